@@ -1,0 +1,114 @@
+// Every limit and default of the contract, once, with the relations between them asserted.
+// Sources: document 1 "Limits", document 2 "Limits", document 3 "Limits", and the decisions that fill their gaps.
+import { assert } from './assert.ts'
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
+const KIB = 1024
+const MIB = 1024 * KIB
+
+export const limits = {
+  /** Agent protocol versions that the collector speaks (header X-SVC-Proto). */
+  protoMin: 1,
+  protoMax: 1,
+
+  bodyBytesMax: 1 * MIB,
+  inflatedBytesMax: 8 * MIB,
+  pointsPerRequestMax: 20_000,
+  seriesPerAgentMax: 500,
+  /** A series not seen for this long frees its place in the agent's limit. */
+  seriesActiveMs: HOUR_MS,
+  labelsPerSeriesMax: 32,
+  labelValueBytesMax: 128,
+  pointAgeMaxMs: 24 * HOUR_MS,
+  pointAheadMaxMs: 5 * MINUTE_MS,
+  warningsPerAckMax: 20,
+
+  metricsPerMinute: 4,
+  metricsBurst: 10,
+  configPerMinute: 2,
+  inventoryPerMinute: 2,
+
+  intervalSecondsMin: 10,
+  intervalSecondsMax: 300,
+  intervalSecondsDefault: 30,
+  /** An agent sends at most this often, whatever its interval: the metrics rate limit refills one request in 15 s. */
+  sendPeriodMinMs: 15 * SECOND_MS,
+  agentBufferBytes: 64 * MIB,
+  configPollMs: 300 * SECOND_MS,
+  configPollJitter: 0.2,
+  configReloadMinMs: 30 * SECOND_MS,
+  inventoryPeriodMs: 6 * HOUR_MS,
+  backoffStartMs: 5 * SECOND_MS,
+  backoffCapMs: 300 * SECOND_MS,
+  renewPeriodMs: 30 * DAY_MS,
+  tokenOverlapMs: DAY_MS,
+
+  checksPerMachineMax: 50,
+  checkTimeoutSecondsDefault: 5,
+  checkTimeoutSecondsMax: 15,
+  checkIntervalSecondsMin: 30,
+  checkIntervalSecondsMax: 3600,
+
+  stateShards: 64,
+  seriesKeyBytesMax: 255,
+  regexCharsMax: 128,
+  matcherListMax: 64,
+  forSecondsMax: 86_400,
+  renotifySecondsMin: 60,
+  renotifySecondsMax: 604_800,
+  staleMinMs: 2 * MINUTE_MS,
+  noDataAfterMs: 5 * MINUTE_MS,
+  /** State of an OK series that is silent for this long is dropped. */
+  okStateDropMs: DAY_MS,
+  presenceSweepMs: 10 * SECOND_MS,
+  presenceDownMinMs: 90 * SECOND_MS,
+  rulesStateIntervalMs: 30 * SECOND_MS,
+  flapWindowMs: 30 * MINUTE_MS,
+  flapTransitions: 4,
+  flapStableMs: 30 * MINUTE_MS,
+  groupDownWindowMs: 60 * SECOND_MS,
+  groupDownMin: 5,
+  groupDownRatio: 0.3,
+  silenceKeepMs: DAY_MS,
+
+  eventsPerRequest: 200,
+  inventoryPerRequest: 100,
+  inventoryBodyBytesMax: 1 * MIB,
+  seenPerRequest: 1000,
+  syncPageDefault: 100,
+  syncPageMax: 500,
+  agentsPageMax: 1000,
+  clockSkewWarnMs: 5 * SECOND_MS,
+  hubOnlineThresholdMs: 300 * SECOND_MS,
+  collectorOnlineMs: 180 * SECOND_MS,
+  seenIntervalMs: MINUTE_MS,
+  heartbeatIntervalMs: 30 * SECOND_MS,
+
+  queryPointsMax: 11_000,
+  queryPointsDefault: 500,
+  queryStepMinMs: 30 * SECOND_MS,
+  queryRangeMaxMs: 400 * DAY_MS,
+  queryRawMaxAgeMs: 7 * DAY_MS,
+  rawRetentionDays: 30,
+  rollupRetentionDays: 400,
+  statusValueAgeMs: 15 * MINUTE_MS,
+
+  outboxEventsMax: 1_000_000,
+  purgeTombstoneMs: 15 * MINUTE_MS,
+  purgeSecondDeleteMs: 10 * SECOND_MS,
+  tombstonePollMs: 2 * SECOND_MS,
+
+  pageSize: 15,
+  licenseNameMax: 255,
+  licenseUsesMax: 1000,
+} as const
+
+assert(limits.seenIntervalMs * 3 < limits.hubOnlineThresholdMs, 'seen must arrive three times in the online threshold')
+assert(limits.presenceSweepMs < limits.presenceDownMinMs, 'a sweep must see a silent agent in time')
+assert(limits.sendPeriodMinMs * limits.metricsPerMinute >= MINUTE_MS, 'an agent at its fastest must fit the rate limit')
+assert(limits.bodyBytesMax < limits.inflatedBytesMax, 'a body may inflate')
+assert(limits.pointAgeMaxMs <= DAY_MS, 'the locked zone starts after one day at the earliest')
+assert(limits.backoffStartMs < limits.backoffCapMs, 'backoff grows')

@@ -1,0 +1,31 @@
+// What an agent may send as a metric name, a label key and a label value (document 3 "Limits", decision G-57).
+import { limits } from '../limits.ts'
+
+/** Labels of one series: key -> value, keys unique. Order is of no meaning. */
+export type Labels = Readonly<Record<string, string>>
+
+const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
+const LABEL_KEY = /^[a-z][a-z0-9_]{0,31}$/
+const RESERVED = new Set(['company_id', 'server_id', 'agent_id'])
+
+export const isMetricName = (name: string): boolean => METRIC_NAME.test(name)
+export const isLabelKey = (key: string): boolean => LABEL_KEY.test(key)
+/** Identity comes from the token; a label that pretends to carry it is removed. */
+export const isReservedLabel = (key: string): boolean => RESERVED.has(key)
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** The longest prefix of `text` that has at most `bytesMax` bytes of UTF-8 and ends at a whole character. */
+export function truncateUtf8(text: string, bytesMax: number): string {
+  if (text.length * 3 <= bytesMax) return text
+  const bytes = encoder.encode(text)
+  if (bytes.length <= bytesMax) return text
+  let end = bytesMax
+  // 10xxxxxx continues a character: step back to the byte that starts it.
+  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--
+  return decoder.decode(bytes.subarray(0, end))
+}
+
+/** A label value as it is stored: at most 128 bytes of UTF-8, cut at a whole character. */
+export const truncateLabelValue = (value: string): string => truncateUtf8(value, limits.labelValueBytesMax)
