@@ -1,0 +1,235 @@
+// One admitted batch as it lies on the bus: identity, columns, and the keys of series that are new. Little-endian, padded to
+// eight bytes, so that a reader takes the columns as views and allocates nothing a batch.
+//
+//   offset  size  field
+//   0       4     byte length of the entry, padding included
+//   4       1     format version (1)
+//   5       1     flags: 1 = series have other than one point each, 2 = points have times of their own
+//   6       1     shard of the server, 0..63
+//   7       1     unused
+//   8       16    company id        24  16  server id        40  16  agent id
+//   56      8     receive time, ms (float64)
+//   64      8     seq of the agent (float64)
+//   72      4     series count      76  4   point count
+//   80      4     bytes of definitions
+//   84      4     interval of the agent, seconds
+//   88      8     time of all points, ms (float64), unless flag 2
+//   96            series ids: (low, high) words, series count times
+//                 with flag 1: points a series (uint32), padded
+//                 values (float64), point count times
+//                 with flag 2: times, ms (float64), point count times
+//                 definitions: series index (uint32), key bytes (uint32), key UTF-8, padded to 4; whole padded to 8
+import { limits } from '../limits.ts'
+import type { SampleBatch } from '../series/sample-batch.ts'
+import { readUuid, writeUuid } from '../series/uuid.ts'
+
+export const ENTRY_VERSION = 1
+const HEADER_BYTES = 96
+const FLAG_COUNTS = 1
+const FLAG_TIMES = 2
+
+/** Who sent a batch and when it came. */
+export type EntryHeader = {
+  readonly companyId: string
+  readonly serverId: string
+  readonly agentId: string
+  readonly receivedAtMs: number
+  readonly seq: number
+  readonly intervalSeconds: number
+}
+
+/** The shard of a server: by its id, for ever (document 2 "Limits": 64 state shards by server id). */
+export function shardOfServer(serverId: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < serverId.length; index++) hash = Math.imul(hash ^ serverId.charCodeAt(index), 0x01000193)
+  return ((hash ^ (hash >>> 15)) >>> 0) % limits.stateShards
+}
+
+const padTo = (bytes: number, unit: number): number => Math.ceil(bytes / unit) * unit
+const encoder = new TextEncoder()
+
+/** Bytes of an entry of `batch` at most, before its definitions are known in UTF-8. */
+function entryBytesMax(batch: SampleBatch): number {
+  let bytes = HEADER_BYTES + batch.seriesCount * 12 + 8 + batch.pointCount * 16 + 8
+  for (const definition of batch.definitions) bytes += 12 + definition.key.length * 3
+  return padTo(bytes, 8)
+}
+
+/** Encodes a batch. The result is its own memory, exactly as long as the entry. */
+export function encodeEntry(header: EntryHeader, batch: SampleBatch): Uint8Array {
+  const { seriesCount, pointCount } = batch
+  const buffer = new ArrayBuffer(entryBytesMax(batch))
+  const bytes = new Uint8Array(buffer)
+  const u32 = new Uint32Array(buffer)
+  const f64 = new Float64Array(buffer)
+  const commonTsMs = pointCount > 0 ? batch.tsMs[0]! : 0
+  let hasTimes = false
+  for (let point = 1; point < pointCount; point++)
+    if (batch.tsMs[point] !== commonTsMs) {
+      hasTimes = true
+      break
+    }
+  let hasCounts = pointCount !== seriesCount
+  for (let series = 0; series < seriesCount && !hasCounts; series++) hasCounts = batch.pointStart[series] !== series
+
+  bytes[4] = ENTRY_VERSION
+  bytes[5] = (hasCounts ? FLAG_COUNTS : 0) | (hasTimes ? FLAG_TIMES : 0)
+  bytes[6] = shardOfServer(header.serverId)
+  writeUuid(bytes, 8, header.companyId)
+  writeUuid(bytes, 24, header.serverId)
+  writeUuid(bytes, 40, header.agentId)
+  f64[7] = header.receivedAtMs
+  f64[8] = header.seq
+  u32[18] = seriesCount
+  u32[19] = pointCount
+  u32[21] = header.intervalSeconds
+  f64[11] = commonTsMs
+
+  let at = HEADER_BYTES >> 2
+  for (let series = 0; series < seriesCount; series++) {
+    u32[at++] = batch.idLo[series]!
+    u32[at++] = batch.idHi[series]!
+  }
+  if (hasCounts) {
+    for (let series = 0; series < seriesCount; series++)
+      u32[at++] = batch.pointStart[series + 1]! - batch.pointStart[series]!
+    at = padTo(at, 2)
+  }
+  let at64 = at >> 1
+  f64.set(batch.value.subarray(0, pointCount), at64)
+  at64 += pointCount
+  if (hasTimes) {
+    f64.set(batch.tsMs.subarray(0, pointCount), at64)
+    at64 += pointCount
+  }
+  let end = at64 << 3
+  for (const { seriesIndex, key } of batch.definitions) {
+    const written = encoder.encodeInto(key, bytes.subarray(end + 8)).written
+    u32[end >> 2] = seriesIndex
+    u32[(end >> 2) + 1] = written
+    end += 8 + padTo(written, 4)
+  }
+  u32[20] = end - (at64 << 3)
+  const length = padTo(end, 8)
+  u32[0] = length
+  return bytes.subarray(0, length)
+}
+
+/**
+ * Walks the entries of one group of the bus. The views stay valid for the group; `next` moves to the following entry.
+ * Series `i` of the entry has points `points(i)`; with one point each and one time, that is value i at commonTsMs.
+ */
+export class EntryReader {
+  private bytes: Uint8Array = new Uint8Array(0)
+  /** The whole group as words; indexes below are into these. */
+  u32: Uint32Array = new Uint32Array(0)
+  f64: Float64Array = new Float64Array(0)
+  private start = 0
+  private end = 0
+  shard = 0
+  seriesCount = 0
+  pointCount = 0
+  receivedAtMs = 0
+  seq = 0
+  intervalSeconds = 0
+  commonTsMs = 0
+  hasCounts = false
+  hasTimes = false
+  /** Index into u32 of the first id word; of the first point count (with hasCounts). */
+  idsAt = 0
+  countsAt = 0
+  /** Index into f64 of the first value; of the first time (with hasTimes). */
+  valuesAt = 0
+  timesAt = 0
+  private definitionsAt = 0
+  private definitionsBytes = 0
+
+  /** Starts on a group: entries one after another. Copies only where the memory is not aligned. */
+  open(group: Uint8Array): void {
+    const aligned = group.byteOffset % 8 === 0 && group.byteLength % 8 === 0 ? group : new Uint8Array(group)
+    this.bytes = aligned
+    this.u32 = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >> 2)
+    this.f64 = new Float64Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >> 3)
+    this.start = 0
+    this.end = 0
+  }
+
+  /** Moves to the next entry; false at the end. Throws on bytes that are no entry of this version. */
+  next(): boolean {
+    const start = this.end
+    if (start >= this.bytes.length) return false
+    const word = start >> 2
+    const length = this.u32[word]!
+    const version = this.bytes[start + 4]!
+    if (version !== ENTRY_VERSION)
+      throw new Error(`cannot read bus entry: format version ${version}, expected ${ENTRY_VERSION}`)
+    if (length < HEADER_BYTES || start + length > this.bytes.length)
+      throw new Error('cannot read bus entry: length out of range')
+    const flags = this.bytes[start + 5]!
+    const f = start >> 3
+    this.start = start
+    this.end = start + length
+    this.hasCounts = (flags & FLAG_COUNTS) !== 0
+    this.hasTimes = (flags & FLAG_TIMES) !== 0
+    this.shard = this.bytes[start + 6]!
+    this.receivedAtMs = this.f64[f + 7]!
+    this.seq = this.f64[f + 8]!
+    this.seriesCount = this.u32[word + 18]!
+    this.pointCount = this.u32[word + 19]!
+    this.definitionsBytes = this.u32[word + 20]!
+    this.intervalSeconds = this.u32[word + 21]!
+    this.commonTsMs = this.f64[f + 11]!
+    this.idsAt = word + (HEADER_BYTES >> 2)
+    this.countsAt = this.idsAt + this.seriesCount * 2
+    const valuesWord = this.hasCounts ? this.countsAt + padTo(this.seriesCount, 2) : this.countsAt
+    this.valuesAt = valuesWord >> 1
+    this.timesAt = this.valuesAt + this.pointCount
+    this.definitionsAt = (this.timesAt + (this.hasTimes ? this.pointCount : 0)) << 3
+    return true
+  }
+
+  companyId(): string {
+    return readUuid(this.bytes, this.start + 8)
+  }
+  serverId(): string {
+    return readUuid(this.bytes, this.start + 24)
+  }
+  agentId(): string {
+    return readUuid(this.bytes, this.start + 40)
+  }
+
+  /** The 16 bytes of the server id as a string of 16 code units: a cheap key for a Map. */
+  serverKey(): string {
+    const at = this.start + 24
+    const b = this.bytes
+    // One call, sixteen arguments: no array, no UTF-8.
+    return String.fromCharCode(
+      b[at]!, b[at + 1]!, b[at + 2]!, b[at + 3]!, b[at + 4]!, b[at + 5]!, b[at + 6]!, b[at + 7]!,
+      b[at + 8]!, b[at + 9]!, b[at + 10]!, b[at + 11]!, b[at + 12]!, b[at + 13]!, b[at + 14]!, b[at + 15]!,
+    ) // biome-ignore format: four words of four
+  }
+
+  /** Copies the 32 bytes of company and server id, as they lie. */
+  copyIdentity(into: Uint8Array, offset: number): void {
+    into.set(this.bytes.subarray(this.start + 8, this.start + 40), offset)
+  }
+
+  /** The bytes of the whole entry. */
+  entryBytes(): Uint8Array {
+    return this.bytes.subarray(this.start, this.end)
+  }
+
+  /** Calls `visit` for every definition: index of the series in this entry, and its full key. */
+  eachDefinition(visit: (seriesIndex: number, key: string) => void): void {
+    let at = this.definitionsAt
+    const end = at + this.definitionsBytes
+    while (at < end) {
+      const seriesIndex = this.u32[at >> 2]!
+      const keyBytes = this.u32[(at >> 2) + 1]!
+      visit(seriesIndex, decoder.decode(this.bytes.subarray(at + 8, at + 8 + keyBytes)))
+      at += 8 + padTo(keyBytes, 4)
+    }
+  }
+}
+
+const decoder = new TextDecoder()
