@@ -1,0 +1,96 @@
+// The life of an agent record in the hub: which state enrolment gives it, when it counts as online, and what a rotation
+// of its token does (document 1 "Agent state", "Token rotation"; decisions G-24, G-26, G-31).
+import { limits } from '../limits.ts'
+
+export const agentStates = ['pending', 'active', 'revoked'] as const
+export type AgentState = (typeof agentStates)[number]
+
+/** An agent waits for approval exactly when its server is a draft that enrolment made. */
+export const stateAtEnrolment = (serverStatus: string): AgentState => (serverStatus === 'draft' ? 'pending' : 'active')
+
+/** True for an active agent that was seen within the threshold and has no open agent.down alert. */
+export function isOnline(
+  agent: { readonly state: AgentState; readonly lastSeenAtMs: number | null },
+  hasDownAlert: boolean,
+  nowMs: number,
+  thresholdMs: number = limits.hubOnlineThresholdMs,
+): boolean {
+  return (
+    agent.state === 'active' && agent.lastSeenAtMs !== null && nowMs - agent.lastSeenAtMs <= thresholdMs && !hasDownAlert
+  )
+}
+
+/** A collector is online while its last heartbeat is at most 180 s old. */
+export function collectorStatus(lastHeartbeatAtMs: number | null, nowMs: number): 'online' | 'offline' | 'never' {
+  if (lastHeartbeatAtMs === null) return 'never'
+  return nowMs - lastHeartbeatAtMs <= limits.collectorOnlineMs ? 'online' : 'offline'
+}
+
+/** Server.status as the agent record carries it: empty for everything that does not suppress. */
+export const serverStatusOfRecord = (status: string | null): 'maintenance' | 'decommissioned' | '' =>
+  status === 'maintenance' || status === 'decommissioned' ? status : ''
+
+export type TokenPair = {
+  readonly state: AgentState
+  readonly tokenHash: string
+  readonly prevTokenHash: string | null
+  readonly prevTokenExpiresAtMs: number | null
+  /** When the agent rotated before, within the last hour at least. */
+  readonly rotatedAtMs: readonly number[]
+}
+
+export type Rotation =
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'rate_limited'; readonly retryAfterSeconds: number }
+  | {
+      readonly kind: 'rotated'
+      readonly tokenHash: string
+      readonly prevTokenHash: string
+      readonly prevTokenExpiresAtMs: number
+      readonly rotatedAtMs: readonly number[]
+    }
+
+const HOUR_MS = 3_600_000
+
+/**
+ * Rotates the token of an agent that presents the hash of its current token, or of its previous one still in validity.
+ * Revoked, pending and mismatching agents cannot be told apart by the answer. The rows are locked by the caller.
+ */
+export function rotateToken(
+  agent: TokenPair,
+  presentedHash: string,
+  newTokenHash: string,
+  rotationsPerHour: number,
+  nowMs: number,
+): Rotation {
+  const isCurrent = presentedHash === agent.tokenHash
+  const isPrevious =
+    agent.prevTokenHash !== null &&
+    presentedHash === agent.prevTokenHash &&
+    agent.prevTokenExpiresAtMs !== null &&
+    agent.prevTokenExpiresAtMs > nowMs
+  if (agent.state !== 'active' || (!isCurrent && !isPrevious)) return { kind: 'not_found' }
+
+  const recent = agent.rotatedAtMs.filter(atMs => atMs > nowMs - HOUR_MS).sort((a, b) => a - b)
+  if (recent.length >= rotationsPerHour) {
+    const oldest = recent[recent.length - rotationsPerHour] ?? nowMs
+    return { kind: 'rate_limited', retryAfterSeconds: Math.max(1, Math.ceil((oldest + HOUR_MS - nowMs) / 1000)) }
+  }
+  const rotatedAtMs = [...recent, nowMs]
+  if (isCurrent)
+    return {
+      kind: 'rotated',
+      tokenHash: newTokenHash,
+      prevTokenHash: agent.tokenHash,
+      prevTokenExpiresAtMs: nowMs + limits.tokenOverlapMs,
+      rotatedAtMs,
+    }
+  // The agent failed to store the token of the last rotation: that one is replaced, the overlap of the old one stays.
+  return {
+    kind: 'rotated',
+    tokenHash: newTokenHash,
+    prevTokenHash: agent.prevTokenHash as string,
+    prevTokenExpiresAtMs: agent.prevTokenExpiresAtMs as number,
+    rotatedAtMs,
+  }
+}

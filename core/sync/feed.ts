@@ -1,0 +1,40 @@
+// A feed of the hub, read by `since` until there is no more, and applied in one piece (document 2 "Rule sync on the collector";
+// document 1 "Rule sync envelope"): an error in mid-way keeps the old set and the old cursor.
+
+/** What every record of a feed has. */
+export type FeedRecord = { readonly id: string; readonly sync_version: number }
+
+/** The raw set as the hub last gave it, and the cursor to go on from. `syncedAtMs` 0 = never. */
+export type FeedState<R extends FeedRecord> = {
+  readonly since: number
+  readonly records: ReadonlyMap<string, R>
+  readonly syncedAtMs: number
+}
+
+export const emptyFeed = <R extends FeedRecord>(): FeedState<R> => ({ since: 0, records: new Map(), syncedAtMs: 0 })
+
+/** A cursor older than this may have missed tombstones: the feed starts again from 0 and replaces the set (decision G-89). */
+const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
+
+/** The cursor to ask with, and whether the answer replaces the whole set. */
+export function feedStart(state: FeedState<FeedRecord>, nowMs: number): { since: number; isReplacing: boolean } {
+  const isStale = state.syncedAtMs > 0 && nowMs - state.syncedAtMs > CURSOR_AGE_MAX_MS
+  return isStale ? { since: 0, isReplacing: true } : { since: state.since, isReplacing: false }
+}
+
+/** Applies all pages of one pull. `isGone` says which records remove what they name: tombstones. */
+export function applyFeed<R extends FeedRecord>(
+  state: FeedState<R>,
+  pulled: { readonly records: readonly R[]; readonly nextSince: number; readonly isReplacing: boolean },
+  isGone: (record: R) => boolean,
+  nowMs: number,
+): FeedState<R> {
+  const records = new Map(pulled.isReplacing ? [] : state.records)
+  for (const record of pulled.records) {
+    const held = records.get(record.id)
+    if (held && held.sync_version > record.sync_version) continue
+    if (isGone(record)) records.delete(record.id)
+    else records.set(record.id, record)
+  }
+  return { since: pulled.nextSince, records, syncedAtMs: nowMs }
+}
