@@ -198,6 +198,11 @@ export class EntryReader {
     return readUuid(this.bytes, this.start + 40)
   }
 
+  /** The first four bytes of the agent id as one word. */
+  agentWord(): number {
+    return this.u32[(this.start + 40) >> 2]!
+  }
+
   /** The 16 bytes of the server id as a string of 16 code units: a cheap key for a Map. */
   serverKey(): string {
     const at = this.start + 24

@@ -1,0 +1,100 @@
+// What the agent does with an answer of the collector: the error table of document 3, row by row, as one decision
+// (decisions G-27, G-37, G-50, G-56).
+
+export type Call = 'enroll' | 'metrics' | 'config' | 'inventory' | 'renew' | 'update'
+
+/** An answer as far as decisions need it; `code` is error.code of the JSON body, null without one. */
+export type Answer =
+  | {
+      readonly kind: 'answer'
+      readonly status: number
+      readonly code: string | null
+      readonly retryAfterMs: number | null
+    }
+  | { readonly kind: 'no_answer'; readonly cause: string }
+
+/**
+ * - success: the work is done; a batch leaves the buffer
+ * - unchanged: keep the config that is held
+ * - drop: give this body up, log, do not retry it
+ * - split: send the batch in two parts, once
+ * - unauthorized: stop sending, read /config every 10 minutes
+ * - revoked: stop until enrolled again
+ * - report: tell the operator, no retry
+ * - upgrade: keep the work, back off, report that an upgrade is needed
+ * - hourly: keep, warn once, retry in an hour
+ * - back_off: keep the work and retry later
+ */
+export type Action =
+  | 'success'
+  | 'unchanged'
+  | 'drop'
+  | 'split'
+  | 'unauthorized'
+  | 'revoked'
+  | 'report'
+  | 'upgrade'
+  | 'hourly'
+  | 'back_off'
+
+/** Refusals of an enrolment that no repetition changes. */
+const FINAL_AT_ENROLMENT = new Set([400, 401, 403, 409, 413, 422])
+
+/** The agent's action. A status outside the table (a proxy's 404, a redirect) loses nothing: back off. */
+export function actionFor(call: Call, answer: Answer): Action {
+  if (answer.kind === 'no_answer') return 'back_off'
+  const { status, code } = answer
+  if (status === 200 || status === 201 || status === 202 || status === 204) return 'success'
+  if (status === 426) return 'upgrade'
+  if (call === 'enroll') return FINAL_AT_ENROLMENT.has(status) ? 'report' : 'back_off'
+  switch (status) {
+    case 304:
+      return call === 'config' ? 'unchanged' : 'back_off'
+    case 400:
+    case 422:
+      return 'drop'
+    case 401:
+      return 'unauthorized'
+    case 403:
+      // Only the collector's own word ends an agent for good: a proxy in between also says 403.
+      return code === 'agent_revoked' ? 'revoked' : 'back_off'
+    case 413:
+      return call === 'metrics' ? 'split' : 'drop'
+    case 503:
+      return call === 'renew' ? 'hourly' : 'back_off'
+    default:
+      return 'back_off'
+  }
+}
+
+/** Milliseconds that a Retry-After header asks for: whole seconds or an HTTP date; null when absent or unreadable. */
+export function parseRetryAfter(header: string | null, nowMs: number): number | null {
+  if (header === null) return null
+  const trimmed = header.trim()
+  if (/^\d{1,9}$/.test(trimmed)) return Number(trimmed) * 1000
+  const atMs = /^[A-Za-z]{3},/.test(trimmed) ? Date.parse(trimmed) : Number.NaN
+  return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
+}
+
+/** error.code and error.message of a JSON error body; nulls for anything else. */
+export function parseErrorBody(text: string): { code: string | null; message: string | null } {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return { code: null, message: null }
+  }
+  const error = member(parsed, 'error')
+  const code = member(error, 'code')
+  const message = member(error, 'message')
+  return {
+    code: typeof code === 'string' ? code : null,
+    message: typeof message === 'string' ? message.slice(0, 300) : null,
+  }
+}
+
+function member(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null) return undefined
+  const found = Object.entries(value).find(([key]) => key === name)
+  return found?.[1]
+}

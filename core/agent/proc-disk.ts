@@ -1,0 +1,144 @@
+// File systems and block devices of a Linux machine, from /proc/self/mountinfo, statfs(2) and /proc/diskstats
+// (metrics.md 29-43). Used percent = used / (used + available to users), as df.
+import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
+import { isFileSystemReported, type NameFilter } from './filters.ts'
+import type { Sample } from './sample.ts'
+
+export type Mount = {
+  readonly mount: string
+  readonly device: string
+  readonly fstype: string
+  readonly isReadonly: boolean
+  /** major:minor: one file system has one, however often it is mounted. */
+  readonly deviceNumber: string
+}
+
+/** What statfs says of a file system; counts of blocks and inodes. */
+export type StatFs = {
+  readonly bsize: number
+  readonly blocks: number
+  readonly bfree: number
+  readonly bavail: number
+  readonly files: number
+  readonly ffree: number
+}
+
+const SECTOR_BYTES = 512
+
+/** Space, tab, newline and backslash are written as \040, \011, \012 and \134. */
+const unescapeMount = (text: string): string =>
+  text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+
+/** The mounts of /proc/self/mountinfo; of several mounts over one point the last one is seen. */
+export function parseMountInfo(text: string): Mount[] {
+  const byPoint = new Map<string, Mount>()
+  for (const fields of fieldsOfLines(text)) {
+    const dash = fields.indexOf('-', 6)
+    const [fstype, device, superOptions] = dash < 0 ? [] : fields.slice(dash + 1)
+    if (!fields[4] || !fields[5] || !fstype || !device) continue
+    const options = `${fields[5]},${superOptions ?? ''}`.split(',')
+    const mount = unescapeMount(fields[4])
+    byPoint.set(mount, {
+      mount,
+      device: unescapeMount(device),
+      fstype,
+      isReadonly: options.includes('ro'),
+      deviceNumber: fields[2]!,
+    })
+  }
+  return [...byPoint.values()]
+}
+
+/** The mounts to report: those that pass the filter, each file system once, under its shortest mount point. */
+export function reportedMounts(mounts: readonly Mount[], filter: NameFilter): Mount[] {
+  const byDevice = new Map<string, Mount>()
+  for (const mount of mounts) {
+    if (!isFileSystemReported(mount.mount, mount.device, mount.fstype, filter)) continue
+    const key = `${mount.deviceNumber} ${mount.device}`
+    const known = byDevice.get(key)
+    if (!known || mount.mount.length < known.mount.length) byDevice.set(key, mount)
+  }
+  return [...byDevice.values()].sort((a, b) => (a.mount < b.mount ? -1 : 1))
+}
+
+/** Whether a file system lives on another machine or in a process, so that asking for its size may hang for ever. */
+export const mayHang = (fstype: string): boolean =>
+  /^(?:nfs|nfs4|cifs|smb3|smbfs|ceph|afs|9p|lustre|glusterfs|gpfs|beegfs|ocfs2|gfs2|ncpfs|davfs|fuse|fuse\..*)$/.test(
+    fstype,
+  )
+
+/** disk_* of one file system. A file system without an inode table (files 0) has no inode metrics. */
+export function fileSystemSamples(mount: Mount, stat: StatFs): Sample[] {
+  const labels = { mount: mount.mount, device: mount.device, fstype: mount.fstype }
+  const sample = (name: string, value: number): Sample => ({ name, labels, value })
+  const samples = [sample('disk_readonly', mount.isReadonly ? 1 : 0)]
+  if (stat.blocks > 0) {
+    const used = Math.max(0, stat.blocks - stat.bfree)
+    samples.push(
+      sample('disk_total_bytes', stat.blocks * stat.bsize),
+      sample('disk_used_bytes', used * stat.bsize),
+      sample('disk_free_bytes', stat.bavail * stat.bsize),
+      sample('disk_used_percent', used + stat.bavail > 0 ? (100 * used) / (used + stat.bavail) : 100),
+    )
+  }
+  if (stat.files > 0) {
+    const used = Math.max(0, stat.files - stat.ffree)
+    samples.push(
+      sample('disk_inodes_total', stat.files),
+      sample('disk_inodes_used', used),
+      sample('disk_inodes_used_percent', (100 * used) / stat.files),
+    )
+  }
+  return samples
+}
+
+export type DiskReading = CounterReading & { readonly inProgress: ReadonlyMap<string, number> }
+
+/** Order of the counters kept of /proc/diskstats. */
+const READS = 0
+const READ_SECTORS = 2
+const READ_MS = 3
+const WRITES = 4
+const WRITE_SECTORS = 6
+const WRITE_MS = 7
+const IN_PROGRESS = 8
+const IO_MS = 9
+
+/** Counters of /proc/diskstats by device name. */
+export function parseDiskStats(text: string, elapsedMs: number): DiskReading {
+  const bySubject = new Map<string, number[]>()
+  const inProgress = new Map<string, number>()
+  for (const fields of fieldsOfLines(text)) {
+    const numbers = numbersFrom(fields, 3)
+    if (!fields[2] || numbers.length <= IO_MS) continue
+    inProgress.set(fields[2], numbers[IN_PROGRESS]!)
+    // The number in progress is a gauge: as a counter it would look like resets.
+    bySubject.set(fields[2], numbers.slice(0, IO_MS + 1).with(IN_PROGRESS, 0))
+  }
+  return { elapsedMs, bySubject, inProgress }
+}
+
+/** disk_*_per_second, disk_io_* of the devices that `isReported` lets through. */
+export function diskIoSamples(
+  previous: DiskReading | null,
+  current: DiskReading,
+  isReported: (device: string) => boolean,
+): Sample[] {
+  const seconds = windowSeconds(previous, current)
+  const samples: Sample[] = []
+  for (const [device, inProgress] of current.inProgress) {
+    if (!isReported(device)) continue
+    const push = (name: string, value: number) => samples.push({ name, labels: { device }, value })
+    push('disk_io_in_progress', inProgress)
+    const deltas = counterDeltas(previous, current, device)
+    if (seconds === null || !deltas) continue
+    const operations = deltas[READS]! + deltas[WRITES]!
+    push('disk_read_bytes_per_second', (deltas[READ_SECTORS]! * SECTOR_BYTES) / seconds)
+    push('disk_write_bytes_per_second', (deltas[WRITE_SECTORS]! * SECTOR_BYTES) / seconds)
+    push('disk_reads_per_second', deltas[READS]! / seconds)
+    push('disk_writes_per_second', deltas[WRITES]! / seconds)
+    push('disk_io_util_percent', Math.min(100, deltas[IO_MS]! / (seconds * 10)))
+    push('disk_io_await_seconds', operations > 0 ? (deltas[READ_MS]! + deltas[WRITE_MS]!) / operations / 1000 : 0)
+  }
+  return samples
+}

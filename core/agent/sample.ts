@@ -1,0 +1,84 @@
+// What one cycle of the agent yields, and how cycles become the series of a request: points of one series together,
+// halves for a request that is too large, the ceiling on series (document 3 "Limits", "Errors" 413; decision G-55).
+import { assert } from '../assert.ts'
+import type { Labels } from '../series/labels.ts'
+import { fullSeriesKey } from '../series/series-key.ts'
+
+/** One value read in a cycle. `tsMs` only where it differs from the cycle's instant (results of checks). */
+export type Sample = { readonly name: string; readonly labels: Labels; readonly value: number; readonly tsMs?: number }
+
+export type SeriesPoint = { readonly tsMs: number; readonly value: number }
+export type PointSeries = { readonly name: string; readonly labels: Labels; readonly points: readonly SeriesPoint[] }
+
+/** A sample without labels. */
+export const plain = (name: string, value: number): Sample => ({ name, labels: {}, value })
+
+/** The samples of a cycle as series of one point each; values that are no finite number are left out. */
+export function seriesOfCycle(samples: readonly Sample[], cycleAtMs: number): PointSeries[] {
+  return mergeSeries(
+    samples
+      .filter(sample => Number.isFinite(sample.value))
+      .map(({ name, labels, value, tsMs }) => ({ name, labels, points: [{ tsMs: tsMs ?? cycleAtMs, value }] })),
+  )
+}
+
+/** One series a name and label set, its points in the order given; of two points at one instant the later one holds. */
+export function mergeSeries(series: readonly PointSeries[]): PointSeries[] {
+  const byKey = new Map<string, { name: string; labels: Labels; points: Map<number, number> }>()
+  for (const { name, labels, points } of series) {
+    const key = fullSeriesKey(name, labels)
+    const merged = byKey.get(key) ?? { name, labels, points: new Map<number, number>() }
+    byKey.set(key, merged)
+    for (const { tsMs, value } of points) merged.points.set(tsMs, value)
+  }
+  return [...byKey.values()].map(({ name, labels, points }) => ({
+    name,
+    labels,
+    points: [...points].map(([tsMs, value]) => ({ tsMs, value })),
+  }))
+}
+
+export const pointCount = (series: readonly PointSeries[]): number =>
+  series.reduce((count, { points }) => count + points.length, 0)
+
+/** The first `seriesMax` series, and how many points the rest had. */
+export function capSeries(
+  series: readonly PointSeries[],
+  seriesMax: number,
+): { kept: readonly PointSeries[]; droppedPoints: number } {
+  if (series.length <= seriesMax) return { kept: series, droppedPoints: 0 }
+  return { kept: series.slice(0, seriesMax), droppedPoints: pointCount(series.slice(seriesMax)) }
+}
+
+/** Two halves that together are the whole: by series, or by points when there is one series; null for a single point. */
+export function halveSeries(series: readonly PointSeries[]): [PointSeries[], PointSeries[]] | null {
+  assert(series.length > 0, 'there is something to halve')
+  if (series.length > 1) {
+    const middle = Math.ceil(series.length / 2)
+    return [series.slice(0, middle), series.slice(middle)]
+  }
+  const [only] = series
+  if (!only || only.points.length < 2) return null
+  const middle = Math.ceil(only.points.length / 2)
+  return [[{ ...only, points: only.points.slice(0, middle) }], [{ ...only, points: only.points.slice(middle) }]]
+}
+
+/** How many of the oldest entries must go so that `incomingBytes` more fit into `bytesMax`. All of them may not suffice. */
+export function evictionCount(entryBytes: readonly number[], incomingBytes: number, bytesMax: number): number {
+  let total = entryBytes.reduce((sum, bytes) => sum + bytes, 0) + incomingBytes
+  let count = 0
+  while (total > bytesMax && count < entryBytes.length) total -= entryBytes[count++]!
+  return count
+}
+
+/** How many of the oldest entries fit together into one request of at most `pointsMax` points; at least one. */
+export function groupCount(entryPoints: readonly number[], pointsMax: number): number {
+  let points = 0
+  let count = 0
+  for (const entry of entryPoints) {
+    if (count > 0 && points + entry > pointsMax) break
+    points += entry
+    count++
+  }
+  return count
+}

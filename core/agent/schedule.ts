@@ -1,0 +1,66 @@
+// When the agent does what: the interval grid with its start-up jitter, the config poll, token renewal, the update check
+// and the backoff (document 3 "Errors", "Agent to collector", "Agent token overlap"; decisions G-20, G-55).
+// Every share of chance is handed in as a number in [0, 1).
+import { assert } from '../assert.ts'
+import { DAY_MS, limits } from '../limits.ts'
+import { sha256Words } from '../series/hash.ts'
+
+const HIGH_WORD = 2 ** 32
+const HIGH_BITS = 2 ** 21
+
+/** hash(agent_id) mod `modulus`: the first 53 bits of SHA-256, so that a fleet spreads evenly over any period. */
+export function agentHash(agentId: string, modulus: number): number {
+  assert(Number.isInteger(modulus) && modulus > 0, 'a hash is taken modulo a positive whole number')
+  const { lo, hi } = sha256Words(agentId)
+  return ((hi % HIGH_BITS) * HIGH_WORD + lo) % modulus
+}
+
+/** The start-up jitter: how far an agent's cycles lie after the whole multiples of its interval. */
+export const cycleOffsetMs = (agentId: string, intervalMs: number): number => agentHash(agentId, intervalMs)
+
+/** The first instant after `nowMs` on the agent's grid: n times the interval, plus its offset. */
+export function nextCycleAtMs(nowMs: number, intervalMs: number, offsetMs: number): number {
+  const cycles = Math.floor((nowMs - offsetMs) / intervalMs) + 1
+  return cycles * intervalMs + offsetMs
+}
+
+/** Milliseconds from the start to the first config poll: the phase of the agent in the poll period. */
+export const firstConfigPollMs = (agentId: string): number => agentHash(`config:${agentId}`, limits.configPollMs)
+
+/** Milliseconds from one config poll to the next: 300 s, up to 20 % less or more. */
+export function configPollDelayMs(random: number): number {
+  return Math.round(limits.configPollMs * (1 + limits.configPollJitter * (2 * random - 1)))
+}
+
+/** When a changed etag may be followed by a read of the config: at once, but at most once in 30 s. */
+export function configReloadAtMs(nowMs: number, lastReloadAtMs: number | null): number {
+  return lastReloadAtMs === null ? nowMs : Math.max(nowMs, lastReloadAtMs + limits.configReloadMinMs)
+}
+
+/**
+ * When a token is due for renewal: its age reaches the period minus hash(agent_id) mod 24 h, so that every agent renews
+ * within any window as long as the period. A period too short for a spread of a day is spread over its half.
+ */
+export function renewalDueAtMs(issuedAtMs: number, periodMs: number, agentId: string): number {
+  const spreadMs = Math.max(1, Math.min(DAY_MS, Math.floor(periodMs / 2)))
+  return issuedAtMs + periodMs - agentHash(`renew:${agentId}`, spreadMs)
+}
+
+/** Milliseconds from the start to the first look for an update, then every 6 hours. */
+export const firstUpdateCheckMs = (agentId: string): number => agentHash(`update:${agentId}`, limits.inventoryPeriodMs)
+
+/** The earliest instant of the next send: an agent never sends more often than every 15 s, whatever its interval. */
+export function nextSendAtMs(nowMs: number, lastSendAtMs: number | null): number {
+  return lastSendAtMs === null ? nowMs : Math.max(nowMs, lastSendAtMs + limits.sendPeriodMinMs)
+}
+
+/** The ceiling of the wait after the nth failure in a row (n >= 1): 5 s, doubled each time, at most 300 s. */
+export function backoffCeilingMs(failures: number): number {
+  assert(failures >= 1, 'a backoff follows a failure')
+  return Math.min(limits.backoffCapMs, limits.backoffStartMs * 2 ** Math.min(failures - 1, 30))
+}
+
+/** The wait after the nth failure in a row: random in [0, ceiling], and never less than what Retry-After asks for. */
+export function backoffMs(failures: number, random: number, retryAfterMs: number | null): number {
+  return Math.max(Math.round(random * backoffCeilingMs(failures)), retryAfterMs ?? 0)
+}

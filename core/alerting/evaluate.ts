@@ -1,0 +1,145 @@
+// One sample against one rule: the OK / PENDING / FIRING machine (document 2 "Per-series evaluation machine" and "Stale samples";
+// decisions G-70, G-73, G-74). Time is sample time throughout; the caller turns what is returned into events.
+import { limits } from '../limits.ts'
+import type { CompiledRule, Operator } from './rule.ts'
+import { FIRING, FLAG_NO_DATA, OK, PENDING, type StateTable } from './state-table.ts'
+
+/** What a sample did to a state. `returned` = a no-data alert closes, and the sample is then evaluated again. */
+export type Transition = 'none' | 'opened' | 'recovered' | 'returned'
+
+/** A rule as the loop reads it. */
+export type EvaluatedRule = {
+  readonly compiled: CompiledRule
+  readonly operatorCode: number
+  readonly threshold: number
+  readonly staleMs: number
+}
+
+const OPERATOR_CODES: Readonly<Record<Operator, number>> = { '>': 0, '>=': 1, '<': 2, '<=': 3, '==': 4, '!=': 5 }
+
+export function evaluatedRule(compiled: CompiledRule): EvaluatedRule {
+  return {
+    compiled,
+    operatorCode: OPERATOR_CODES[compiled.operator],
+    threshold: compiled.threshold,
+    staleMs: Math.max(compiled.forMs, limits.staleMinMs),
+  }
+}
+
+export function violates(operatorCode: number, value: number, threshold: number): boolean {
+  switch (operatorCode) {
+    case 0:
+      return value > threshold
+    case 1:
+      return value >= threshold
+    case 2:
+      return value < threshold
+    case 3:
+      return value <= threshold
+    case 4:
+      return value === threshold
+    default:
+      return value !== threshold
+  }
+}
+
+/** No longer violating and, with a recover_threshold, strictly beyond it. */
+function isRecovered(rule: EvaluatedRule, value: number, isViolating: boolean): boolean {
+  const recoverThreshold = rule.compiled.recoverThreshold
+  if (isViolating || recoverThreshold === null) return !isViolating
+  return rule.operatorCode <= 1 ? value < recoverThreshold : value > recoverThreshold
+}
+
+function isWorse(operatorCode: number, value: number, peak: number): boolean {
+  if (Number.isNaN(peak) || operatorCode >= 4) return true
+  return operatorCode <= 1 ? value > peak : value < peak
+}
+
+/**
+ * Evaluates a sample that is newer than the last one of the state. `newestTsMs`: the newest sample of the series in its batch;
+ * `noDataAfterMs`: the gap that PENDING and a running recovery survive.
+ */
+export function evaluateSample(
+  states: StateTable,
+  row: number,
+  rule: EvaluatedRule,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  noDataAfterMs: number,
+): Transition {
+  const previousTsMs = states.lastTsMs[row]!
+  states.lastTsMs[row] = tsMs
+  states.lastValue[row] = value
+  const isViolating = violates(rule.operatorCode, value, rule.threshold)
+  const phase = states.phase[row]!
+  if (phase === OK) {
+    if (!isViolating) return 'none'
+    states.phase[row] = PENDING
+    states.sinceTsMs[row] = tsMs
+    return settlePending(states, row, rule, tsMs, value, newestTsMs)
+  }
+  const isAfterGap = tsMs - previousTsMs > noDataAfterMs
+  if (phase === PENDING) {
+    if (!isViolating) {
+      states.phase[row] = OK
+      return 'none'
+    }
+    if (isAfterGap) states.sinceTsMs[row] = tsMs
+    return settlePending(states, row, rule, tsMs, value, newestTsMs)
+  }
+  if ((states.flags[row]! & FLAG_NO_DATA) !== 0) {
+    states.phase[row] = OK
+    states.flags[row] = states.flags[row]! & ~FLAG_NO_DATA
+    return 'returned'
+  }
+  return settleFiring(states, row, rule, tsMs, value, isViolating, isAfterGap)
+}
+
+/** After `returned`: the same sample again, from OK. */
+export function evaluateReturned(states: StateTable, row: number, rule: EvaluatedRule, newestTsMs: number): Transition {
+  const tsMs = states.lastTsMs[row]!
+  const value = states.lastValue[row]!
+  if (!violates(rule.operatorCode, value, rule.threshold)) return 'none'
+  states.phase[row] = PENDING
+  states.sinceTsMs[row] = tsMs
+  return settlePending(states, row, rule, tsMs, value, newestTsMs)
+}
+
+/** Violating and PENDING: opens once it held long enough, unless the sample is stale. */
+function settlePending(
+  states: StateTable,
+  row: number,
+  rule: EvaluatedRule,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+): Transition {
+  if (tsMs - states.sinceTsMs[row]! < rule.compiled.forMs) return 'none'
+  if (newestTsMs - tsMs > rule.staleMs) return 'none'
+  states.phase[row] = FIRING
+  states.openedTsMs[row] = tsMs
+  states.sinceTsMs[row] = Number.NaN
+  states.peak[row] = value
+  return 'opened'
+}
+
+function settleFiring(
+  states: StateTable,
+  row: number,
+  rule: EvaluatedRule,
+  tsMs: number,
+  value: number,
+  isViolating: boolean,
+  isAfterGap: boolean,
+): Transition {
+  if (isViolating && isWorse(rule.operatorCode, value, states.peak[row]!)) states.peak[row] = value
+  if (!isRecovered(rule, value, isViolating)) {
+    states.sinceTsMs[row] = Number.NaN
+    return 'none'
+  }
+  if (isAfterGap || Number.isNaN(states.sinceTsMs[row]!)) states.sinceTsMs[row] = tsMs
+  if (tsMs - states.sinceTsMs[row]! < rule.compiled.recoverForMs) return 'none'
+  states.phase[row] = OK
+  return 'recovered'
+}

@@ -1,0 +1,69 @@
+// The running rules of all companies, compiled from the raw set of the feed (document 2 "Rule sync on the collector"). A company's
+// rules are replaced as one object, and only when something of them changed: that object is the version that servers are bound to.
+import { type CompiledRule, compileRule, type RawRule, type RejectedRule } from './rule.ts'
+
+/** The rules of one company, by metric. Identity is the version: another object means that bindings must be made again. */
+export type CompanyRules = {
+  readonly byId: ReadonlyMap<string, CompiledRule>
+  readonly byMetric: ReadonlyMap<string, readonly CompiledRule[]>
+}
+
+export type RuleSet = {
+  readonly companies: ReadonlyMap<string, CompanyRules>
+  readonly loaded: number
+  readonly rejected: readonly RejectedRule[]
+  /** What each company's rules were compiled from: `id:sync_version` of all, to see whether they changed. */
+  readonly fingerprints: ReadonlyMap<string, string>
+}
+
+export const emptyCompanyRules: CompanyRules = { byId: new Map(), byMetric: new Map() }
+export const emptyRuleSet: RuleSet = { companies: new Map(), loaded: 0, rejected: [], fingerprints: new Map() }
+
+function companyRules(rules: readonly CompiledRule[]): CompanyRules {
+  const byMetric = new Map<string, CompiledRule[]>()
+  for (const rule of rules) {
+    const sameMetric = byMetric.get(rule.metric)
+    if (sameMetric) sameMetric.push(rule)
+    else byMetric.set(rule.metric, [rule])
+  }
+  return { byId: new Map(rules.map(rule => [rule.id, rule])), byMetric }
+}
+
+/** Compiles the raw set. Companies whose records are the same as in `previous` keep their object. Never throws. */
+export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): RuleSet {
+  const byCompany = new Map<string, RawRule[]>()
+  const strays: RawRule[] = []
+  for (const raw of records) {
+    if (typeof raw?.company_id !== 'string') strays.push(raw)
+    else {
+      const ofCompany = byCompany.get(raw.company_id)
+      if (ofCompany) ofCompany.push(raw)
+      else byCompany.set(raw.company_id, [raw])
+    }
+  }
+  const companies = new Map<string, CompanyRules>()
+  const fingerprints = new Map<string, string>()
+  const rejected: RejectedRule[] = []
+  let loaded = 0
+  for (const raw of strays) {
+    const result = compileRule(raw)
+    if (result.kind === 'rejected') rejected.push(result.rejected)
+  }
+  for (const [companyId, raws] of byCompany) {
+    const fingerprint = raws
+      .map(raw => `${raw.id}:${raw.sync_version}`)
+      .sort()
+      .join(',')
+    const compiled: CompiledRule[] = []
+    for (const raw of raws) {
+      const result = compileRule(raw)
+      if (result.kind === 'compiled') compiled.push(result.rule)
+      else if (result.kind === 'rejected') rejected.push(result.rejected)
+    }
+    loaded += compiled.length
+    const held = previous.fingerprints.get(companyId) === fingerprint ? previous.companies.get(companyId) : undefined
+    companies.set(companyId, held ?? companyRules(compiled))
+    fingerprints.set(companyId, fingerprint)
+  }
+  return { companies, loaded, rejected, fingerprints }
+}

@@ -1,0 +1,108 @@
+// What evaluation keeps of one machine: which series it sends, in the order in which it sends them, and the first state bound to
+// each. A series that no rule is bound to costs its id and one word.
+
+import type { CompanyRules } from './rule-set.ts'
+import { NO_ROW } from './state-table.ts'
+
+export type PresenceState = 'unknown' | 'up' | 'down'
+
+/** The agent whose batches are the signal of the machine. */
+export type Presence = {
+  agentId: string
+  /** Four bytes of the agent id as they lie on the bus: a cheap look whether it is still the same. */
+  agentWord: number
+  state: PresenceState
+  /** Wall time at which the last valid batch was received; 0 = never. */
+  lastSeenMs: number
+  /** Seconds (decision G-81). */
+  intervalSeconds: number
+  /** When it was declared lost; 0 = it is not. */
+  downSinceMs: number
+  /** Of the last agent event. */
+  seq: number
+}
+
+export class ServerSeries {
+  count = 0
+  /** (lo, hi) of each series. */
+  private ids = new Uint32Array(32)
+  /** First state of each series, NO_ROW = none. */
+  head = new Int32Array(16).fill(NO_ROW)
+  private expected = 0
+  /** Series whose key is not known yet: they are bound when their definition comes. */
+  undefinedSeries: Set<number> | null = null
+  /** The rules that the series are bound to; null = they must be bound again. */
+  boundTo: CompanyRules | null = null
+  /** States of this machine. */
+  stateCount = 0
+  lastBatchMs = 0
+  readonly presence: Presence
+
+  constructor(
+    readonly companyId: string,
+    readonly serverId: string,
+    readonly shard: number,
+    readonly index: number,
+    agentId: string,
+  ) {
+    this.presence = {
+      agentId,
+      agentWord: -1,
+      state: 'unknown',
+      lastSeenMs: 0,
+      intervalSeconds: 0,
+      downSinceMs: 0,
+      seq: 0,
+    }
+  }
+
+  startBatch(): void {
+    this.expected = 0
+  }
+
+  /** Index of a series, or -1. One comparison when the machine sends its series in the order of the last batch. */
+  find(lo: number, hi: number): number {
+    const { ids, count } = this
+    const expected = this.expected
+    if (expected < count && ids[expected * 2] === lo && ids[expected * 2 + 1] === hi) {
+      this.expected = expected + 1
+      return expected
+    }
+    for (let step = 1; step <= count; step++) {
+      const index = (expected + step) % count
+      if (ids[index * 2] === lo && ids[index * 2 + 1] === hi) {
+        this.expected = index + 1
+        return index
+      }
+    }
+    return -1
+  }
+
+  add(lo: number, hi: number): number {
+    const index = this.count++
+    if (index === this.head.length) this.grow()
+    this.ids[index * 2] = lo
+    this.ids[index * 2 + 1] = hi
+    this.head[index] = NO_ROW
+    this.expected = index + 1
+    return index
+  }
+
+  lo(index: number): number {
+    return this.ids[index * 2]!
+  }
+
+  hi(index: number): number {
+    return this.ids[index * 2 + 1]!
+  }
+
+  private grow(): void {
+    const capacity = Math.ceil(this.head.length * 1.5)
+    const ids = new Uint32Array(capacity * 2)
+    ids.set(this.ids)
+    this.ids = ids
+    const head = new Int32Array(capacity).fill(NO_ROW)
+    head.set(this.head)
+    this.head = head
+  }
+}

@@ -1,0 +1,280 @@
+// The evaluation state of one shard as bytes, and back (document 2 "State persistence and restart", decision G-148).
+//
+// Format 1, little-endian: magic "SVCEVAL1", CRC-32 of all that follows (uint32), header bytes (uint32), header as UTF-8 JSON,
+// padding to 8, then columns of n states, machine after machine in the order of the header:
+//   seq, lastValue                        float64
+//   id low, id high                       uint32
+//   lastTs, lastReceived                  int32, ms before savedAt; states out of that range stand in the extended columns
+//   rule                                  uint16, index into the header's rules
+//   phase | flags << 4 | extended << 7    uint8
+// then columns of m extended states (not OK, or out of range): lastTs, lastReceived, since, opened, peak, notified, float64.
+// The header names the bus position that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
+import { addState } from './binding.ts'
+import { evaluatedRule } from './evaluate.ts'
+import type { Evaluator } from './evaluator.ts'
+import type { FlapState } from './flapping.ts'
+import type { CompiledRule } from './rule.ts'
+import type { Presence, ServerSeries } from './server-series.ts'
+import { NO_ROW, OK } from './state-table.ts'
+
+const MAGIC = 'SVCEVAL1'
+const PREFIX_BYTES = 16
+const BYTES_A_STATE = 8 + 8 + 4 + 4 + 4 + 4 + 2 + 1
+const EXTENDED_COLUMNS = 6
+const DELTA_MAX = 0x7fffffff
+const EXTENDED = 0x80
+
+type SavedRule = Omit<CompiledRule, 'matchers' | 'serverIds'>
+type SavedServer = {
+  companyId: string
+  serverId: string
+  key: string
+  presence: Presence
+  lastBatchMs: number
+  states: number
+}
+type SavedFlap = { state: number; flap: FlapState }
+type Header = {
+  shard: number
+  position: number
+  savedAtMs: number
+  states: number
+  extended: number
+  rules: SavedRule[]
+  servers: SavedServer[]
+  flapping: SavedFlap[]
+}
+
+export type SnapshotFault = { readonly fault: string }
+
+const padTo8 = (bytes: number): number => Math.ceil(bytes / 8) * 8
+
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+  return crc >>> 0
+})
+
+/** CRC-32 (ISO 3309). */
+function crc32(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (let index = 0; index < bytes.length; index++) crc = CRC_TABLE[(crc ^ bytes[index]!) & 0xff]! ^ (crc >>> 8)
+  return (crc ^ 0xffffffff) >>> 0
+}
+
+/** The columns of n states and m extended ones, over one buffer. */
+function columns(buffer: ArrayBuffer, at: number, n: number, m: number) {
+  let offset = at
+  const take = <T>(bytes: number, make: (offset: number) => T): T => {
+    const view = make(offset)
+    offset = padTo8(offset + bytes)
+    return view
+  }
+  return {
+    seq: take(n * 8, o => new Float64Array(buffer, o, n)),
+    lastValue: take(n * 8, o => new Float64Array(buffer, o, n)),
+    idLo: take(n * 4, o => new Uint32Array(buffer, o, n)),
+    idHi: take(n * 4, o => new Uint32Array(buffer, o, n)),
+    lastTs: take(n * 4, o => new Int32Array(buffer, o, n)),
+    lastReceived: take(n * 4, o => new Int32Array(buffer, o, n)),
+    rule: take(n * 2, o => new Uint16Array(buffer, o, n)),
+    phase: take(n, o => new Uint8Array(buffer, o, n)),
+    extended: take(m * EXTENDED_COLUMNS * 8, o => new Float64Array(buffer, o, m * EXTENDED_COLUMNS)),
+  }
+}
+
+const columnsBytesMax = (n: number, m: number): number => n * BYTES_A_STATE + m * EXTENDED_COLUMNS * 8 + 9 * 8
+
+/** What of a shard is saved, found in one walk. */
+function collect(evaluator: Evaluator, shard: number): { servers: ServerSeries[]; rows: number[] } {
+  const servers: ServerSeries[] = []
+  const rows: number[] = []
+  for (const server of evaluator.servers) {
+    if (!server || server.shard !== shard) continue
+    servers.push(server)
+    for (let index = 0; index < server.count; index++)
+      for (let row = server.head[index]!; row !== NO_ROW; row = evaluator.states.next[row]!) rows.push(row)
+  }
+  return { servers, rows }
+}
+
+const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
+
+/** The state of one shard. `position`: the bus is reflected up to here. */
+export function encodeSnapshot(evaluator: Evaluator, shard: number, position: number, savedAtMs: number): Uint8Array {
+  const { states } = evaluator
+  const { servers, rows } = collect(evaluator, shard)
+  const isExtended = (row: number) =>
+    states.phase[row] !== OK ||
+    !isDelta(savedAtMs - states.lastTsMs[row]!) ||
+    !isDelta(savedAtMs - states.lastReceivedMs[row]!)
+  let extended = 0
+  for (const row of rows) if (isExtended(row)) extended++
+  const ruleIndex = new Map<number, number>()
+  const rules: SavedRule[] = []
+  for (const row of rows) {
+    const slot = states.rule[row]!
+    if (ruleIndex.has(slot)) continue
+    const { matchers: _matchers, serverIds: _serverIds, ...saved } = evaluator.slots[slot]!.rule!.compiled
+    // A rule edited since this machine was last evaluated counts as it was bound: the machine settles the change itself.
+    ruleIndex.set(slot, rules.length)
+    rules.push(saved)
+  }
+  const flapping: SavedFlap[] = []
+  rows.forEach((row, state) => {
+    const flap = evaluator.flapping.get(row)
+    if (flap) flapping.push({ state, flap })
+  })
+  const keyOf = new Map<ServerSeries, string>()
+  for (const [key, server] of evaluator.serversByKey) if (server.shard === shard) keyOf.set(server, key)
+  const header: Header = {
+    shard,
+    position,
+    savedAtMs,
+    states: rows.length,
+    extended,
+    rules,
+    servers: servers.map(server => ({
+      companyId: server.companyId,
+      serverId: server.serverId,
+      key: keyOf.get(server)!,
+      presence: server.presence,
+      lastBatchMs: server.lastBatchMs,
+      states: server.stateCount,
+    })),
+    flapping,
+  }
+  const headerBytes = new TextEncoder().encode(JSON.stringify(header))
+  const columnsAt = padTo8(PREFIX_BYTES + headerBytes.length)
+  const buffer = new ArrayBuffer(padTo8(columnsAt + columnsBytesMax(rows.length, extended)))
+  const bytes = new Uint8Array(buffer)
+  bytes.set(headerBytes, PREFIX_BYTES)
+  writeColumns(evaluator, rows, ruleIndex, columns(buffer, columnsAt, rows.length, extended), savedAtMs, isExtended)
+  for (let index = 0; index < MAGIC.length; index++) bytes[index] = MAGIC.charCodeAt(index)
+  const view = new DataView(buffer)
+  view.setUint32(12, headerBytes.length, true)
+  view.setUint32(8, crc32(bytes.subarray(12)), true)
+  return bytes
+}
+
+function writeColumns(
+  evaluator: Evaluator,
+  rows: readonly number[],
+  ruleIndex: ReadonlyMap<number, number>,
+  to: ReturnType<typeof columns>,
+  savedAtMs: number,
+  isExtended: (row: number) => boolean,
+): void {
+  const { states } = evaluator
+  let extendedAt = 0
+  rows.forEach((row, at) => {
+    const server = evaluator.servers[states.server[row]!]!
+    const series = states.series[row]!
+    const slot = evaluator.slots[states.rule[row]!]!
+    // The signature of a state that lags behind its rule is not that of the saved rule: it restarts after a restore too.
+    const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : 4)
+    to.seq[at] = states.seq[row]!
+    to.lastValue[at] = states.lastValue[row]!
+    to.idLo[at] = server.lo(series)
+    to.idHi[at] = server.hi(series)
+    to.rule[at] = ruleIndex.get(states.rule[row]!)!
+    const extended = isExtended(row)
+    to.phase[at] = states.phase[row]! | (flags << 4) | (extended ? EXTENDED : 0)
+    if (!extended) {
+      to.lastTs[at] = savedAtMs - states.lastTsMs[row]!
+      to.lastReceived[at] = savedAtMs - states.lastReceivedMs[row]!
+      return
+    }
+    const base = EXTENDED_COLUMNS * extendedAt++
+    to.extended[base] = states.lastTsMs[row]!
+    to.extended[base + 1] = states.lastReceivedMs[row]!
+    to.extended[base + 2] = states.sinceTsMs[row]!
+    to.extended[base + 3] = states.openedTsMs[row]!
+    to.extended[base + 4] = states.peak[row]!
+    to.extended[base + 5] = states.notifiedAtMs[row]!
+  })
+}
+
+/** Reads a snapshot into the evaluator, which holds nothing of that shard. Returns the bus position, or what is wrong with the bytes. */
+export function restoreSnapshot(evaluator: Evaluator, source: Uint8Array): { position: number } | SnapshotFault {
+  const bytes = source.byteOffset % 8 === 0 ? source : new Uint8Array(source)
+  if (bytes.length < PREFIX_BYTES || String.fromCharCode(...bytes.subarray(0, 7)) !== MAGIC.slice(0, 7))
+    return { fault: 'not a snapshot' }
+  const format = String.fromCharCode(bytes[7]!)
+  if (format !== MAGIC[7]) return { fault: `format ${format}, this program reads ${MAGIC[7]}` }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (view.getUint32(8, true) !== crc32(bytes.subarray(12))) return { fault: 'checksum does not match' }
+  const headerBytes = view.getUint32(12, true)
+  const header = JSON.parse(
+    new TextDecoder().decode(bytes.subarray(PREFIX_BYTES, PREFIX_BYTES + headerBytes)),
+  ) as Header
+  const buffer = bytes.buffer as ArrayBuffer
+  const from = columns(buffer, bytes.byteOffset + padTo8(PREFIX_BYTES + headerBytes), header.states, header.extended)
+  const slots = header.rules.map(saved => restoreSlot(evaluator, saved))
+  const rows: number[] = []
+  let at = 0
+  let extendedAt = 0
+  for (const saved of header.servers) {
+    const server = evaluator.server(saved.key, saved.companyId, saved.serverId, header.shard, saved.presence.agentId)
+    Object.assign(server.presence, saved.presence)
+    server.lastBatchMs = saved.lastBatchMs
+    for (const end = at + saved.states; at < end; at++) {
+      if (readState(evaluator, server, from, at, slots, header.savedAtMs, extendedAt, rows)) extendedAt++
+    }
+  }
+  for (const { state, flap } of header.flapping)
+    evaluator.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
+  return { position: header.position }
+}
+
+/** The slot of a saved rule. Where the running set has the rule, its slot is kept, and a changed signature is a changed one. */
+function restoreSlot(evaluator: Evaluator, saved: SavedRule): { slot: number; isSameSignature: boolean } {
+  const held = evaluator.slotOfRule.get(saved.id)
+  if (held !== undefined)
+    return { slot: held, isSameSignature: evaluator.slots[held]!.signatureText === saved.signature }
+  const slot = evaluator.slots.length
+  const rule = evaluatedRule({ ...saved, matchers: [], serverIds: new Set() })
+  evaluator.slots.push({ rule, signature: 0, signatureText: saved.signature, id: saved.id, companyId: saved.companyId })
+  evaluator.slotOfRule.set(saved.id, slot)
+  return { slot, isSameSignature: true }
+}
+
+function readState(
+  evaluator: Evaluator,
+  server: ServerSeries,
+  from: ReturnType<typeof columns>,
+  at: number,
+  slots: readonly { slot: number; isSameSignature: boolean }[],
+  savedAtMs: number,
+  extendedAt: number,
+  rows: number[],
+): boolean {
+  const { states } = evaluator
+  const lo = from.idLo[at]!
+  const hi = from.idHi[at]!
+  let index = server.find(lo, hi)
+  if (index < 0) index = server.add(lo, hi)
+  const { slot, isSameSignature } = slots[from.rule[at]!]!
+  const row = addState(evaluator, server, index, slot, from.seq[at]!)
+  rows.push(row)
+  const packed = from.phase[at]!
+  const flags = (packed >> 4) & 7
+  states.phase[row] = packed & 3
+  states.flags[row] = flags & 3
+  if (!isSameSignature || (flags & 4) !== 0) states.signature[row] = -1
+  states.lastValue[row] = from.lastValue[at]!
+  const isExtended = (packed & EXTENDED) !== 0
+  if (!isExtended) {
+    states.lastTsMs[row] = savedAtMs - from.lastTs[at]!
+    states.lastReceivedMs[row] = savedAtMs - from.lastReceived[at]!
+    return false
+  }
+  const base = EXTENDED_COLUMNS * extendedAt
+  states.lastTsMs[row] = from.extended[base]!
+  states.lastReceivedMs[row] = from.extended[base + 1]!
+  states.sinceTsMs[row] = from.extended[base + 2]!
+  states.openedTsMs[row] = from.extended[base + 3]!
+  states.peak[row] = from.extended[base + 4]!
+  states.notifiedAtMs[row] = from.extended[base + 5]!
+  return true
+}

@@ -1,0 +1,262 @@
+// Samples on their way from the bus to the store: rows as columns, no object a row. A block is filled from entries, ordered
+// by the key of samples_raw, freed of points that came twice, and written in Native format (decision G-135).
+import type { EntryReader } from '../bus/entry.ts'
+import type { NativeWriter } from './native-block.ts'
+import { orderRows, type RowOrder } from './row-order.ts'
+import { compareUuidWords, uuidWords } from './uuid-words.ts'
+
+/** The cells of the finer rollup; what a machine's samples have touched is noted in them. */
+export const CELL_5M_MS = 300_000
+const HEADER_WORDS = 24
+const COMPANY_WORD = 2
+const SERVER_WORD = 6
+const WORDS_PER_OWNER = 8
+
+/** The machine that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
+export type BlockOwner = {
+  readonly companyId: string
+  readonly serverId: string
+  readonly cells: Set<number>
+  lastCellMs: number
+  /** Rows before this instant are dropped: the write-locked zone of the company's plan (document 3 "Retention semantics"). */
+  readonly lockedBeforeMs: number
+  /** Set when the machine is purged while its rows wait here: they are left out. */
+  purged: boolean
+}
+
+/** What the owner of an entry may do: decided once a machine and block. */
+export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
+
+export type DroppedRows = { purged: number; retentionLocked: number }
+
+export class SampleBlock {
+  rows = 0
+  readonly owners: BlockOwner[] = []
+  readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
+  private readonly ownerIndexes = new Map<string, number>()
+  /** Words of company and server of each owner, in ClickHouse's form. */
+  private ownerWords = new Uint32Array(WORDS_PER_OWNER * 1024)
+  private owner = new Uint32Array(131_072)
+  private idLo = new Uint32Array(131_072)
+  private idHi = new Uint32Array(131_072)
+  private tsMs = new Float64Array(131_072)
+  private value = new Float64Array(131_072)
+  private readonly order: RowOrder = { rows: new Uint32Array(0), spare: new Uint32Array(0), counts: new Uint32Array(65_536) }
+
+  clear(): void {
+    this.rows = 0
+    this.owners.length = 0
+    this.ownerIndexes.clear()
+    this.dropped.purged = 0
+    this.dropped.retentionLocked = 0
+  }
+
+  /** Appends the points of the reader's entry. `ruleOf` is asked once a machine. Returns the owner of the rows. */
+  add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
+    const index = this.ownerOf(entry, ruleOf)
+    const owner = this.owners[index]!
+    if (owner.purged) {
+      this.dropped.purged += entry.pointCount
+      return owner
+    }
+    this.reserve(entry.pointCount)
+    if (entry.hasCounts || entry.hasTimes) this.addPoints(entry, index, owner)
+    else this.addPlain(entry, index, owner)
+    return owner
+  }
+
+  /** One point a series, one time for all: what an agent sends in the steady state. */
+  private addPlain(entry: EntryReader, index: number, owner: BlockOwner): void {
+    const { u32, f64, idsAt, valuesAt, seriesCount, commonTsMs } = entry
+    if (commonTsMs < owner.lockedBeforeMs) {
+      this.dropped.retentionLocked += seriesCount
+      return
+    }
+    const { idLo, idHi, value } = this
+    let row = this.rows
+    this.owner.fill(index, row, row + seriesCount)
+    this.tsMs.fill(commonTsMs, row, row + seriesCount)
+    for (let series = 0, word = idsAt; series < seriesCount; series++, row++) {
+      idLo[row] = u32[word++]!
+      idHi[row] = u32[word++]!
+      value[row] = f64[valuesAt + series]!
+    }
+    this.rows = row
+    if (seriesCount > 0) touch(owner, commonTsMs)
+  }
+
+  private addPoints(entry: EntryReader, index: number, owner: BlockOwner): void {
+    const { u32, f64 } = entry
+    let row = this.rows
+    let point = 0
+    for (let series = 0; series < entry.seriesCount; series++) {
+      const count = entry.hasCounts ? u32[entry.countsAt + series]! : 1
+      for (let last = point + count; point < last; point++) {
+        const tsMs = entry.hasTimes ? f64[entry.timesAt + point]! : entry.commonTsMs
+        if (tsMs < owner.lockedBeforeMs) {
+          this.dropped.retentionLocked++
+          continue
+        }
+        this.owner[row] = index
+        this.idLo[row] = u32[entry.idsAt + series * 2]!
+        this.idHi[row] = u32[entry.idsAt + series * 2 + 1]!
+        this.tsMs[row] = tsMs
+        this.value[row++] = f64[entry.valuesAt + point]!
+        touch(owner, tsMs)
+      }
+    }
+    this.rows = row
+  }
+
+  private ownerOf(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): number {
+    const { u32 } = entry
+    const words = entry.idsAt - HEADER_WORDS + COMPANY_WORD
+    const key = String.fromCharCode(
+      u32[words]! & 0xffff, u32[words]! >>> 16, u32[words + 1]! & 0xffff, u32[words + 1]! >>> 16,
+      u32[words + 2]! & 0xffff, u32[words + 2]! >>> 16, u32[words + 3]! & 0xffff, u32[words + 3]! >>> 16,
+      u32[words + 4]! & 0xffff, u32[words + 4]! >>> 16, u32[words + 5]! & 0xffff, u32[words + 5]! >>> 16,
+      u32[words + 6]! & 0xffff, u32[words + 6]! >>> 16, u32[words + 7]! & 0xffff, u32[words + 7]! >>> 16,
+    ) // biome-ignore format: company and server, two code units a word
+    const known = this.ownerIndexes.get(key)
+    if (known !== undefined) return known
+    const index = this.owners.length
+    const companyId = entry.companyId()
+    const serverId = entry.serverId()
+    const rule = ruleOf(companyId, serverId)
+    this.owners.push({ companyId, serverId, cells: new Set(), lastCellMs: -1, ...rule })
+    this.ownerIndexes.set(key, index)
+    if ((index + 1) * WORDS_PER_OWNER > this.ownerWords.length) {
+      const grown = new Uint32Array(this.ownerWords.length * 2)
+      grown.set(this.ownerWords)
+      this.ownerWords = grown
+    }
+    uuidWords(u32, words, this.ownerWords, index * WORDS_PER_OWNER)
+    uuidWords(u32, words + SERVER_WORD - COMPANY_WORD, this.ownerWords, index * WORDS_PER_OWNER + 4)
+    return index
+  }
+
+  private reserve(more: number): void {
+    if (this.rows + more <= this.owner.length) return
+    const length = Math.max(this.owner.length * 2, this.rows + more)
+    const grow32 = (from: Uint32Array) => {
+      const to = new Uint32Array(length)
+      to.set(from)
+      return to
+    }
+    const grow64 = (from: Float64Array) => {
+      const to = new Float64Array(length)
+      to.set(from)
+      return to
+    }
+    this.owner = grow32(this.owner)
+    this.idLo = grow32(this.idLo)
+    this.idHi = grow32(this.idHi)
+    this.tsMs = grow64(this.tsMs)
+    this.value = grow64(this.value)
+  }
+
+  /** Ranks of the owners in ClickHouse's order of (company, server). */
+  private ownerRanks(): Uint32Array {
+    const order = Uint32Array.from(this.owners.keys())
+    const words = this.ownerWords
+    order.sort((a, b) => {
+      const left = a * WORDS_PER_OWNER
+      const right = b * WORDS_PER_OWNER
+      return compareUuidWords(words, left, right) || compareUuidWords(words, left + 4, right + 4)
+    })
+    const ranks = new Uint32Array(order.length)
+    for (let rank = 0; rank < order.length; rank++) ranks[order[rank]!] = rank
+    return ranks
+  }
+
+  /**
+   * Writes the rows as a block of samples_raw, in the order of the table's key. Of points with the same series and time the
+   * last that was added stays. Returns the number of rows written; 0 leaves the writer as it was.
+   */
+  write(writer: NativeWriter): number {
+    const { order } = this
+    if (order.rows.length < this.rows) {
+      order.rows = new Uint32Array(this.owner.length)
+      order.spare = new Uint32Array(this.owner.length)
+    }
+    const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
+    orderRows(columns, this.rows, this.ownerRanks(), order)
+    const kept = this.keep(order.rows)
+    if (kept === 0) return 0
+    writer.begin(5, kept)
+    this.writeUuids(writer, 'company_id', 0, kept)
+    this.writeUuids(writer, 'server_id', 4, kept)
+    this.writeIds(writer, kept)
+    this.writeTimes(writer, kept)
+    const start = writer.column({ name: 'value', type: 'Float64', bytesPerRow: 8 }, kept)
+    const view = writer.memory()
+    for (let at = 0, offset = start; at < kept; at++, offset += 8)
+      view.setFloat64(offset, this.value[order.rows[at]!]!, true)
+    return kept
+  }
+
+  /** Moves the rows that stay to the front of `rows`; returns how many there are. */
+  private keep(rows: Uint32Array): number {
+    let kept = 0
+    for (let at = 0; at < this.rows; at++) {
+      const row = rows[at]!
+      if (this.owners[this.owner[row]!]!.purged) {
+        this.dropped.purged++
+        continue
+      }
+      const next = rows[at + 1]!
+      const isReplaced =
+        at + 1 < this.rows &&
+        this.idLo[row] === this.idLo[next] &&
+        this.tsMs[row] === this.tsMs[next] &&
+        this.idHi[row] === this.idHi[next] &&
+        this.owner[row] === this.owner[next]
+      if (!isReplaced) rows[kept++] = row
+    }
+    return kept
+  }
+
+  private writeUuids(writer: NativeWriter, name: string, word: number, count: number): void {
+    const start = writer.column({ name, type: 'UUID', bytesPerRow: 16 }, count)
+    const view = writer.memory()
+    const { rows } = this.order
+    for (let at = 0, offset = start; at < count; at++, offset += 16) {
+      const words = this.owner[rows[at]!]! * WORDS_PER_OWNER + word
+      view.setUint32(offset, this.ownerWords[words]!, true)
+      view.setUint32(offset + 4, this.ownerWords[words + 1]!, true)
+      view.setUint32(offset + 8, this.ownerWords[words + 2]!, true)
+      view.setUint32(offset + 12, this.ownerWords[words + 3]!, true)
+    }
+  }
+
+  private writeIds(writer: NativeWriter, count: number): void {
+    const start = writer.column({ name: 'series_id', type: 'UInt64', bytesPerRow: 8 }, count)
+    const view = writer.memory()
+    const { rows } = this.order
+    for (let at = 0, offset = start; at < count; at++, offset += 8) {
+      const row = rows[at]!
+      view.setUint32(offset, this.idLo[row]!, true)
+      view.setUint32(offset + 4, this.idHi[row]!, true)
+    }
+  }
+
+  private writeTimes(writer: NativeWriter, count: number): void {
+    const start = writer.column({ name: 'ts', type: "DateTime64(3, 'UTC')", bytesPerRow: 8 }, count)
+    const view = writer.memory()
+    const { rows } = this.order
+    for (let at = 0, offset = start; at < count; at++, offset += 8) {
+      const tsMs = this.tsMs[rows[at]!]!
+      const high = Math.floor(tsMs / 0x1_0000_0000)
+      view.setUint32(offset, tsMs - high * 0x1_0000_0000, true)
+      view.setInt32(offset + 4, high, true)
+    }
+  }
+}
+
+/** Notes the cell of a sample. */
+function touch(owner: BlockOwner, tsMs: number): void {
+  const cellMs = tsMs - (tsMs % CELL_5M_MS)
+  if (cellMs === owner.lastCellMs) return
+  owner.lastCellMs = cellMs
+  owner.cells.add(cellMs)
+}

@@ -1,0 +1,226 @@
+// The checks that a machine runs and the configuration that its agent is given, with the ETag that changes exactly when the
+// content does (document 1 "Check sync envelope"; document 3 "Agent config semantics"; decisions G-52, G-54).
+import { limits } from '../limits.ts'
+import { sha256Hex } from '../series/hash.ts'
+
+export const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const
+export type CheckType = (typeof checkTypes)[number]
+
+/** A check as the agent is given it: only the fields of its type are set. */
+export type AgentCheck = {
+  readonly id: string
+  readonly type: CheckType
+  readonly name: string
+  readonly target: string
+  readonly port: number
+  readonly proto: string
+  readonly url: string
+  readonly expectStatus: number
+  readonly timeoutSeconds: number
+}
+
+/** A raw record of the checks feed. */
+export type CheckRecord = { readonly id: string; readonly sync_version: number } & Readonly<Record<string, unknown>>
+
+type Scope = { readonly isAll: boolean; readonly serverIds: readonly string[] }
+
+const SERVICE_NAME = /^[A-Za-z0-9@._-]{1,128}$/
+const HOST_PORT = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isPort = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535
+
+const isHostPort = (value: unknown): value is string => {
+  const found = typeof value === 'string' && value.length <= 300 ? HOST_PORT.exec(value) : null
+  return found !== null && isPort(Number(found[1]))
+}
+
+/** True for http and https addresses without credentials. */
+function isCheckUrl(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length > 2048 || !URL.canParse(value)) return false
+  const url = new URL(value)
+  return (url.protocol === 'http:' || url.protocol === 'https:') && url.username === '' && url.password === ''
+}
+
+type Target = Pick<AgentCheck, 'name' | 'target' | 'port' | 'proto' | 'url' | 'expectStatus'>
+const noTarget: Target = { name: '', target: '', port: 0, proto: '', url: '', expectStatus: 0 }
+
+/** The target of a check by its type; null outside its domain. */
+function checkTarget(type: CheckType, target: Readonly<Record<string, unknown>>): Target | null {
+  switch (type) {
+    case 'service':
+      return typeof target.name === 'string' && SERVICE_NAME.test(target.name)
+        ? { ...noTarget, name: target.name }
+        : null
+    case 'port':
+      return isPort(target.port) && (target.proto === 'tcp' || target.proto === 'udp')
+        ? { ...noTarget, port: target.port, proto: target.proto }
+        : null
+    case 'tcp':
+    case 'cert':
+      return isHostPort(target.target) ? { ...noTarget, target: target.target } : null
+    case 'http': {
+      const status = target.expect_status ?? 200
+      const isStatus = typeof status === 'number' && Number.isInteger(status) && status >= 100 && status <= 599
+      return isCheckUrl(target.url) && isStatus ? { ...noTarget, url: target.url, expectStatus: status } : null
+    }
+  }
+}
+
+/** A check of a record, or null when something of it is outside its domain. */
+export function compileCheck(record: CheckRecord): AgentCheck | null {
+  const type = checkTypes.find(known => known === record.type)
+  if (!type || !isRecord(record.target)) return null
+  const target = checkTarget(type, record.target)
+  const timeout = record.timeout_seconds ?? limits.checkTimeoutSecondsDefault
+  const isTimeout =
+    typeof timeout === 'number' &&
+    Number.isInteger(timeout) &&
+    timeout >= 1 &&
+    timeout <= limits.checkTimeoutSecondsMax
+  return target && isTimeout ? { id: record.id, type, ...target, timeoutSeconds: timeout } : null
+}
+
+const idsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((id): id is string => typeof id === 'string') : []
+
+function scopeOf(record: CheckRecord): Scope {
+  const scope = isRecord(record.scope) ? record.scope : {}
+  if (scope.all === true) return { isAll: true, serverIds: [] }
+  const serverIds = new Set([
+    ...idsOf(scope.server_ids),
+    ...idsOf(scope.resolved_server_ids),
+    ...idsOf(record.resolved_server_ids),
+  ])
+  return { isAll: false, serverIds: [...serverIds] }
+}
+
+type CompanyChecks = { readonly all: AgentCheck[]; readonly byServer: Map<string, AgentCheck[]> }
+
+/** Counts of a set, for the status call. */
+export type CheckCounts = {
+  readonly loaded: number
+  readonly invalid: number
+  readonly disabled: number
+  /** Machines that a check names, without those that only an `all` scope covers. */
+  readonly servers: number
+  /** Machines among them to which more than 50 checks apply. */
+  readonly truncated: number
+}
+
+const noChecks: readonly AgentCheck[] = []
+
+/** The checks in force, by company and machine. Immutable: another pull makes another set. */
+export class CheckSet {
+  private readonly companies = new Map<string, CompanyChecks>()
+  readonly counts: CheckCounts
+
+  constructor(records: Iterable<CheckRecord> = []) {
+    let loaded = 0
+    let invalid = 0
+    let disabled = 0
+    for (const record of records) {
+      if (record.deleted === true) continue
+      if (record.enabled === false) {
+        disabled++
+        continue
+      }
+      const check = compileCheck(record)
+      if (!check || typeof record.company_id !== 'string') {
+        invalid++
+        continue
+      }
+      loaded++
+      this.add(record.company_id, scopeOf(record), check)
+    }
+    let servers = 0
+    let truncated = 0
+    for (const [companyId, company] of this.companies) {
+      servers += company.byServer.size
+      for (const serverId of company.byServer.keys())
+        if (this.allOf(companyId, serverId).length > limits.checksPerMachineMax) truncated++
+      if (company.byServer.size === 0 && company.all.length > limits.checksPerMachineMax) truncated++
+    }
+    this.counts = { loaded, invalid, disabled, servers, truncated }
+  }
+
+  private add(companyId: string, scope: Scope, check: AgentCheck): void {
+    let company = this.companies.get(companyId)
+    if (!company) {
+      company = { all: [], byServer: new Map() }
+      this.companies.set(companyId, company)
+    }
+    if (scope.isAll) company.all.push(check)
+    for (const serverId of scope.serverIds) {
+      const checks = company.byServer.get(serverId)
+      if (checks) checks.push(check)
+      else company.byServer.set(serverId, [check])
+    }
+  }
+
+  private allOf(companyId: string, serverId: string): readonly AgentCheck[] {
+    const company = this.companies.get(companyId)
+    if (!company) return noChecks
+    const own = company.byServer.get(serverId)
+    return own ? [...company.all, ...own] : company.all
+  }
+
+  /** The checks of a machine: the first 50 by ascending id. */
+  checksOf(companyId: string, serverId: string): readonly AgentCheck[] {
+    const checks = this.allOf(companyId, serverId)
+    if (checks.length === 0) return noChecks
+    return [...checks].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)).slice(0, limits.checksPerMachineMax)
+  }
+}
+
+/** What the collector manages of an agent. collectors and log_level stay unset: the agent keeps its own. */
+export type ManagedConfig = {
+  readonly intervalSeconds: number
+  readonly checks: readonly AgentCheck[]
+  readonly limits: { readonly maxSeries: number; readonly maxBatchBytes: number; readonly bufferBytes: number }
+  readonly minAgentVersion: string
+  readonly collectorUrl: string
+}
+
+/** The interval that may be sent: 10..300, anything else counts as unset. */
+export const managedInterval = (seconds: number): number =>
+  Number.isInteger(seconds) && seconds >= limits.intervalSecondsMin && seconds <= limits.intervalSecondsMax
+    ? seconds
+    : 0
+
+/** 16 hex characters that depend on the content and on nothing else. */
+export function configEtag(config: ManagedConfig): string {
+  const checks = config.checks.map(c => [
+    c.id,
+    c.type,
+    c.name,
+    c.target,
+    c.port,
+    c.proto,
+    c.url,
+    c.expectStatus,
+    c.timeoutSeconds,
+  ])
+  const { maxSeries, maxBatchBytes, bufferBytes } = config.limits
+  return sha256Hex(
+    JSON.stringify([
+      config.intervalSeconds,
+      checks,
+      [maxSeries, maxBatchBytes, bufferBytes],
+      config.minAgentVersion,
+      config.collectorUrl,
+    ]),
+  ).slice(0, 16)
+}
+
+/** True when an If-None-Match header names the ETag: a list of quoted, weak or bare tags, or `*`. */
+export function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false
+  return ifNoneMatch.split(',').some(part => {
+    const tag = part.trim().replace(/^W\//, '').replace(/^"(.*)"$/, '$1')
+    return tag === '*' || tag === etag
+  })
+}

@@ -1,0 +1,27 @@
+// Rates of one agent (document 3 "Limits"; decision G-55): a token bucket kept as one number, the instant at which it would
+// be full again. Full at the start; refills evenly; what a refused request must wait is known exactly.
+
+/** A rate: `perMinute` requests a minute, `capacity` of them at once. */
+export class RateLimit {
+  readonly periodMs: number
+  readonly windowMs: number
+
+  constructor(perMinute: number, capacity: number) {
+    this.periodMs = 60_000 / perMinute
+    this.windowMs = this.periodMs * capacity
+  }
+}
+
+export class RateBucket {
+  private fullAtMs = 0
+
+  /** Takes one request. Returns 0, or the whole seconds until the next one would be taken. */
+  take(limit: RateLimit, nowMs: number): number {
+    // A clock that was set back must not lock an agent out for longer than an empty bucket does.
+    const fullAtMs = Math.min(Math.max(this.fullAtMs, nowMs), nowMs + limit.windowMs)
+    const waitMs = fullAtMs + limit.periodMs - limit.windowMs - nowMs
+    if (waitMs > 0) return Math.max(1, Math.ceil(waitMs / 1000))
+    this.fullAtMs = fullAtMs + limit.periodMs
+    return 0
+  }
+}
