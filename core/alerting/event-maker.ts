@@ -1,7 +1,7 @@
 // Turns a state and what happened to it into an event (document 2 "Envelope" and "Types"; decisions G-77, G-78, G-79).
 
 import type { EvaluatedRule } from './evaluate.ts'
-import type { Evaluator } from './evaluator.ts'
+import type { EvaluationState } from './evaluation-state.ts'
 import type { AlertEvent, EventType, ResolveReason } from './event.ts'
 import { eventId } from './event.ts'
 
@@ -20,16 +20,21 @@ export type EventFacts = {
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null)
 
 /** The next event of the state in `row`; raises its seq. */
-export function seriesEvent(evaluator: Evaluator, row: number, rule: EvaluatedRule, facts: EventFacts): AlertEvent {
-  const { states } = evaluator
-  const server = evaluator.servers[states.server[row]!]!
+export function seriesEvent(
+  evaluation: EvaluationState,
+  row: number,
+  rule: EvaluatedRule,
+  facts: EventFacts,
+): AlertEvent {
+  const { states } = evaluation
+  const server = evaluation.servers[states.server[row]!]!
   const series = states.series[row]!
-  const definition = evaluator.dictionary.get(server.lo(series), server.hi(series))!
+  const definition = evaluation.dictionary.get(server.lo(series), server.hi(series))!
   const seq = states.seq[row]! + 1
   states.seq[row] = seq
   const { compiled } = rule
-  const isNoData = evaluator.isNoData(row)
-  const suppression = evaluator.suppressionOf(server.companyId, server.serverId, facts.occurredAtMs)
+  const isNoData = evaluation.isNoData(row)
+  const suppression = evaluation.suppressionOf(server.companyId, server.serverId, facts.occurredAtMs)
   return {
     event_id: eventId(server.serverId, compiled.id, definition.key, seq, facts.type),
     type: facts.type,
@@ -49,16 +54,16 @@ export function seriesEvent(evaluator: Evaluator, row: number, rule: EvaluatedRu
     labels: isNoData ? { ...definition.labels, no_data: 'true' } : definition.labels,
     ...(facts.reason === undefined ? {} : { reason: facts.reason }),
     ...(facts.transitions === undefined ? {} : { transitions: facts.transitions }),
-    ...(facts.type === 'alert.resolved' ? resolvedExtras(evaluator, row, facts) : {}),
+    ...(facts.type === 'alert.resolved' ? resolvedExtras(evaluation, row, facts) : {}),
   }
 }
 
 function resolvedExtras(
-  evaluator: Evaluator,
+  evaluation: EvaluationState,
   row: number,
   facts: EventFacts,
 ): { duration_seconds: number; peak_value: number | null } {
-  const { states } = evaluator
+  const { states } = evaluation
   const openedTsMs = facts.openedTsMs ?? states.openedTsMs[row]!
   return {
     duration_seconds: Math.max(0, Math.floor((facts.occurredAtMs - openedTsMs) / 1000)),

@@ -1,8 +1,8 @@
 // Whether a machine's agent is there (document 2 "Agent presence"; decisions G-46, G-80, G-81): down once, up at the first valid
-// batch. The evaluator of the machine's shard owns it, so the signal is seen in the order of the bus.
+// batch. The evaluation of the machine's shard owns it, so the signal is seen in the order of the bus.
 import type { EntryReader } from '../bus/entry.ts'
 import { limits } from '../limits.ts'
-import type { Evaluator } from './evaluator.ts'
+import type { EvaluationState } from './evaluation-state.ts'
 import { type AlertEvent, agentDownRuleId, type EventType, eventId } from './event.ts'
 import { nextTimeSeq } from './event-maker.ts'
 import type { ServerSeries } from './server-series.ts'
@@ -18,15 +18,20 @@ export const downAfterMs = (intervalSeconds: number): number =>
   Math.max(3 * intervalSeconds * 1000, limits.presenceDownMinMs)
 
 /** A valid batch came: the machine is up. */
-export function batchSeen(evaluator: Evaluator, server: ServerSeries, reader: EntryReader, position: number): void {
+export function batchSeen(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  reader: EntryReader,
+  position: number,
+): void {
   const { presence } = server
-  const settled = evaluator.presenceSettledUpTo.get(server) ?? 0
+  const settled = evaluation.presenceSettledUpTo.get(server) ?? 0
   server.lastBatchMs = reader.receivedAtMs
   if (position <= settled) return
   if (presence.agentWord !== reader.agentWord()) replaceAgent(server, reader)
   if (presence.state === 'down') {
     const nowMs = reader.receivedAtMs
-    emitAgent(evaluator, server, 'agent.up', 0, nowMs, {
+    emitAgent(evaluation, server, 'agent.up', 0, nowMs, {
       duration_seconds: Math.max(0, Math.floor((nowMs - presence.downSinceMs) / 1000)),
     })
     presence.downSinceMs = 0
@@ -48,21 +53,26 @@ function replaceAgent(server: ServerSeries, reader: EntryReader): void {
 }
 
 /** Declares the agent of a machine lost when its silence is long enough. `graceUntilMs`: start or overflow of the bus, per machine. */
-export function sweepPresence(evaluator: Evaluator, server: ServerSeries, startedAtMs: number, nowMs: number): void {
+export function sweepPresence(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  startedAtMs: number,
+  nowMs: number,
+): void {
   const { presence } = server
   if (presence.state !== 'up') return
-  const managed = evaluator.attributes.get(server.serverId)?.intervalSeconds ?? 0
+  const managed = evaluation.attributes.get(server.serverId)?.intervalSeconds ?? 0
   const intervalSeconds = presenceIntervalSeconds(presence.intervalSeconds, managed)
   if (nowMs < startedAtMs + 2 * intervalSeconds * 1000) return
   if (presence.lastSeenMs >= nowMs - downAfterMs(intervalSeconds)) return
   presence.state = 'down'
   presence.downSinceMs = nowMs
   const silentSeconds = Math.floor((nowMs - presence.lastSeenMs) / 1000)
-  emitAgent(evaluator, server, 'agent.down', silentSeconds, nowMs, {}, downAfterMs(intervalSeconds) / 1000)
+  emitAgent(evaluation, server, 'agent.down', silentSeconds, nowMs, {}, downAfterMs(intervalSeconds) / 1000)
 }
 
 function emitAgent(
-  evaluator: Evaluator,
+  evaluation: EvaluationState,
   server: ServerSeries,
   type: EventType,
   value: number,
@@ -73,9 +83,9 @@ function emitAgent(
   const { presence } = server
   const seq = nextTimeSeq(presence.seq, nowMs)
   presence.seq = seq
-  const attributes = evaluator.attributes.get(server.serverId)
+  const attributes = evaluation.attributes.get(server.serverId)
   const seriesKey = `agent:${presence.agentId}`
-  const suppression = evaluator.suppressionOf(server.companyId, server.serverId, nowMs)
+  const suppression = evaluation.suppressionOf(server.companyId, server.serverId, nowMs)
   const intervalSeconds = presenceIntervalSeconds(presence.intervalSeconds, attributes?.intervalSeconds ?? 0)
   const event: AlertEvent = {
     event_id: eventId(server.serverId, agentDownRuleId, seriesKey, seq, type),
@@ -96,6 +106,6 @@ function emitAgent(
     labels: { agent_id: presence.agentId, ...(attributes?.hostname ? { hostname: attributes.hostname } : {}) },
     ...extras,
   }
-  evaluator.touchedServers.add(server)
-  evaluator.push(event)
+  evaluation.touchedServers.add(server)
+  evaluation.push(event)
 }

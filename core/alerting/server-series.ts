@@ -39,6 +39,8 @@ export class ServerSeries {
   readonly presence: Presence
 
   constructor(
+    /** The 16 bytes of the server id as code units, as the bus reader makes them. */
+    readonly key: string,
     readonly companyId: string,
     readonly serverId: string,
     readonly shard: number,

@@ -11,7 +11,7 @@
 // The header names the bus position that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
 import { addState } from './binding.ts'
 import { evaluatedRule } from './evaluate.ts'
-import type { Evaluator } from './evaluator.ts'
+import type { EvaluationState } from './evaluation-state.ts'
 import type { FlapState } from './flapping.ts'
 import type { CompiledRule } from './rule.ts'
 import type { Presence, ServerSeries } from './server-series.ts'
@@ -86,14 +86,14 @@ function columns(buffer: ArrayBuffer, at: number, n: number, m: number) {
 const columnsBytesMax = (n: number, m: number): number => n * BYTES_A_STATE + m * EXTENDED_COLUMNS * 8 + 9 * 8
 
 /** What of a shard is saved, found in one walk. */
-function collect(evaluator: Evaluator, shard: number): { servers: ServerSeries[]; rows: number[] } {
+function collect(evaluation: EvaluationState, shard: number): { servers: ServerSeries[]; rows: number[] } {
   const servers: ServerSeries[] = []
   const rows: number[] = []
-  for (const server of evaluator.servers) {
+  for (const server of evaluation.servers) {
     if (!server || server.shard !== shard) continue
     servers.push(server)
     for (let index = 0; index < server.count; index++)
-      for (let row = server.head[index]!; row !== NO_ROW; row = evaluator.states.next[row]!) rows.push(row)
+      for (let row = server.head[index]!; row !== NO_ROW; row = evaluation.states.next[row]!) rows.push(row)
   }
   return { servers, rows }
 }
@@ -101,9 +101,14 @@ function collect(evaluator: Evaluator, shard: number): { servers: ServerSeries[]
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
 
 /** The state of one shard. `position`: the bus is reflected up to here. */
-export function encodeSnapshot(evaluator: Evaluator, shard: number, position: number, savedAtMs: number): Uint8Array {
-  const { states } = evaluator
-  const { servers, rows } = collect(evaluator, shard)
+export function encodeSnapshot(
+  evaluation: EvaluationState,
+  shard: number,
+  position: number,
+  savedAtMs: number,
+): Uint8Array {
+  const { states } = evaluation
+  const { servers, rows } = collect(evaluation, shard)
   const isExtended = (row: number) =>
     states.phase[row] !== OK ||
     !isDelta(savedAtMs - states.lastTsMs[row]!) ||
@@ -115,18 +120,16 @@ export function encodeSnapshot(evaluator: Evaluator, shard: number, position: nu
   for (const row of rows) {
     const slot = states.rule[row]!
     if (ruleIndex.has(slot)) continue
-    const { matchers: _matchers, serverIds: _serverIds, ...saved } = evaluator.slots[slot]!.rule!.compiled
+    const { matchers: _matchers, serverIds: _serverIds, ...saved } = evaluation.slots[slot]!.rule!.compiled
     // A rule edited since this machine was last evaluated counts as it was bound: the machine settles the change itself.
     ruleIndex.set(slot, rules.length)
     rules.push(saved)
   }
   const flapping: SavedFlap[] = []
   rows.forEach((row, state) => {
-    const flap = evaluator.flapping.get(row)
+    const flap = evaluation.flapping.get(row)
     if (flap) flapping.push({ state, flap })
   })
-  const keyOf = new Map<ServerSeries, string>()
-  for (const [key, server] of evaluator.serversByKey) if (server.shard === shard) keyOf.set(server, key)
   const header: Header = {
     shard,
     position,
@@ -137,7 +140,7 @@ export function encodeSnapshot(evaluator: Evaluator, shard: number, position: nu
     servers: servers.map(server => ({
       companyId: server.companyId,
       serverId: server.serverId,
-      key: keyOf.get(server)!,
+      key: server.key,
       presence: server.presence,
       lastBatchMs: server.lastBatchMs,
       states: server.stateCount,
@@ -149,7 +152,7 @@ export function encodeSnapshot(evaluator: Evaluator, shard: number, position: nu
   const buffer = new ArrayBuffer(padTo8(columnsAt + columnsBytesMax(rows.length, extended)))
   const bytes = new Uint8Array(buffer)
   bytes.set(headerBytes, PREFIX_BYTES)
-  writeColumns(evaluator, rows, ruleIndex, columns(buffer, columnsAt, rows.length, extended), savedAtMs, isExtended)
+  writeColumns(evaluation, rows, ruleIndex, columns(buffer, columnsAt, rows.length, extended), savedAtMs, isExtended)
   for (let index = 0; index < MAGIC.length; index++) bytes[index] = MAGIC.charCodeAt(index)
   const view = new DataView(buffer)
   view.setUint32(12, headerBytes.length, true)
@@ -158,19 +161,19 @@ export function encodeSnapshot(evaluator: Evaluator, shard: number, position: nu
 }
 
 function writeColumns(
-  evaluator: Evaluator,
+  evaluation: EvaluationState,
   rows: readonly number[],
   ruleIndex: ReadonlyMap<number, number>,
   to: ReturnType<typeof columns>,
   savedAtMs: number,
   isExtended: (row: number) => boolean,
 ): void {
-  const { states } = evaluator
+  const { states } = evaluation
   let extendedAt = 0
   rows.forEach((row, at) => {
-    const server = evaluator.servers[states.server[row]!]!
+    const server = evaluation.servers[states.server[row]!]!
     const series = states.series[row]!
-    const slot = evaluator.slots[states.rule[row]!]!
+    const slot = evaluation.slots[states.rule[row]!]!
     // The signature of a state that lags behind its rule is not that of the saved rule: it restarts after a restore too.
     const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : 4)
     to.seq[at] = states.seq[row]!
@@ -195,8 +198,8 @@ function writeColumns(
   })
 }
 
-/** Reads a snapshot into the evaluator, which holds nothing of that shard. Returns the bus position, or what is wrong with the bytes. */
-export function restoreSnapshot(evaluator: Evaluator, source: Uint8Array): { position: number } | SnapshotFault {
+/** Reads a snapshot into the evaluation, which holds nothing of that shard. Returns the bus position, or what is wrong with the bytes. */
+export function restoreSnapshot(evaluation: EvaluationState, source: Uint8Array): { position: number } | SnapshotFault {
   const bytes = source.byteOffset % 8 === 0 ? source : new Uint8Array(source)
   if (bytes.length < PREFIX_BYTES || String.fromCharCode(...bytes.subarray(0, 7)) !== MAGIC.slice(0, 7))
     return { fault: 'not a snapshot' }
@@ -210,37 +213,43 @@ export function restoreSnapshot(evaluator: Evaluator, source: Uint8Array): { pos
   ) as Header
   const buffer = bytes.buffer as ArrayBuffer
   const from = columns(buffer, bytes.byteOffset + padTo8(PREFIX_BYTES + headerBytes), header.states, header.extended)
-  const slots = header.rules.map(saved => restoreSlot(evaluator, saved))
+  const slots = header.rules.map(saved => restoreSlot(evaluation, saved))
   const rows: number[] = []
   let at = 0
   let extendedAt = 0
   for (const saved of header.servers) {
-    const server = evaluator.server(saved.key, saved.companyId, saved.serverId, header.shard, saved.presence.agentId)
+    const server = evaluation.server(saved.key, saved.companyId, saved.serverId, header.shard, saved.presence.agentId)
     Object.assign(server.presence, saved.presence)
     server.lastBatchMs = saved.lastBatchMs
     for (const end = at + saved.states; at < end; at++) {
-      if (readState(evaluator, server, from, at, slots, header.savedAtMs, extendedAt, rows)) extendedAt++
+      if (readState(evaluation, server, from, at, slots, header.savedAtMs, extendedAt, rows)) extendedAt++
     }
   }
   for (const { state, flap } of header.flapping)
-    evaluator.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
+    evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
   return { position: header.position }
 }
 
 /** The slot of a saved rule. Where the running set has the rule, its slot is kept, and a changed signature is a changed one. */
-function restoreSlot(evaluator: Evaluator, saved: SavedRule): { slot: number; isSameSignature: boolean } {
-  const held = evaluator.slotOfRule.get(saved.id)
+function restoreSlot(evaluation: EvaluationState, saved: SavedRule): { slot: number; isSameSignature: boolean } {
+  const held = evaluation.slotOfRule.get(saved.id)
   if (held !== undefined)
-    return { slot: held, isSameSignature: evaluator.slots[held]!.signatureText === saved.signature }
-  const slot = evaluator.slots.length
+    return { slot: held, isSameSignature: evaluation.slots[held]!.signatureText === saved.signature }
+  const slot = evaluation.slots.length
   const rule = evaluatedRule({ ...saved, matchers: [], serverIds: new Set() })
-  evaluator.slots.push({ rule, signature: 0, signatureText: saved.signature, id: saved.id, companyId: saved.companyId })
-  evaluator.slotOfRule.set(saved.id, slot)
+  evaluation.slots.push({
+    rule,
+    signature: 0,
+    signatureText: saved.signature,
+    id: saved.id,
+    companyId: saved.companyId,
+  })
+  evaluation.slotOfRule.set(saved.id, slot)
   return { slot, isSameSignature: true }
 }
 
 function readState(
-  evaluator: Evaluator,
+  evaluation: EvaluationState,
   server: ServerSeries,
   from: ReturnType<typeof columns>,
   at: number,
@@ -249,13 +258,13 @@ function readState(
   extendedAt: number,
   rows: number[],
 ): boolean {
-  const { states } = evaluator
+  const { states } = evaluation
   const lo = from.idLo[at]!
   const hi = from.idHi[at]!
   let index = server.find(lo, hi)
   if (index < 0) index = server.add(lo, hi)
   const { slot, isSameSignature } = slots[from.rule[at]!]!
-  const row = addState(evaluator, server, index, slot, from.seq[at]!)
+  const row = addState(evaluation, server, index, slot, from.seq[at]!)
   rows.push(row)
   const packed = from.phase[at]!
   const flags = (packed >> 4) & 7
