@@ -48,8 +48,7 @@ export function planSeries(
   const isEmpty = request.toMs < readFromMs
   const fromMs = isEmpty ? request.fromMs : Math.max(request.fromMs, readFromMs)
   const rangeMs = request.toMs - fromMs
-  const wantedMs =
-    request.stepMs ?? Math.max(limits.queryStepMinMs, ceilTo(rangeMs / limits.queryPointsDefault, 1000))
+  const wantedMs = request.stepMs ?? Math.max(limits.queryStepMinMs, ceilTo(rangeMs / limits.queryPointsDefault, 1000))
 
   const isRecent = fromMs >= nowMs - limits.queryRawMaxAgeMs - RAW_SLACK_MS
   const source = isRecent || !context.hasRollups ? 'raw' : wantedMs >= cellMs['1h'] ? '1h' : '5m'

@@ -71,7 +71,9 @@ export type RetentionMemory = {
 }
 
 /** `keep` says why nothing is deleted; `deleteBeforeMs` is a UTC midnight. */
-export type Deletion = { readonly keep: 'hub_silent' | 'new_company' | 'unlimited' } | { readonly deleteBeforeMs: number }
+export type Deletion =
+  | { readonly keep: 'hub_silent' | 'new_company' | 'unlimited' }
+  | { readonly deleteBeforeMs: number }
 
 /**
  * Which samples of a company may leave the disk: whole UTC days that lie entirely outside everything the company may read

@@ -41,7 +41,11 @@ export class SampleBlock {
   private idHi = new Uint32Array(131_072)
   private tsMs = new Float64Array(131_072)
   private value = new Float64Array(131_072)
-  private readonly order: RowOrder = { rows: new Uint32Array(0), spare: new Uint32Array(0), counts: new Uint32Array(65_536) }
+  private readonly order: RowOrder = {
+    rows: new Uint32Array(0),
+    spare: new Uint32Array(0),
+    counts: new Uint32Array(65_536),
+  }
 
   clear(): void {
     this.rows = 0

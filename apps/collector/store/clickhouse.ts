@@ -1,0 +1,136 @@
+// The samples store: ClickHouse by URL, or the same engine in this process. Everything that differs between the two stands
+// here: how it is opened, and how a block in Native format gets in.
+import { accessSync, constants, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { type ClickHouseClient, ClickHouseError, createClient } from '@clickhouse/client'
+import { openChdb } from './chdb-connection.ts'
+import { embeddedEngineConfig } from './samples-engine-config.ts'
+
+const REQUEST_TIMEOUT_MS = 30_000
+const EMBEDDED = 'embedded:'
+
+export type QueryParams = Readonly<Record<string, string | number | readonly string[] | readonly number[]>>
+
+export type ClickHouse = {
+  readonly database: string
+  readonly isEmbedded: boolean
+  /** Rows of a statement, each an array in the order of its columns. */
+  rows(sql: string, params?: QueryParams): Promise<unknown[][]>
+  /** A statement without result. */
+  command(sql: string, params?: QueryParams): Promise<void>
+  /** Inserts a block. The same `token` a second time changes nothing (within the table's window of blocks). */
+  insertBlock(table: string, block: Uint8Array, token: string): Promise<void>
+  close(): Promise<void>
+}
+
+export type ClickHouseOptions = {
+  /** `embedded:DIR` or the URL of a server. */
+  readonly url: string
+  readonly database: string
+}
+
+/** The name of a database as it may stand in SQL. */
+export const isDatabaseName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)
+
+/** Opens the store. Throws when the embedded engine cannot start; a server is not contacted yet. */
+export function openClickHouse(options: ClickHouseOptions): ClickHouse {
+  if (!isDatabaseName(options.database)) throw new Error('clickhouse.database must be a plain identifier')
+  return options.url.startsWith(EMBEDDED)
+    ? openEmbedded(options.url.slice(EMBEDDED.length), options.database)
+    : openServer(options)
+}
+
+/** A fault of the store worth another try: anything but a statement that the engine refuses. */
+export const causeOf = (error: unknown): string =>
+  error instanceof ClickHouseError
+    ? `${error.type ?? 'error'} (code ${error.code})`
+    : error instanceof Error
+      ? error.message
+      : String(error)
+
+function isRows(value: unknown): value is { data: unknown[][] } {
+  return typeof value === 'object' && value !== null && 'data' in value && Array.isArray(value.data)
+}
+
+function statements(client: ClickHouseClient) {
+  return {
+    rows: async (sql: string, params?: QueryParams): Promise<unknown[][]> => {
+      const result = await client.query({ query: sql, format: 'JSONCompact', query_params: { ...params } })
+      const json: unknown = await result.json()
+      if (!isRows(json)) throw new Error('the samples store answered in an unknown form')
+      return json.data
+    },
+    command: async (sql: string, params?: QueryParams): Promise<void> => {
+      await client.command({ query: sql, query_params: { ...params } })
+    },
+  }
+}
+
+const insertSettings = (token: string): string =>
+  `SETTINGS insert_deduplication_token = '${token}', optimize_on_insert = 0, max_insert_threads = 1, max_threads = 1`
+
+function openServer({ url, database }: ClickHouseOptions): ClickHouse {
+  const client = createClient({
+    url,
+    request_timeout: REQUEST_TIMEOUT_MS,
+    max_open_connections: 8,
+    compression: { request: false, response: false },
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
+  })
+  return {
+    database,
+    isEmbedded: false,
+    ...statements(client),
+    insertBlock: async (table, block, token) => {
+      const values = Readable.from([Buffer.from(block.buffer, block.byteOffset, block.byteLength)], {
+        objectMode: false,
+      })
+      const query = `INSERT INTO ${database}.${table} ${insertSettings(token)} FORMAT Native`
+      const result = await client.exec({ query, values })
+      for await (const _ of result.stream);
+    },
+    close: () => client.close(),
+  }
+}
+
+/** A directory in memory when there is one to write to, else one beside the data. */
+function blockDirectory(dataDirectory: string): string {
+  const directory = join(dataDirectory, 'blocks')
+  try {
+    accessSync('/dev/shm', constants.W_OK)
+    return '/dev/shm'
+  } catch {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    return directory
+  }
+}
+
+const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+
+function openEmbedded(directory: string, database: string): ClickHouse {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const { connection } = openChdb(directory, embeddedEngineConfig(directory))
+  const client = createClient({ connection })
+  const { rows, command } = statements(client)
+  const blockFile = join(blockDirectory(directory), `samples-${process.pid}-${crypto.randomUUID()}.native`)
+  return {
+    database,
+    isEmbedded: true,
+    rows,
+    command,
+    insertBlock: async (table, block, token) => {
+      // The engine reads binary input from files only. The name is new each time: two tables are written at once.
+      const file = `${blockFile}.${table}`
+      try {
+        await Bun.write(file, block, { mode: 0o600 })
+        await command(
+          `INSERT INTO ${database}.${table} SELECT * FROM file(${quoted(file)}, Native) ${insertSettings(token)}`,
+        )
+      } finally {
+        rmSync(file, { force: true })
+      }
+    },
+    close: () => client.close(),
+  }
+}

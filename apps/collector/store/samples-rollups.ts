@@ -1,0 +1,175 @@
+// Cells of 5 minutes and of 1 hour, computed from the de-duplicated raw samples and never added to: whatever was sent again,
+// late or out of order, a cell that is computed again is right again (decision G-136). A cell is computed once it has ended;
+// until then queries read its raw samples. What arrives for a cell that has ended is noted in rollup_late and computed again.
+import { cellMs } from '../../../core/query/query-plan.ts'
+import type { ClickHouse } from './clickhouse.ts'
+
+/** A 5-minute cell of a machine, by its start. */
+export type LateCell = { readonly companyId: string; readonly serverId: string; readonly startMs: number }
+export type Completeness = { readonly '5m': number; readonly '1h': number }
+
+/** Samples on their way when a cell ends get this long before it is computed; later ones are late. */
+const GRACE_MS = 60_000
+/** A pass computes at most this much time at once, so that a long stop is caught up in bounded steps. */
+const SPAN_MAX_MS = 6 * 3_600_000
+const LATE_BATCHES_MAX = 500
+const VALUES_PER_INSERT = 1_000
+
+const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
+const SETTINGS =
+  'SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_aggregation_in_order = 1, max_threads = 1, max_insert_threads = 1'
+
+const COLUMNS = 'company_id, server_id, series_id, ts, count, sum, min, max, last, last_ts, version'
+
+/** Raw samples of `where` as 5-minute cells. */
+const cellsOfRaw = (db: string, where: string): string => `
+INSERT INTO ${db}.rollup_5m (${COLUMNS})
+SELECT company_id, server_id, series_id, cell, count(), sum(value), min(value), max(value),
+       argMax(value, sample_ts), max(sample_ts), {version:UInt64}
+FROM (
+  SELECT company_id, server_id, series_id, ts AS sample_ts, value,
+         fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 300000) * 300000, 'UTC') AS cell
+  FROM ${db}.samples_raw FINAL WHERE ${where}
+)
+GROUP BY company_id, server_id, series_id, cell ${SETTINGS}`
+
+/** 5-minute cells of `where` as 1-hour cells. */
+const hoursOfCells = (db: string, where: string): string => `
+INSERT INTO ${db}.rollup_1h (${COLUMNS})
+SELECT company_id, server_id, series_id, hour, sum(cell_count), sum(cell_sum), min(cell_min), max(cell_max),
+       argMax(cell_last, cell_last_ts), max(cell_last_ts), {version:UInt64}
+FROM (
+  SELECT company_id, server_id, series_id, count AS cell_count, sum AS cell_sum, min AS cell_min, max AS cell_max,
+         last AS cell_last, last_ts AS cell_last_ts,
+         fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 3600000) * 3600000, 'UTC') AS hour
+  FROM ${db}.rollup_5m FINAL WHERE ${where}
+)
+GROUP BY company_id, server_id, series_id, hour ${SETTINGS}`
+
+/** Notes cells to compute again. The same token a second time changes nothing that matters: a cell computed twice is the same. */
+export async function insertLateCells(store: ClickHouse, batch: string, cells: readonly LateCell[]): Promise<void> {
+  for (let from = 0; from < cells.length; from += VALUES_PER_INSERT) {
+    const part = cells.slice(from, from + VALUES_PER_INSERT)
+    await store.command(
+      `INSERT INTO ${store.database}.rollup_late (batch, company_id, server_id, ts)
+       SELECT {batch:String}, toUUID(company), toUUID(server), fromUnixTimestamp64Milli(start, 'UTC')
+       FROM (SELECT arrayJoin(arrayZip({companies:Array(String)}, {servers:Array(String)}, {starts:Array(Int64)})) AS cell,
+                    cell.1 AS company, cell.2 AS server, cell.3 AS start)`,
+      {
+        batch,
+        companies: part.map(cell => cell.companyId),
+        servers: part.map(cell => cell.serverId),
+        starts: part.map(cell => cell.startMs),
+      },
+    )
+  }
+}
+
+/** Up to where the cells of each width are complete. Zero in a new store. */
+export async function readCompleteness(store: ClickHouse): Promise<Completeness> {
+  const rows = await store.rows(
+    `SELECT cell, toFloat64(toUnixTimestamp64Milli(max(complete_before))) FROM ${store.database}.rollup_progress GROUP BY cell`,
+  )
+  const of = (cell: string): number => Number(rows.find(row => row[0] === cell)?.[1] ?? 0)
+  return { '5m': of('5m'), '1h': of('1h') }
+}
+
+async function writeCompleteness(store: ClickHouse, cell: '5m' | '1h', completeMs: number): Promise<void> {
+  await store.command(`INSERT INTO ${store.database}.rollup_progress SELECT {cell:String}, ${INSTANT('complete')}`, {
+    cell,
+    complete: completeMs,
+  })
+}
+
+/** The start of the oldest raw sample's cell, where a store without progress begins. */
+async function oldestSampleMs(store: ClickHouse): Promise<number | null> {
+  const rows = await store.rows(
+    `SELECT count(), toFloat64(toUnixTimestamp64Milli(min(ts))) FROM ${store.database}.samples_raw`,
+  )
+  const [count, oldestMs] = rows[0] ?? []
+  return Number(count) === 0 ? null : Number(oldestMs)
+}
+
+/** Versions grow, also when the clock is set back between two passes of one process. */
+let lastVersion = 0
+const nextVersion = (nowMs: number): number => {
+  lastVersion = Math.max(nowMs, lastVersion + 1)
+  return lastVersion
+}
+
+/** Computes the cells that have ended and those that late samples touched. Returns up to where all is complete. */
+export async function runRollups(store: ClickHouse, nowMs: number): Promise<Completeness> {
+  const known = await readCompleteness(store)
+  const fine = await completeCells(store, '5m', known['5m'], nowMs - GRACE_MS, nowMs)
+  const coarse = await completeCells(store, '1h', known['1h'], Math.min(fine, nowMs - GRACE_MS), nowMs)
+  const complete = { '5m': fine, '1h': coarse }
+  while (await computeLate(store, complete, nowMs));
+  return complete
+}
+
+/** Computes the cells of one width that end by `untilMs`, in spans. */
+async function completeCells(
+  store: ClickHouse,
+  cell: '5m' | '1h',
+  completeMs: number,
+  untilMs: number,
+  nowMs: number,
+): Promise<number> {
+  const width = cellMs[cell]
+  const end = Math.floor(untilMs / width) * width
+  let start = completeMs
+  if (start === 0) {
+    const oldestMs = await oldestSampleMs(store)
+    start = oldestMs === null ? end : Math.min(end, Math.floor(oldestMs / width) * width)
+  }
+  const db = store.database
+  while (start < end) {
+    const next = Math.min(end, start + SPAN_MAX_MS)
+    const where = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
+    await store.command(cell === '5m' ? cellsOfRaw(db, where) : hoursOfCells(db, where), {
+      from: start,
+      to: next,
+      version: nextVersion(nowMs),
+    })
+    await writeCompleteness(store, cell, next)
+    start = next
+  }
+  if (completeMs === 0 && start === end) await writeCompleteness(store, cell, end)
+  return Math.max(completeMs, end)
+}
+
+/** Computes cells that were touched after they ended, and their hours. Returns false when there are none left. */
+async function computeLate(store: ClickHouse, complete: Completeness, nowMs: number): Promise<boolean> {
+  const db = store.database
+  const found = await store.rows(`SELECT DISTINCT batch FROM ${db}.rollup_late LIMIT ${LATE_BATCHES_MAX}`)
+  if (found.length === 0) return false
+  const batches = found.map(row => String(row[0]))
+  const range = await store.rows(
+    `SELECT toFloat64(toUnixTimestamp64Milli(min(ts))), toFloat64(toUnixTimestamp64Milli(max(ts)))
+     FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)}`,
+    { batches },
+  )
+  const [firstMs, lastMs] = [Number(range[0]?.[0]), Number(range[0]?.[1])]
+  const touched = (columns: string): string =>
+    `(SELECT ${columns} FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)})`
+  const owner = `(company_id, server_id) IN ${touched('company_id, server_id')}`
+  const cellStart = (width: number, column: string): string =>
+    `intDiv(toUnixTimestamp64Milli(${column}), ${width}) * ${width}`
+  // Cells that the regular pass has yet to reach are left to it.
+  const late = (width: number): string =>
+    `${owner} AND ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}
+     AND (company_id, server_id, ${cellStart(width, 'ts')}) IN ${touched(`company_id, server_id, ${cellStart(width, 'ts')}`)}`
+  for (const cell of ['5m', '1h'] as const) {
+    const width = cellMs[cell]
+    const from = Math.floor(firstMs / width) * width
+    const to = Math.min(complete[cell], Math.floor(lastMs / width) * width + width)
+    if (from >= to) continue
+    const sql = cell === '5m' ? cellsOfRaw(db, late(width)) : hoursOfCells(db, late(width))
+    await store.command(sql, { batches, from, to, version: nextVersion(nowMs) })
+  }
+  await store.command(
+    `DELETE FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)} SETTINGS lightweight_deletes_sync = 2`,
+    { batches },
+  )
+  return true
+}

@@ -1,0 +1,35 @@
+// Brings the samples store to the schema that this program knows. Every step is idempotent; a newer store is refused.
+import tables from '../../../sql/samples/0001_tables.sql' with { type: 'text' }
+import type { ClickHouse } from './clickhouse.ts'
+
+const STEPS: readonly string[] = [tables]
+export const SAMPLES_SCHEMA_VERSION = STEPS.length
+
+/** A store that this program must not touch. The message is for the operator. */
+export class SamplesStoreNewer extends Error {}
+
+async function storedVersion(store: ClickHouse): Promise<number> {
+  const exists = await store.rows(
+    "SELECT count() FROM system.tables WHERE database = {database:String} AND name = 'schema_version'",
+    { database: store.database },
+  )
+  if (Number(exists[0]?.[0]) === 0) return 0
+  const version = await store.rows(`SELECT max(version) FROM ${store.database}.schema_version`)
+  return Number(version[0]?.[0] ?? 0)
+}
+
+/** Runs the steps that the store lacks. Throws SamplesStoreNewer for a store of a later program. */
+export async function migrateSamples(store: ClickHouse): Promise<void> {
+  const stored = await storedVersion(store)
+  if (stored > SAMPLES_SCHEMA_VERSION)
+    throw new SamplesStoreNewer(
+      `cannot open the samples store: its schema is version ${stored}, this program knows ${SAMPLES_SCHEMA_VERSION}; use the newer program`,
+    )
+  for (let step = stored; step < SAMPLES_SCHEMA_VERSION; step++) {
+    for (const statement of STEPS[step]!.split(';')) {
+      const sql = statement.trim().replaceAll('{db}', store.database)
+      if (sql !== '') await store.command(sql)
+    }
+    await store.command(`INSERT INTO ${store.database}.schema_version SELECT ${step + 1}, now64(3, 'UTC')`)
+  }
+}

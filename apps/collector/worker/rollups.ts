@@ -1,0 +1,64 @@
+// When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring back
+// cells of a tenant that is being purged.
+import type { ClickHouse } from '../store/clickhouse.ts'
+import { type Completeness, readCompleteness, runRollups } from '../store/samples-rollups.ts'
+
+const PERIOD_MS = 60_000
+
+export type RollupScheduleOptions = {
+  readonly store: ClickHouse
+  readonly nowMs: () => number
+  readonly onTrouble: (error: unknown) => void
+}
+
+export class RollupSchedule {
+  private readonly options: RollupScheduleOptions
+  private queue: Promise<unknown> = Promise.resolve()
+  private timer: ReturnType<typeof setInterval> | null = null
+  private isPassWaiting = false
+  /** Up to where cells are computed; queries read raw samples from there. */
+  complete: Completeness = { '5m': 0, '1h': 0 }
+  errors = 0
+
+  constructor(options: RollupScheduleOptions) {
+    this.options = options
+  }
+
+  async start(): Promise<void> {
+    this.complete = await readCompleteness(this.options.store)
+    this.timer = setInterval(() => void this.pass(), PERIOD_MS)
+  }
+
+  /** Runs `act` while no pass runs and no other act does. */
+  exclusively<T>(act: () => Promise<T>): Promise<T> {
+    const result = this.queue.then(act)
+    this.queue = result.catch(() => undefined)
+    return result
+  }
+
+  /** One pass, as of `nowMs`. */
+  runNow(nowMs: number): Promise<void> {
+    return this.exclusively(async () => {
+      this.complete = await runRollups(this.options.store, nowMs)
+    })
+  }
+
+  private async pass(): Promise<void> {
+    // A pass that takes longer than a minute is not queued a second time.
+    if (this.isPassWaiting) return
+    this.isPassWaiting = true
+    try {
+      await this.runNow(this.options.nowMs())
+    } catch (error) {
+      this.errors++
+      this.options.onTrouble(error)
+    } finally {
+      this.isPassWaiting = false
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.timer !== null) clearInterval(this.timer)
+    await this.queue
+  }
+}

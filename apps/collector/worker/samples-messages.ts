@@ -1,0 +1,87 @@
+// What main thread and samples thread say to each other.
+import type { SeriesPlan } from '../../../core/query/query-plan.ts'
+import type { LatestValue, SeriesAnswer } from '../store/samples-query.ts'
+
+/** Where the thread finds its bus. */
+export type SamplesBus = { readonly kind: 'sqlite'; readonly path: string }
+
+export type SamplesThreadOptions = {
+  readonly bus: SamplesBus
+  /** Every consumer of the bus, so that nothing is removed before all know of it. */
+  readonly consumers: readonly string[]
+  /** `embedded:DIR` or the URL of a ClickHouse server. */
+  readonly clickhouse: string
+  readonly database: string
+}
+
+/** What a company or machine under a tombstone is: its samples are dropped until then. */
+export type Tombstone = { readonly companyId: string; readonly serverId: string | null; readonly untilMs: number }
+
+export type RetentionMemoryRow = {
+  readonly companyId: string
+  readonly firstSeenAtMs: number
+  /** The largest retention of the last 30 days; Infinity when it was unlimited. */
+  readonly largestDays: number
+}
+
+export type SamplesStats = {
+  /** The store answers and its schema is right. */
+  readonly isReady: boolean
+  readonly lastError: string | null
+  readonly rowsStored: number
+  readonly blocksStored: number
+  readonly insertErrors: number
+  readonly bufferRows: number
+  readonly droppedPurged: number
+  readonly droppedRetentionLocked: number
+  /** Entries of the bus that are not stored yet. */
+  readonly lagEntries: number
+  readonly rollupErrors: number
+  /** Cells of that width are complete before this instant, ms. */
+  readonly completeBeforeMs: { readonly '5m': number; readonly '1h': number }
+}
+
+/** Every call of the main thread: its arguments and its answer. */
+export type SamplesCalls = {
+  querySeries: { args: [plan: SeriesPlan]; result: SeriesAnswer }
+  latestValues: {
+    args: [companyId: string, serverId: string, metrics: readonly string[], sinceMs: number]
+    result: LatestValue[]
+  }
+  purge: { args: [companyId: string, serverId: string | null]; result: null }
+  countDays: { args: [companyId: string, beforeMs: number]; result: number }
+  deleteDays: { args: [companyId: string, beforeMs: number]; result: null }
+  reclaim: { args: []; result: null }
+  companies: { args: []; result: string[] }
+  rememberRetention: {
+    args: [seen: readonly { readonly companyId: string; readonly retentionDays: number | null }[], nowMs: number]
+    result: RetentionMemoryRow[]
+  }
+  runRollups: { args: [nowMs: number]; result: null }
+  stats: { args: []; result: SamplesStats }
+  flush: { args: []; result: null }
+  stop: { args: []; result: null }
+}
+export type SamplesCall = keyof SamplesCalls
+
+export type ToSamplesThread =
+  | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
+  | { readonly kind: 'wake' }
+  | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
+  | { readonly kind: 'locks'; readonly retentionDays: readonly (readonly [companyId: string, days: number])[] }
+  | {
+      [C in SamplesCall]: {
+        readonly kind: 'call'
+        readonly id: number
+        readonly call: C
+        readonly args: SamplesCalls[C]['args']
+      }
+    }[SamplesCall]
+
+export type FromSamplesThread =
+  | { readonly kind: 'started' }
+  | { readonly kind: 'fatal'; readonly message: string }
+  | { readonly kind: 'answer'; readonly id: number; readonly result: unknown }
+  | { readonly kind: 'failed'; readonly id: number; readonly message: string }
+  | { readonly kind: 'inserted'; readonly rows: number; readonly seconds: number }
+  | { readonly kind: 'trouble'; readonly message: string }

@@ -1,0 +1,204 @@
+// The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's calls. One a
+// process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
+import { setMaxListeners } from 'node:events'
+import { SqliteBusReader } from '../bus/sqlite-bus.ts'
+import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
+import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
+import { countDays, deleteDays, purgeSamples, reclaim } from '../store/samples-delete.ts'
+import { latestValues, querySeries } from '../store/samples-query.ts'
+import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
+import { RollupSchedule } from './rollups.ts'
+import { SampleWriter } from './sample-writer.ts'
+import type {
+  FromSamplesThread,
+  SamplesCall,
+  SamplesCalls,
+  SamplesStats,
+  SamplesThreadOptions,
+  ToSamplesThread,
+} from './samples-messages.ts'
+
+declare const self: Worker
+setMaxListeners(0)
+
+const RETRY_START_MS = 1_000
+const RETRY_CAP_MS = 30_000
+const say = (message: FromSamplesThread): void => self.postMessage(message)
+
+class SamplesThread {
+  private readonly store: ClickHouse
+  private readonly bus: SqliteBusReader
+  private readonly writer: SampleWriter
+  private readonly rollups: RollupSchedule
+  private running: Promise<void> = Promise.resolve()
+  private isReady = false
+  private isStopped = false
+  private lastError: string | null = null
+
+  constructor(options: SamplesThreadOptions) {
+    this.store = openClickHouse({ url: options.clickhouse, database: options.database })
+    this.bus = new SqliteBusReader(options.bus.path, options.consumers)
+    const nowMs = () => Date.now()
+    this.writer = new SampleWriter({
+      store: this.store,
+      bus: this.bus,
+      nowMs,
+      onInserted: (rows, seconds) => {
+        this.lastError = null
+        this.isReady = true
+        say({ kind: 'inserted', rows, seconds })
+      },
+      onTrouble: error => this.trouble('cannot store samples', error),
+    })
+    this.rollups = new RollupSchedule({
+      store: this.store,
+      nowMs,
+      onTrouble: error => this.trouble('cannot compute rollups', error),
+    })
+  }
+
+  private trouble(what: string, error: unknown): void {
+    const message = `${what}: ${causeOf(error)}`
+    this.lastError = message
+    say({ kind: 'trouble', message })
+  }
+
+  /** Brings the schema up, for as long as it takes; throws only where waiting cannot help. */
+  async start(isEmbedded: boolean): Promise<void> {
+    let waitMs = RETRY_START_MS
+    while (!this.isStopped) {
+      try {
+        await migrateSamples(this.store)
+        this.isReady = true
+        this.lastError = null
+        this.running = this.writer.run()
+        await this.rollups.start()
+        return
+      } catch (error) {
+        if (error instanceof SamplesStoreNewer || isEmbedded) throw error
+        this.isReady = false
+        this.trouble('cannot reach the samples store', error)
+        await Bun.sleep(waitMs)
+        waitMs = Math.min(waitMs * 2, RETRY_CAP_MS)
+      }
+    }
+  }
+
+  receive(message: ToSamplesThread): void {
+    switch (message.kind) {
+      case 'wake':
+        this.writer.wake()
+        return
+      case 'tombstones':
+        this.writer.setTombstones(message.tombstones)
+        return
+      case 'locks':
+        this.writer.setLocks(new Map(message.retentionDays))
+        return
+      case 'call':
+        void this.answer(message)
+        return
+      case 'start':
+        return
+    }
+  }
+
+  private async answer(message: Extract<ToSamplesThread, { kind: 'call' }>): Promise<void> {
+    try {
+      say({ kind: 'answer', id: message.id, result: await this.perform(message) })
+    } catch (error) {
+      say({ kind: 'failed', id: message.id, message: causeOf(error) })
+    }
+  }
+
+  private perform(message: Extract<ToSamplesThread, { kind: 'call' }>): Promise<SamplesCalls[SamplesCall]['result']> {
+    const { store } = this
+    switch (message.call) {
+      case 'querySeries': {
+        const [plan] = message.args
+        return querySeries(store, plan, plan.source === 'raw' ? 0 : this.rollups.complete[plan.source])
+      }
+      case 'latestValues':
+        return latestValues(store, ...message.args)
+      case 'purge':
+        return this.purge(...message.args)
+      case 'countDays':
+        return countDays(store, ...message.args)
+      case 'deleteDays':
+        return this.rollups.exclusively(() => deleteDays(store, ...message.args)).then(() => null)
+      case 'reclaim':
+        return this.rollups.exclusively(() => reclaim(store)).then(() => null)
+      case 'companies':
+        return companiesWithSamples(store)
+      case 'rememberRetention':
+        return rememberRetention(store, ...message.args)
+      case 'runRollups':
+        return this.rollups.runNow(...message.args).then(() => null)
+      case 'stats':
+        return this.stats()
+      case 'flush':
+        return this.writer.flush().then(() => null)
+      case 'stop':
+        return this.stop().then(() => null)
+    }
+  }
+
+  /** Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile. */
+  private async purge(companyId: string, serverId: string | null): Promise<null> {
+    await this.writer.settled()
+    await this.rollups.exclusively(() => purgeSamples(this.store, companyId, serverId))
+    return null
+  }
+
+  private async stats(): Promise<SamplesStats> {
+    const { writer } = this
+    return {
+      isReady: this.isReady,
+      lastError: this.lastError,
+      rowsStored: writer.rowsStored,
+      blocksStored: writer.blocksStored,
+      insertErrors: writer.insertErrors,
+      bufferRows: writer.bufferRows,
+      droppedPurged: writer.droppedPurged,
+      droppedRetentionLocked: writer.droppedRetentionLocked,
+      lagEntries: await writer.lagEntries(),
+      rollupErrors: this.rollups.errors,
+      completeBeforeMs: this.rollups.complete,
+    }
+  }
+
+  /** Drains the bus to the store when the store answers, then closes both. What is left stays on the bus. */
+  private async stop(): Promise<void> {
+    this.isStopped = true
+    await this.rollups.stop()
+    if (this.isReady && this.lastError === null) await this.writer.flush()
+    this.writer.abort()
+    await this.running
+    await this.bus.close()
+    await this.store.close()
+  }
+}
+
+let thread: SamplesThread | null = null
+
+self.onmessage = (event: MessageEvent<ToSamplesThread>) => {
+  const message = event.data
+  if (message.kind !== 'start') {
+    thread?.receive(message)
+    return
+  }
+  const { options } = message
+  const isEmbedded = options.clickhouse.startsWith('embedded:')
+  try {
+    thread = new SamplesThread(options)
+  } catch (error) {
+    say({ kind: 'fatal', message: causeOf(error) })
+    return
+  }
+  // A server that does not answer yet is no reason not to start: the bus holds what comes in.
+  if (!isEmbedded) say({ kind: 'started' })
+  thread.start(isEmbedded).then(
+    () => say({ kind: 'started' }),
+    error => say({ kind: 'fatal', message: causeOf(error) }),
+  )
+}

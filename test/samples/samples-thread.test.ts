@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
+import type { SeriesPlan } from '../../core/query/query-plan.ts'
+import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+
+const COMPANY = '11111111-1111-4111-8111-111111111111'
+const OTHER_COMPANY = '11111111-1111-4111-8111-222222222222'
+const SERVER = 'aaaaaaaa-0000-4000-8000-000000000001'
+const NOW = Date.now()
+const START = NOW - 600_000 - (NOW % 60_000)
+
+const plan = (over: Partial<SeriesPlan>): SeriesPlan => ({
+  companyId: COMPANY,
+  serverId: SERVER,
+  metric: 'disk_used_percent',
+  agg: 'avg',
+  fromMs: START,
+  toMs: NOW,
+  stepMs: 60_000,
+  source: 'raw',
+  oldestMs: Number.NEGATIVE_INFINITY,
+  isEmpty: false,
+  fallsBackToRaw: false,
+  ...over,
+})
+
+describe('the samples thread', () => {
+  const bus = openTestBus()
+  let samples: SamplesClient
+
+  beforeAll(async () => {
+    samples = await startSamples({
+      threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
+      bus: { kind: 'sqlite', path: bus.path },
+      consumers: bus.consumers,
+      clickhouse: engineUrl,
+      database: freshDatabase(),
+    })
+  })
+  afterAll(async () => {
+    await samples.stop()
+    await bus.close()
+  })
+
+  test('[STO-001] samples of the bus are stored under company and server, and read back by metric with their labels', async () => {
+    const entry = entryOf(COMPANY, SERVER, [
+      {
+        metric: 'disk_used_percent',
+        labels: { mount: '/' },
+        points: [
+          [START, 10],
+          [START + 30_000, 20],
+        ],
+      },
+      { metric: 'disk_used_percent', labels: { mount: '/var "x"' }, points: [[START + 60_000, 5]] },
+      { metric: 'cpu_usage_percent', points: [[START, 99]] },
+    ])
+    expect(await bus.writer.publish(SERVER, entry)).toBeNull()
+    samples.wake()
+    await samples.flush()
+
+    const answer = await samples.querySeries(plan({}))
+    expect(answer.series).toEqual([
+      { labels: { mount: '/' }, points: [[START, 15]] },
+      { labels: { mount: '/var "x"' }, points: [[START + 60_000, 5]] },
+    ])
+    expect((await samples.querySeries(plan({ companyId: OTHER_COMPANY }))).series).toEqual([])
+    const latest = await samples.latestValues(COMPANY, SERVER, ['cpu_usage_percent', 'disk_used_percent'], START)
+    expect(latest).toEqual([
+      { metric: 'cpu_usage_percent', labels: {}, value: 99, tsMs: START },
+      { metric: 'disk_used_percent', labels: { mount: '/' }, value: 20, tsMs: START + 30_000 },
+      { metric: 'disk_used_percent', labels: { mount: '/var "x"' }, value: 5, tsMs: START + 60_000 },
+    ])
+    const stats = await samples.stats()
+    expect(stats).toMatchObject({ isReady: true, rowsStored: 4, lagEntries: 0, insertErrors: 0, lastError: null })
+  })
+})

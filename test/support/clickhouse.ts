@@ -1,0 +1,102 @@
+// The real embedded engine for tests: one a process, in a directory of its own; every suite has a database of its own in it.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { busConsumers } from '../../apps/collector/bus/bus.ts'
+import { SqliteBusReader, SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
+import { type ClickHouse, openClickHouse } from '../../apps/collector/store/clickhouse.ts'
+import { migrateSamples } from '../../apps/collector/store/samples-schema.ts'
+import { encodeEntry } from '../../core/bus/entry.ts'
+import { SampleBatch } from '../../core/series/sample-batch.ts'
+import { fullSeriesKey, seriesId } from '../../core/series/series-key.ts'
+
+/** Where the engine of this process lives; removed when the process ends. */
+export const engineDirectory: string = mkdtempSync(join(tmpdir(), 'samples-engine-'))
+process.on('exit', () => rmSync(engineDirectory, { recursive: true, force: true }))
+export const engineUrl = `embedded:${engineDirectory}`
+
+let databaseCount = 0
+/** A name that no other suite of this process has. */
+export const freshDatabase = (): string => `suite_${++databaseCount}`
+
+/** An open store with its schema, in a database of its own. */
+export async function openTestStore(): Promise<ClickHouse> {
+  const store = openClickHouse({ url: engineUrl, database: freshDatabase() })
+  await migrateSamples(store)
+  return store
+}
+
+/** A bus in a directory of its own: its writing side, and what is needed to read it. */
+export function openTestBus() {
+  const directory = mkdtempSync(join(tmpdir(), 'samples-bus-'))
+  const path = join(directory, 'bus.sqlite')
+  const consumers = [busConsumers.samples]
+  const writer = new SqliteBusWriter({
+    path,
+    bytesMax: 1024 ** 3,
+    ageMaxMs: 24 * 3_600_000,
+    groupWaitMs: 1,
+    nowMs: () => Date.now(),
+    onPublished: () => undefined,
+    onError: error => {
+      throw error
+    },
+  })
+  return {
+    path,
+    consumers,
+    writer,
+    openReader: () => new SqliteBusReader(path, consumers),
+    close: async () => {
+      await writer.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export type TestSeries = {
+  readonly metric: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly points: readonly (readonly [tsMs: number, value: number])[]
+}
+
+const AGENT = '99999999-9999-4999-8999-999999999999'
+
+/** One batch of a machine as it lies on the bus, with the definition of every series in it. */
+export function entryOf(
+  companyId: string,
+  serverId: string,
+  series: readonly TestSeries[],
+  receivedAtMs = Date.now(),
+): Uint8Array {
+  const batch = new SampleBatch()
+  for (const { metric, labels = {}, points } of series) {
+    const key = fullSeriesKey(metric, labels)
+    const id = seriesId(key)
+    if (batch.seriesCount + 1 >= batch.idLo.length) batch.growSeries()
+    batch.definitions.push({ seriesIndex: batch.seriesCount, key })
+    batch.idLo[batch.seriesCount] = id.lo
+    batch.idHi[batch.seriesCount] = id.hi
+    batch.pointStart[batch.seriesCount++] = batch.pointCount
+    for (const [tsMs, value] of points) {
+      if (batch.pointCount >= batch.tsMs.length) batch.growPoints()
+      batch.tsMs[batch.pointCount] = tsMs
+      batch.value[batch.pointCount++] = value
+    }
+    batch.pointStart[batch.seriesCount] = batch.pointCount
+  }
+  return encodeEntry({ companyId, serverId, agentId: AGENT, receivedAtMs, seq: 1, intervalSeconds: 30 }, batch)
+}
+
+/** Waits until `isTrue`; fails after `deadlineMs`. */
+export async function until(
+  what: string,
+  isTrue: () => boolean | Promise<boolean>,
+  deadlineMs = 20_000,
+): Promise<void> {
+  const endMs = Date.now() + deadlineMs
+  while (!(await isTrue())) {
+    if (Date.now() > endMs) throw new Error(`${what}: not within ${deadlineMs} ms`)
+    await Bun.sleep(10)
+  }
+}
