@@ -1,0 +1,165 @@
+// The collectors of a Linux machine: each reads its files, keeps its last reading, and leaves the arithmetic to core/agent.
+import type { CounterReading } from '../../../core/agent/counters.ts'
+import { keptReading } from '../../../core/agent/counters.ts'
+import { compileFilter, isBlockDeviceReported, isInterfaceReported } from '../../../core/agent/filters.ts'
+import { type CpuReading, cpuSamples, loadSamples, parseProcStat, uptimeSamples } from '../../../core/agent/proc-cpu.ts'
+import {
+  type DiskReading,
+  diskIoSamples,
+  fileSystemSamples,
+  parseDiskStats,
+  parseMountInfo,
+  reportedMounts,
+} from '../../../core/agent/proc-disk.ts'
+import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../../core/agent/proc-memory.ts'
+import { isInterfaceUp, netSamples, parseNetDev } from '../../../core/agent/proc-net.ts'
+import type { AgentSettings, CollectorSwitches } from '../../../core/agent/remote-config.ts'
+import type { Sample } from '../../../core/agent/sample.ts'
+import type { HostFiles } from './host-files.ts'
+import type { StatFsAsker } from './stat-fs.ts'
+
+/** One group of metrics. `collect` may be slow, and may throw; `forget` is called while the group is switched off. */
+export type Collector = {
+  readonly name: keyof CollectorSwitches
+  collect(elapsedMs: number, settings: AgentSettings): Promise<Sample[]>
+  forget(): void
+}
+
+class LinuxCpu implements Collector {
+  readonly name = 'cpu'
+  readonly #files: HostFiles
+  readonly #perCore: boolean
+  #last: CpuReading | null = null
+
+  constructor(files: HostFiles, perCore: boolean) {
+    this.#files = files
+    this.#perCore = perCore
+  }
+
+  async collect(elapsedMs: number): Promise<Sample[]> {
+    const reading = parseProcStat(this.#files.text('proc', 'stat') ?? '', elapsedMs)
+    const samples = cpuSamples(this.#last, reading, this.#perCore)
+    if (keptReading(this.#last, reading) === reading) this.#last = reading
+    return [...samples, ...loadSamples(this.#files.text('proc', 'loadavg') ?? '', reading.cores)]
+  }
+
+  forget(): void {
+    this.#last = null
+  }
+}
+
+class LinuxMemory implements Collector {
+  readonly name = 'memory'
+  readonly #files: HostFiles
+  readonly #pageBytes: number
+  #last: CounterReading | null = null
+
+  constructor(files: HostFiles) {
+    this.#files = files
+    this.#pageBytes = pageBytesOfAuxv(files.bytes('proc', 'self/auxv') ?? new Uint8Array())
+  }
+
+  async collect(elapsedMs: number): Promise<Sample[]> {
+    const reading = parseVmStat(this.#files.text('proc', 'vmstat') ?? '', elapsedMs)
+    const swap = swapSamples(this.#last, reading, this.#pageBytes)
+    this.#last = keptReading(this.#last, reading)
+    return [...memorySamples(this.#files.text('proc', 'meminfo') ?? ''), ...swap]
+  }
+
+  forget(): void {
+    this.#last = null
+  }
+}
+
+class LinuxDisk implements Collector {
+  readonly name = 'disk'
+  readonly #files: HostFiles
+  readonly #asker: StatFsAsker
+  #last: DiskReading | null = null
+
+  constructor(files: HostFiles, asker: StatFsAsker) {
+    this.#files = files
+    this.#asker = asker
+  }
+
+  async collect(elapsedMs: number, settings: AgentSettings): Promise<Sample[]> {
+    const filter = compileFilter({ include: settings.diskInclude, exclude: settings.diskExclude })
+    const reading = parseDiskStats(this.#files.text('proc', 'diskstats') ?? '', elapsedMs)
+    // Partitions are not in /sys/block; a name with a slash is written with an exclamation mark there.
+    const whole = new Set(this.#files.names('sys', 'block').map(name => name.replaceAll('!', '/')))
+    const io = diskIoSamples(
+      this.#last,
+      reading,
+      device => (whole.size === 0 || whole.has(device)) && isBlockDeviceReported(device, filter),
+    )
+    if (keptReading(this.#last, reading) === reading) this.#last = reading
+    const mounts = reportedMounts(parseMountInfo(this.#files.text('proc', 'self/mountinfo') ?? ''), filter)
+    const sizes = await Promise.all(
+      mounts.map(async mount => {
+        const size = await this.#asker.size(mount)
+        return size ? fileSystemSamples(mount, size) : []
+      }),
+    )
+    return [...sizes.flat(), ...io]
+  }
+
+  forget(): void {
+    this.#last = null
+  }
+}
+
+class LinuxNet implements Collector {
+  readonly name = 'net'
+  readonly #files: HostFiles
+  #last: CounterReading | null = null
+
+  constructor(files: HostFiles) {
+    this.#files = files
+  }
+
+  async collect(elapsedMs: number, settings: AgentSettings): Promise<Sample[]> {
+    const filter = compileFilter({ include: settings.netInclude, exclude: settings.netExclude })
+    const isReported = (name: string) => isInterfaceReported(name, filter)
+    const reading = parseNetDev(this.#files.text('proc', 'net/dev') ?? '', elapsedMs)
+    const samples = netSamples(this.#last, reading, isReported)
+    this.#last = keptReading(this.#last, reading)
+    for (const name of reading.bySubject.keys()) {
+      if (!isReported(name)) continue
+      const state = this.#files.text('sys', `class/net/${name}/operstate`)
+      const carrier = this.#files.text('sys', `class/net/${name}/carrier`)
+      const value = isInterfaceUp(state, carrier) ? 1 : 0
+      samples.push({ name: 'net_interface_up', labels: { interface: name }, value })
+    }
+    return samples
+  }
+
+  forget(): void {
+    this.#last = null
+  }
+}
+
+class LinuxUptime implements Collector {
+  readonly name = 'uptime'
+  readonly #files: HostFiles
+
+  constructor(files: HostFiles) {
+    this.#files = files
+  }
+
+  async collect(): Promise<Sample[]> {
+    return uptimeSamples(this.#files.text('proc', 'uptime') ?? '')
+  }
+
+  forget(): void {}
+}
+
+/** In the order in which series are kept when a ceiling cuts them: disks and interfaces are the many. */
+export function linuxCollectors(files: HostFiles, asker: StatFsAsker, perCore: boolean): Collector[] {
+  return [
+    new LinuxUptime(files),
+    new LinuxMemory(files),
+    new LinuxCpu(files, perCore),
+    new LinuxDisk(files, asker),
+    new LinuxNet(files),
+  ]
+}

@@ -1,0 +1,144 @@
+// The five kinds of check, each one attempt within its timeout (decision G-62). What cannot be done counts as failed.
+import { connect as connectTcp, isIP } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { type Check, parseTarget, targetLabel } from '../../../core/agent/check.ts'
+import { isPortOpen } from '../../../core/agent/proc-net.ts'
+import type { Sample } from '../../../core/agent/sample.ts'
+import { DAY_MS } from '../../../core/limits.ts'
+import type { HostFiles } from './host-files.ts'
+
+export type ProbeContext = {
+  readonly files: HostFiles
+  readonly now: () => number
+  /** Whether a unit of the service manager is active. */
+  readonly isServiceActive: (name: string, timeoutMs: number) => Promise<boolean>
+}
+
+type CheckOfType<T extends Check['type']> = Extract<Check, { type: T }>
+
+/** `systemctl is-active`: exit status 0 means active. Without systemd nothing is. */
+export async function isSystemdUnitActive(name: string, timeoutMs: number): Promise<boolean> {
+  try {
+    const child = Bun.spawn(['systemctl', 'is-active', '--quiet', '--', name], {
+      stdin: 'ignore',
+      stdout: 'ignore',
+      stderr: 'ignore',
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+    })
+    return (await child.exited) === 0
+  } catch {
+    return false
+  }
+}
+
+async function probeService(check: CheckOfType<'service'>, context: ProbeContext): Promise<Sample[]> {
+  const isActive = await context.isServiceActive(check.name, check.timeoutMs)
+  return [{ name: 'service_up', labels: { name: check.name }, value: isActive ? 1 : 0 }]
+}
+
+function probePort(check: CheckOfType<'port'>, { files }: ProbeContext): Sample[] {
+  const tables = [check.proto, `${check.proto}6`].map(name => files.text('proc', `net/${name}`) ?? '')
+  const labels = { port: String(check.port), proto: check.proto }
+  return [{ name: 'port_up', labels, value: isPortOpen(tables, check.port, check.proto) ? 1 : 0 }]
+}
+
+/** Whether a TCP connection comes about in time. */
+function canConnect(target: string, timeoutMs: number): Promise<boolean> {
+  const address = parseTarget(target)
+  if (!address) return Promise.resolve(false)
+  return new Promise(resolve => {
+    const socket = connectTcp(address)
+    const finish = (isConnected: boolean) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(isConnected)
+    }
+    const timer = setTimeout(() => finish(false), timeoutMs)
+    socket.once('connect', () => finish(true))
+    socket.once('error', () => finish(false))
+  })
+}
+
+async function probeTcp(check: CheckOfType<'tcp'>): Promise<Sample[]> {
+  const startedAt = performance.now()
+  const isConnected = await canConnect(check.target, check.timeoutMs)
+  const labels = { target: targetLabel(check.target) }
+  return [
+    { name: 'tcp_connect_up', labels, value: isConnected ? 1 : 0 },
+    { name: 'tcp_connect_seconds', labels, value: (performance.now() - startedAt) / 1000 },
+  ]
+}
+
+/** One GET, no redirect followed, certificates verified: the status, or null without an answer. */
+async function httpStatus(url: string, timeoutMs: number): Promise<number | null> {
+  try {
+    const response = await fetch(url, {
+      redirect: 'manual',
+      keepalive: false,
+      headers: { 'User-Agent': 'svc-agent-check' },
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    await response.body?.cancel()
+    return response.status
+  } catch {
+    return null
+  }
+}
+
+async function probeHttp(check: CheckOfType<'http'>): Promise<Sample[]> {
+  const startedAt = performance.now()
+  const status = await httpStatus(check.url, check.timeoutMs)
+  const labels = { target: targetLabel(check.url) }
+  const samples: Sample[] = [
+    { name: 'http_up', labels, value: status === check.expectStatus ? 1 : 0 },
+    { name: 'http_duration_seconds', labels, value: (performance.now() - startedAt) / 1000 },
+  ]
+  if (status !== null) samples.push({ name: 'http_status_code', labels, value: status })
+  return samples
+}
+
+/** The end of validity of the certificate that a server shows; null when no handshake comes about. */
+function certificateEndMs(target: string, timeoutMs: number): Promise<number | null> {
+  const address = parseTarget(target)
+  if (!address) return Promise.resolve(null)
+  return new Promise(resolve => {
+    const { host, port } = address
+    // Not verified on purpose: the days left of an expired or self-signed certificate are what is asked for.
+    const servername = isIP(host) === 0 ? { servername: host } : {}
+    const socket = connectTls({ host, port, rejectUnauthorized: false, ...servername })
+    const finish = (endMs: number | null) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(endMs)
+    }
+    const timer = setTimeout(() => finish(null), timeoutMs)
+    socket.once('secureConnect', () => {
+      const endMs = Date.parse(socket.getPeerCertificate().valid_to ?? '')
+      finish(Number.isNaN(endMs) ? null : endMs)
+    })
+    socket.once('error', () => finish(null))
+  })
+}
+
+async function probeCert(check: CheckOfType<'cert'>, { now }: ProbeContext): Promise<Sample[]> {
+  const endMs = await certificateEndMs(check.target, check.timeoutMs)
+  const labels = { target: targetLabel(check.target) }
+  return [{ name: 'cert_days_left', labels, value: endMs === null ? 0 : (endMs - now()) / DAY_MS }]
+}
+
+/** Runs one check. It resolves within about its timeout, and never rejects. */
+export async function probe(check: Check, context: ProbeContext): Promise<Sample[]> {
+  switch (check.type) {
+    case 'service':
+      return probeService(check, context)
+    case 'port':
+      return probePort(check, context)
+    case 'tcp':
+      return probeTcp(check)
+    case 'http':
+      return probeHttp(check)
+    case 'cert':
+      return probeCert(check, context)
+  }
+}

@@ -1,0 +1,57 @@
+// Sizes of file systems, without ever waiting for one that does not answer: a dead NFS server must not stop the agent.
+// File systems of other machines are asked by a child process, because a call that hangs would take a thread of this one.
+import { statfs } from 'node:fs/promises'
+import { type Mount, mayHang, type StatFs } from '../../../core/agent/proc-disk.ts'
+
+export type AskStatFs = (mount: Mount) => Promise<StatFs>
+
+const ANSWER_MS = 3_000
+
+/** %S block size, %b blocks, %f free, %a available, %c inodes, %d free inodes. */
+const STAT_FORMAT = '%S %b %f %a %c %d'
+
+async function statFsByChild(mount: string): Promise<StatFs> {
+  const child = Bun.spawn(['stat', '-f', '-c', STAT_FORMAT, '--', mount], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  const text = await new Response(child.stdout).text()
+  const numbers = text.trim().split(' ').map(Number)
+  const [bsize, blocks, bfree, bavail, files, ffree] = numbers
+  const isWhole = numbers.length === 6 && numbers.every(Number.isFinite)
+  if (!isWhole || bsize === undefined || blocks === undefined || bfree === undefined)
+    throw new Error(`cannot ask for the size of ${mount}`)
+  return { bsize, blocks, bfree, bavail: bavail ?? 0, files: files ?? 0, ffree: ffree ?? 0 }
+}
+
+/** statfs(2), in this process for local file systems, in a child for those that may hang. */
+export const askStatFs: AskStatFs = mount => (mayHang(mount.fstype) ? statFsByChild(mount.mount) : statfs(mount.mount))
+
+/** Asks for sizes with a deadline. A question still open from an earlier cycle is not asked again. */
+export class StatFsAsker {
+  readonly #ask: AskStatFs
+  readonly #answerMs: number
+  readonly #open = new Set<string>()
+
+  constructor(ask: AskStatFs, answerMs = ANSWER_MS) {
+    this.#ask = ask
+    this.#answerMs = answerMs
+  }
+
+  /** The answer, or null when there is none in time. */
+  async size(mount: Mount): Promise<StatFs | null> {
+    if (this.#open.has(mount.mount)) return null
+    this.#open.add(mount.mount)
+    const answer = this.#ask(mount)
+      .catch(() => null)
+      .finally(() => this.#open.delete(mount.mount))
+    const { promise: deadline, resolve } = Promise.withResolvers<null>()
+    const timer = setTimeout(() => resolve(null), this.#answerMs)
+    try {
+      return await Promise.race([answer, deadline])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}

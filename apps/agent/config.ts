@@ -1,0 +1,209 @@
+// The agent's configuration: its keys, and what of files and environment becomes the options of a run. The only file of the
+// agent that reads them.
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import { type Check, parseCheck, type RawCheck } from '../../core/agent/check.ts'
+import { filterFault } from '../../core/agent/filters.ts'
+import { type AgentSettings, settingsFault } from '../../core/agent/remote-config.ts'
+import {
+  boolean,
+  type Config,
+  type ConfigFault,
+  duration,
+  list,
+  map,
+  secret,
+  size,
+  text,
+} from '../../core/config/keys.ts'
+import { type ConfigSources, resolveConfig } from '../../core/config/resolve.ts'
+import { limits } from '../../core/limits.ts'
+import packageFile from '../../package.json' with { type: 'json' }
+
+export const agentVersion: string = packageFile.version
+export const DEFAULT_CONFIG_FILE = '/etc/svc-agent/agent.yaml'
+
+export const agentKeys = {
+  collector_url: text(null, 'Address of the collector, https; plain http only on this machine'),
+  license: secret('Licence that enrols this machine; needed once'),
+  interval: duration(limits.intervalSecondsDefault * 1000, 'How often the machine is sampled', {
+    min: limits.intervalSecondsMin * 1000,
+    max: limits.intervalSecondsMax * 1000,
+  }),
+  state_dir: text('/var/lib/svc-agent', 'Where token, config, buffer and status are kept'),
+  'buffer.max_bytes': size(limits.agentBufferBytes, 'Most that unsent batches may take on disk', {
+    min: limits.bodyBytesMax,
+  }),
+  allow_remote_config: boolean(true, 'Whether the collector may change interval, switches, filters and checks'),
+  'collectors.cpu': boolean(true, 'CPU and load'),
+  'collectors.cpu_per_core': boolean(false, 'A series for every core'),
+  'collectors.memory': boolean(true, 'Memory and swap'),
+  'collectors.disk': boolean(true, 'File systems and block devices'),
+  'collectors.disk_include': list([], 'Mount points to report, instead of the defaults (RE2, whole name)'),
+  'collectors.disk_exclude': list([], 'Mount points or devices to leave out'),
+  'collectors.net': boolean(true, 'Network interfaces'),
+  'collectors.net_include': list([], 'Interfaces to report, instead of the defaults'),
+  'collectors.net_exclude': list([], 'Interfaces to leave out'),
+  'collectors.uptime': boolean(true, 'Uptime'),
+  checks: map('Checks of this machine by id: type, and name, port and proto, target, or url and expect_status'),
+  'tls.ca_file': text(null, 'PEM file of the authority that signs the collector certificate'),
+  'log.level': text('info', 'How much is logged', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+  renew_period: duration(limits.renewPeriodMs, 'Age at which the token is renewed', { min: 60_000 }),
+  'update.channel': text('stable', 'Release channel that is looked at for updates'),
+  'update.public_key_file': text(null, 'PEM file of the Ed25519 key that signs releases'),
+  'update.hosts': list([], 'Hosts that may serve releases; the collector itself when empty'),
+} as const
+
+/** What a run needs, ready to use. */
+export type AgentOptions = {
+  readonly collectorUrl: string | null
+  readonly license: string | null
+  readonly stateDir: string
+  readonly settings: AgentSettings
+  readonly isCpuPerCore: boolean
+  readonly allowRemoteConfig: boolean
+  readonly caPem: string | null
+  readonly renewPeriodMs: number
+  readonly logLevel: string
+  readonly update: {
+    readonly channel: string
+    readonly publicKeyPem: string | null
+    readonly hosts: readonly string[]
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Why an address of a collector cannot be used; null when it can. Plain http is for this machine only. */
+export function collectorUrlFault(url: string): string | null {
+  if (!URL.canParse(url)) return 'must be an address such as https://collector.example.com'
+  const { protocol, hostname, username, password, search, hash } = new URL(url)
+  if (username !== '' || password !== '') return 'must not carry credentials'
+  if (search !== '' || hash !== '') return 'must not carry a query or a fragment'
+  if (protocol === 'https:') return null
+  if (protocol !== 'http:') return 'must be https'
+  const isLoopback = hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname)
+  return isLoopback ? null : 'must be https: plain http is for this machine only'
+}
+
+function localChecks(config: Config<typeof agentKeys>, faults: ConfigFault[]): Check[] {
+  const checks: Check[] = []
+  for (const [id, given] of Object.entries(config.checks)) {
+    const fields = new Map<string, unknown>(typeof given === 'object' && given !== null ? Object.entries(given) : [])
+    const asText = (name: string) => String(fields.get(name) ?? '')
+    const asNumber = (name: string) => Number(fields.get(name) ?? 0)
+    const raw: RawCheck = {
+      id,
+      type: asText('type'),
+      name: asText('name'),
+      target: asText('target'),
+      port: asNumber('port'),
+      proto: asText('proto'),
+      url: asText('url'),
+      expectStatus: asNumber('expect_status'),
+      timeoutSeconds: asNumber('timeout_seconds'),
+    }
+    const check = parseCheck(raw)
+    if ('fault' in check) faults.push({ key: `checks.${id}`, value: raw.type, message: check.fault })
+    else checks.push(check)
+  }
+  if (checks.length > limits.checksPerMachineMax)
+    faults.push({
+      key: 'checks',
+      value: String(checks.length),
+      message: `must be at most ${limits.checksPerMachineMax}`,
+    })
+  return checks
+}
+
+function readPem(key: string, path: string | null, faults: ConfigFault[]): string | null {
+  if (path === null) return null
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    faults.push({ key, value: path, message: messageOf(error) })
+    return null
+  }
+}
+
+function settingsOf(config: Config<typeof agentKeys>, faults: ConfigFault[]): AgentSettings {
+  const filterKeys = ['disk_include', 'disk_exclude', 'net_include', 'net_exclude'] as const
+  for (const name of filterKeys) {
+    const key = `collectors.${name}` as const
+    for (const source of config[key]) {
+      const fault = filterFault(source)
+      if (fault !== null) faults.push({ key, value: source, message: fault })
+    }
+  }
+  const settings: AgentSettings = {
+    intervalMs: config.interval,
+    switches: {
+      cpu: config['collectors.cpu'],
+      memory: config['collectors.memory'],
+      disk: config['collectors.disk'],
+      net: config['collectors.net'],
+      uptime: config['collectors.uptime'],
+    },
+    diskInclude: config['collectors.disk_include'],
+    diskExclude: config['collectors.disk_exclude'],
+    netInclude: config['collectors.net_include'],
+    netExclude: config['collectors.net_exclude'],
+    checks: localChecks(config, faults),
+    seriesMax: limits.seriesPerAgentMax,
+    batchBytesMax: limits.bodyBytesMax,
+    bufferBytesMax: config['buffer.max_bytes'],
+  }
+  const fault = settingsFault(settings)
+  if (fault !== null) faults.push({ key: '(whole)', value: '', message: fault })
+  return settings
+}
+
+/** The options of a run out of file, environment and command line, and every fault in them. */
+export function resolveAgentOptions(sources: ConfigSources): { options: AgentOptions; faults: ConfigFault[] } {
+  const { config, faults } = resolveConfig(agentKeys, sources)
+  const url = config.collector_url
+  if (url !== null) {
+    const fault = collectorUrlFault(url)
+    if (fault !== null) faults.push({ key: 'collector_url', value: url.replace(/\/\/[^/]*@/, '//'), message: fault })
+  }
+  const options: AgentOptions = {
+    collectorUrl: url,
+    license: config.license,
+    stateDir: config.state_dir,
+    settings: settingsOf(config, faults),
+    isCpuPerCore: config['collectors.cpu_per_core'],
+    allowRemoteConfig: config.allow_remote_config,
+    caPem: readPem('tls.ca_file', config['tls.ca_file'], faults),
+    renewPeriodMs: config.renew_period,
+    logLevel: config['log.level'],
+    update: {
+      channel: config['update.channel'],
+      publicKeyPem: readPem('update.public_key_file', config['update.public_key_file'], faults),
+      hosts: config['update.hosts'],
+    },
+  }
+  return { options, faults }
+}
+
+/** Reads the configuration of this machine. A missing default file is no fault; a named one that is missing is. */
+export function loadAgentOptions(
+  file: string | null,
+  options: Readonly<Record<string, unknown>>,
+): { options: AgentOptions; faults: ConfigFault[] } {
+  const path = file ?? DEFAULT_CONFIG_FILE
+  let document: unknown
+  const fileFaults: ConfigFault[] = []
+  try {
+    document = parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    const isAbsentDefault = file === null && error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    if (!isAbsentDefault) fileFaults.push({ key: '(file)', value: path, message: messageOf(error) })
+  }
+  const resolved = resolveAgentOptions({
+    file: document,
+    environment: process.env,
+    options,
+    readSecretFile: secretPath => readFileSync(secretPath, 'utf8'),
+  })
+  return { options: resolved.options, faults: [...fileFaults, ...resolved.faults] }
+}

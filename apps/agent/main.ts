@@ -1,0 +1,162 @@
+// The `agent` executable: run, enroll, status, check-config.
+import { readFileSync, rmSync } from 'node:fs'
+import { Command } from 'commander'
+import { type Logger, pino } from 'pino'
+import type { ConfigFault } from '../../core/config/keys.ts'
+import { type RunningAgent, startAgent } from './agent.ts'
+import { CollectorClient } from './collector-client.ts'
+import { HostFiles, linuxRoots } from './collectors/host-files.ts'
+import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions } from './config.ts'
+import { enroll } from './enroll.ts'
+import { writeIdentity } from './identity.ts'
+import { replaceFile, StateDir } from './state-dir.ts'
+import { readStatus } from './status.ts'
+
+type CommonFlags = { config?: string; stateDir?: string; collectorUrl?: string; caFile?: string }
+type EnrollFlags = CommonFlags & { license?: string; licenseFile?: string }
+type RunFlags = CommonFlags & { readyFile?: string }
+type StatusFlags = CommonFlags & { json?: boolean }
+
+const say = (line: string) => void process.stdout.write(`${line}\n`)
+const complain = (line: string) => void process.stderr.write(`${line}\n`)
+
+const describeFault = ({ key, value, message }: ConfigFault): string =>
+  `${key}${value === '' ? '' : `: ${value}`}: ${message}`
+
+/** Stops the process on a configuration that cannot be used, naming every fault. */
+function loadOrExit(flags: CommonFlags, more: Readonly<Record<string, unknown>> = {}): AgentOptions {
+  const { options, faults } = loadAgentOptions(flags.config ?? null, {
+    state_dir: flags.stateDir,
+    collector_url: flags.collectorUrl,
+    'tls.ca_file': flags.caFile,
+    ...more,
+  })
+  if (faults.length === 0) return options
+  for (const fault of faults) complain(describeFault(fault))
+  process.exit(1)
+}
+
+const makeLog = (level: string): Logger =>
+  pino({ level, base: { service: 'agent' } }, pino.destination({ fd: 1, sync: true }))
+
+async function run(flags: RunFlags): Promise<void> {
+  const options = loadOrExit(flags)
+  const log = makeLog(options.logLevel)
+  let agent: RunningAgent
+  try {
+    agent = await startAgent({ options, log })
+  } catch (error) {
+    complain(`cannot start: ${error instanceof Error ? error.message : String(error)}`)
+    process.exit(1)
+  }
+  const stop = async () => {
+    process.once('SIGINT', () => process.exit(1))
+    process.once('SIGTERM', () => process.exit(1))
+    if (flags.readyFile !== undefined) rmSync(flags.readyFile, { force: true })
+    await agent.stop()
+    process.exit(0)
+  }
+  process.once('SIGINT', () => void stop())
+  process.once('SIGTERM', () => void stop())
+  const agentId = await agent.enrolled
+  if (agentId !== null) {
+    const ready = { agent_id: agentId, state_dir: options.stateDir, pid: process.pid }
+    if (flags.readyFile !== undefined) replaceFile(flags.readyFile, `${JSON.stringify(ready)}\n`, false)
+    log.info({ agent_id: agentId, version: agentVersion }, 'ready')
+  }
+  // An agent that may not send stays, so that no service manager starts it over and over; it ends by a signal.
+  setInterval(() => {}, 2 ** 30)
+}
+
+function readLicense(flags: EnrollFlags): string | undefined {
+  if (flags.license === '-') return readFileSync(0, 'utf8').trim()
+  return flags.license
+}
+
+async function enrollOnce(flags: EnrollFlags): Promise<void> {
+  const options = loadOrExit(flags, { license: readLicense(flags), license_file: flags.licenseFile })
+  const { license, collectorUrl, caPem, stateDir } = options
+  if (license === null || collectorUrl === null) {
+    complain(license === null ? 'license: give --license or --license-file' : 'collector_url: give --collector-url')
+    process.exit(1)
+  }
+  try {
+    const dir = new StateDir(stateDir)
+    const log = makeLog('silent')
+    const now = () => Date.now()
+    const client = new CollectorClient({ collectorUrl, caPem, agentVersion, log, now })
+    const files = new HostFiles(linuxRoots)
+    const outcome = await enroll(license, {
+      client,
+      dir,
+      files,
+      platform: process.platform,
+      collectorUrl,
+      nowMs: now(),
+    })
+    if (outcome.kind !== 'enrolled') {
+      complain(outcome.kind === 'later' ? `${outcome.message}; try again later` : outcome.message)
+      process.exit(1)
+    }
+    writeIdentity(dir, outcome.identity)
+    // Both belong to whoever was enrolled here before.
+    dir.remove('config')
+    dir.clearBuffer()
+    say(`enrolled as agent ${outcome.identity.agentId}`)
+  } catch (error) {
+    complain(`cannot enrol: ${error instanceof Error ? error.message : String(error)}`)
+    process.exit(1)
+  }
+}
+
+function showStatus(flags: StatusFlags): void {
+  const { stateDir } = loadOrExit(flags)
+  const text = readStatus(new StateDir(stateDir))
+  if (text === null) {
+    complain(`no status in ${stateDir}: the agent has not run`)
+    process.exit(1)
+  }
+  if (flags.json) {
+    say(text.trim())
+    return
+  }
+  const parsed: unknown = JSON.parse(text)
+  for (const [name, value] of Object.entries(typeof parsed === 'object' && parsed !== null ? parsed : {})) {
+    const isInstant = name.endsWith('_ms') && typeof value === 'number'
+    const shown = isInstant
+      ? new Date(value).toISOString()
+      : Array.isArray(value)
+        ? value.join('; ')
+        : String(value ?? '-')
+    say(`${name.replace(/_ms$/, '').replaceAll('_', ' ').padEnd(18)} ${shown || '-'}`)
+  }
+}
+
+const withCommon = (command: Command): Command =>
+  command
+    .option('--config <file>', `configuration file (default ${DEFAULT_CONFIG_FILE})`)
+    .option('--state-dir <dir>', 'where token, config, buffer and status are kept')
+    .option('--collector-url <url>', 'address of the collector')
+    .option('--ca-file <file>', 'authority that signs the certificate of the collector')
+
+const program = new Command('agent')
+  .description('Samples this machine and reports to a collector')
+  .version(agentVersion)
+withCommon(program.command('run').description('sample and report until stopped'))
+  .option('--ready-file <file>', 'written once the agent is enrolled and runs')
+  .action(run)
+withCommon(program.command('enroll').description('exchange a licence for a token, once'))
+  .option('--license <license>', 'the licence; - reads it from standard input')
+  .option('--license-file <file>', 'file that holds the licence')
+  .action(enrollOnce)
+withCommon(program.command('status').description('what the agent on this machine says of itself'))
+  .option('--json', 'as JSON')
+  .action(showStatus)
+withCommon(program.command('check-config').description('say every fault of the configuration')).action(
+  (flags: CommonFlags) => {
+    loadOrExit(flags)
+    say('the configuration is good')
+  },
+)
+
+await program.parseAsync()

@@ -1,0 +1,122 @@
+// The agent's own files: token, config, seq, status.json and the folder buffer/, readable by its user only (decision G-61).
+// A file is replaced in one step, so that a crash leaves the old content or the new, never half.
+import { randomUUID } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+
+const FILE_MODE = 0o600
+const DIRECTORY_MODE = 0o700
+
+/** Sequence numbers are taken from the disk in blocks, so that one write serves many batches. */
+const SEQ_BLOCK = 1000
+
+export class StateDir {
+  readonly path: string
+
+  /** Opens the directory, making it when it is not there. Throws when it cannot be written. */
+  constructor(path: string) {
+    this.path = path
+    mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE })
+    chmodSync(path, DIRECTORY_MODE)
+  }
+
+  /** The folder for buffered batches, made when it is not there. */
+  bufferPath(): string {
+    const path = join(this.path, 'buffer')
+    mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE })
+    return path
+  }
+
+  /** Forgets what waits to be sent. */
+  clearBuffer(): void {
+    rmSync(join(this.path, 'buffer'), { recursive: true, force: true })
+  }
+
+  /** The text of a file, or null when it is not there. */
+  read(name: string): string | null {
+    try {
+      return readFileSync(join(this.path, name), 'utf8')
+    } catch (error) {
+      if (isNotFound(error)) return null
+      throw error
+    }
+  }
+
+  /** Writes a file with mode 0600 in one step. `isDurable` waits for the disk: for what must survive a power cut. */
+  write(name: string, text: string, isDurable = false): void {
+    replaceFile(join(this.path, name), text, isDurable)
+  }
+
+  remove(name: string): void {
+    rmSync(join(this.path, name), { force: true })
+  }
+
+  /** What identifies this machine where the system has no machine-id: made once and kept. */
+  madeMachineId(): string {
+    const known = this.read('machine-id')?.trim()
+    if (known) return known
+    const made = randomUUID().replaceAll('-', '')
+    this.write('machine-id', `${made}\n`, true)
+    return made
+  }
+}
+
+/** Numbers that only grow, over restarts and crashes too: a crash skips the rest of a block. */
+export class SeqCounter {
+  readonly #state: StateDir
+  #next: bigint
+  #reservedEnd: bigint
+
+  constructor(state: StateDir) {
+    this.#state = state
+    const text = state.read('seq')?.trim() ?? ''
+    this.#next = /^\d{1,19}$/.test(text) ? BigInt(text) : 1n
+    this.#reservedEnd = this.#next
+  }
+
+  /**
+   * The next number. While the disk refuses a new block, numbers go on from memory, and the block is asked for again with
+   * every number: a machine with a full disk must stay visible.
+   */
+  take(): bigint {
+    if (this.#next >= this.#reservedEnd) {
+      const end = this.#next + BigInt(SEQ_BLOCK)
+      try {
+        this.#state.write('seq', `${end}\n`, true)
+        this.#reservedEnd = end
+      } catch {
+        return this.#next++
+      }
+    }
+    return this.#next++
+  }
+}
+
+/** Writes `path` by way of `path.tmp` and a rename. */
+export function replaceFile(path: string, content: string | Uint8Array, isDurable: boolean): void {
+  const temporary = `${path}.tmp`
+  const descriptor = openSync(temporary, 'w', FILE_MODE)
+  try {
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content
+    for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at)
+    if (isDurable) fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+  chmodSync(temporary, FILE_MODE)
+  renameSync(temporary, path)
+}
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
