@@ -114,7 +114,11 @@ export function sweepFlapping(evaluation: EvaluationState, nowMs: number): void 
     flap.transitionsTsMs = []
     emit(evaluation, row, rule, { type: 'alert.flapping', reason: 'exited', transitions, occurredAtMs: nowMs, value })
     states.notifiedAtMs[row] = nowMs
-    if (states.phase[row] === FIRING) continue
+    if (states.phase[row] === FIRING) {
+      // The alert goes on as the one that the hub was told of.
+      states.openedTsMs[row] = flap.toldOpenedTsMs
+      continue
+    }
     emit(evaluation, row, rule, {
       type: 'alert.resolved',
       reason: 'recovered',

@@ -1,0 +1,161 @@
+// What evaluation keeps on disk: one SQLite file with the outbox, the journal and the keys of series, and one file a shard with its
+// snapshot. An event and the state that it left behind are committed together; only then does the thread go on.
+import { Database } from 'bun:sqlite'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
+import type { JournalRecord } from '../../../core/alerting/journal-record.ts'
+
+const FORMAT_VERSION = 1
+
+export type OutboxRow = { readonly id: number; readonly pairKey: string; readonly event: AlertEvent }
+
+function openDatabase(path: string): Database {
+  const database = new Database(path, { create: true, strict: true })
+  database.run('PRAGMA busy_timeout = 10000')
+  database.run('PRAGMA journal_mode = WAL')
+  database.run('PRAGMA synchronous = FULL')
+  database
+    .transaction(() => {
+      const version = database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
+      if (version > FORMAT_VERSION)
+        throw new Error(
+          `cannot open evaluation state ${path}: it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
+        )
+      database.run(`CREATE TABLE IF NOT EXISTS outbox (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, pair_key TEXT NOT NULL, type TEXT NOT NULL,
+        created_ms INTEGER NOT NULL, event TEXT NOT NULL)`)
+      database.run(`CREATE TABLE IF NOT EXISTS journal (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, shard INTEGER NOT NULL, position INTEGER NOT NULL, record TEXT NOT NULL)`)
+      database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
+      database.run('CREATE TABLE IF NOT EXISTS series_keys (full_key TEXT PRIMARY KEY) WITHOUT ROWID')
+      database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
+    })
+    .immediate()
+  return database
+}
+
+/** One a thread; they share the file. */
+export class EvaluationStore {
+  private readonly database: Database
+  private readonly snapshotDir: string
+
+  constructor(dataDir: string, snapshotDir: string) {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    mkdirSync(snapshotDir, { recursive: true, mode: 0o700 })
+    this.database = openDatabase(join(dataDir, 'evaluation.db'))
+    this.snapshotDir = snapshotDir
+  }
+
+  /** Commits events and the states behind them. An event that the outbox still holds is not added again. */
+  commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
+    const insertEvent = this.database.query(
+      'INSERT OR IGNORE INTO outbox (event_id, pair_key, type, created_ms, event) VALUES (?, ?, ?, ?, ?)',
+    )
+    const insertRecord = this.database.query('INSERT INTO journal (shard, position, record) VALUES (?, ?, ?)')
+    this.database
+      .transaction(() => {
+        for (const event of events)
+          insertEvent.run(event.event_id, eventPairKey(event), event.type, Math.floor(nowMs), JSON.stringify(event))
+        for (const record of journal) insertRecord.run(record.shard, position, JSON.stringify(record))
+      })
+      .immediate()
+  }
+
+  /** Journal records of a shard after `position`, in the order they were made. */
+  *journalAfter(shard: number, position: number): Generator<{ position: number; record: JournalRecord }> {
+    const rows = this.database.query<{ position: number; record: string }, [number, number]>(
+      'SELECT position, record FROM journal WHERE shard = ? AND position > ? ORDER BY id',
+    )
+    for (const row of rows.iterate(shard, position)) yield { position: row.position, record: JSON.parse(row.record) }
+  }
+
+  keys(): string[] {
+    return this.database
+      .query<{ full_key: string }, []>('SELECT full_key FROM series_keys')
+      .all()
+      .map(row => row.full_key)
+  }
+
+  keepKeys(keys: readonly string[]): void {
+    if (keys.length === 0) return
+    const insert = this.database.query('INSERT OR IGNORE INTO series_keys (full_key) VALUES (?)')
+    this.database
+      .transaction(() => {
+        for (const key of keys) insert.run(key)
+      })
+      .immediate()
+  }
+
+  /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects. */
+  saveSnapshot(shard: number, bytes: Uint8Array, position: number): void {
+    const path = this.snapshotPath(shard)
+    const temporary = `${path}.new`
+    const file = openSync(temporary, 'w', 0o600)
+    try {
+      writeSync(file, bytes)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    renameSync(temporary, path)
+    this.database.query('DELETE FROM journal WHERE shard = ? AND position <= ?').run(shard, position)
+  }
+
+  /** The bytes of a shard's snapshot, or null when it has none. */
+  loadSnapshot(shard: number): Uint8Array | null {
+    try {
+      return readFileSync(this.snapshotPath(shard))
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+      throw error
+    }
+  }
+
+  private snapshotPath(shard: number): string {
+    return join(this.snapshotDir, `shard-${String(shard).padStart(2, '0')}.snapshot`)
+  }
+
+  outboxDepth(): number {
+    return this.database.query<{ depth: number }, []>('SELECT count(*) AS depth FROM outbox').get()!.depth
+  }
+
+  oldestEventMs(): number | null {
+    return this.database.query<{ oldest: number | null }, []>('SELECT min(created_ms) AS oldest FROM outbox').get()!
+      .oldest
+  }
+
+  /** The oldest events, in order. */
+  nextEvents(limit: number): OutboxRow[] {
+    return this.database
+      .query<{ id: number; pair_key: string; event: string }, [number]>(
+        'SELECT id, pair_key, event FROM outbox ORDER BY id LIMIT ?',
+      )
+      .all(limit)
+      .map(row => ({ id: row.id, pairKey: row.pair_key, event: JSON.parse(row.event) }))
+  }
+
+  /** Events that the hub has, or will never take. */
+  removeEvents(ids: readonly number[]): void {
+    const remove = this.database.query('DELETE FROM outbox WHERE id = ?')
+    this.database
+      .transaction(() => {
+        for (const id of ids) remove.run(id)
+      })
+      .immediate()
+  }
+
+  /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
+  trimOutbox(eventsMax: number): number {
+    const over = this.outboxDepth() - eventsMax
+    if (over <= 0) return 0
+    this.database
+      .query("DELETE FROM outbox WHERE id IN (SELECT id FROM outbox ORDER BY type <> 'alert.reminder', id LIMIT ?)")
+      .run(over)
+    return over
+  }
+
+  close(): void {
+    this.database.close()
+  }
+}

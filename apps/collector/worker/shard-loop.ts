@@ -1,0 +1,265 @@
+// The life of the shards of one thread: load the snapshots, settle the journal, replay the bus, then consume, sweep and snapshot until
+// told to stop. One owner a shard: messages in, events out through the outbox, no locks (document 2 "State persistence and restart").
+import { leaveScope, setRules } from '../../../core/alerting/binding.ts'
+import { EvaluationState, type ServerAttributes } from '../../../core/alerting/evaluation-state.ts'
+import { applyEntry } from '../../../core/alerting/evaluator.ts'
+import { applyJournal, takeJournal } from '../../../core/alerting/journal.ts'
+import { forgetServer } from '../../../core/alerting/removal.ts'
+import type { RawRule } from '../../../core/alerting/rule.ts'
+import { compileRuleSet } from '../../../core/alerting/rule-set.ts'
+import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot.ts'
+import { compileSilences, type RawSilence } from '../../../core/alerting/suppression.ts'
+import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting/sweep.ts'
+import { EntryReader } from '../../../core/bus/entry.ts'
+import type { BusReader } from '../bus/bus.ts'
+import type { EvaluationStore } from '../store/evaluation-store.ts'
+import type { FromShardThread, ServerAttributesUpdate, ShardThreadConfig } from './shard-messages.ts'
+
+const READ_BYTES = 4 * 1024 * 1024
+/** Machines and states swept before the loop looks at the bus again. */
+const SWEEP_SLICE = 20_000
+/** Without a wake-up (another process publishes) the bus is looked at this often. */
+const POLL_MS = 50
+
+export class ShardLoop {
+  readonly evaluation: EvaluationState
+  private readonly reader = new EntryReader()
+  private readonly owned = new Uint8Array(64)
+  /** The bus is evaluated up to here, for all shards of the thread. */
+  position = 0
+  /** Where each shard's snapshot stands: entries up to there are skipped for it. */
+  private readonly restoredAt = new Float64Array(64)
+  private nextShard = 0
+  /** Shards that have a snapshot; one that never had a machine needs none. */
+  private readonly isSaved = new Uint8Array(64)
+  private replayUntil = 0
+  private startedAtMs: number
+  private nextSweepAtMs = 0
+  private nextSnapshotAtMs = 0
+  private isStopping = false
+  private wakeUp: (() => void) | null = null
+  snapshotSeconds = 0
+  snapshotBytes = 0
+
+  constructor(
+    private readonly config: ShardThreadConfig,
+    private readonly bus: BusReader,
+    private readonly store: EvaluationStore,
+    private readonly nowMs: () => number,
+    private readonly tell: (message: FromShardThread) => void,
+  ) {
+    this.evaluation = new EvaluationState(config.settings)
+    for (const shard of config.shards) this.owned[shard] = 1
+    this.startedAtMs = nowMs()
+  }
+
+  setRules(raw: readonly RawRule[]): void {
+    setRules(this.evaluation, compileRuleSet(raw, this.evaluation.rules))
+  }
+
+  setSilences(raw: readonly RawSilence[]): void {
+    this.evaluation.silences = compileSilences(raw)
+  }
+
+  setAttributes(updates: readonly ServerAttributesUpdate[]): void {
+    for (const { serverId, attributes } of updates) {
+      if (attributes) this.evaluation.attributes.set(serverId, attributes)
+      else this.machineLeft(serverId)
+    }
+    this.commit()
+  }
+
+  /** The last agent of a machine was revoked: its alerts close, its presence ends without an event (decision G-48). */
+  private machineLeft(serverId: string): void {
+    this.evaluation.attributes.delete(serverId)
+    for (const server of this.evaluation.servers) {
+      if (server?.serverId !== serverId) continue
+      leaveScope(this.evaluation, server, this.nowMs())
+      this.commit()
+      forgetServer(this.evaluation, server)
+    }
+  }
+
+  /** A purge: everything of the machine or the company goes, without events. */
+  forget(companyId: string, serverId: string | null): void {
+    for (const server of this.evaluation.servers)
+      if (server && server.companyId === companyId && (serverId === null || server.serverId === serverId))
+        forgetServer(this.evaluation, server)
+    this.snapshot()
+  }
+
+  overflowed(atMs: number): void {
+    this.startedAtMs = Math.max(this.startedAtMs, atMs)
+  }
+
+  wake(): void {
+    this.wakeUp?.()
+  }
+
+  /** Loads what was kept. Returns what could not be read: those shards go on from the journal alone. */
+  restore(): string[] {
+    const faults: string[] = []
+    for (const key of this.store.keys()) this.evaluation.dictionary.learn(key)
+    this.evaluation.dictionary.takeLearnt()
+    for (const shard of this.config.shards) {
+      const bytes = this.store.loadSnapshot(shard)
+      if (bytes) {
+        const restored = restoreSnapshot(this.evaluation, bytes)
+        if ('fault' in restored) faults.push(`snapshot of shard ${shard} is not used: ${restored.fault}`)
+        else this.restoredAt[shard] = restored.position
+        this.isSaved[shard] = 1
+      }
+      for (const { position, record } of this.store.journalAfter(shard, this.restoredAt[shard]!)) {
+        applyJournal(this.evaluation, record, position)
+        this.replayUntil = Math.max(this.replayUntil, position)
+      }
+    }
+    this.evaluation.dictionary.takeLearnt()
+    this.position = Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!))
+    return faults
+  }
+
+  /** Runs until `stop`. */
+  async run(): Promise<void> {
+    const snapshotEveryMs = this.config.snapshotIntervalMs / this.config.shards.length
+    this.nextSnapshotAtMs = this.nowMs() + snapshotEveryMs
+    this.nextSweepAtMs = this.nowMs() + this.config.sweepIntervalMs
+    while (!this.isStopping) {
+      const consumed = await this.consume()
+      const nowMs = this.nowMs()
+      if (nowMs >= this.nextSweepAtMs && consumed === 0) {
+        this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
+        await this.sweep()
+      }
+      if (nowMs >= this.nextSnapshotAtMs) {
+        this.nextSnapshotAtMs = nowMs + snapshotEveryMs
+        this.snapshotNext()
+      }
+      if (consumed === 0 && !this.isStopping) await this.sleep()
+      else await new Promise(resolve => setImmediate(resolve))
+    }
+    while ((await this.consume()) > 0);
+    this.snapshot()
+  }
+
+  stop(): void {
+    this.isStopping = true
+    this.wake()
+  }
+
+  private sleep(): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(done, POLL_MS)
+      const self = this
+      function done() {
+        clearTimeout(timer)
+        self.wakeUp = null
+        resolve()
+      }
+      this.wakeUp = done
+    })
+  }
+
+  /** Reads and evaluates what the bus has; returns the number of entries. */
+  async consume(): Promise<number> {
+    const groups = await this.bus.read(0, this.position, READ_BYTES)
+    let entries = 0
+    for (const group of groups) {
+      this.reader.open(group.bytes)
+      let position = group.firstPosition
+      while (this.reader.next()) {
+        const { shard } = this.reader
+        if (this.owned[shard] === 1 && position > this.restoredAt[shard]!)
+          applyEntry(this.evaluation, this.reader, position)
+        position++
+        entries++
+      }
+      this.position = group.firstPosition + group.count - 1
+      this.commit()
+    }
+    if (this.replayUntil > 0 && this.position >= this.replayUntil) {
+      this.replayUntil = 0
+      this.evaluation.settledUpTo.clear()
+      this.evaluation.presenceSettledUpTo.clear()
+    }
+    return entries
+  }
+
+  /** Events and the states behind them become durable. */
+  private commit(): void {
+    const events = this.evaluation.takeEvents()
+    const journal = takeJournal(this.evaluation)
+    if (events.length === 0 && journal.length === 0) return
+    const nowMs = this.nowMs()
+    this.store.commit(events, journal, this.position, nowMs)
+    const types: Record<string, number> = {}
+    const sampleToEventMs: number[] = []
+    for (const event of events) {
+      types[event.type] = (types[event.type] ?? 0) + 1
+      if (event.type === 'alert.opened') sampleToEventMs.push(Math.max(0, nowMs - Date.parse(event.occurred_at)))
+      if (event.type === 'agent.down' || event.type === 'agent.up')
+        this.tell({
+          kind: 'presence',
+          serverId: event.server_id,
+          companyId: event.company_id,
+          state: event.type === 'agent.down' ? 'down' : 'up',
+          atMs: Date.parse(event.occurred_at),
+        })
+    }
+    this.tell({ kind: 'events', count: events.length, types, sampleToEventMs })
+  }
+
+  /** In slices: what arrives meanwhile is evaluated in between. */
+  private async sweep(): Promise<void> {
+    const { evaluation } = this
+    const nowMs = this.nowMs()
+    const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs
+    for (let from = 0; from < evaluation.servers.length; from += SWEEP_SLICE) {
+      sweepServers(evaluation, from, from + SWEEP_SLICE, graceFromMs, nowMs)
+      this.commit()
+      if (evaluation.servers.length > SWEEP_SLICE) await this.consume()
+    }
+    for (let from = 0; from < evaluation.states.end; from += SWEEP_SLICE) {
+      sweepStates(evaluation, from, from + SWEEP_SLICE, nowMs)
+      this.commit()
+      if (evaluation.states.end > SWEEP_SLICE) await this.consume()
+    }
+    sweepFlapping(evaluation, nowMs)
+    this.commit()
+  }
+
+  /** Saves the next shard in turn, so that all are saved once an interval and none holds evaluation up for long. */
+  private snapshotNext(): void {
+    const shard = this.config.shards[this.nextShard]!
+    this.nextShard = (this.nextShard + 1) % this.config.shards.length
+    this.saveShards([shard])
+  }
+
+  /** Saves every shard. */
+  snapshot(): void {
+    this.saveShards(this.config.shards)
+  }
+
+  private saveShards(shards: readonly number[]): void {
+    this.commit()
+    const startedAt = performance.now()
+    this.store.keepKeys(this.evaluation.dictionary.takeLearnt())
+    const savedAtMs = this.nowMs()
+    for (const shard of shards) {
+      const servers = this.evaluation.servers.filter(server => server?.shard === shard)
+      if (servers.length > 0 || this.isSaved[shard] === 1) {
+        const bytes = encodeSnapshot(this.evaluation, shard, this.position, savedAtMs)
+        this.store.saveSnapshot(shard, bytes, this.position)
+        this.isSaved[shard] = 1
+        this.snapshotBytes = bytes.length
+      }
+      this.restoredAt[shard] = this.position
+    }
+    this.snapshotSeconds = (performance.now() - startedAt) / 1000
+    this.tell({ kind: 'snapshot', position: Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!)) })
+  }
+
+  attributesOf(serverId: string): ServerAttributes | undefined {
+    return this.evaluation.attributes.get(serverId)
+  }
+}

@@ -1,0 +1,107 @@
+// What the main thread of a worker and its shard threads say to each other. Rules, silences and attributes go down as plain data;
+// events do not come up here: they go through the outbox on disk.
+
+import type { EvaluationSettings, ServerAttributes } from '../../../core/alerting/evaluation-state.ts'
+import type { RawRule } from '../../../core/alerting/rule.ts'
+import type { RawSilence } from '../../../core/alerting/suppression.ts'
+
+export type ShardThreadConfig = {
+  /** Shards of this thread; a shard has one thread. */
+  readonly shards: readonly number[]
+  readonly threadIndex: number
+  readonly busPath: string
+  readonly dataDir: string
+  readonly snapshotDir: string
+  readonly settings: EvaluationSettings
+  readonly snapshotIntervalMs: number
+  readonly sweepIntervalMs: number
+  readonly presenceGraceMinMs: number
+}
+
+export type ServerAttributesUpdate = { readonly serverId: string; readonly attributes: ServerAttributes | null }
+
+export type ToShardThread =
+  | {
+      readonly kind: 'start'
+      readonly config: ShardThreadConfig
+      readonly rules: readonly RawRule[]
+      readonly silences: readonly RawSilence[]
+    }
+  | { readonly kind: 'wake' }
+  | { readonly kind: 'rules'; readonly call: number; readonly rules: readonly RawRule[] }
+  | { readonly kind: 'silences'; readonly call: number; readonly silences: readonly RawSilence[] }
+  /** null attributes: the machine has no agent any more that is not revoked. */
+  | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
+  | { readonly kind: 'forget'; readonly call: number; readonly companyId: string; readonly serverId: string | null }
+  | { readonly kind: 'overflow'; readonly atMs: number }
+  | { readonly kind: 'alerting'; readonly call: number; readonly serverId: string }
+  | { readonly kind: 'status'; readonly call: number }
+  | { readonly kind: 'stop'; readonly call: number }
+
+export type ShardStatus = {
+  readonly position: number
+  readonly servers: number
+  readonly online: number
+  readonly series: number
+  readonly states: number
+  readonly pending: number
+  readonly firing: number
+  readonly noData: number
+  readonly flapping: number
+  readonly evaluations: number
+  readonly samples: number
+  readonly snapshotSeconds: number
+  readonly snapshotBytes: number
+  readonly undefinedSeries: number
+}
+
+/** Why a rule did or did not fire on one series (GET /internal/v1/servers/{id}/alerting). */
+export type SeriesAlerting = {
+  readonly rule_id: string
+  readonly rule_name: string
+  readonly series_key: string
+  readonly state: 'ok' | 'pending' | 'firing'
+  readonly since: string | null
+  readonly last_value: number | null
+  readonly last_sample_at: string | null
+  readonly flapping: boolean
+  readonly no_data: boolean
+  readonly decision: string
+}
+
+export type ServerAlerting = {
+  readonly companyId: string
+  readonly presence: {
+    readonly state: 'unknown' | 'up' | 'down'
+    readonly lastSeenMs: number
+    readonly intervalSeconds: number
+  }
+  readonly series: readonly SeriesAlerting[]
+}
+
+export type FromShardThread =
+  | { readonly kind: 'ready'; readonly positions: readonly number[]; readonly faults: readonly string[] }
+  | {
+      readonly kind: 'events'
+      readonly count: number
+      readonly types: Readonly<Record<string, number>>
+      readonly sampleToEventMs: readonly number[]
+    }
+  | {
+      readonly kind: 'presence'
+      readonly serverId: string
+      readonly companyId: string
+      readonly state: 'up' | 'down'
+      readonly atMs: number
+    }
+  /** Every shard of the thread is saved up to this position of the bus. */
+  | { readonly kind: 'snapshot'; readonly position: number }
+  | { readonly kind: 'done'; readonly call: number }
+  | { readonly kind: 'status'; readonly call: number; readonly status: ShardStatus }
+  | { readonly kind: 'alerting'; readonly call: number; readonly alerting: ServerAlerting | null }
+  | {
+      readonly kind: 'log'
+      readonly level: 'info' | 'warn' | 'error'
+      readonly message: string
+      readonly fields: Readonly<Record<string, unknown>>
+    }

@@ -1,0 +1,166 @@
+// The shard threads as the main thread of a worker sees them: which thread owns which of the 64 shards, what is sent to all of them,
+// and what they answer.
+
+import type { RawRule } from '../../../core/alerting/rule.ts'
+import type { RawSilence } from '../../../core/alerting/suppression.ts'
+import { shardOfServer } from '../../../core/bus/entry.ts'
+import { limits } from '../../../core/limits.ts'
+import type {
+  FromShardThread,
+  ServerAlerting,
+  ServerAttributesUpdate,
+  ShardStatus,
+  ShardThreadConfig,
+  ToShardThread,
+} from './shard-messages.ts'
+
+/** A message that is answered under its number; the pool gives the number. */
+type Call<M> = M extends { readonly call: number } ? Omit<M, 'call'> : never
+type ShardCall = Call<ToShardThread>
+
+export type ShardPoolOptions = {
+  /** Named by the executable's main file: a compiled executable needs each thread's file as an entry of its own. */
+  readonly threadUrl: URL | string
+  readonly threads: number
+  readonly config: Omit<ShardThreadConfig, 'shards' | 'threadIndex'>
+  readonly rules: readonly RawRule[]
+  readonly silences: readonly RawSilence[]
+  readonly onMessage: (message: FromShardThread) => void
+  /** A thread that dies takes the process with it. */
+  readonly onFailure: (error: Error) => void
+}
+
+type Thread = { readonly worker: Worker; snapshotPosition: number }
+
+export class ShardPool {
+  private readonly threads: Thread[] = []
+  private readonly calls = new Map<number, (message: FromShardThread) => void>()
+  private nextCall = 1
+  private isStopping = false
+
+  private constructor(private readonly options: ShardPoolOptions) {}
+
+  /** Starts the threads; resolves once every snapshot is loaded. */
+  static async start(options: ShardPoolOptions): Promise<ShardPool> {
+    const pool = new ShardPool(options)
+    await Promise.all(Array.from({ length: options.threads }, (_, index) => pool.startThread(index)))
+    return pool
+  }
+
+  private startThread(index: number): Promise<void> {
+    const { options } = this
+    const shards = Array.from({ length: limits.stateShards }, (_, shard) => shard).filter(
+      shard => shard % options.threads === index,
+    )
+    const worker = new Worker(options.threadUrl)
+    const thread: Thread = { worker, snapshotPosition: 0 }
+    this.threads[index] = thread
+    return new Promise((resolve, reject) => {
+      worker.onmessage = (event: MessageEvent<FromShardThread>) => {
+        const message = event.data
+        if (message.kind === 'ready') {
+          thread.snapshotPosition = Math.min(...message.positions)
+          options.onMessage(message)
+          resolve()
+        } else this.receive(thread, message)
+      }
+      worker.onerror = event => {
+        const error = new Error(`evaluation thread ${index} failed: ${event.message}`)
+        reject(error)
+        if (!this.isStopping) options.onFailure(error)
+      }
+      const config = { ...options.config, shards, threadIndex: index }
+      this.send(worker, { kind: 'start', config, rules: options.rules, silences: options.silences })
+    })
+  }
+
+  private receive(thread: Thread, message: FromShardThread): void {
+    if (message.kind === 'snapshot') thread.snapshotPosition = message.position
+    if ('call' in message) {
+      this.calls.get(message.call)?.(message)
+      this.calls.delete(message.call)
+      return
+    }
+    this.options.onMessage(message)
+  }
+
+  private send(worker: Worker, message: ToShardThread): void {
+    worker.postMessage(message)
+  }
+
+  private call(thread: Thread, message: ShardCall): Promise<FromShardThread> {
+    const call = this.nextCall++
+    return new Promise(resolve => {
+      this.calls.set(call, resolve)
+      this.send(thread.worker, { ...message, call })
+    })
+  }
+
+  private callAll(message: ShardCall): Promise<FromShardThread[]> {
+    return Promise.all(this.threads.map(thread => this.call(thread, message)))
+  }
+
+  private tellAll(message: ToShardThread): void {
+    for (const { worker } of this.threads) this.send(worker, message)
+  }
+
+  private ownerOf(serverId: string): Thread {
+    return this.threads[shardOfServer(serverId) % this.threads.length]!
+  }
+
+  /** The bus holds something new. */
+  wake(): void {
+    this.tellAll({ kind: 'wake' })
+  }
+
+  /** Resolves once every thread runs the new set. */
+  async setRules(rules: readonly RawRule[]): Promise<void> {
+    await this.callAll({ kind: 'rules', rules })
+  }
+
+  async setSilences(silences: readonly RawSilence[]): Promise<void> {
+    await this.callAll({ kind: 'silences', silences })
+  }
+
+  setAttributes(updates: readonly ServerAttributesUpdate[]): void {
+    const byThread = new Map<Thread, ServerAttributesUpdate[]>()
+    for (const update of updates) {
+      const owner = this.ownerOf(update.serverId)
+      const ofThread = byThread.get(owner)
+      if (ofThread) ofThread.push(update)
+      else byThread.set(owner, [update])
+    }
+    for (const [thread, ofThread] of byThread) this.send(thread.worker, { kind: 'attributes', updates: ofThread })
+  }
+
+  /** A purge: all state of the company, or of one machine of it, goes without events. */
+  async forget(companyId: string, serverId: string | null): Promise<void> {
+    await this.callAll({ kind: 'forget', companyId, serverId })
+  }
+
+  overflowed(atMs: number): void {
+    this.tellAll({ kind: 'overflow', atMs })
+  }
+
+  async status(): Promise<ShardStatus[]> {
+    const answers = await this.callAll({ kind: 'status' })
+    return answers.flatMap(answer => (answer.kind === 'status' ? [answer.status] : []))
+  }
+
+  async alerting(serverId: string): Promise<ServerAlerting | null> {
+    const answer = await this.call(this.ownerOf(serverId), { kind: 'alerting', serverId })
+    return answer.kind === 'alerting' ? answer.alerting : null
+  }
+
+  /** Every snapshot reflects the bus up to here. */
+  snapshotPosition(): number {
+    return Math.min(...this.threads.map(thread => thread.snapshotPosition))
+  }
+
+  /** Drains the bus, saves every shard, ends the threads. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    await this.callAll({ kind: 'stop' })
+    for (const { worker } of this.threads) worker.terminate()
+  }
+}

@@ -1,0 +1,331 @@
+// The life of an alert in the hub: what each event of a collector does to the alerts it concerns (document 1 "Alert state",
+// document 2 "Hub-side alert changes from events"; decisions G-69, G-80, G-94 to G-101). Pure: the caller has dropped
+// repeated and old events, hands in the alerts that can be concerned, and stores what comes out.
+import { type AlertEvent, agentDownRuleId, groupDownRuleId } from '../alerting/event.ts'
+import type { Severity } from '../alerting/rule.ts'
+
+export const alertStates = ['open', 'acknowledged', 'resolved', 'closed', 'grouped'] as const
+export type AlertState = (typeof alertStates)[number]
+export type AlertType = 'threshold' | 'check' | 'no_data' | 'agent_down' | 'group_down'
+
+export type Alert = {
+  readonly id: string
+  readonly companyId: string
+  readonly type: AlertType
+  readonly serverId: string
+  readonly agentId: string | null
+  readonly ruleId: string | null
+  /** The rule_id of its events: a uuid, agent_down or group_down. */
+  readonly ruleKey: string
+  readonly seriesKey: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly severity: Severity
+  readonly state: AlertState
+  readonly openedAtMs: number
+  readonly resolvedAtMs: number | null
+  readonly resolvedReason: string | null
+  readonly lastValue: number | null
+  readonly peakValue: number | null
+  readonly threshold: number | null
+  readonly suppressed: boolean
+  readonly suppressReason: string | null
+  readonly flapping: boolean
+  readonly groupId: string | null
+  readonly groupTotal: number | null
+  readonly groupMemberIds: readonly string[] | null
+  readonly eventCount: number
+  readonly lastEventSeq: number
+  /** When people were told of it; null for an alert that never notified. */
+  readonly notifiedAtMs: number | null
+  /** Resolved under a suppression after having notified: people still wait for the recovery. */
+  readonly recoveryUntold: boolean
+}
+
+/** The alerts that an event can concern, as they are before it. */
+export type AlertBook = {
+  /** Open, acknowledged or grouped, of the event's (server, rule, series). */
+  readonly active: Alert | null
+  /** The newest of the same key, whatever its state. */
+  readonly latest: Alert | null
+  /** Open group alerts of the company, oldest first. */
+  readonly groups: readonly Alert[]
+  /** Active agent.down alerts of machines. */
+  readonly downOf: (serverId: string) => readonly Alert[]
+  /** Alerts in state grouped of a group. */
+  readonly childrenOf: (groupId: string) => readonly Alert[]
+}
+
+/** What the hub knows besides the event. */
+export type EventContext = {
+  readonly newId: string
+  readonly nowMs: number
+  /** The company's rule of the event, if it exists. */
+  readonly rule: { readonly id: string; readonly kind: string } | null
+  /** The company's agent_down rule; null when there is none. */
+  readonly agentDownRule: { readonly id: string; readonly severity: Severity; readonly applies: boolean } | null
+  readonly agentId: string | null
+}
+
+export type NotifyType =
+  | 'alert.opened'
+  | 'alert.resolved'
+  | 'alert.reminder'
+  | 'agent.down'
+  | 'agent.up'
+  | 'group_down'
+  | 'group_resolved'
+
+export type Outcome = {
+  /** Alerts to store, new or changed. */
+  readonly changed: readonly Alert[]
+  /** The alert whose log the event belongs to; null when it concerns none. */
+  readonly alertId: string | null
+  readonly notify: { readonly type: NotifyType; readonly alert: Alert } | null
+}
+
+const LOGGED_ONLY = (alertId: string | null): Outcome => ({ changed: [], alertId, notify: null })
+
+export const isActive = (alert: Alert): boolean =>
+  alert.state === 'open' || alert.state === 'acknowledged' || alert.state === 'grouped'
+
+function newAlert(event: AlertEvent, context: EventContext, type: AlertType): Alert {
+  return {
+    id: context.newId,
+    companyId: event.company_id,
+    type,
+    serverId: event.server_id,
+    agentId: context.agentId,
+    ruleId: context.rule?.id ?? null,
+    ruleKey: event.rule_id,
+    seriesKey: event.series_key,
+    labels: event.labels,
+    severity: event.severity,
+    state: 'open',
+    openedAtMs: Date.parse(event.occurred_at),
+    resolvedAtMs: null,
+    resolvedReason: null,
+    lastValue: event.value,
+    peakValue: event.peak_value ?? null,
+    threshold: event.threshold,
+    suppressed: event.suppressed,
+    suppressReason: event.suppress_reason,
+    flapping: false,
+    groupId: null,
+    groupTotal: null,
+    groupMemberIds: null,
+    eventCount: 1,
+    lastEventSeq: event.seq,
+    notifiedAtMs: null,
+    recoveryUntold: false,
+  }
+}
+
+/** What every applied event leaves on its alert. */
+const withEvent = (alert: Alert, event: AlertEvent): Alert => ({
+  ...alert,
+  eventCount: alert.eventCount + 1,
+  lastEventSeq: event.seq,
+  suppressed: event.suppressed,
+  suppressReason: event.suppress_reason,
+})
+
+/** Stores the alert and tells people of it, unless it is suppressed or a grouped child. */
+function told(alert: Alert, type: NotifyType, context: EventContext): Outcome {
+  if (alert.suppressed || alert.state === 'grouped') return { changed: [alert], alertId: alert.id, notify: null }
+  const marked = { ...alert, notifiedAtMs: alert.notifiedAtMs ?? context.nowMs }
+  return { changed: [marked], alertId: alert.id, notify: { type, alert: marked } }
+}
+
+/** The end of an alert. People hear of it only when they heard of its beginning (decision G-101). */
+function resolved(alert: Alert, event: AlertEvent, reason: string, type: NotifyType): Outcome {
+  const wasTold = alert.notifiedAtMs !== null && alert.state !== 'grouped'
+  const after: Alert = {
+    ...withEvent(alert, event),
+    state: 'resolved',
+    resolvedAtMs: Date.parse(event.occurred_at),
+    resolvedReason: reason,
+    lastValue: event.value ?? alert.lastValue,
+    peakValue: event.peak_value ?? alert.peakValue,
+    flapping: false,
+    groupId: null,
+    recoveryUntold: wasTold && event.suppressed,
+  }
+  const notify = wasTold && !event.suppressed ? { type, alert: after } : null
+  return { changed: [after], alertId: after.id, notify }
+}
+
+const ruleAlertType = (event: AlertEvent, context: EventContext): AlertType => {
+  if (event.labels.no_data === 'true') return 'no_data'
+  return context.rule?.kind === 'check' ? 'check' : 'threshold'
+}
+
+function applyOpened(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
+  if (!book.active) return told(newAlert(event, context, ruleAlertType(event, context)), 'alert.opened', context)
+  // A second opening merges: no second row, and no second notification unless nobody was ever told.
+  const merged: Alert = {
+    ...withEvent(book.active, event),
+    lastValue: event.value ?? book.active.lastValue,
+    severity: event.severity,
+    threshold: event.threshold,
+  }
+  if (merged.notifiedAtMs === null) return told(merged, 'alert.opened', context)
+  return { changed: [merged], alertId: merged.id, notify: null }
+}
+
+function applyReminder(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
+  if (book.active) {
+    const after: Alert = {
+      ...withEvent(book.active, event),
+      lastValue: event.value ?? book.active.lastValue,
+      severity: event.severity,
+      threshold: event.threshold,
+    }
+    return told(after, after.notifiedAtMs === null ? 'alert.opened' : 'alert.reminder', context)
+  }
+  if (!book.latest) return told(newAlert(event, context, ruleAlertType(event, context)), 'alert.reminder', context)
+  // After a manual close the collector's reminders are only logged (decision G-96).
+  if (book.latest.state === 'closed') return LOGGED_ONLY(book.latest.id)
+  const reopened: Alert = {
+    ...withEvent(book.latest, event),
+    state: 'open',
+    resolvedAtMs: null,
+    resolvedReason: null,
+    recoveryUntold: false,
+    lastValue: event.value ?? book.latest.lastValue,
+    severity: event.severity,
+    threshold: event.threshold,
+  }
+  return told(reopened, 'alert.reminder', context)
+}
+
+function applyFlapping(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
+  const isEntered = event.reason === 'entered'
+  if (book.active) {
+    const after = { ...withEvent(book.active, event), flapping: isEntered }
+    return { changed: [after], alertId: after.id, notify: null }
+  }
+  if (!isEntered) return LOGGED_ONLY(book.latest?.id ?? null)
+  const opened = { ...newAlert(event, context, ruleAlertType(event, context)), flapping: true }
+  return { changed: [opened], alertId: opened.id, notify: null }
+}
+
+const groupWith = (groups: readonly Alert[], serverId: string): Alert | undefined =>
+  groups.find(group => isActive(group) && group.groupMemberIds?.includes(serverId))
+
+function applyAgentDown(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
+  if (book.active) {
+    const after = { ...withEvent(book.active, event), lastValue: event.value ?? book.active.lastValue }
+    return { changed: [after], alertId: after.id, notify: null }
+  }
+  const rule = context.agentDownRule
+  if (rule && !rule.applies) return LOGGED_ONLY(null)
+  const group = groupWith(book.groups, event.server_id)
+  const alert: Alert = {
+    ...newAlert(event, context, 'agent_down'),
+    ruleId: rule?.id ?? null,
+    severity: rule?.severity ?? 'critical',
+    state: group ? 'grouped' : 'open',
+    groupId: group?.id ?? null,
+  }
+  return told(alert, 'agent.down', context)
+}
+
+/** Attaches the members' agent.down alerts that stand alone to a group. */
+function attach(book: AlertBook, group: Alert): Alert[] {
+  return (group.groupMemberIds ?? []).flatMap(serverId =>
+    book
+      .downOf(serverId)
+      .filter(alert => alert.state === 'open' || alert.state === 'acknowledged')
+      .map(alert => ({ ...alert, state: 'grouped' as const, groupId: group.id })),
+  )
+}
+
+function applyGroupDown(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
+  const memberIds = event.member_server_ids ?? []
+  if (book.active) {
+    const known: Alert = {
+      ...withEvent(book.active, event),
+      lastValue: event.value,
+      groupMemberIds: memberIds,
+      groupTotal: event.group_total ?? book.active.groupTotal,
+    }
+    return { changed: [known, ...attach(book, known)], alertId: known.id, notify: null }
+  }
+  const group: Alert = {
+    ...newAlert(event, context, 'group_down'),
+    ruleId: null,
+    agentId: null,
+    groupMemberIds: memberIds,
+    groupTotal: event.group_total ?? null,
+  }
+  const outcome = told(group, 'group_down', context)
+  return { ...outcome, changed: [...outcome.changed, ...attach(book, group)] }
+}
+
+function applyGroupUpdate(book: AlertBook, event: AlertEvent): Outcome {
+  if (!book.active) return LOGGED_ONLY(book.latest?.id ?? null)
+  const group: Alert = {
+    ...withEvent(book.active, event),
+    lastValue: event.value,
+    groupMemberIds: event.member_server_ids ?? [],
+    groupTotal: event.group_total ?? book.active.groupTotal,
+  }
+  return { changed: [group, ...attach(book, group)], alertId: group.id, notify: null }
+}
+
+/** The children of a group that ends: into another open group that lists their machine, or resolved with the group. */
+function releaseChildren(book: AlertBook, group: Alert, atMs: number): Alert[] {
+  const others = book.groups.filter(other => other.id !== group.id)
+  return book.childrenOf(group.id).map(child => {
+    const next = groupWith(others, child.serverId)
+    if (next) return { ...child, groupId: next.id }
+    return { ...child, state: 'resolved', resolvedAtMs: atMs, resolvedReason: 'group_resolved', groupId: null }
+  })
+}
+
+function applyGroupResolved(book: AlertBook, event: AlertEvent): Outcome {
+  const group = book.active
+  if (!group) return LOGGED_ONLY(book.latest?.id ?? null)
+  const outcome = resolved({ ...group, groupMemberIds: [] }, event, 'recovered', 'group_resolved')
+  return { ...outcome, changed: [...outcome.changed, ...releaseChildren(book, group, Date.parse(event.occurred_at))] }
+}
+
+/** What an event that was not seen before, with a seq above the processed one, does. */
+export function applyEvent(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
+  switch (event.type) {
+    case 'alert.opened':
+      return applyOpened(book, event, context)
+    case 'alert.reminder':
+      return applyReminder(book, event, context)
+    case 'alert.flapping':
+      return applyFlapping(book, event, context)
+    case 'alert.resolved':
+      if (!book.active) return LOGGED_ONLY(book.latest?.id ?? null)
+      return resolved(book.active, event, event.reason ?? 'recovered', 'alert.resolved')
+    case 'agent.down':
+      return applyAgentDown(book, event, context)
+    case 'agent.up':
+      if (!book.active) return LOGGED_ONLY(book.latest?.id ?? null)
+      return resolved(book.active, event, 'recovered', 'agent.up')
+    case 'group_down':
+      return applyGroupDown(book, event, context)
+    case 'group_update':
+      return applyGroupUpdate(book, event)
+    case 'group_resolved':
+      return applyGroupResolved(book, event)
+  }
+}
+
+/** A group closed by hand gives its children back as open alerts, or to another open group that lists their machine. */
+export function closeGroup(group: Alert, children: readonly Alert[], otherGroups: readonly Alert[]): Alert[] {
+  return children.map(child => {
+    const next = groupWith(
+      otherGroups.filter(other => other.id !== group.id),
+      child.serverId,
+    )
+    return next ? { ...child, groupId: next.id } : { ...child, state: 'open', groupId: null }
+  })
+}
+
+/** True for rule_id values that no rule of a company has. */
+export const isBuiltInRuleId = (ruleId: string): boolean => ruleId === agentDownRuleId || ruleId === groupDownRuleId
