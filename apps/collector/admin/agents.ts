@@ -1,0 +1,34 @@
+// PUT and DELETE /internal/v1/agents/{agent_id}: the hub's short cut beside the feed (decisions G-38 and G-42).
+import { isUuid } from '../../../core/series/uuid.ts'
+import { isRecordFault, parseAgentRecord } from '../store/agent-record.ts'
+import { AdminError, badField } from './admin-error.ts'
+import { type AdminCall, uuidOf } from './call.ts'
+import type { AdminDeps } from './deps.ts'
+
+const BODY_BYTES_MAX = 64 * 1024
+
+async function jsonOf(request: Request): Promise<unknown> {
+  const body = await request.text()
+  if (body.length > BODY_BYTES_MAX) throw new AdminError('bad_request', `body must be at most ${BODY_BYTES_MAX} bytes`)
+  try {
+    return JSON.parse(body)
+  } catch {
+    throw new AdminError('bad_request', 'body must be a JSON object')
+  }
+}
+
+/** 200 {agent_id, version, applied}; a version that is not newer gives applied=false. */
+export async function pushAgent(deps: AdminDeps, { params, request }: AdminCall) {
+  const agentId = uuidOf('agent_id', params.agent_id)
+  const record = parseAgentRecord(await jsonOf(request), agentId)
+  if (isRecordFault(record)) throw badField(record.field, `must be ${record.expected}`)
+  const { applied, version } = await deps.registry.push(record)
+  return { agent_id: agentId, version, applied }
+}
+
+/** Always 204: what is no agent's id has nothing to revoke. */
+export async function revokeAgent(deps: AdminDeps, { params }: AdminCall): Promise<Response> {
+  const agentId = params.agent_id?.toLowerCase() ?? ''
+  if (isUuid(agentId)) await deps.registry.revoke(agentId)
+  return new Response(null, { status: 204 })
+}

@@ -1,0 +1,17 @@
+// POST /internal/v1/reload/{rules,silences,checks,settings}: pull now. 202 means pulled and in force, since worker and admin API
+// are one process (document 3 "Hub to collector admin API").
+import { AdminError } from './admin-error.ts'
+import type { AdminDeps, Feed } from './deps.ts'
+
+export async function reloadFeed(deps: AdminDeps, feed: Feed): Promise<Response> {
+  const outcome = await deps.reload(feed)
+  switch (outcome) {
+    case 'applied':
+      return Response.json({ data: { reload: feed, accepted: true } }, { status: 202 })
+    case 'not_configured':
+      if (feed === 'settings') throw new AdminError('not_implemented', 'no hub is configured')
+      throw new AdminError('unavailable', 'no hub is configured')
+    case 'unavailable':
+      throw new AdminError('unavailable', 'the hub cannot be called; what was loaded stays in force')
+  }
+}

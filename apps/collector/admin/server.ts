@@ -1,0 +1,109 @@
+// The hub's way into the collector, /internal/v1: who may call, which paths there are, and how answers and faults look. What a
+// call does stands in the file named after it.
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Elysia } from 'elysia'
+import { SamplesUnavailable } from '../worker/samples-client.ts'
+import { AdminError, errorResponse } from './admin-error.ts'
+import { pushAgent, revokeAgent } from './agents.ts'
+import type { AdminCall } from './call.ts'
+import { type AdminDeps, feeds } from './deps.ts'
+import { purgeData } from './purge.ts'
+import { reloadFeed } from './reload.ts'
+import { serverSeries } from './series.ts'
+import { collectorStatus, companySummary, serverAlerting, serverStatus } from './status.ts'
+
+const PREFIX = '/internal/v1'
+
+/** The data of a 200, or a whole response. */
+type Answer = Readonly<Record<string, unknown>> | Response
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+type Route = { readonly method: Method; readonly path: string; readonly act: (call: AdminCall) => Promise<Answer> }
+
+const routesOf = (deps: AdminDeps): readonly Route[] => [
+  { method: 'PUT', path: '/agents/:agent_id', act: call => pushAgent(deps, call) },
+  { method: 'DELETE', path: '/agents/:agent_id', act: call => revokeAgent(deps, call) },
+  ...feeds.map(feed => ({ method: 'POST' as const, path: `/reload/${feed}`, act: () => reloadFeed(deps, feed) })),
+  { method: 'GET', path: '/servers/:server_id/status', act: call => serverStatus(deps, call) },
+  { method: 'GET', path: '/servers/:server_id/series', act: call => serverSeries(deps, call) },
+  { method: 'GET', path: '/servers/:server_id/alerting', act: call => serverAlerting(deps, call) },
+  { method: 'GET', path: '/companies/:company_id/summary', act: call => companySummary(deps, call) },
+  { method: 'DELETE', path: '/companies/:company_id/data', act: call => purgeData(deps, call, 'company') },
+  { method: 'DELETE', path: '/servers/:server_id/data', act: call => purgeData(deps, call, 'server') },
+  { method: 'GET', path: '/status', act: () => collectorStatus(deps) },
+]
+
+const digest = (text: string): Buffer => createHash('sha256').update(text, 'utf8').digest()
+
+/** Compared by hash, so that neither length nor content of the tokens shows in the time it takes. */
+function isAuthorized(deps: AdminDeps, request: Request): boolean {
+  const presented = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+  const given = digest(presented ?? '')
+  let isKnown = false
+  for (const token of deps.tokens()) isKnown = (token !== '' && timingSafeEqual(digest(token), given)) || isKnown
+  return presented !== undefined && isKnown
+}
+
+const segmentsOf = (path: string): string[] => path.split('/').filter(segment => segment !== '')
+
+/** The methods of a path; empty for one that does not exist. */
+function methodsOf(routes: readonly Route[], pathname: string): Method[] {
+  const segments = segmentsOf(pathname.slice(PREFIX.length))
+  return routes
+    .filter(({ path }) => {
+      const pattern = segmentsOf(path)
+      return (
+        pattern.length === segments.length &&
+        pattern.every((part, index) => part.startsWith(':') || part === segments[index])
+      )
+    })
+    .map(route => route.method)
+}
+
+function refusal(deps: AdminDeps, routes: readonly Route[], request: Request): Response {
+  const { pathname } = new URL(request.url)
+  if (!`${pathname}/`.startsWith(`${PREFIX}/`)) return errorResponse('not_found', 'no such path')
+  if (!isAuthorized(deps, request)) return errorResponse('unauthorized', 'a valid admin token is required')
+  const methods = methodsOf(routes, pathname)
+  if (methods.length === 0) return errorResponse('not_found', 'no such path')
+  const response = errorResponse('method_not_allowed', `this path takes ${methods.join(', ')}`)
+  response.headers.set('allow', methods.join(', '))
+  return response
+}
+
+async function perform(deps: AdminDeps, route: Route, call: AdminCall): Promise<Response> {
+  try {
+    const answer = await route.act(call)
+    return answer instanceof Response ? answer : Response.json({ data: answer })
+  } catch (error) {
+    if (error instanceof AdminError) return errorResponse(error.code, error.message)
+    deps.onError(`cannot answer ${route.method} ${PREFIX}${route.path}`, error)
+    if (error instanceof SamplesUnavailable) return errorResponse('unavailable', 'the samples store does not answer')
+    return errorResponse('unavailable', 'unexpected fault', 500)
+  }
+}
+
+/** The admin API as an application; main.ts gives it a listener. */
+export function createAdminApp(deps: AdminDeps) {
+  const routes = routesOf(deps)
+  const app = new Elysia({ name: 'admin' })
+  for (const route of routes) {
+    app.route(
+      route.method,
+      PREFIX + route.path,
+      async ({ request, params }: { request: Request; params: Record<string, string> }) => {
+        const startedMs = performance.now()
+        const response = isAuthorized(deps, request)
+          ? await perform(deps, route, { params, query: new URL(request.url).searchParams, request })
+          : errorResponse('unauthorized', 'a valid admin token is required')
+        deps.onRequest(
+          `${route.method} ${PREFIX}${route.path}`,
+          response.status,
+          (performance.now() - startedMs) / 1000,
+        )
+        return response
+      },
+      { parse: 'none' },
+    )
+  }
+  return app.all('/*', ({ request }) => refusal(deps, routes, request), { parse: 'none' })
+}
