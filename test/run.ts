@@ -1,0 +1,90 @@
+// The whole check: generated code, types, format and lint, then every test, each file group in a process of its own (one embedded
+// engine a process). Prints one line a step and closes with `N passed, M failed`. Options: names of groups to run only those.
+import { existsSync, readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dir, '..')
+
+type Outcome = { readonly passed: number; readonly failed: number; readonly seconds: number; readonly output: string }
+
+/** A step that is one command: passed or failed as a whole. */
+const commands: Readonly<Record<string, readonly string[]>> = {
+  types: ['bun', 'x', '--no-install', 'tsc', '--noEmit'],
+  lint: ['bun', 'x', '--no-install', 'biome', 'check', '--error-on-warnings', '.'],
+  'proto-lint': ['bun', 'x', '--no-install', 'buf', 'lint', 'proto'],
+  'proto-breaking': ['bun', 'x', '--no-install', 'buf', 'breaking', 'proto', '--against', 'proto/image.binpb'],
+}
+
+/** Folders of tests; every folder is one process. The slow ones come last. */
+function testGroups(): string[] {
+  const folders: string[] = []
+  const walk = (folder: string): void => {
+    const entries = readdirSync(join(root, folder), { withFileTypes: true })
+    if (entries.some(entry => entry.isFile() && entry.name.endsWith('.test.ts'))) folders.push(folder)
+    for (const entry of entries) if (entry.isDirectory() && entry.name !== 'support') walk(join(folder, entry.name))
+  }
+  walk('test')
+  const weight = (folder: string): number =>
+    folder.startsWith('test/system') ? 2 : folder.startsWith('test/core') || folder === 'test' ? 0 : 1
+  return folders.sort((a, b) => weight(a) - weight(b) || a.localeCompare(b))
+}
+
+async function run(command: readonly string[]): Promise<{ code: number; output: string; seconds: number }> {
+  const startedAt = performance.now()
+  const child = Bun.spawn([...command], {
+    cwd: root,
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { ...process.env, FORCE_COLOR: '0' },
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, output: out + err, seconds: (performance.now() - startedAt) / 1000 }
+}
+
+async function runCommand(command: readonly string[]): Promise<Outcome> {
+  const { code, output, seconds } = await run(command)
+  return { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, seconds, output }
+}
+
+/** Tests of one folder, not of the folders below it. */
+async function runTests(folder: string): Promise<Outcome> {
+  const files = readdirSync(join(root, folder))
+    .filter(name => name.endsWith('.test.ts'))
+    .map(name => `./${join(folder, name)}`)
+  const { code, output, seconds } = await run(['bun', 'test', ...files])
+  const passed = Number(/(?:^|\n)\s*(\d+) pass\b/.exec(output)?.[1] ?? 0)
+  const failed = Number(/(?:^|\n)\s*(\d+) fail\b/.exec(output)?.[1] ?? 0)
+  // A process that dies before its summary, or that runs no test, has failed.
+  const isBroken = (code !== 0 && failed === 0) || passed + failed === 0
+  return { passed, failed: failed + (isBroken ? 1 : 0), seconds, output }
+}
+
+const wanted = process.argv.slice(2)
+const isWanted = (name: string): boolean =>
+  wanted.length === 0 || wanted.some(word => name === word || name.startsWith(`${word}/`))
+if (!existsSync(join(root, 'node_modules')))
+  throw new Error('the dependencies are not installed: run `bun install` first')
+
+let passed = 0
+let failed = 0
+const failures: string[] = []
+async function step(name: string, outcome: Promise<Outcome>): Promise<void> {
+  const result = await outcome
+  passed += result.passed
+  failed += result.failed
+  const counts = `${result.passed} passed${result.failed ? `, ${result.failed} FAILED` : ''}`
+  console.log(`${result.failed ? '✗' : '✓'} ${name.padEnd(28)} ${counts.padEnd(24)} ${result.seconds.toFixed(1)} s`)
+  if (result.failed === 0) return
+  failures.push(name)
+  console.log(result.output)
+}
+
+for (const [name, command] of Object.entries(commands)) if (isWanted(name)) await step(name, runCommand(command))
+for (const folder of testGroups()) if (isWanted(folder)) await step(folder, runTests(folder))
+if (failures.length) console.log(`failed: ${failures.join(', ')}`)
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed === 0 ? 0 : 1)

@@ -1,0 +1,16 @@
+// Waiting for a condition instead of sleeping: asks again until it holds or the deadline passes.
+
+/** Resolves to the first value of `ask` that is neither undefined, null nor false. Rejects after `deadlineMs`. */
+export async function until<T>(
+  what: string,
+  ask: () => T | Promise<T>,
+  deadlineMs = 15_000,
+): Promise<Exclude<T, undefined | null | false>> {
+  const endsAt = performance.now() + deadlineMs
+  for (;;) {
+    const value = await ask()
+    if (value !== undefined && value !== null && value !== false) return value as Exclude<T, undefined | null | false>
+    if (performance.now() > endsAt) throw new Error(`waited ${deadlineMs} ms in vain: ${what}`)
+    await Bun.sleep(20)
+  }
+}

