@@ -72,10 +72,21 @@ function enrolled(reply: Reply, license: string, context: EnrolmentContext): Enr
   }
 }
 
-/** One attempt. Only a disk that cannot keep the token throws, and it does so before the licence is used. */
+/** Why the token could not be kept; null when it can. Asked before the licence is used: a token is told only once. */
+function storageFault(dir: StateDir): string | null {
+  try {
+    dir.write('probe', '', true)
+    dir.remove('probe')
+    return null
+  } catch (error) {
+    return `cannot keep a token in the state directory: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+/** One attempt. */
 export async function enroll(license: string, context: EnrolmentContext): Promise<Enrolment> {
-  context.dir.write('probe', '', true)
-  context.dir.remove('probe')
+  const fault = storageFault(context.dir)
+  if (fault !== null) return { kind: 'later', message: fault, retryAfterMs: null, isUpgradeRequired: false }
   const body = requestBody(license, context)
   const reply = await context.client.call({ method: 'POST', path: '/enroll', token: null, body })
   const action: Action = actionFor('enroll', reply)

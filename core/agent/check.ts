@@ -44,7 +44,7 @@ export function parseTarget(target: string): { host: string; port: number } | nu
 }
 
 function isHttpUrl(text: string): boolean {
-  return /^https?:\/\/[^\s/@?#]+(?:[/?#]\S*)?$/i.test(text)
+  return /^https?:\/\/[^\s/@?#]+(?:[/?#].*)?$/i.test(text)
 }
 
 const isStatus = (status: number): boolean => Number.isInteger(status) && status >= 100 && status <= 599

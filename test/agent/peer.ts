@@ -46,7 +46,7 @@ export class Peer {
   /** Answers of the next requests of a route, first come first served; null means the usual answer. */
   readonly #scripts = new Map<string, Script[]>()
   readonly #standing = new Map<string, Script>()
-  readonly #server: ReturnType<typeof Bun.serve>
+  #server: ReturnType<typeof Bun.serve>
   #config: AgentConfig = create(AgentConfigSchema)
   #tokens = new Set<string>(['agt_first'])
   #renewals = 0
@@ -54,7 +54,16 @@ export class Peer {
   agentId = '0b0e7a52-6d1f-4c53-9d5e-0f6f6a1b2c3d'
 
   constructor() {
-    this.#server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: request => this.#answer(request) })
+    this.#server = this.#serve(0)
+  }
+
+  #serve(port: number): ReturnType<typeof Bun.serve> {
+    return Bun.serve({ port, hostname: '127.0.0.1', fetch: request => this.#answer(request) })
+  }
+
+  /** Serves again after a stop, at the same address. */
+  async restart(port: number): Promise<void> {
+    this.#server = this.#serve(port)
   }
 
   get url(): string {

@@ -1,0 +1,24 @@
+// What the parts of a running agent share.
+import type { Logger } from 'pino'
+import type { Clock } from './clock.ts'
+import type { HostFiles } from './collectors/host-files.ts'
+import type { StatFsAsker } from './collectors/stat-fs.ts'
+import type { AgentOptions } from './config.ts'
+import type { SettingsInForce } from './settings.ts'
+import type { StateDir } from './state-dir.ts'
+import type { StatusReport } from './status.ts'
+
+export type AgentParts = {
+  readonly options: AgentOptions
+  readonly log: Logger
+  readonly clock: Clock
+  readonly random: () => number
+  readonly platform: string
+  readonly files: HostFiles
+  /** A new asker for each user: two must not take each other's open questions for a silent disk. */
+  readonly makeAsker: () => StatFsAsker
+  readonly dir: StateDir
+  readonly status: StatusReport
+  readonly settings: SettingsInForce
+  readonly isImpatient: boolean
+}

@@ -1,0 +1,203 @@
+// An enrolled agent at work: one lane samples on the grid of the interval, the other talks to the collector. They meet in
+// the buffer.
+import { fromBinary } from '@bufbuild/protobuf'
+import { actionFor } from '../../core/agent/answer.ts'
+import { capSeries, seriesOfCycle } from '../../core/agent/sample.ts'
+import {
+  configPollDelayMs,
+  configReloadAtMs,
+  cycleOffsetMs,
+  firstConfigPollMs,
+  firstUpdateCheckMs,
+  nextCycleAtMs,
+  nextSendAtMs,
+} from '../../core/agent/schedule.ts'
+import { AgentConfigSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { AgentParts } from './agent-parts.ts'
+import { BatchBuffer } from './buffer.ts'
+import { Alarm } from './clock.ts'
+import type { CollectorClient } from './collector-client.ts'
+import { CheckRunner } from './collectors/checks.ts'
+import { linuxCollectors } from './collectors/linux.ts'
+import { portableCollectors } from './collectors/portable.ts'
+import { isSystemdUnitActive } from './collectors/probes.ts'
+import { Sampler } from './collectors/sampler.ts'
+import { Credentials } from './credentials.ts'
+import type { Identity } from './identity.ts'
+import { InventoryReporter } from './inventory.ts'
+import { Sender } from './sender.ts'
+import { SeqCounter } from './state-dir.ts'
+import { checkForUpdate } from './update-check.ts'
+import { type TaskResult, Uplink } from './uplink.ts'
+
+export type SessionIdentity = {
+  readonly identity: Identity
+  /** False while the disk could not take it. */
+  readonly isSaved: boolean
+}
+
+/** How long after its baseline the first cycle of an impatient start comes: the shortest window for honest rates. */
+const FIRST_WINDOW_MS = 1_000
+
+export class Session {
+  readonly #parts: AgentParts
+  readonly #client: CollectorClient
+  readonly #collectorUrl: string
+  readonly #alarm = new Alarm()
+  readonly #credentials: Credentials
+  readonly #buffer: BatchBuffer
+  readonly #sender: Sender
+  readonly #uplink: Uplink
+  #isStopping = false
+  #lastSendAtMs: number | null = null
+  #lastConfigReadAtMs: number | null = null
+
+  constructor(
+    parts: AgentParts,
+    client: CollectorClient,
+    collectorUrl: string,
+    { identity, isSaved }: SessionIdentity,
+  ) {
+    const { options, dir, clock, log, status, settings } = parts
+    this.#parts = parts
+    this.#client = client
+    this.#collectorUrl = collectorUrl
+    this.#credentials = new Credentials({ dir, clock, log, renewPeriodMs: options.renewPeriodMs }, identity, isSaved)
+    this.#buffer = new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log)
+    const seq = new SeqCounter(dir)
+    this.#sender = new Sender({ client, buffer: this.#buffer, seq, settings, status, clock, log, token: this.#token })
+    this.#uplink = this.#makeUplink(identity.agentId)
+    settings.onChange(({ bufferBytesMax }) => {
+      this.#buffer.setBytesMax(bufferBytesMax)
+      // A changed interval moves the grid.
+      this.#alarm.ring()
+    })
+  }
+
+  /** Runs until `stop`, or until the collector revokes this agent. */
+  async run(): Promise<void> {
+    const lanes = [this.#uplink.run(), this.#sampleOnGrid(this.#credentials.agentId)]
+    try {
+      await Promise.all(lanes)
+    } finally {
+      // A lane that failed takes the other one along.
+      this.stop()
+      await Promise.allSettled(lanes)
+    }
+  }
+
+  stop(): void {
+    this.#isStopping = true
+    this.#alarm.ring()
+    this.#uplink.stop()
+  }
+
+  readonly #token = (): string => this.#credentials.token
+
+  #makeUplink(agentId: string): Uplink {
+    const { clock, log, status, random } = this.#parts
+    const client = this.#client
+    const inventory = new InventoryReporter(this.#parts, client, this.#token)
+    const onRevoked = () => {
+      this.#credentials.markRevoked()
+      this.stop()
+    }
+    return new Uplink(
+      { clock, log, status, random, onRevoked },
+      {
+        config: { run: () => this.#readConfig(), firstInMs: firstConfigPollMs(agentId) },
+        metrics: { run: () => this.#send(), firstInMs: Number.POSITIVE_INFINITY },
+        inventory: { run: () => inventory.reportWhenDue(), firstInMs: 0 },
+        renew: { run: () => this.#credentials.renewWhenDue(client), firstInMs: 0 },
+        update: { run: () => this.#checkForUpdate(), firstInMs: firstUpdateCheckMs(agentId) },
+      },
+    )
+  }
+
+  /** Samples on the grid of the interval, and asks for a send after each cycle. */
+  async #sampleOnGrid(agentId: string): Promise<void> {
+    const { clock, settings, isImpatient } = this.#parts
+    const sampler = this.#makeSampler()
+    await sampler.prime(clock.elapsed(), settings.current)
+    let atMs = clock.now() + FIRST_WINDOW_MS
+    let isOnGrid = !isImpatient
+    while (!this.#isStopping) {
+      const { intervalMs } = settings.current
+      if (isOnGrid) atMs = nextCycleAtMs(clock.now(), intervalMs, cycleOffsetMs(agentId, intervalMs))
+      await this.#alarm.wait(clock, atMs - clock.now())
+      if (this.#isStopping) return
+      // Woken early: the settings changed, so look again.
+      if (clock.now() < atMs) continue
+      isOnGrid = true
+      await this.#cycle(sampler, atMs)
+    }
+  }
+
+  async #cycle(sampler: Sampler, atMs: number): Promise<void> {
+    const { clock, settings, status } = this.#parts
+    const samples = await sampler.sample(clock.elapsed(), settings.current)
+    const { seriesMax } = settings.current
+    const { kept, droppedPoints } = capSeries(seriesOfCycle(samples, atMs), seriesMax)
+    status.warn('series', droppedPoints > 0 ? [`more than ${seriesMax} series: the rest is not sent`] : [])
+    this.#buffer.countDropped(droppedPoints)
+    this.#buffer.append(kept)
+    this.#uplink.request('metrics', nextSendAtMs(clock.elapsed(), this.#lastSendAtMs))
+  }
+
+  #makeSampler(): Sampler {
+    const { platform, files, makeAsker, options, log, clock } = this.#parts
+    const perCore = options.isCpuPerCore
+    const collectors = platform === 'linux' ? linuxCollectors(files, makeAsker(), perCore) : portableCollectors(perCore)
+    const context = { files, now: () => clock.now(), isServiceActive: isSystemdUnitActive }
+    return new Sampler(collectors, new CheckRunner(context, log), log)
+  }
+
+  async #send(): Promise<TaskResult> {
+    const { clock, status } = this.#parts
+    this.#lastSendAtMs = clock.elapsed()
+    const { action, reply, configEtag } = await this.#sender.send()
+    status.update(this.#sender.facts())
+    this.#noticeEtag(configEtag)
+    // What is left goes with the next turn; an empty buffer waits for the next cycle.
+    const isEmpty = this.#buffer.batchCount === 0
+    const nextAtMs = isEmpty ? Number.POSITIVE_INFINITY : nextSendAtMs(clock.elapsed(), this.#lastSendAtMs)
+    return { action, reply, nextInMs: nextAtMs - clock.elapsed() }
+  }
+
+  #noticeEtag(etag: string): void {
+    const { clock, settings } = this.#parts
+    if (etag === '' || etag === settings.heldEtag) return
+    this.#uplink.request('config', configReloadAtMs(clock.elapsed(), this.#lastConfigReadAtMs))
+  }
+
+  async #readConfig(): Promise<TaskResult> {
+    const { clock, settings, random, log } = this.#parts
+    this.#lastConfigReadAtMs = clock.elapsed()
+    const held = settings.heldEtag
+    const condition = held === '' ? {} : { ifNoneMatch: held }
+    const reply = await this.#client.call({ method: 'GET', path: '/config', token: this.#token(), ...condition })
+    const action = actionFor('config', reply)
+    const nextInMs = configPollDelayMs(random())
+    if (action !== 'success') return { action, reply, nextInMs }
+    try {
+      settings.take(fromBinary(AgentConfigSchema, reply.body))
+    } catch {
+      log.warn({ request_id: reply.requestId }, 'the collector sent a config that cannot be understood')
+      return { action: 'back_off', reply, nextInMs }
+    }
+    return { action, reply, nextInMs }
+  }
+
+  #checkForUpdate(): Promise<TaskResult> {
+    const { options, status, log, platform } = this.#parts
+    return checkForUpdate({
+      client: this.#client,
+      collectorUrl: this.#collectorUrl,
+      update: options.update,
+      token: this.#token,
+      status,
+      log,
+      platform,
+    })
+  }
+}

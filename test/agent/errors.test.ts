@@ -1,0 +1,293 @@
+// What the running agent does with every row of the error table (document 3 "Errors").
+import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fromBinary } from '@bufbuild/protobuf'
+import { MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { protocolError } from './peer.ts'
+import { type Rig, withRig } from './rig.ts'
+
+const buffered = (rig: Rig): string[] => readdirSync(join(rig.stateDir, 'buffer'))
+const sendTimes = (rig: Rig): number[] => rig.peer.of('POST /metrics').map(({ atMs }) => atMs)
+const stampsSent = (rig: Rig): number[] => rig.peer.points('uptime_seconds').map(({ tsMs }) => tsMs)
+
+async function untilSends(rig: Rig, count: number): Promise<void> {
+  await rig.clock.runUntil(() => rig.peer.of('POST /metrics').length >= count, `${count} sends`)
+  await rig.clock.idle()
+}
+
+test('[AGT-038] a delivered batch leaves the buffer', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    await untilSends(rig, 1)
+    expect(buffered(rig)).toEqual([])
+    expect(agent.state).toBe('online')
+  }))
+
+test('[AGT-038] 202 counts as delivered', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', new Response(null, { status: 202 }))
+    await untilSends(rig, 1)
+    expect(buffered(rig)).toEqual([])
+  }))
+
+test('[AGT-039] a batch that meets 400 is dropped, logged and not sent again', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', protocolError(400, 'bad_request'))
+    await untilSends(rig, 1)
+    expect(buffered(rig)).toEqual([])
+    expect(rig.lines('the collector refuses a batch: dropping it').length).toBe(1)
+    await untilSends(rig, 2)
+    expect(new Set(stampsSent(rig)).size).toBe(1)
+    expect(rig.peer.batches[0]?.stats?.droppedPoints).toBeGreaterThan(0n)
+  }))
+
+test('[AGT-048] a batch that meets 422 invalid_series is dropped, and the next one is sent', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', protocolError(422, 'invalid_series'))
+    await untilSends(rig, 1)
+    expect(buffered(rig)).toEqual([])
+    await untilSends(rig, 2)
+    expect(rig.peer.batches.length).toBe(1)
+  }))
+
+for (const status of [500, 502, 503, 504]) {
+  test(`[AGT-052] on ${status} the batch stays in the buffer and is sent after a backoff`, () =>
+    withRig(async rig => {
+      const agent = await rig.start()
+      rig.peer.next('POST /metrics', protocolError(status, status === 500 ? 'server_error' : 'unavailable'))
+      await untilSends(rig, 1)
+      expect(buffered(rig).length).toBe(1)
+      expect(agent.state).toBe('buffering')
+      await untilSends(rig, 2)
+      const [first, second] = sendTimes(rig)
+      expect(second! - first!).toBe(2_500)
+      expect(stampsSent(rig)).toEqual([first!])
+      expect(agent.state).toBe('online')
+    }))
+}
+
+test('[AGT-009 AGT-053] when the connection breaks before the answer, the agent keeps the batch and sends its points again', () =>
+  withRig(async rig => {
+    await rig.start()
+    const port = Number(new URL(rig.peer.url).port)
+    const taken: number[] = []
+    rig.peer.always('POST /metrics', (_, body) => {
+      taken.push(
+        ...fromBinary(MetricsBatchSchema, body).series.flatMap(({ points }) => points.map(p => Number(p.tsMs))),
+      )
+      void rig.peer.stop()
+      return new Promise(() => {})
+    })
+    await untilSends(rig, 1)
+    expect(buffered(rig).length).toBe(1)
+    rig.peer.always('POST /metrics', null)
+    await rig.peer.restart(port)
+    await untilSends(rig, 2)
+    expect(stampsSent(rig)).toEqual([taken[0]!])
+  }))
+
+test('[AGT-053] without a collector at all cycles pile up, and all of them arrive, oldest first, once it is back', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    await agent.enrolled
+    const url = new URL(rig.peer.url)
+    await rig.peer.stop()
+    await rig.clock.runFor(300_000)
+    const waiting = buffered(rig).length
+    expect(waiting).toBeGreaterThanOrEqual(9)
+    expect(agent.state).toBe('buffering')
+    await rig.peer.restart(Number(url.port))
+    await rig.clock.runUntil(() => rig.peer.batches.length > 0, 'a batch', 600_000)
+    await rig.clock.idle()
+    expect(buffered(rig)).toEqual([])
+    const stamps = stampsSent(rig)
+    expect(stamps.length).toBeGreaterThanOrEqual(waiting)
+    expect(stamps).toEqual(stamps.toSorted((a, b) => a - b))
+    expect(new Set(stamps).size).toBe(stamps.length)
+  }))
+
+test('[AGT-054 AGT-055 AGT-056 AGT-057 AGT-059] waits are random under a ceiling of 5 s, doubled to 300 s, and start over after a success', () =>
+  withRig(async rig => {
+    await rig.start({ interval: '300s' })
+    rig.peer.always('POST /metrics', () => protocolError(503, 'unavailable'))
+    await untilSends(rig, 10)
+    const gaps = (times: number[]) => times.slice(1).map((atMs, index) => atMs - times[index]!)
+    // The rig's random share is always one half.
+    expect(gaps(sendTimes(rig))).toEqual([2500, 5000, 10_000, 20_000, 40_000, 80_000, 150_000, 150_000, 150_000])
+    rig.peer.always('POST /metrics', null)
+    await untilSends(rig, 11)
+    rig.peer.always('POST /metrics', () => protocolError(503, 'unavailable'))
+    await untilSends(rig, 13)
+    expect(gaps(sendTimes(rig)).at(-1)).toBe(2500)
+  }))
+
+test('[AGT-051 AGT-058] on 429 the agent waits at least as long as Retry-After says', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', protocolError(429, 'rate_limited', { retryAfter: '120' }))
+    await untilSends(rig, 2)
+    const [first, second] = sendTimes(rig)
+    expect(second! - first!).toBe(120_000)
+  }))
+
+test('[AGT-058] a Retry-After below the backoff does not shorten it', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', protocolError(429, 'rate_limited', { retryAfter: '1' }))
+    await untilSends(rig, 2)
+    const [first, second] = sendTimes(rig)
+    expect(second! - first!).toBe(2_500)
+  }))
+
+test('[AGT-040 AGT-041 AGT-042] on 401 sending stops, /config is asked every 10 minutes, and the state is unauthorized', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    await untilSends(rig, 1)
+    for (const route of ['POST /metrics', 'GET /config'])
+      rig.peer.always(route, () => protocolError(401, 'unauthorized'))
+    await rig.clock.runUntil(() => agent.state === 'unauthorized', 'unauthorized')
+    expect(rig.status().state).toBe('unauthorized')
+    const atMs = rig.clock.now()
+    const sends = rig.peer.of('POST /metrics').length
+    const reads = rig.peer.of('GET /config').length
+    await rig.clock.runFor(1_800_000)
+    expect(rig.peer.of('POST /metrics').length).toBe(sends)
+    const after = rig.peer.of('GET /config').slice(reads)
+    expect(after.map(seen => seen.atMs - atMs)).toEqual([600_000, 1_200_000, 1_800_000])
+    for (const route of ['POST /metrics', 'GET /config']) rig.peer.always(route, null)
+    await rig.clock.runUntil(() => agent.state === 'online', 'online again', 900_000)
+    expect(buffered(rig)).toEqual([])
+    expect(new Set(stampsSent(rig)).size).toBeGreaterThan(55)
+  }))
+
+test('[AGT-043] on 403 agent_revoked the agent stops, and a restart does not make it send', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    await untilSends(rig, 1)
+    rig.peer.always('POST /metrics', () => protocolError(403, 'agent_revoked'))
+    await rig.clock.runUntil(() => agent.state === 'revoked', 'revoked')
+    await agent.ended
+    expect(rig.status().state).toBe('revoked')
+    const seen = rig.peer.seen.length
+    rig.peer.always('POST /metrics', null)
+    const again = await rig.start()
+    await again.ended
+    expect(again.state).toBe('revoked')
+    expect(rig.peer.seen.length).toBe(seen)
+    expect(rig.clock.sleeperCount).toBe(0)
+  }))
+
+test('a 403 that is not the collector saying agent_revoked ends nothing', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    rig.peer.next('POST /metrics', new Response('<html>proxy</html>', { status: 403 }))
+    await untilSends(rig, 2)
+    expect(agent.state).toBe('online')
+  }))
+
+test('[AGT-045] on 413 the batch is sent again in two parts', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', protocolError(413, 'too_large'))
+    await untilSends(rig, 3)
+    const [one, two] = rig.peer.batches
+    expect(one!.series.length).toBeGreaterThan(0)
+    expect(Math.abs(one!.series.length - two!.series.length)).toBeLessThanOrEqual(1)
+    expect(rig.peer.points('uptime_seconds').length).toBe(1)
+    expect(buffered(rig)).toEqual([])
+    expect(rig.status().dropped_points).toBe(0)
+  }))
+
+test('[AGT-046] a part that meets 413 again is dropped', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', protocolError(413, 'too_large'), protocolError(413, 'too_large'), null)
+    await untilSends(rig, 3)
+    expect(rig.peer.batches.length).toBe(1)
+    expect(buffered(rig)).toEqual([])
+    expect(Number(rig.status().dropped_points)).toBeGreaterThan(0)
+    const sends = rig.peer.of('POST /metrics').length
+    await rig.clock.runFor(14_000)
+    expect(rig.peer.of('POST /metrics').length).toBe(sends)
+  }))
+
+test('several cycles in one request that is too large are sent in smaller requests, and nothing is lost', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.always('POST /metrics', () => protocolError(503, 'unavailable'))
+    await rig.clock.runFor(600_000)
+    rig.peer.always('POST /metrics', (_, body) => (body.length > 6_000 ? protocolError(413, 'too_large') : null))
+    await rig.clock.runUntil(
+      () => rig.peer.batches.length > 0 && buffered(rig).length === 0,
+      'an empty buffer',
+      1_200_000,
+    )
+    await rig.clock.idle()
+    expect(rig.status().dropped_points).toBe(0)
+    const stamps = stampsSent(rig)
+    stamps.slice(1).forEach((tsMs, index) => {
+      expect(tsMs - stamps[index]!).toBe(30_000)
+    })
+  }))
+
+test('[AGT-049 AGT-050] on 426 the batch is kept and tried again, and the need to upgrade is reported', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    rig.peer.next('POST /metrics', protocolError(426, 'upgrade_required'))
+    await untilSends(rig, 1)
+    expect(agent.state).toBe('upgrade_required')
+    expect(rig.status().warnings).toEqual([expect.stringContaining('upgrade the agent')])
+    expect(buffered(rig).length).toBe(1)
+    await untilSends(rig, 2)
+    expect(stampsSent(rig)).toEqual([sendTimes(rig)[0]!])
+    expect(agent.state).toBe('online')
+  }))
+
+for (const code of ['already_enrolled', 'token_used']) {
+  test(`[AGT-044] 409 ${code} at enrolment is reported and not tried again`, () =>
+    withRig(async rig => {
+      rig.peer.always('POST /enroll', () => protocolError(409, code))
+      const agent = await rig.start()
+      expect(await agent.enrolled).toBeNull()
+      expect(await agent.ended).toBeNull()
+      expect(rig.status().state).toBe('enroll_failed')
+      expect(String(rig.status().last_error)).toContain(code)
+      expect(rig.clock.sleeperCount).toBe(0)
+      expect(rig.peer.seen.length).toBe(1)
+    }))
+}
+
+for (const [status, code] of [
+  [422, 'binding_failed'],
+  [422, 'quota_exceeded'],
+  [401, 'token_revoked'],
+] as const) {
+  test(`[AGT-047] ${status} ${code} at enrolment is reported and not tried again`, () =>
+    withRig(async rig => {
+      rig.peer.always('POST /enroll', () => protocolError(status, code))
+      const agent = await rig.start()
+      expect(await agent.enrolled).toBeNull()
+      expect(rig.status().state).toBe('enroll_failed')
+      expect(String(rig.status().last_error)).toContain(code)
+      expect(rig.clock.sleeperCount).toBe(0)
+      expect(rig.peer.seen.length).toBe(1)
+    }))
+}
+
+test('an enrolment that meets 503 or 429 is tried again with backoff', () =>
+  withRig(async rig => {
+    rig.peer.next(
+      'POST /enroll',
+      protocolError(503, 'unavailable'),
+      protocolError(429, 'rate_limited', { retryAfter: '60' }),
+    )
+    const agent = await rig.start()
+    await rig.clock.runUntil(() => rig.peer.enrolments.length > 0, 'an enrolment', 600_000, 1)
+    expect(await agent.enrolled).toBe(rig.peer.agentId)
+    const times = rig.peer.of('POST /enroll').map(({ atMs }) => atMs - rig.clock.startMs)
+    expect(times).toEqual([0, 2_500, 62_500])
+  }))

@@ -1,0 +1,150 @@
+// The running agent: enrolment, cycles, heartbeat, headers, timestamps.
+import { expect, test } from 'bun:test'
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { agentHash } from '../../core/agent/schedule.ts'
+import { metricByName } from '../../core/series/catalogue.ts'
+import { LICENSE, withRig } from './rig.ts'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const SEMVER = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/
+const modeOf = (path: string): number => statSync(path).mode & 0o777
+
+test('[AGT-014 AGT-030] an enrolment carries the license in its body, no Authorization, and the machine-id', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    expect(await agent.enrolled).toBe(rig.peer.agentId)
+    const [request] = rig.peer.enrolments
+    expect(request?.license).toBe(LICENSE)
+    expect(request?.machineId).toMatch(/^[0-9a-f]{32}$/)
+    expect(request?.hostname).not.toBe('')
+    expect(rig.peer.of('POST /enroll')[0]?.headers.get('authorization')).toBeNull()
+    expect(rig.logged).not.toContain(LICENSE)
+    expect(rig.logged).not.toContain('agt_first')
+  }))
+
+test('files of the agent are readable by its user only', () =>
+  withRig(async rig => {
+    await rig.start()
+    await rig.clock.runUntil(() => rig.peer.batches.length > 0, 'a batch')
+    await rig.clock.idle()
+    expect(modeOf(rig.stateDir)).toBe(0o700)
+    for (const name of ['token', 'seq', 'status.json']) expect(modeOf(join(rig.stateDir, name))).toBe(0o600)
+    expect(modeOf(join(rig.stateDir, 'buffer'))).toBe(0o700)
+  }))
+
+test('[AGT-002 AGT-013 AGT-015 AGT-016 AGT-017] every request after enrolment carries token, protocol, version and a logged request id', () =>
+  withRig(async rig => {
+    await rig.start({ 'log.level': 'debug' })
+    await rig.clock.runUntil(
+      () => rig.peer.of('GET /config').length > 0 && rig.peer.batches.length > 1,
+      'config and batches',
+    )
+    for (const { route, headers } of rig.peer.seen) {
+      expect(headers.get('x-svc-proto')).toBe('1')
+      expect(headers.get('x-svc-agent-version')).toMatch(SEMVER)
+      if (route !== 'POST /enroll') expect(headers.get('authorization')).toBe('Bearer agt_first')
+      const requestId = headers.get('x-request-id') ?? ''
+      expect(requestId).toMatch(UUID)
+      expect(rig.logged).toContain(requestId)
+    }
+    const [metrics] = rig.peer.of('POST /metrics')
+    expect(metrics?.headers.get('content-type')).toBe('application/x-protobuf')
+    expect(metrics?.headers.get('content-encoding')).toBe('zstd')
+  }))
+
+test('[AGT-007 AGT-010 AGT-012] cycles lie on the grid of the interval, offset by hash(agent_id) mod interval, at first too', () =>
+  withRig(async rig => {
+    await rig.start()
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 4, 'four batches')
+    const offsetMs = agentHash(rig.peer.agentId, 30_000)
+    const [first] = rig.peer.of('POST /metrics')
+    expect(((first?.atMs ?? 0) - offsetMs) % 30_000).toBe(0)
+    expect((first?.atMs ?? 0) - rig.clock.startMs).toBeLessThanOrEqual(30_000)
+    rig.peer.batches.forEach((batch, index) => {
+      const stamps = new Set(batch.series.flatMap(({ points }) => points.map(({ tsMs }) => tsMs)))
+      expect([...stamps]).toEqual([BigInt((first?.atMs ?? 0) + index * 30_000)])
+      expect(batch.stats?.intervalSeconds).toBe(30)
+      expect(Number(batch.sentAtMs)).toBe((first?.atMs ?? 0) + index * 30_000)
+    })
+  }))
+
+test('every series is one of the catalogue, with its labels only, and no rate is negative', () =>
+  withRig(async rig => {
+    await rig.start({ 'collectors.cpu_per_core': true })
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 2, 'two batches')
+    const series = rig.peer.batches.flatMap(batch => batch.series)
+    expect(series.length).toBeGreaterThan(30)
+    for (const { name, labels, points } of series) {
+      expect(metricByName(name)?.labels.toSorted()).toEqual(Object.keys(labels).sort())
+      for (const { value } of points) expect(value).toBeGreaterThanOrEqual(0)
+    }
+  }))
+
+test('[AGT-008] an agent with nothing to send sends an empty batch on schedule', () =>
+  withRig(async rig => {
+    const off = { cpu: false, memory: false, disk: false, net: false, uptime: false }
+    await rig.start(Object.fromEntries(Object.entries(off).map(([name, on]) => [`collectors.${name}`, on])))
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 3, 'three batches')
+    expect(rig.peer.batches.every(({ series }) => series.length === 0)).toBe(true)
+    const times = rig.peer.of('POST /metrics').map(({ atMs }) => atMs)
+    expect(times[2]! - times[1]!).toBe(30_000)
+  }))
+
+test('[AGT-006] seq grows with every request, over retries and restarts', () =>
+  withRig(async rig => {
+    const seqs: bigint[] = []
+    const agent = await rig.start()
+    rig.peer.next('POST /metrics', new Response(null, { status: 503 }), new Response(null, { status: 503 }))
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 2, 'two batches')
+    await agent.stop()
+    seqs.push(...rig.peer.batches.map(({ seq }) => seq))
+    await rig.start({ license: undefined })
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 4, 'two more batches')
+    seqs.push(...rig.peer.batches.slice(seqs.length).map(({ seq }) => seq))
+    expect(seqs[0]).toBe(3n)
+    seqs.slice(1).forEach((seq, index) => {
+      expect(seq).toBeGreaterThan(seqs[index]!)
+    })
+    expect(rig.peer.enrolments.length).toBe(1)
+  }))
+
+test('[AGT-011] at an interval of 10 s the agent samples every 10 s and sends at most every 15 s', () =>
+  withRig(async rig => {
+    await rig.start({ interval: '10s' })
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 6, 'six batches')
+    const sends = rig.peer.of('POST /metrics').map(({ atMs }) => atMs)
+    sends.slice(1).forEach((atMs, index) => {
+      expect(atMs - sends[index]!).toBeGreaterThanOrEqual(15_000)
+    })
+    const stamps = rig.peer.points('uptime_seconds').map(({ tsMs }) => tsMs)
+    stamps.slice(1).forEach((tsMs, index) => {
+      expect(tsMs - stamps[index]!).toBe(10_000)
+    })
+  }))
+
+test('an agent beside its collector may send its first cycle, rates included, after a second', () =>
+  withRig(async rig => {
+    await rig.start({}, { firstSendImmediately: true })
+    await rig.clock.runUntil(() => rig.peer.batches.length > 0, 'a batch')
+    expect(rig.clock.elapsed()).toBe(1_000)
+    expect(rig.peer.points('cpu_usage_percent').length + rig.peer.points('net_interface_up').length).toBeGreaterThan(0)
+  }))
+
+test('a machine that is enrolled anew keeps nothing of what the former agent buffered or was told', () =>
+  withRig(async rig => {
+    rig.peer.setConfig({ etag: 'one', intervalSeconds: 60 })
+    const agent = await rig.start()
+    rig.peer.always('POST /metrics', () => Response.json({ error: { code: 'agent_revoked' } }, { status: 403 }))
+    await rig.clock.runUntil(() => agent.state === 'revoked', 'revoked', 3_600_000)
+    await agent.stop()
+    rig.peer.always('POST /metrics', null)
+    rig.peer.setConfig({ etag: 'two' })
+    const again = await rig.start({ license: 'lic_another' })
+    expect(await again.enrolled).toBe(rig.peer.agentId)
+    const startedAtMs = rig.clock.now()
+    await rig.clock.runUntil(() => rig.peer.batches.length > 0, 'a batch')
+    expect(rig.peer.batches[0]?.stats?.intervalSeconds).toBe(30)
+    expect(rig.peer.points('uptime_seconds').every(({ tsMs }) => tsMs > startedAtMs)).toBe(true)
+    expect(existsSync(join(rig.stateDir, 'config'))).toBe(true)
+  }))
