@@ -1,4 +1,5 @@
 // The state of the collector that GET /internal/v1/status shows (decision G-131), as the worker gathers it.
+import type { RejectedRule } from '../../../core/alerting/rule.ts'
 
 /** Of every feed: its cursor, its last pull (0 = never) and why the last one failed. */
 export type FeedStatus = {
@@ -13,7 +14,7 @@ export type RulesStatus = FeedStatus & {
   readonly firing: number
   readonly noData: number
   readonly flapping: number
-  readonly invalidRules: readonly { readonly id: string; readonly message: string }[]
+  readonly invalidRules: readonly RejectedRule[]
 }
 export type SilencesStatus = FeedStatus & { readonly active: number; readonly loaded: number }
 export type ChecksStatus = FeedStatus & {

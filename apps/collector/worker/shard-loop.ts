@@ -13,6 +13,7 @@ import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting
 import { EntryReader } from '../../../core/bus/entry.ts'
 import type { BusReader } from '../bus/bus.ts'
 import type { EvaluationStore } from '../store/evaluation-store.ts'
+import type { Tombstone } from './samples-messages.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardThreadConfig } from './shard-messages.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
@@ -30,6 +31,7 @@ export class ShardLoop {
   /** Where each shard's snapshot stands: entries up to there are skipped for it. */
   private readonly restoredAt = new Float64Array(64)
   private nextShard = 0
+  private tombstones: readonly Tombstone[] = []
   /** Shards that have a snapshot; one that never had a machine needs none. */
   private readonly isSaved = new Uint8Array(64)
   private replayUntil = 0
@@ -86,6 +88,22 @@ export class ShardLoop {
       if (server && server.companyId === companyId && (serverId === null || server.serverId === serverId))
         forgetServer(this.evaluation, server)
     this.snapshot()
+  }
+
+  setTombstones(tombstones: readonly Tombstone[]): void {
+    this.tombstones = tombstones
+  }
+
+  /** True when the entry that the reader stands on is of a purged tenant. */
+  private isPurged(): boolean {
+    const companyId = this.reader.companyId()
+    const nowMs = this.nowMs()
+    return this.tombstones.some(
+      tombstone =>
+        tombstone.companyId === companyId &&
+        nowMs < tombstone.untilMs &&
+        (tombstone.serverId === null || tombstone.serverId === this.reader.serverId()),
+    )
   }
 
   overflowed(atMs: number): void {
@@ -169,7 +187,11 @@ export class ShardLoop {
       let position = group.firstPosition
       while (this.reader.next()) {
         const { shard } = this.reader
-        if (this.owned[shard] === 1 && position > this.restoredAt[shard]!)
+        if (
+          this.owned[shard] === 1 &&
+          position > this.restoredAt[shard]! &&
+          (this.tombstones.length === 0 || !this.isPurged())
+        )
           applyEntry(this.evaluation, this.reader, position)
         position++
         entries++

@@ -4,6 +4,7 @@
 import type { EvaluationSettings, ServerAttributes } from '../../../core/alerting/evaluation-state.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
+import type { Tombstone } from './samples-messages.ts'
 
 export type ShardThreadConfig = {
   /** Shards of this thread; a shard has one thread. */
@@ -33,7 +34,10 @@ export type ToShardThread =
   /** null attributes: the machine has no agent any more that is not revoked. */
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
   | { readonly kind: 'forget'; readonly call: number; readonly companyId: string; readonly serverId: string | null }
+  /** The whole set of living tombstones: batches of these tenants are dropped. */
+  | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
   | { readonly kind: 'overflow'; readonly atMs: number }
+  | { readonly kind: 'online'; readonly call: number; readonly companyId: string }
   | { readonly kind: 'alerting'; readonly call: number; readonly serverId: string }
   | { readonly kind: 'status'; readonly call: number }
   | { readonly kind: 'stop'; readonly call: number }
@@ -98,6 +102,8 @@ export type FromShardThread =
   | { readonly kind: 'snapshot'; readonly position: number }
   | { readonly kind: 'done'; readonly call: number }
   | { readonly kind: 'status'; readonly call: number; readonly status: ShardStatus }
+  /** Machines of the company whose agent is there. */
+  | { readonly kind: 'online'; readonly call: number; readonly count: number }
   | { readonly kind: 'alerting'; readonly call: number; readonly alerting: ServerAlerting | null }
   | {
       readonly kind: 'log'

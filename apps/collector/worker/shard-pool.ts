@@ -5,6 +5,7 @@ import type { RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
+import type { Tombstone } from './samples-messages.ts'
 import type {
   FromShardThread,
   ServerAlerting,
@@ -136,6 +137,16 @@ export class ShardPool {
   /** A purge: all state of the company, or of one machine of it, goes without events. */
   async forget(companyId: string, serverId: string | null): Promise<void> {
     await this.callAll({ kind: 'forget', companyId, serverId })
+  }
+
+  setTombstones(tombstones: readonly Tombstone[]): void {
+    this.tellAll({ kind: 'tombstones', tombstones })
+  }
+
+  /** Machines of a company whose agent is there. */
+  async online(companyId: string): Promise<number> {
+    const answers = await this.callAll({ kind: 'online', companyId })
+    return answers.reduce((sum, answer) => sum + (answer.kind === 'online' ? answer.count : 0), 0)
   }
 
   overflowed(atMs: number): void {

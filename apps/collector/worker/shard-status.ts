@@ -57,6 +57,14 @@ export function shardStatus(
   }
 }
 
+/** Machines of a company whose agent is there. */
+export function onlineServers(evaluation: EvaluationState, companyId: string): number {
+  let count = 0
+  for (const server of evaluation.servers)
+    if (server?.companyId === companyId && server.presence.state === 'up') count++
+  return count
+}
+
 const instant = (ms: number): string | null => (Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : null)
 const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000))
 

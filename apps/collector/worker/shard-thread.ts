@@ -5,7 +5,7 @@ import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { EvaluationStore } from '../store/evaluation-store.ts'
 import { ShardLoop } from './shard-loop.ts'
 import type { FromShardThread, ToShardThread } from './shard-messages.ts'
-import { serverAlerting, shardStatus } from './shard-status.ts'
+import { onlineServers, serverAlerting, shardStatus } from './shard-status.ts'
 
 declare const self: Worker
 
@@ -61,6 +61,12 @@ async function handle(message: ToShardThread): Promise<void> {
     case 'forget':
       loop.forget(message.companyId, message.serverId)
       tell({ kind: 'done', call: message.call })
+      return
+    case 'tombstones':
+      loop.setTombstones(message.tombstones)
+      return
+    case 'online':
+      tell({ kind: 'online', call: message.call, count: onlineServers(loop.evaluation, message.companyId) })
       return
     case 'overflow':
       loop.overflowed(message.atMs)

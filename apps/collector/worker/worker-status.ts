@@ -1,0 +1,139 @@
+// What the worker knows of itself, gathered for /status and for the metrics.
+import type { RejectedRule } from '../../../core/alerting/rule.ts'
+import {
+  activeSilences,
+  compileSilences,
+  emptySilenceSet,
+  type RawSilence,
+  type SilenceSet,
+} from '../../../core/alerting/suppression.ts'
+import type { ChecksStatus, CollectorStatus, FeedStatus, RetentionStatus } from '../admin/collector-status.ts'
+import type { BusReader } from '../bus/bus.ts'
+import type { FeedSync } from '../hub-link/feed-sync.ts'
+import type { SyncStatus } from '../hub-link/sync-loop.ts'
+import type { EvaluationStore } from '../store/evaluation-store.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
+import type { SamplesClient } from './samples-client.ts'
+import type { ShardStatus } from './shard-messages.ts'
+import type { ShardPool } from './shard-pool.ts'
+
+export type WorkerStatusDeps = {
+  readonly version: string
+  readonly role: 'worker' | 'all'
+  readonly metrics: CollectorMetrics
+  readonly nowMs: () => number
+}
+
+const feedStatus = (status: SyncStatus): FeedStatus => ({
+  since: status.since,
+  lastSyncAtMs: status.lastSyncAtMs ?? 0,
+  lastSyncError: status.lastSyncError,
+})
+
+export class WorkerStatus {
+  private readonly startedAtMs: number
+  private rulesLoaded = 0
+  private rejected: readonly RejectedRule[] = []
+  private silences: SilenceSet = emptySilenceSet
+  private shards: ShardPool | null = null
+  private samples: SamplesClient | null = null
+  private feeds: { rules: FeedSync; silences: FeedSync } | null = null
+  private evaluationsBefore = 0
+  retention: RetentionStatus | null = null
+  /** The checks section, where ingest is in this process. */
+  checks: (() => ChecksStatus) | null = null
+
+  constructor(
+    private readonly deps: WorkerStatusDeps,
+    private readonly store: EvaluationStore,
+    private readonly bus: BusReader,
+  ) {
+    this.startedAtMs = deps.nowMs()
+    deps.metrics.onScrape(() => this.scrape())
+  }
+
+  setRules(loaded: number, rejected: readonly RejectedRule[]): void {
+    this.rulesLoaded = loaded
+    this.rejected = rejected
+    this.deps.metrics.rulesLoaded.set(loaded)
+    this.deps.metrics.rulesInvalid.set(rejected.length)
+  }
+
+  setSilences(raw: readonly RawSilence[]): void {
+    this.silences = compileSilences(raw)
+  }
+
+  watch(shards: ShardPool, samples: SamplesClient, feeds: { rules: FeedSync; silences: FeedSync }): void {
+    this.shards = shards
+    this.samples = samples
+    this.feeds = feeds
+  }
+
+  async status(): Promise<CollectorStatus> {
+    const all = (await this.shards?.status()) ?? []
+    const sum = (of: (status: ShardStatus) => number) => all.reduce((total, status) => total + of(status), 0)
+    return {
+      version: this.deps.version,
+      role: this.deps.role,
+      startedAtMs: this.startedAtMs,
+      busLag: await this.lag(all),
+      outboxDepth: this.store.outboxDepth(),
+      agentsOnline: sum(status => status.online),
+      rules: this.feeds && {
+        ...feedStatus(this.feeds.rules.status()),
+        loaded: this.rulesLoaded,
+        invalid: this.rejected.length,
+        pending: sum(status => status.pending),
+        firing: sum(status => status.firing),
+        noData: sum(status => status.noData),
+        flapping: sum(status => status.flapping),
+        invalidRules: this.rejected,
+      },
+      silences: this.feeds && {
+        ...feedStatus(this.feeds.silences.status()),
+        loaded: this.silences.loaded,
+        active: activeSilences(this.silences, this.deps.nowMs()),
+      },
+      checks: this.checks?.() ?? null,
+      retention: this.retention,
+    }
+  }
+
+  /** Batches that evaluation or the store has not taken yet. */
+  private async lag(all: readonly ShardStatus[]): Promise<number> {
+    const last = await this.bus.lastPosition(0)
+    const evaluated = Math.min(...all.map(status => status.position), last)
+    const stored = (await this.samples?.stats().catch(() => null))?.lagEntries ?? 0
+    return Math.max(0, last - evaluated, stored)
+  }
+
+  private async scrape(): Promise<void> {
+    const { metrics, nowMs } = this.deps
+    const all = (await this.shards?.status()) ?? []
+    const sum = (of: (status: ShardStatus) => number) => all.reduce((total, status) => total + of(status), 0)
+    const evaluations = sum(status => status.evaluations)
+    metrics.evaluations.inc(Math.max(0, evaluations - this.evaluationsBefore))
+    this.evaluationsBefore = evaluations
+    metrics.ruleStates.set(
+      { state: 'ok' },
+      sum(status => status.states - status.pending - status.firing),
+    )
+    metrics.ruleStates.set(
+      { state: 'pending' },
+      sum(status => status.pending),
+    )
+    metrics.ruleStates.set(
+      { state: 'firing' },
+      sum(status => status.firing),
+    )
+    metrics.agentsOnline.set(sum(status => status.online))
+    metrics.snapshotBytes.set(sum(status => status.snapshotBytes))
+    metrics.silencesActive.set(activeSilences(this.silences, nowMs()))
+    metrics.outboxDepth.set(this.store.outboxDepth())
+    const oldest = this.store.oldestEventMs()
+    metrics.outboxAge.set(oldest === null ? 0 : Math.max(0, (nowMs() - oldest) / 1000))
+    metrics.busLag.set(await this.lag(all))
+    const stats = await this.samples?.stats().catch(() => null)
+    if (stats) metrics.storeBufferRows.set(stats.bufferRows)
+  }
+}

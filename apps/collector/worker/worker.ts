@@ -1,0 +1,268 @@
+// The worker of a collector, wired: feeds of the hub, shard threads, samples thread, outbox, admin API. Used by collector-worker and by
+// the all-in-one; whoever calls it builds the adapters and names the thread files.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
+import type { RawSilence } from '../../../core/alerting/suppression.ts'
+import { createAdminApp } from '../admin/server.ts'
+import { busConsumers } from '../bus/bus.ts'
+import { SqliteBusReader } from '../bus/sqlite-bus.ts'
+import { collectorPaths, splitAddress, type WorkerConfig } from '../config.ts'
+import { CompanySettingsCache } from '../hub-link/company-settings.ts'
+import { FeedStore, type RawRecord } from '../hub-link/feed-store.ts'
+import { FeedSync, isGone } from '../hub-link/feed-sync.ts'
+import type { HubClient } from '../hub-link/hub-client.ts'
+import { EvaluationStore } from '../store/evaluation-store.ts'
+import type { AgentChange, AgentRegistry } from '../store/registry.ts'
+import { Tombstones } from '../store/tombstones.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
+import { createAdminDeps, type ReloadAgentFeeds } from './admin-deps.ts'
+import { Outbox } from './outbox.ts'
+import { type SamplesClient, startSamples } from './samples-client.ts'
+import type { FromShardThread, ServerAttributesUpdate } from './shard-messages.ts'
+import { ShardPool } from './shard-pool.ts'
+import { WorkerStatus } from './worker-status.ts'
+
+const BUS_TRIM_MS = 2000
+
+export type WorkerDeps = {
+  readonly config: WorkerConfig
+  readonly role: 'worker' | 'all'
+  readonly version: string
+  readonly log: Logger
+  readonly metrics: CollectorMetrics
+  readonly registry: AgentRegistry
+  readonly hub: HubClient | null
+  readonly nowMs: () => number
+  readonly shardThreadUrl: URL | string
+  readonly samplesThreadUrl: URL | string
+  readonly threads: number
+  /** Reload of what ingest reads from the hub; null where ingest is another process. */
+  readonly reloadAgentFeeds: ReloadAgentFeeds | null
+  /** The process cannot do its work any more and must end. */
+  readonly onFailure: (error: Error) => void
+}
+
+export type RunningWorker = {
+  readonly adminUrl: string
+  /** The bus holds something new. */
+  readonly wake: () => void
+  readonly isReady: () => Promise<boolean>
+  readonly outboxDepth: () => number
+  /** Drains the bus to evaluation and store, saves, ends. Ingest must have stopped. */
+  readonly stop: () => Promise<void>
+}
+
+/** The attributes of a machine after a change of its agents: the latest agent that is not revoked speaks for it. */
+function attributesUpdate(registry: AgentRegistry, companyId: string, serverId: string): ServerAttributesUpdate {
+  const record = registry.latestOfServer(companyId, serverId)
+  if (!record) return { serverId, attributes: null }
+  const { serverStatus: status, subnetId, datacenter, intervalSeconds } = record
+  return {
+    serverId,
+    attributes: { companyId, status, subnetId, datacenter, hostname: '', intervalSeconds },
+  }
+}
+
+function attributesOf(registry: AgentRegistry, changes: readonly AgentChange[]): ServerAttributesUpdate[] {
+  const servers = new Map<string, string>()
+  for (const { before, record } of changes)
+    for (const side of [before, record]) if (side?.serverId) servers.set(side.serverId, side.companyId)
+  return [...servers].map(([serverId, companyId]) => attributesUpdate(registry, companyId, serverId))
+}
+
+const asRules = (records: ReadonlyMap<string, RawRecord>): RawRule[] => [...records.values()] as unknown as RawRule[]
+const asSilences = (records: ReadonlyMap<string, RawRecord>): RawSilence[] =>
+  [...records.values()] as unknown as RawSilence[]
+
+/** Starts the worker. Resolves once snapshots are loaded, the store is open and the admin API answers. */
+export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
+  const { config, log, metrics, registry, nowMs } = deps
+  const dataDir = config.data_dir
+  const paths = collectorPaths(dataDir)
+  const alertingDir = config['alerting.rules_dir'] ?? join(dataDir, 'alerting')
+  mkdirSync(alertingDir, { recursive: true, mode: 0o700 })
+
+  const consumers = [busConsumers.evaluation, busConsumers.samples]
+  const bus = new SqliteBusReader(paths.bus, consumers)
+  const evaluationStore = new EvaluationStore(alertingDir, join(alertingDir, 'snapshots'))
+  const tombstones = new Tombstones(join(dataDir, 'tombstones.json'), nowMs)
+  const settings = new CompanySettingsCache(deps.hub, config['settings.cache'], nowMs)
+  const status = new WorkerStatus(deps, evaluationStore, bus)
+
+  let pool: ShardPool | null = null
+  let applied: Promise<void> = Promise.resolve()
+  const rejectedBefore = new Set<string>()
+  const feed = (name: 'rules' | 'silences', onApplied: (records: ReadonlyMap<string, RawRecord>) => void): FeedSync =>
+    new FeedSync({
+      feed: name,
+      intervalMs: config[`alerting.${name}_sync_interval`],
+      hub: deps.hub,
+      store: new FeedStore(paths.feeds, name, log),
+      isGone: isGone[name],
+      onApplied,
+      log,
+      metrics,
+      nowMs,
+    })
+  const rules = feed('rules', records => {
+    noteRejected(deps, asRules(records), rejectedBefore, status)
+    applied = pool?.setRules(asRules(records)) ?? applied
+  })
+  const silences = feed('silences', records => {
+    status.setSilences(asSilences(records))
+    applied = pool?.setSilences(asSilences(records)) ?? applied
+  })
+
+  const samples = await startWorkerSamples(deps, consumers)
+  samples.setTombstones(tombstones.living())
+  const outbox = deps.hub
+    ? new Outbox({
+        store: evaluationStore,
+        hub: deps.hub,
+        log,
+        deadLetterPath: join(alertingDir, 'dead-letters.jsonl'),
+        nowMs,
+        onSent: (result, count) => metrics.outboxSent.inc({ result }, count),
+        onDropped: count => metrics.outboxSent.inc({ result: 'dropped' }, count),
+      })
+    : null
+  const receive = (message: FromShardThread): void => {
+    if (message.kind === 'events') {
+      for (const [type, count] of Object.entries(message.types)) metrics.events.inc({ type }, count)
+      for (const ms of message.sampleToEventMs) metrics.sampleToEventSeconds.add(ms / 1000)
+      outbox?.wake()
+    } else if (message.kind === 'ready') {
+      for (const fault of message.faults) {
+        metrics.snapshotErrors.inc()
+        log.error({ fault }, 'a snapshot cannot be used; the journal gives the open alerts')
+      }
+    } else if (message.kind === 'log') log[message.level](message.fields, message.message)
+  }
+  pool = await ShardPool.start({
+    threadUrl: deps.shardThreadUrl,
+    threads: deps.threads,
+    config: {
+      busPath: paths.bus,
+      dataDir: alertingDir,
+      snapshotDir: join(alertingDir, 'snapshots'),
+      settings: {
+        noDataAfterMs: config['alerting.no_data_after'],
+        flapping: {
+          windowMs: config['alerting.flap_window'],
+          transitions: config['alerting.flap_transitions'],
+          stableMs: config['alerting.flap_stable'],
+        },
+      },
+      snapshotIntervalMs: config['alerting.rules_state_interval'],
+      sweepIntervalMs: Math.min(config['alerting.sweep_interval'], config['alerting.presence_sweep']),
+      presenceGraceMinMs: config['alerting.startup_grace_min'],
+    },
+    rules: asRules(rules.records),
+    silences: asSilences(silences.records),
+    onMessage: receive,
+    onFailure: deps.onFailure,
+  })
+  const shards = pool
+  shards.setTombstones(tombstones.living())
+  shards.setAttributes(
+    attributesOf(
+      registry,
+      [...registry.all()].map(record => ({ agentId: record.agentId, before: null, record })),
+    ),
+  )
+  const stopListening = registry.onChange(changes => shards.setAttributes(attributesOf(registry, changes)))
+  status.watch(shards, samples, { rules, silences })
+  await Promise.all([rules.start(), silences.start()])
+  await applied
+  outbox?.start()
+
+  const { adminDeps, stopPurges } = createAdminDeps({
+    ...deps,
+    shards,
+    samples,
+    settings,
+    tombstones,
+    status,
+    reloadRules: async () => settled(await rules.reload()),
+    reloadSilences: async () => settled(await silences.reload()),
+  })
+  async function settled(result: 'applied' | 'unavailable'): Promise<'applied' | 'unavailable'> {
+    await applied
+    return result
+  }
+  const admin = createAdminApp(adminDeps)
+  const server = Bun.serve({
+    ...splitAddress(config['admin.listen']),
+    fetch: request => admin.handle(request),
+    ...tlsOf(config),
+  })
+
+  const trim = setInterval(() => {
+    bus
+      .pass(busConsumers.evaluation, 0, shards.snapshotPosition())
+      .catch(error => log.error({ err: error }, 'cannot trim the bus'))
+  }, BUS_TRIM_MS)
+
+  return {
+    adminUrl: `${config['tls.cert_file'] ? 'https' : 'http'}://${server.hostname}:${server.port}`,
+    wake: () => {
+      shards.wake()
+      samples.wake()
+    },
+    isReady: async () => (await samples.stats()).isReady,
+    outboxDepth: () => evaluationStore.outboxDepth(),
+    stop: async () => {
+      await server.stop(true)
+      stopListening()
+      stopPurges()
+      await Promise.all([rules.stop(), silences.stop()])
+      clearInterval(trim)
+      await Promise.all([shards.stop(), samples.stop()])
+      await bus.pass(busConsumers.evaluation, 0, shards.snapshotPosition())
+      await outbox?.stop()
+      evaluationStore.close()
+      await bus.close()
+    },
+  }
+}
+
+function tlsOf(config: WorkerConfig) {
+  const cert = config['tls.cert_file']
+  const key = config['tls.key_file']
+  return cert && key ? { tls: { cert: Bun.file(cert), key: Bun.file(key) } } : {}
+}
+
+function startWorkerSamples(deps: WorkerDeps, consumers: readonly string[]): Promise<SamplesClient> {
+  const { config, log, metrics } = deps
+  return startSamples({
+    threadUrl: deps.samplesThreadUrl,
+    bus: { kind: 'sqlite', path: collectorPaths(config.data_dir).bus },
+    consumers,
+    clickhouse: config['clickhouse.url'] ?? `embedded:${join(config.data_dir, 'clickhouse')}`,
+    database: config['clickhouse.database'],
+    onInserted: (rows, seconds) => {
+      metrics.storeRows.inc(rows)
+      metrics.storeInsertSeconds.add(seconds)
+    },
+    onTrouble: message => {
+      metrics.storeErrors.inc()
+      log.warn({ cause: message }, 'the samples store cannot take samples; they wait on the bus')
+    },
+  })
+}
+
+/** Each rejected rule is told once a version: a log line, a counter; all of them stand in /status. */
+function noteRejected(deps: WorkerDeps, rules: readonly RawRule[], before: Set<string>, status: WorkerStatus): void {
+  const results = rules.map(compileRule)
+  const rejected = results.flatMap(result => (result.kind === 'rejected' ? [result.rejected] : []))
+  status.setRules(results.filter(result => result.kind === 'compiled').length, rejected)
+  for (const rule of rejected) {
+    const key = `${rule.rule_id}:${rule.version}`
+    if (before.has(key)) continue
+    before.add(key)
+    deps.metrics.rulesRejected.inc({ reason: rule.reason })
+    deps.log.warn({ ...rule }, 'a rule of the hub is not valid and is skipped')
+  }
+}
