@@ -77,10 +77,7 @@ export function compileCheck(record: CheckRecord): AgentCheck | null {
   const target = checkTarget(type, record.target)
   const timeout = record.timeout_seconds ?? limits.checkTimeoutSecondsDefault
   const isTimeout =
-    typeof timeout === 'number' &&
-    Number.isInteger(timeout) &&
-    timeout >= 1 &&
-    timeout <= limits.checkTimeoutSecondsMax
+    typeof timeout === 'number' && Number.isInteger(timeout) && timeout >= 1 && timeout <= limits.checkTimeoutSecondsMax
   return target && isTimeout ? { id: record.id, type, ...target, timeoutSeconds: timeout } : null
 }
 
@@ -220,7 +217,10 @@ export function configEtag(config: ManagedConfig): string {
 export function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false
   return ifNoneMatch.split(',').some(part => {
-    const tag = part.trim().replace(/^W\//, '').replace(/^"(.*)"$/, '$1')
+    const tag = part
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/^"(.*)"$/, '$1')
     return tag === '*' || tag === etag
   })
 }

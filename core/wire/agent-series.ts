@@ -134,6 +134,11 @@ export class AgentSeries {
     this.rollback(0)
   }
 
+  /** Frees the places of series silent for an hour, when there may be some. */
+  expire(nowSeconds: number): void {
+    if (this.count > 0 && nowSeconds >= this.expiresFromSeconds) this.dropSilent(nowSeconds)
+  }
+
   private dropSilent(nowSeconds: number): void {
     let kept = 0
     let oldest = nowSeconds

@@ -1,0 +1,222 @@
+// The collector's configuration: the only file of the collector that reads the environment and configuration files. Two tables,
+// `ingestKeys` and `workerKeys`, which share `collectorKeys`; an executable takes its own, the all-in-one takes the union.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import {
+  address,
+  boolean,
+  type Config,
+  type ConfigFault,
+  decimal,
+  duration,
+  integer,
+  type Keys,
+  list,
+  map,
+  secret,
+  size,
+  text,
+} from '../../core/config/keys.ts'
+import { resolveConfig } from '../../core/config/resolve.ts'
+import { DAY_MS, limits } from '../../core/limits.ts'
+
+const SECOND_MS = 1000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+const GIB = 1024 ** 3
+
+/** What ingest and worker both need. */
+export const collectorKeys = {
+  'ops.listen': address(null, 'where /healthz, /readyz and /metrics are served; empty: not at all'),
+  'listen.insecure': boolean(false, 'serve and use plain HTTP on addresses that are not loopback'),
+  'tls.cert_file': text(null, 'certificate chain, PEM; read again on SIGHUP'),
+  'tls.key_file': text(null, 'private key, PEM; read again on SIGHUP'),
+  'log.level': text('info', 'how much is logged', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+  data_dir: text('./data', 'keeps the bus, the registry, feeds and snapshots'),
+  'hub.url': text(null, 'base address of the hub, for example https://hub.example.net'),
+  'hub.token': secret('token of the service account that holds monitoring.collector'),
+  collector_id: text(null, 'the id that the hub gave this collector'),
+  'bus.kind': text('sqlite', 'between ingest and worker', ['sqlite', 'redis', 'memory']),
+  'bus.max_bytes': size(4 * GIB, 'bytes that may wait on the bus; beyond it ingest answers 503', { min: 1024 * 1024 }),
+  'bus.max_age': duration(DAY_MS, 'age of the oldest waiting batch; beyond it ingest answers 503', { min: SECOND_MS }),
+  'redis.url': secret('redis://user:password@host:port/db, for bus.kind redis'),
+  'redis.prefix': text('svc:', 'of every shared key'),
+  'redis.cache_ttl': duration(15 * SECOND_MS, 'how long an ingest node may keep a registry record of a shared store'),
+  'registry.sync_interval': duration(30 * SECOND_MS, 'how often changed agents are pulled', { min: 100 }),
+  'registry.negative_ttl': duration(60 * SECOND_MS, 'how long an unknown token is remembered'),
+  'checks.sync_interval': duration(MINUTE_MS, 'how often checks are pulled', { min: 100 }),
+  'heartbeat.interval': duration(limits.heartbeatIntervalMs, 'how often the collector reports to the hub', {
+    min: 100,
+  }),
+} as const satisfies Keys
+
+export const ingestKeys = {
+  ...collectorKeys,
+  listen: address('127.0.0.1:8081', 'where the agent API is served'),
+  collector_url: text(null, 'the address that agents are told; empty: the one that is served'),
+  trusted_proxies: list([], 'addresses and ranges whose X-Forwarded-For is believed'),
+  'debug.accept_json': boolean(false, 'take JSON bodies from agents'),
+  'ingest.limits.max_body_bytes': size(limits.bodyBytesMax, 'of a body as it is sent', { min: 1024 }),
+  'ingest.limits.max_inflated_bytes': size(limits.inflatedBytesMax, 'of a body once inflated', { min: 1024 }),
+  'ingest.limits.max_series_per_agent': integer(limits.seriesPerAgentMax, 'active within an hour', {
+    min: 1,
+    max: 60_000,
+  }),
+  'ingest.limits.max_series_per_company': integer(0, 'active within an hour on this node; 0: no limit'),
+  'ingest.limits.max_points': integer(limits.pointsPerRequestMax, 'points of a request', { min: 1, max: 1_000_000 }),
+  'ingest.limits.max_point_age': duration(limits.pointAgeMaxMs, 'older points are dropped', {
+    min: SECOND_MS,
+    max: DAY_MS,
+  }),
+  'ingest.limits.max_point_ahead': duration(limits.pointAheadMaxMs, 'points further ahead are dropped'),
+  'ingest.limits.metrics_per_minute': integer(limits.metricsPerMinute, 'batches of an agent', { min: 1 }),
+  'ingest.limits.metrics_burst': integer(limits.metricsBurst, 'batches of an agent at once', { min: 1 }),
+  'ingest.limits.config_per_minute': integer(limits.configPerMinute, 'config calls of an agent', { min: 1 }),
+  'seen.interval': duration(limits.seenIntervalMs, 'how often the hub hears which agents were seen', {
+    min: 100,
+    max: limits.hubOnlineThresholdMs / 3,
+  }),
+  'agents.min_version': text('', 'agents below it are told to upgrade; empty: none'),
+  'update.manifest_file': text(null, 'signed update manifest, JSON; read again on SIGHUP'),
+  'update.public_key_file': text(null, 'Ed25519 public key that signs manifests, PEM'),
+  'update.stop': boolean(false, 'emergency stop: no agent is offered an update'),
+} as const satisfies Keys
+
+export const workerKeys = {
+  ...collectorKeys,
+  'admin.listen': address('127.0.0.1:8082', 'where the admin API is served'),
+  'admin.token': secret('token of the hub for the admin API'),
+  'admin.token_previous': secret('the admin token before; valid too, so that it can be changed without a gap'),
+  'clickhouse.url': text(null, 'http(s)://user:password@host:port, or embedded:DIR; empty: embedded in data_dir'),
+  'clickhouse.database': text('svc', 'the database that holds samples'),
+  'alerting.no_data_after': duration(limits.noDataAfterMs, 'silence after which a series has no data', {
+    min: SECOND_MS,
+  }),
+  'alerting.rules_sync_interval': duration(MINUTE_MS, 'how often rules are pulled', { min: 100 }),
+  'alerting.silences_sync_interval': duration(MINUTE_MS, 'how often silences are pulled', { min: 100 }),
+  'alerting.rules_state_interval': duration(limits.rulesStateIntervalMs, 'how often state is snapshotted', {
+    min: 100,
+  }),
+  'alerting.rules_dir': text(null, 'where snapshots and the outbox are kept; empty: in data_dir'),
+  'alerting.flap_window': duration(limits.flapWindowMs, 'transitions are counted within it', { min: SECOND_MS }),
+  'alerting.flap_transitions': integer(limits.flapTransitions, 'transitions that make a series flap', { min: 1 }),
+  'alerting.flap_stable': duration(limits.flapStableMs, 'a series without transitions for so long flaps no more', {
+    min: SECOND_MS,
+  }),
+  'alerting.presence_sweep': duration(limits.presenceSweepMs, 'how often silent agents are looked for', { min: 100 }),
+  'alerting.sweep_interval': duration(10 * SECOND_MS, 'how often no-data and reminders are looked at', { min: 100 }),
+  'alerting.startup_grace_min': duration(0, 'no agent.down for so long after a start, at least'),
+  'alerting.group_down.enabled': boolean(true, 'many silent machines of a group are one incident'),
+  'alerting.group_down.window': duration(limits.groupDownWindowMs, 'machines silent since at most so long count', {
+    min: SECOND_MS,
+  }),
+  'alerting.group_down.min': integer(limits.groupDownMin, 'silent machines that make an incident', { min: 1 }),
+  'alerting.group_down.ratio': decimal(limits.groupDownRatio, 'share of the group that is silent', { min: 0, max: 1 }),
+  'alerting.group_down.companies': map('window, min and ratio by company id'),
+  'settings.cache': duration(5 * MINUTE_MS, 'how long settings of a company are kept'),
+  'retention.sweep': duration(HOUR_MS, 'how often old days are deleted', { min: SECOND_MS }),
+  'retention.new_company_wait': duration(DAY_MS, 'nothing of a company new to this collector is deleted before'),
+  'retention.dry_run': boolean(false, 'count what would be deleted, delete nothing'),
+  'purge.second_delete_after': duration(limits.purgeSecondDeleteMs, 'until the second deletion of a purge'),
+  'purge.tombstone_ttl': duration(limits.purgeTombstoneMs, 'how long batches of a purged tenant are dropped', {
+    min: SECOND_MS,
+  }),
+} as const satisfies Keys
+
+/** Everything, for the all-in-one. */
+export const allCollectorKeys = { ...workerKeys, ...ingestKeys } as const satisfies Keys
+
+export type CollectorConfig = Config<typeof collectorKeys>
+export type IngestConfig = Config<typeof ingestKeys>
+export type WorkerConfig = Config<typeof workerKeys>
+export type AllCollectorConfig = Config<typeof allCollectorKeys>
+
+/** Where the processes of one collector keep what they share, below data_dir. */
+export const collectorPaths = (dataDir: string) => ({
+  bus: join(dataDir, 'bus.sqlite'),
+  registry: join(dataDir, 'registry.sqlite'),
+  feeds: join(dataDir, 'feeds'),
+})
+
+/** Reads a YAML file of configuration. Throws with a message for the operator. */
+export function readConfigFile(path: string): unknown {
+  try {
+    return parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new Error(`cannot read the configuration ${path}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** `listen` is an address, and `listen.insecure` a key beside it: nested YAML writes the first as `listen.address`. */
+function withNestedListen(file: unknown): unknown {
+  if (!isMapping(file) || !isMapping(file.listen)) return file
+  const { listen, ...rest } = file
+  const { address: where, ...nested } = isMapping(listen) ? listen : {}
+  const dotted = Object.fromEntries(Object.entries(nested).map(([name, value]) => [`listen.${name}`, value]))
+  return { ...rest, ...(where === undefined ? {} : { listen: where }), ...dotted }
+}
+
+/** The companies of group_down override window, min and ratio, each in the domain of the key itself. */
+function companyFaults(companies: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const faults: ConfigFault[] = []
+  const keys = {
+    window: workerKeys['alerting.group_down.window'],
+    min: workerKeys['alerting.group_down.min'],
+    ratio: workerKeys['alerting.group_down.ratio'],
+  }
+  for (const [companyId, values] of Object.entries(companies)) {
+    const { faults: own } = resolveConfig(keys, { file: values, environment: {}, options: {}, readSecretFile: String })
+    for (const fault of own) faults.push({ ...fault, key: `alerting.group_down.companies.${companyId}.${fault.key}` })
+  }
+  return faults
+}
+
+function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const faults: ConfigFault[] = []
+  const both = (first: string, second: string) => {
+    if ((config[first] === null) !== (config[second] === null))
+      faults.push({ key: first, value: '', message: `and ${second} are given together or not at all` })
+  }
+  both('tls.cert_file', 'tls.key_file')
+  if ('update.manifest_file' in config) both('update.manifest_file', 'update.public_key_file')
+  const hubUrl = config['hub.url']
+  if (typeof hubUrl === 'string' && !/^https?:$/.test(URL.canParse(hubUrl) ? new URL(hubUrl).protocol : ''))
+    faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
+  if (hubUrl !== null && config['hub.token'] === null)
+    faults.push({ key: 'hub.token', value: '', message: 'is needed with hub.url' })
+  const companies = config['alerting.group_down.companies']
+  if (isMapping(companies)) faults.push(...companyFaults(companies))
+  return faults
+}
+
+/** Resolves the keys of an executable from defaults, `file` (a parsed document), environment and `options`. */
+export function loadCollectorConfig<T extends Keys>(
+  keys: T,
+  file: unknown,
+  options: Readonly<Record<string, unknown>>,
+): { config: Config<T>; faults: ConfigFault[] } {
+  const { config, faults } = resolveConfig(keys, {
+    file: withNestedListen(file),
+    environment: process.env,
+    options,
+    readSecretFile: path => readFileSync(path, 'utf8'),
+  })
+  return { config, faults: [...faults, ...crossFaults(config)] }
+}
+
+/** One line a fault, for the operator. */
+export const describeFault = (fault: ConfigFault): string =>
+  `${fault.key}${fault.value ? ` = ${fault.value}` : ''} ${fault.message}`
+
+/** The host and port of an address key. */
+export function splitAddress(value: string): { hostname: string; port: number } {
+  const at = value.lastIndexOf(':')
+  return { hostname: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) }
+}
+
+export const isLoopback = (hostname: string): boolean =>
+  hostname === 'localhost' || hostname === '::1' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)

@@ -1,0 +1,64 @@
+// The agents feed of the hub into the registry (document 1 "Collector-facing endpoints"; decisions G-34, G-43). The cursor is kept
+// by the registry's store, beside the records it belongs to; processes that share the store share the work.
+import type { Logger } from 'pino'
+import { limits } from '../../../core/limits.ts'
+import { type AgentRecord, isRecordFault, parseAgentRecord } from '../store/agent-record.ts'
+import type { AgentRegistry } from '../store/registry.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
+import { pullPages } from './feed-sync.ts'
+import type { HubClient } from './hub-client.ts'
+import { type PullOutcome, SyncLoop } from './sync-loop.ts'
+
+const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
+
+export type AgentsSyncOptions = {
+  readonly registry: AgentRegistry
+  readonly hub: HubClient | null
+  readonly intervalMs: number
+  readonly log: Logger
+  readonly metrics: CollectorMetrics
+  readonly nowMs: () => number
+}
+
+/** Records of the feed that can be read; one that cannot is skipped alone and said in the log. */
+function readRecords(rows: readonly unknown[], log: Logger): AgentRecord[] {
+  const records: AgentRecord[] = []
+  for (const row of rows) {
+    const record = parseAgentRecord(row)
+    if (isRecordFault(record))
+      log.error({ field: record.field, expected: record.expected }, 'an agent record is skipped')
+    else records.push(record)
+  }
+  return records
+}
+
+async function pullAgents({ registry, hub, log, nowMs }: AgentsSyncOptions): Promise<PullOutcome> {
+  if (!hub) return { error: 'no hub is configured' }
+  registry.refresh()
+  const { since, syncedAtMs } = registry.cursor
+  const isReplacing = syncedAtMs > 0 && nowMs() - syncedAtMs > CURSOR_AGE_MAX_MS
+  const pulled = await pullPages(hub, 'agents', isReplacing ? 0 : since, limits.agentsPageMax)
+  if ('error' in pulled) return pulled
+  const records = readRecords(pulled.records, log)
+  if (isReplacing) registry.removeOthers(new Set(records.map(record => record.agentId)))
+  registry.apply(records, { since: pulled.nextSince, syncedAtMs: nowMs() })
+  return { error: null }
+}
+
+/** The loop of the agents feed. */
+export function createAgentsSync(options: AgentsSyncOptions): SyncLoop {
+  const { registry, intervalMs, log, metrics, nowMs } = options
+  const feed = 'agents'
+  metrics.syncErrors.inc({ feed }, 0)
+  return new SyncLoop({
+    feed,
+    intervalMs,
+    pull: () => pullAgents(options),
+    since: () => registry.cursor.since,
+    syncedAtMs: registry.cursor.syncedAtMs,
+    log,
+    nowMs,
+    onSynced: atMs => metrics.syncLastSuccess.set({ feed }, atMs / 1000),
+    onError: () => metrics.syncErrors.inc({ feed }),
+  })
+}

@@ -1,0 +1,139 @@
+// A feed of raw records (rules, silences, checks): pulled page by page, applied in one piece, kept on disk (document 1 "Rule sync
+// envelope"; document 2 "Rule sync on the collector").
+import type { Logger } from 'pino'
+import { limits } from '../../../core/limits.ts'
+import { applyFeed, type FeedState, feedStart } from '../../../core/sync/feed.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
+import { type FeedStore, isRawRecord, type RawRecord } from './feed-store.ts'
+import { describeAnswer, type FeedName, type HubClient } from './hub-client.ts'
+import { type PullOutcome, SyncLoop, type SyncResult, type SyncStatus } from './sync-loop.ts'
+
+/** A set is never longer than this many pages: a hub that always says `more` must not hold the loop for ever. */
+const PAGES_MAX = 100_000
+
+const SAVE_PERIOD_MS = 3_600_000
+
+export type Pulled = { readonly records: readonly unknown[]; readonly nextSince: number }
+
+/** Reads a feed by next_since until there is no more. Nothing is applied here: an error in mid-way loses nothing. */
+export async function pullPages(
+  hub: HubClient,
+  feed: FeedName,
+  since: number,
+  limit: number,
+): Promise<Pulled | { readonly error: string }> {
+  const records: unknown[] = []
+  let cursor = since
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const answer = await hub.pullFeed(feed, cursor, limit)
+    if (answer.kind !== 'ok') return { error: describeAnswer(answer) }
+    const { [feed]: rows, next_since: nextSince, more } = answer.data
+    if (!Array.isArray(rows) || typeof nextSince !== 'number' || !Number.isSafeInteger(nextSince))
+      return { error: `the hub's answer is not a page of ${feed}` }
+    records.push(...rows)
+    if (more === true && nextSince <= cursor) return { error: `the hub's cursor of ${feed} does not move` }
+    cursor = nextSince
+    if (more !== true) return { records, nextSince: cursor }
+  }
+  return { error: `the hub's feed of ${feed} does not end` }
+}
+
+export type FeedSyncOptions = {
+  readonly feed: 'rules' | 'silences' | 'checks'
+  readonly intervalMs: number
+  /** null: a collector without a hub, which runs what is on disk. */
+  readonly hub: HubClient | null
+  readonly store: FeedStore
+  /** Which records remove what they name. */
+  readonly isGone: (record: RawRecord) => boolean
+  /** Puts a set in force, at the start with what was on disk and after every pull that changed something. */
+  readonly onApplied: (records: ReadonlyMap<string, RawRecord>) => void
+  readonly log: Logger
+  readonly metrics: CollectorMetrics
+  readonly nowMs: () => number
+}
+
+/** Tombstones of the three feeds: a disabled rule leaves the running set; a disabled check is kept, for its count. */
+export const isGone = {
+  rules: (record: RawRecord): boolean => record.deleted === true || record.enabled === false,
+  silences: (record: RawRecord): boolean => record.deleted === true,
+  checks: (record: RawRecord): boolean => record.deleted === true,
+} as const
+
+export class FeedSync {
+  private readonly options: FeedSyncOptions
+  private readonly loop: SyncLoop
+  private state: FeedState<RawRecord>
+  private savedAtMs = 0
+
+  /** Puts the saved set in force at once. */
+  constructor(options: FeedSyncOptions) {
+    this.options = options
+    const { feed, intervalMs, log, metrics, nowMs, store } = options
+    this.state = store.load()
+    this.loop = new SyncLoop({
+      feed,
+      intervalMs,
+      pull: () => this.pull(),
+      since: () => this.state.since,
+      syncedAtMs: this.state.syncedAtMs,
+      log,
+      nowMs,
+      onSynced: atMs => metrics.syncLastSuccess.set({ feed }, atMs / 1000),
+      onError: () => metrics.syncErrors.inc({ feed }),
+    })
+    if (this.state.syncedAtMs > 0) metrics.syncLastSuccess.set({ feed }, this.state.syncedAtMs / 1000)
+    metrics.syncErrors.inc({ feed }, 0)
+    options.onApplied(this.state.records)
+  }
+
+  get records(): ReadonlyMap<string, RawRecord> {
+    return this.state.records
+  }
+
+  /** True once the feed was read to its end, now or before a restart. */
+  get isFilled(): boolean {
+    return this.state.syncedAtMs > 0
+  }
+
+  start(): Promise<SyncResult> {
+    return this.loop.start()
+  }
+  reload(): Promise<SyncResult> {
+    return this.loop.reload()
+  }
+  status(): SyncStatus {
+    return this.loop.status()
+  }
+  stop(): Promise<void> {
+    return this.loop.stop()
+  }
+
+  private async pull(): Promise<PullOutcome> {
+    const { feed, hub, log, nowMs, store } = this.options
+    if (!hub) return { error: 'no hub is configured' }
+    const { since, isReplacing } = feedStart(this.state, nowMs())
+    const pulled = await pullPages(hub, feed, since, limits.syncPageMax)
+    if ('error' in pulled) return pulled
+    const records = pulled.records.filter(isRawRecord)
+    if (records.length < pulled.records.length)
+      log.error(
+        { feed, skipped: pulled.records.length - records.length },
+        'records without id or sync_version are skipped',
+      )
+    const before = this.state
+    const next = applyFeed(before, { records, nextSince: pulled.nextSince, isReplacing }, this.options.isGone, nowMs())
+    const isChanged = records.length > 0 || isReplacing || next.since !== before.since
+    if (isChanged) this.options.onApplied(next.records)
+    this.state = next
+    // Without news only the time of the last success would change on disk; its age matters after days.
+    if (!isChanged && nowMs() - this.savedAtMs < SAVE_PERIOD_MS) return { error: null }
+    this.savedAtMs = nowMs()
+    try {
+      await store.save(next)
+    } catch (error) {
+      log.error({ err: error, feed }, 'cannot keep a feed on disk; it is in force until the next restart')
+    }
+    return { error: null }
+  }
+}

@@ -1,0 +1,243 @@
+// The only place that calls the hub (document 1 "Collector-facing endpoints"; decisions G-45, G-150). Every outcome is a value;
+// every call has a deadline; the hub's clock is compared at every answer.
+import type { Logger } from 'pino'
+import { limits } from '../../../core/limits.ts'
+import { isLoopback } from '../config.ts'
+import { isJsonObject, type JsonObject } from '../store/agent-record.ts'
+
+const PREFIX = '/api/v1/monitoring/collector'
+const TIMEOUT_MS = 10_000
+const ISSUE_TIMEOUT_MS = 15_000
+const SKEW_WARN_PERIOD_MS = 10 * 60_000
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+
+/** What the hub answered. `refused`: any status that is not a success, with the hub's code ('' when it gave none). */
+export type HubAnswer =
+  | { readonly kind: 'ok'; readonly status: number; readonly body: JsonObject; readonly data: JsonObject }
+  | HubRefusal
+  | { readonly kind: 'unreachable'; readonly message: string }
+export type HubRefusal = {
+  readonly kind: 'refused'
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  readonly retryAfterSeconds: number | null
+}
+
+export type FeedName = 'agents' | 'rules' | 'silences' | 'checks'
+
+export type EnrollBody = {
+  readonly license: string
+  readonly hostname: string
+  readonly ip_addresses: readonly string[]
+  readonly machine_id: string
+  readonly os: Readonly<Record<string, string>>
+  readonly agent_version: string
+  readonly proto_version: number
+}
+export type SeenEntry = {
+  readonly agent_id: string
+  readonly last_seen_at: string
+  readonly agent_version: string
+  readonly proto_version?: number
+}
+export type HeartbeatBody = {
+  readonly version: string
+  readonly agent_count: number
+  readonly ingest_rps?: number
+  readonly outbox_depth?: number
+}
+
+export type HubClientOptions = {
+  readonly url: string
+  readonly token: string
+  readonly collectorId: string | null
+  /** Plain http to other machines is refused unless this is set. */
+  readonly isPlainAllowed: boolean
+  readonly log: Logger
+  readonly nowMs: () => number
+  /** Told at every answer that carries the hub's time. */
+  readonly onClockSkew: (skewSeconds: number) => void
+  readonly timeoutMs?: number
+}
+
+type Call = {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly body?: unknown
+  readonly text?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+}
+
+/** One short sentence for logs and last_sync_error; never a token or a body. */
+export function describeAnswer(answer: HubAnswer): string {
+  if (answer.kind === 'ok') return `the hub answered ${answer.status}`
+  if (answer.kind === 'unreachable') return `the hub cannot be reached: ${answer.message}`
+  return `the hub answered ${answer.status}${answer.code ? ` ${answer.code}` : ''}`
+}
+
+export class HubClient {
+  private readonly options: HubClientOptions
+  private readonly base: string
+  private skewWarnedAtMs = Number.NEGATIVE_INFINITY
+
+  /** Throws when the address of the hub is plain http to another machine. */
+  constructor(options: HubClientOptions) {
+    const url = new URL(options.url)
+    if (url.protocol === 'http:' && !isLoopback(url.hostname) && !options.isPlainAllowed)
+      throw new Error(
+        `cannot use hub.url ${url.origin}: plain http goes to loopback only; use https, or set listen.insecure`,
+      )
+    this.options = options
+    this.base = `${options.url.replace(/\/+$/, '')}${PREFIX}`
+  }
+
+  get collectorId(): string | null {
+    return this.options.collectorId
+  }
+
+  /** Exchanges a licence. Never retried: a retry after a lost answer would meet already_enrolled. */
+  enroll(body: EnrollBody, agentAddress: string): Promise<HubAnswer> {
+    return this.call({
+      method: 'POST',
+      path: '/enroll',
+      body: { ...body, ...this.collectorField() },
+      headers: { 'x-forwarded-for': agentAddress },
+      timeoutMs: ISSUE_TIMEOUT_MS,
+    })
+  }
+
+  renew(agentId: string, tokenHash: string): Promise<HubAnswer> {
+    return this.call({
+      method: 'POST',
+      path: `/agents/${encodeURIComponent(agentId)}/renew`,
+      body: { token_hash: tokenHash, ...this.collectorField() },
+      timeoutMs: ISSUE_TIMEOUT_MS,
+    })
+  }
+
+  pullFeed(feed: FeedName, since: number, limit: number): Promise<HubAnswer> {
+    return this.call({ method: 'GET', path: `/${feed}?since=${since}&limit=${limit}` })
+  }
+
+  lookupByToken(tokenHash: string): Promise<HubAnswer> {
+    return this.call({ method: 'GET', path: `/agents?token_hash=${encodeURIComponent(tokenHash)}` })
+  }
+
+  lookupByAgent(agentId: string): Promise<HubAnswer> {
+    return this.call({ method: 'GET', path: `/agents/lookup?agent_id=${encodeURIComponent(agentId)}` })
+  }
+
+  /** At most 200 events. */
+  postEvents(events: readonly unknown[]): Promise<HubAnswer> {
+    return this.call({ method: 'POST', path: '/events', body: { events } })
+  }
+
+  /** At most 1000 agents. */
+  postSeen(agents: readonly SeenEntry[]): Promise<HubAnswer> {
+    return this.call({ method: 'POST', path: '/agents/seen', body: { agents, ...this.collectorField() } })
+  }
+
+  postHeartbeat(body: HeartbeatBody): Promise<HubAnswer> {
+    return this.call({ method: 'POST', path: '/heartbeat', body: { ...body, ...this.collectorField() } })
+  }
+
+  /** `items`: at most 100, each already JSON text. */
+  postInventory(items: readonly string[]): Promise<HubAnswer> {
+    return this.call({ method: 'POST', path: '/inventory', text: `{"items":[${items.join(',')}]}` })
+  }
+
+  settings(companyId: string): Promise<HubAnswer> {
+    return this.call({ method: 'GET', path: `/settings/${encodeURIComponent(companyId)}` })
+  }
+
+  private collectorField(): { collector_id?: string } {
+    return this.options.collectorId === null ? {} : { collector_id: this.options.collectorId }
+  }
+
+  private async call(call: Call): Promise<HubAnswer> {
+    const { token, nowMs } = this.options
+    const sentAtMs = nowMs()
+    const text = call.text ?? (call.body === undefined ? null : JSON.stringify(call.body))
+    try {
+      const response = await fetch(`${this.base}${call.path}`, {
+        method: call.method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          accept: 'application/json',
+          ...(text === null ? {} : { 'content-type': 'application/json' }),
+          ...call.headers,
+        },
+        ...(text === null ? {} : { body: text }),
+        redirect: 'manual',
+        signal: AbortSignal.timeout(call.timeoutMs ?? this.options.timeoutMs ?? TIMEOUT_MS),
+      })
+      const body = parseBody(await response.text())
+      const gotAtMs = nowMs()
+      if (typeof body.server_time === 'string') this.compareClocks(body.server_time, sentAtMs, gotAtMs)
+      return this.judge(call, response, body)
+    } catch (error) {
+      return { kind: 'unreachable', message: reasonOf(error) }
+    }
+  }
+
+  private judge(call: Call, response: Response, body: JsonObject): HubAnswer {
+    if (response.status >= 200 && response.status < 300)
+      return { kind: 'ok', status: response.status, body, data: isJsonObject(body.data) ? body.data : {} }
+    const error = isJsonObject(body.error) ? body.error : {}
+    const code = typeof error.code === 'string' ? error.code : ''
+    const message = typeof error.message === 'string' ? error.message : ''
+    const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+    if (isOwnTokenRefused(response.status, code))
+      this.options.log.error(
+        { path: call.path.split('?')[0], status: response.status, code },
+        "the hub refuses this collector's own token; check hub.token",
+      )
+    return {
+      kind: 'refused',
+      status: response.status,
+      code,
+      message,
+      retryAfterSeconds: Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : null,
+    }
+  }
+
+  /** The hub's time is taken as that of the middle of the call. */
+  private compareClocks(serverTime: string, sentAtMs: number, gotAtMs: number): void {
+    const hubMs = Date.parse(serverTime)
+    if (Number.isNaN(hubMs)) return
+    const skewMs = hubMs - (sentAtMs + gotAtMs) / 2
+    this.options.onClockSkew(skewMs / 1000)
+    // Half the round trip is not known to either side: only what lies beyond it is a difference of the clocks.
+    const certainMs = Math.abs(skewMs) - (gotAtMs - sentAtMs) / 2
+    if (certainMs <= limits.clockSkewWarnMs || gotAtMs - this.skewWarnedAtMs < SKEW_WARN_PERIOD_MS) return
+    this.skewWarnedAtMs = gotAtMs
+    this.options.log.warn(
+      { clock_skew_seconds: Math.round(skewMs / 100) / 10 },
+      'the clock of this collector and that of the hub differ by more than 5 seconds; check time synchronisation',
+    )
+  }
+}
+
+/** A 401 or 403 about the collector's own bearer token, not about what it asked for (decision G-27). */
+export const isOwnTokenRefused = (status: number, code: string): boolean =>
+  (status === 401 || status === 403) && !['invalid_token', 'token_revoked', 'token_expired'].includes(code)
+
+function parseBody(text: string): JsonObject {
+  if (text.length > ANSWER_BYTES_MAX) return {}
+  try {
+    const body: unknown = JSON.parse(text)
+    return isJsonObject(body) ? body : {}
+  } catch {
+    return {}
+  }
+}
+
+/** The kind of a network error; its text may name addresses, which is fine in a log, but never headers or bodies. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error'
+  if (error.name === 'TimeoutError') return 'no answer in time'
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  return code
+}

@@ -1,0 +1,66 @@
+// The checks feed as a set that agents' configs are made of (document 1 "Check sync envelope").
+import type { Logger } from 'pino'
+import { type CheckCounts, CheckSet } from '../../../core/wire/agent-config.ts'
+import { FeedStore } from '../hub-link/feed-store.ts'
+import { FeedSync, isGone } from '../hub-link/feed-sync.ts'
+import type { HubClient } from '../hub-link/hub-client.ts'
+import type { SyncResult, SyncStatus } from '../hub-link/sync-loop.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
+import type { ChecksSource } from './ingest.ts'
+
+export class ChecksFeed implements ChecksSource {
+  private set = new CheckSet()
+  private readonly listeners = new Set<() => void>()
+  private readonly sync: FeedSync
+
+  /** Puts the saved checks in force at once; `start` pulls. */
+  constructor(parts: {
+    readonly directory: string
+    readonly hub: HubClient | null
+    readonly intervalMs: number
+    readonly log: Logger
+    readonly metrics: CollectorMetrics
+    readonly nowMs: () => number
+  }) {
+    const { directory, hub, intervalMs, log, metrics, nowMs } = parts
+    this.sync = new FeedSync({
+      feed: 'checks',
+      intervalMs,
+      hub,
+      store: new FeedStore(directory, 'checks', log),
+      isGone: isGone.checks,
+      onApplied: records => {
+        this.set = new CheckSet(records.values())
+        metrics.checksLoaded.set(this.set.counts.loaded)
+        metrics.checksTruncated.set(this.set.counts.truncated)
+        for (const listener of this.listeners) listener()
+      },
+      log,
+      metrics,
+      nowMs,
+    })
+  }
+
+  current(): CheckSet {
+    return this.set
+  }
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+  counts(): CheckCounts {
+    return this.set.counts
+  }
+  start(): Promise<SyncResult> {
+    return this.sync.start()
+  }
+  reload(): Promise<SyncResult> {
+    return this.sync.reload()
+  }
+  status(): SyncStatus {
+    return this.sync.status()
+  }
+  stop(): Promise<void> {
+    return this.sync.stop()
+  }
+}

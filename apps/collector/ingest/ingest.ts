@@ -1,0 +1,168 @@
+// Puts ingest together: sessions, authentication, the agent API, and what it tells the hub. Everything it needs is handed in, so that
+// the executable and the all-in-one wire the same thing.
+import type { Logger } from 'pino'
+import { limits } from '../../../core/limits.ts'
+import type { CheckSet } from '../../../core/wire/agent-config.ts'
+import { RateLimit } from '../../../core/wire/rate-bucket.ts'
+import type { BusWriter } from '../bus/bus.ts'
+import type { IngestConfig } from '../config.ts'
+import { InventoryForwarder } from '../hub-link/forward-inventory.ts'
+import type { HubClient } from '../hub-link/hub-client.ts'
+import { SeenReporter } from '../hub-link/report-seen.ts'
+import type { AgentRegistry } from '../store/registry.ts'
+import { RegistryLookup } from '../store/registry-lookup.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
+import { Authenticator } from './authenticate.ts'
+import { TrustedProxies } from './client-address.ts'
+import type { IngestContext } from './context.ts'
+import { AgentConfigs } from './serve-config.ts'
+import { loadManifest, UpdateOffer } from './serve-update.ts'
+import { startListener } from './server.ts'
+import { Sessions } from './session.ts'
+
+const SWEEP_PERIOD_MS = 60_000
+/** Requests a second are an average over so long. */
+const RATE_WINDOW_MS = 30_000
+
+/** The checks in force. `onChange` is called when another set is. */
+export type ChecksSource = {
+  current(): CheckSet
+  onChange(listener: () => void): () => void
+}
+
+export type IngestDeps = {
+  readonly config: IngestConfig
+  readonly log: Logger
+  readonly metrics: CollectorMetrics
+  readonly registry: AgentRegistry
+  /** null: no hub is configured; agents are those that were pushed. */
+  readonly hub: HubClient | null
+  readonly bus: BusWriter
+  readonly checks: ChecksSource
+  readonly nowMs: () => number
+}
+
+export type RunningIngest = {
+  /** Where agents reach it, without /agent/v1. */
+  readonly url: string
+  /** Batches acknowledged a second, over the last 30 s: for the heartbeat. */
+  requestsPerSecond(): number
+  /** Agents seen by this process within `withinMs`. */
+  agentsSeen(withinMs: number): number
+  reloadCertificate(): Promise<void>
+  /** Reads the update manifest again; throws, and keeps the old one, when it cannot be used. */
+  reloadManifest(isStopped: boolean): void
+  /** Ends intake, answers what is under way, and tells the hub the rest. */
+  stop(): Promise<void>
+}
+
+function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () => string): IngestContext {
+  const { config, log, metrics, registry, hub, nowMs } = deps
+  const lookup = new RegistryLookup({
+    registry,
+    hub,
+    negativeTtlMs: config['registry.negative_ttl'],
+    log,
+    metrics,
+    nowMs,
+  })
+  return {
+    ...deps,
+    sessions,
+    lookup,
+    authenticator: new Authenticator({ registry, lookup, sessions, metrics, nowMs }),
+    configs: new AgentConfigs({ config, registry, checks: () => deps.checks.current(), collectorUrl }),
+    inventory: new InventoryForwarder({ hub, log, metrics, nowMs }),
+    proxies: new TrustedProxies(config.trusted_proxies),
+    updates: new UpdateOffer(config['update.stop']),
+    rates: {
+      metrics: new RateLimit(config['ingest.limits.metrics_per_minute'], config['ingest.limits.metrics_burst']),
+      config: new RateLimit(config['ingest.limits.config_per_minute'], config['ingest.limits.config_per_minute']),
+      inventory: new RateLimit(limits.inventoryPerMinute, limits.inventoryPerMinute),
+    },
+  }
+}
+
+function useManifest({ config, updates }: IngestContext, isStopped: boolean): void {
+  const manifestFile = config['update.manifest_file']
+  const publicKeyFile = config['update.public_key_file']
+  updates.use(manifestFile && publicKeyFile ? loadManifest(manifestFile, publicKeyFile) : null, isStopped)
+}
+
+/** Batches a second, from the counter of all of them. */
+class RateMeter {
+  private readonly marks: { atMs: number; batches: number }[] = []
+
+  constructor(
+    private readonly batches: () => number,
+    private readonly nowMs: () => number,
+  ) {
+    this.mark()
+  }
+
+  mark(): void {
+    const atMs = this.nowMs()
+    this.marks.push({ atMs, batches: this.batches() })
+    while (this.marks.length > 2 && atMs - this.marks[1]!.atMs >= RATE_WINDOW_MS) this.marks.shift()
+  }
+
+  perSecond(): number {
+    const first = this.marks[0]
+    const elapsedMs = first ? this.nowMs() - first.atMs : 0
+    return first && elapsedMs > 0 ? Math.round(((this.batches() - first.batches) * 100_000) / elapsedMs) / 100 : 0
+  }
+}
+
+function observe({ metrics, registry, sessions, bus, log }: IngestContext): void {
+  metrics.onScrape(async () => {
+    for (const state of ['pending', 'active', 'revoked'] as const)
+      metrics.registryAgents.set({ state }, registry.countOf(state))
+    metrics.activeSeries.set(sessions.activeSeries())
+    try {
+      const stats = await bus.stats()
+      metrics.busLag.set(stats.lagEntries)
+      metrics.busBytes.set(stats.bytes)
+    } catch (error) {
+      log.warn({ err: error }, 'cannot read the state of the bus')
+    }
+  })
+}
+
+/** Starts ingest. Rejects, in words for the operator, when the address cannot be served or the manifest cannot be used. */
+export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
+  const { config, log, metrics, nowMs } = deps
+  const sessions = new Sessions(deps.registry)
+  let url = ''
+  const context = createContext(deps, sessions, () => config.collector_url ?? url)
+  useManifest(context, config['update.stop'])
+  const listener = startListener(context)
+  url = listener.url
+  observe(context)
+  const stopChecks = deps.checks.onChange(() => sessions.forgetEtags())
+  const seen = deps.hub
+    ? new SeenReporter({ agents: () => sessions.values(), hub: deps.hub, log, intervalMs: config['seen.interval'] })
+    : null
+  const meter = new RateMeter(() => metrics.hot.batches, nowMs)
+  const meterTimer = setInterval(() => meter.mark(), RATE_WINDOW_MS / 6)
+  const sweepTimer = setInterval(() => sessions.sweep(nowMs()), SWEEP_PERIOD_MS)
+  return {
+    url,
+    requestsPerSecond: () => meter.perSecond(),
+    agentsSeen: withinMs => {
+      const sinceMs = nowMs() - withinMs
+      let count = 0
+      for (const session of sessions.values()) if (session.lastSeenAtMs >= sinceMs) count++
+      return count
+    },
+    reloadCertificate: () => listener.reloadCertificate(),
+    reloadManifest: isStopped => useManifest(context, isStopped),
+    stop: async () => {
+      clearInterval(meterTimer)
+      clearInterval(sweepTimer)
+      stopChecks()
+      await listener.stop()
+      await Promise.all([context.inventory.stop(), seen?.stop()])
+      sessions.stop()
+    },
+  }
+}

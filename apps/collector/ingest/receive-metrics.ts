@@ -1,0 +1,253 @@
+// POST /agent/v1/metrics, the hot path: authenticate, rate, inflate, decode and admit, publish, acknowledge. A batch is acknowledged
+// only once the bus holds it (document 3 "Agent to collector"; decisions G-24, G-55 to G-58). Between decode and encode there is no
+// await: one decoder and one batch serve every request of the thread.
+import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf'
+import { encodeEntry } from '../../../core/bus/entry.ts'
+import { SampleBatch } from '../../../core/series/sample-batch.ts'
+import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../core/wire/admission.ts'
+import { AgentSeries } from '../../../core/wire/agent-series.ts'
+import { BatchDecoder } from '../../../core/wire/decode-batch.ts'
+import { MetricsAckSchema, MetricsBatchSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { PublishRefusal } from '../bus/bus.ts'
+import {
+  ApiError,
+  badRequest,
+  bodyForm,
+  checkProtocol,
+  messageResponse,
+  protobufHeaders,
+  rateLimited,
+  tooLarge,
+  unavailable,
+} from './answers.ts'
+import { type IngestContext, noteAgent } from './context.ts'
+import { type Ack, AckEncoder } from './metrics-ack.ts'
+import { discardBody, inflate, readBody } from './read-body.ts'
+import type { AgentSession } from './session.ts'
+
+const ackInit = { headers: protobufHeaders }
+const LOG_PERIOD_MS = 600_000
+const noWarnings: readonly string[] = []
+
+/** What was admitted of a batch: the entry for the bus, or null when nothing is published. */
+type Admitted = { readonly entry: Uint8Array | null; readonly ack: Ack }
+
+export class MetricsReceiver {
+  private readonly context: IngestContext
+  private readonly limits: AdmissionLimits
+  private readonly batch = new SampleBatch()
+  private readonly decoder: BatchDecoder
+  private readonly acks = new AckEncoder()
+  /** Used again while nothing was noted in it. */
+  private report = new AdmissionReport()
+  private readonly bodyBytesMax: number
+  private readonly inflatedBytesMax: number
+  private readonly acceptsJson: boolean
+
+  constructor(context: IngestContext) {
+    this.context = context
+    const { config } = context
+    this.limits = {
+      seriesPerAgentMax: config['ingest.limits.max_series_per_agent'],
+      seriesPerCompanyMax: config['ingest.limits.max_series_per_company'],
+      pointsMax: config['ingest.limits.max_points'],
+      pointAgeMaxMs: config['ingest.limits.max_point_age'],
+      pointAheadMaxMs: config['ingest.limits.max_point_ahead'],
+    }
+    this.bodyBytesMax = config['ingest.limits.max_body_bytes']
+    this.inflatedBytesMax = config['ingest.limits.max_inflated_bytes']
+    this.acceptsJson = config['debug.accept_json']
+    this.decoder = new BatchDecoder(this.batch, this.limits)
+  }
+
+  /** Answers a batch. An ApiError is told to the agent. */
+  async receive(request: Request): Promise<Response | ApiError> {
+    const { context } = this
+    const startedAtMs = performance.now()
+    const { headers } = request
+    const admission = await this.admitCaller(headers)
+    if (admission instanceof ApiError) {
+      await discardBody(request)
+      return admission
+    }
+    const form = bodyForm(headers.get('content-type'), this.acceptsJson)
+    if (form instanceof ApiError) {
+      await discardBody(request)
+      return form
+    }
+    const body = await readBody(request, this.bodyBytesMax)
+    if (body instanceof ApiError) return body
+    const decodingAtMs = performance.now()
+    const inflated = inflate(body, headers.get('content-encoding'), this.inflatedBytesMax)
+    if (inflated instanceof ApiError) return inflated
+    const bytes = form === 'json' ? batchFromJson(inflated) : inflated
+    if (bytes instanceof ApiError) return bytes
+    const nowMs = context.nowMs()
+    const session = admission
+    const { hot } = context.metrics
+    hot.wireBytes += body.length
+    hot.inflatedBytes += inflated.length
+    const ack =
+      session.record.state === 'active' && session.record.serverId !== ''
+        ? await this.takeBatch(session, bytes, nowMs, decodingAtMs)
+        : this.takePending(bytes, session, nowMs)
+    if (ack instanceof ApiError) return ack
+    session.lastSeenAtMs = nowMs
+    session.isSeenNews = true
+    noteAgent(session, headers)
+    hot.batches++
+    const answer = this.acks.encode(ack)
+    context.metrics.requestSeconds.add((performance.now() - startedAtMs) / 1000)
+    return form === 'json'
+      ? messageResponse(MetricsAckSchema, fromBinary(MetricsAckSchema, answer), true)
+      : new Response(answer, ackInit)
+  }
+
+  /** Headers, token and rate: everything before the body. */
+  private async admitCaller(headers: Headers): Promise<AgentSession | ApiError> {
+    const { context } = this
+    const refusal = checkProtocol(headers)
+    if (refusal) return refusal
+    const nowMs = context.nowMs()
+    const found = context.authenticator.authenticate(headers.get('authorization'), nowMs)
+    const session = found instanceof Promise ? await found : found
+    if (session instanceof ApiError) return session
+    const waitSeconds = session.metricsRate.take(context.rates.metrics, nowMs)
+    return waitSeconds > 0 ? rateLimited(waitSeconds) : session
+  }
+
+  /** Admits and publishes. Resolves once the bus holds the batch. */
+  private async takeBatch(
+    session: AgentSession,
+    bytes: Uint8Array,
+    nowMs: number,
+    startedAtMs: number,
+  ): Promise<Ack | ApiError> {
+    const { series } = session
+    const seriesBefore = series.count
+    const isAnnouncing = session.mustAnnounce || session.definitionsInFlight > 0 || nowMs >= session.announceAtMs
+    series.announcesAll = isAnnouncing
+    const admitted = this.admit(session, bytes, nowMs)
+    this.context.metrics.decodeSeconds.add((performance.now() - startedAtMs) / 1000)
+    if (admitted instanceof ApiError) return admitted
+    const hasDefinitions = this.batch.definitions.length > 0
+    if (hasDefinitions) session.definitionsInFlight++
+    const refusal = admitted.entry === null ? null : await this.publish(session.record.serverId, admitted.entry)
+    if (hasDefinitions) session.definitionsInFlight--
+    if (refusal === null) {
+      if (isAnnouncing) session.announced(nowMs)
+      this.context.metrics.hot.points += admitted.ack.acceptedPoints
+      return admitted.ack
+    }
+    // The definitions never reached the bus: what was new is new again, and what was announced is announced again.
+    if (session.series === series && series.count > seriesBefore) series.rollback(seriesBefore)
+    if (isAnnouncing || hasDefinitions) session.mustAnnounce = true
+    this.context.metrics.busDropped.inc()
+    return unavailable('the batch cannot be kept now; send it again')
+  }
+
+  private async publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
+    try {
+      return await this.context.bus.publish(serverId, entry)
+    } catch (error) {
+      this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
+      return 'failed'
+    }
+  }
+
+  /** Decodes a batch into an entry. Runs to its end without an await. */
+  private admit(session: AgentSession, bytes: Uint8Array, nowMs: number): Admitted | ApiError {
+    const { batch, decoder, limits } = this
+    const report = this.cleanReport()
+    const refusal = decoder.decode(bytes, session.series, nowMs, report)
+    if (refusal) return this.refusal(refusal)
+    const { facts } = decoder
+    const { record } = session
+    const entry = encodeEntry(
+      {
+        companyId: record.companyId,
+        serverId: record.serverId,
+        agentId: record.agentId,
+        receivedAtMs: nowMs,
+        seq: facts.seq,
+        intervalSeconds: facts.intervalSeconds,
+      },
+      batch,
+    )
+    const warnings = isClean(report)
+      ? noWarnings
+      : this.noteReport(session, report.finish(limits.seriesPerAgentMax), nowMs)
+    const ack = {
+      serverTimeMs: nowMs,
+      seqLow: facts.seqLow,
+      seqHigh: facts.seqHigh,
+      etag: this.context.configs.etagOf(session).bytes,
+      acceptedPoints: batch.pointCount,
+      droppedPoints: report.droppedPoints,
+      warnings,
+    }
+    return { entry, ack }
+  }
+
+  /** A pending agent is answered, but nothing of it is kept (decision G-24). */
+  private takePending(bytes: Uint8Array, session: AgentSession, nowMs: number): Ack | ApiError {
+    const report = this.cleanReport()
+    const refusal = this.decoder.decode(bytes, new AgentSeries({ inUse: 0 }), nowMs, report)
+    if (refusal) return this.refusal(refusal)
+    const { facts } = this.decoder
+    const points = this.batch.pointCount
+    this.context.metrics.hot.dropped.pending_agent += points
+    if (!isClean(report)) this.countDropped(report)
+    return {
+      serverTimeMs: nowMs,
+      seqLow: facts.seqLow,
+      seqHigh: facts.seqHigh,
+      etag: this.context.configs.etagOf(session).bytes,
+      acceptedPoints: 0,
+      droppedPoints: points + report.droppedPoints,
+      warnings: ['agent pending approval'],
+    }
+  }
+
+  private refusal(refusal: 'malformed' | 'too_many_points'): ApiError {
+    return refusal === 'malformed'
+      ? badRequest('the body is no MetricsBatch')
+      : tooLarge(`the batch has more than ${this.limits.pointsMax} points`)
+  }
+
+  private cleanReport(): AdmissionReport {
+    if (!isClean(this.report)) this.report = new AdmissionReport()
+    return this.report
+  }
+
+  private countDropped(report: AdmissionReport): void {
+    const { dropped } = this.context.metrics.hot
+    for (const reason of dropReasons) dropped[reason] += report.dropped[reason]
+  }
+
+  /** Counts what was dropped, and tells the log of it now and then. */
+  private noteReport(session: AgentSession, warnings: readonly string[], nowMs: number): readonly string[] {
+    this.countDropped(this.report)
+    if (nowMs >= session.logAtMs) {
+      session.logAtMs = nowMs + LOG_PERIOD_MS
+      this.context.log.warn(
+        { agent_id: session.record.agentId, company_id: session.record.companyId, warnings },
+        'something of a batch was dropped or changed',
+      )
+    }
+    return warnings
+  }
+}
+
+const isClean = (report: AdmissionReport): boolean =>
+  report.droppedPoints === 0 && report.warnings.length === 0 && report.seriesLimit === null
+
+/** A batch in JSON as the bytes of the same message. */
+function batchFromJson(text: Uint8Array): Uint8Array | ApiError {
+  try {
+    const json: JsonValue = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(text))
+    return toBinary(MetricsBatchSchema, fromJson(MetricsBatchSchema, json, { ignoreUnknownFields: true }))
+  } catch {
+    return badRequest('the body is no MetricsBatch in JSON')
+  }
+}

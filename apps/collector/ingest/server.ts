@@ -1,0 +1,158 @@
+// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one place where errors become answers.
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
+import { create } from '@bufbuild/protobuf'
+import { limits } from '../../../core/limits.ts'
+import { PingResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { isLoopback, splitAddress } from '../config.ts'
+import { ApiError, errorResponse, messageResponse } from './answers.ts'
+import type { IngestContext } from './context.ts'
+import { enroll } from './enroll.ts'
+import { discardBody } from './read-body.ts'
+import { receiveInventory } from './receive-inventory.ts'
+import { MetricsReceiver } from './receive-metrics.ts'
+import { renewCredentials } from './renew-credentials.ts'
+import { serveConfig } from './serve-config.ts'
+import { serveUpdate } from './serve-update.ts'
+
+/** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
+const IDLE_SECONDS = 45
+/** The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their place. */
+const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
+
+type Handler = (request: Request, peer: () => string) => Promise<Response | ApiError> | Response | ApiError
+type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST'; readonly handle: Handler }
+
+export type AgentListener = {
+  readonly url: string
+  /** Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. */
+  reloadCertificate(): Promise<void>
+  /** No new requests; those under way are answered. */
+  stop(): Promise<void>
+}
+
+function ping(context: IngestContext, request: Request): Response {
+  const serverTimeMs = Math.floor(context.nowMs())
+  const { protoMin, protoMax } = limits
+  if ((request.headers.get('accept') ?? '').includes('application/x-protobuf'))
+    return messageResponse(
+      PingResponseSchema,
+      create(PingResponseSchema, { serverTimeMs: BigInt(serverTimeMs), protoMin, protoMax }),
+      false,
+    )
+  return Response.json({ server_time_ms: serverTimeMs, proto_min: protoMin, proto_max: protoMax })
+}
+
+function endpointsOf(context: IngestContext): Readonly<Record<string, Endpoint>> {
+  const receiver = new MetricsReceiver(context)
+  return {
+    '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(context, request) },
+    '/agent/v1/enroll': {
+      name: 'enroll',
+      method: 'POST',
+      handle: (request, peer) => enroll(context, request, peer()),
+    },
+    '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
+    '/agent/v1/config': { name: 'config', method: 'GET', handle: request => serveConfig(context, request) },
+    '/agent/v1/inventory': { name: 'inventory', method: 'POST', handle: request => receiveInventory(context, request) },
+    '/agent/v1/credentials/renew': {
+      name: 'renew',
+      method: 'POST',
+      handle: request => renewCredentials(context, request),
+    },
+    '/agent/v1/update': { name: 'update', method: 'GET', handle: request => serveUpdate(context, request) },
+  }
+}
+
+/** Counts and logs an answer. A request with an X-Request-Id, a failure, and every rare call leave a line. */
+function note(context: IngestContext, endpoint: string, request: Request, status: number): void {
+  const key = `${endpoint} ${status}`
+  const { requests } = context.metrics.hot
+  requests.set(key, (requests.get(key) ?? 0) + 1)
+  const requestId = request.headers.get('x-request-id')
+  if (requestId === null && endpoint === 'metrics') return
+  const line = { endpoint, status, ...(requestId === null ? {} : { request_id: requestId.slice(0, 64) }) }
+  if (requestId !== null) context.log.info(line, 'agent request')
+  else context.log.debug(line, 'agent request')
+}
+
+async function answer(context: IngestContext, endpoint: Endpoint, request: Request, peer: () => string) {
+  let response: Response
+  try {
+    const result = await endpoint.handle(request, peer)
+    response = result instanceof ApiError ? errorResponse(result) : result
+  } catch (error) {
+    context.log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
+    response = errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
+  }
+  note(context, endpoint.name, request, response.status)
+  return response
+}
+
+async function notFound(
+  context: IngestContext,
+  endpoints: Readonly<Record<string, Endpoint>>,
+  request: Request,
+): Promise<Response> {
+  await discardBody(request)
+  const endpoint = endpoints[new URL(request.url).pathname]
+  const response = endpoint
+    ? errorResponse(new ApiError(405, 'method_not_allowed', `this path takes ${endpoint.method}`))
+    : errorResponse(new ApiError(404, 'not_found', 'there is no such path'))
+  if (endpoint) response.headers.set('allow', endpoint.method)
+  note(context, 'other', request, response.status)
+  return response
+}
+
+/** Serves the agent API on `config.listen`. `isPortShared`: other threads listen on the same port. */
+export function startListener(context: IngestContext, isPortShared = false): AgentListener {
+  const { config } = context
+  const { hostname, port } = splitAddress(config.listen)
+  const certFile = config['tls.cert_file']
+  const keyFile = config['tls.key_file']
+  const isTls = certFile !== null && keyFile !== null
+  if (!isTls && !isLoopback(hostname) && !config['listen.insecure'])
+    throw new Error(
+      `cannot serve plain HTTP on ${config.listen}: it is no loopback address; set tls.cert_file and tls.key_file, or listen.insecure`,
+    )
+  const endpoints = endpointsOf(context)
+  const readTls = () =>
+    isTls ? { tls: { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }, http2: true } : {}
+  const serve = (onPort: number, tls: ReturnType<typeof readTls>) => {
+    const routes: Record<
+      string,
+      Record<string, (request: Request, server: Bun.Server<undefined>) => Promise<Response>>
+    > = {}
+    for (const [path, endpoint] of Object.entries(endpoints))
+      routes[path] = {
+        [endpoint.method]: (request, server) =>
+          answer(context, endpoint, request, () => server.requestIP(request)?.address ?? ''),
+      }
+    return Bun.serve({
+      hostname,
+      port: onPort,
+      reusePort: isPortShared,
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: RUNTIME_BODY_BYTES_MAX,
+      routes,
+      fetch: request => notFound(context, endpoints, request),
+      error: () => errorResponse(new ApiError(500, 'server_error', 'internal error', 30)),
+      ...tls,
+    })
+  }
+  let server = serve(port, readTls())
+  const boundPort = server.port ?? port
+  return {
+    url: `${isTls ? 'https' : 'http'}://${hostname.includes(':') ? `[${hostname}]` : hostname}:${boundPort}`,
+    reloadCertificate: async () => {
+      if (!isTls) return
+      const next = readTls()
+      // Checked before the old listener goes: a bad file must not end the service.
+      if (next.tls) createSecureContext(next.tls)
+      const old = server
+      void old.stop(false)
+      server = serve(boundPort, next)
+    },
+    stop: () => server.stop(false),
+  }
+}

@@ -1,0 +1,43 @@
+// The ops listener of a collector process: /healthz, /readyz and /metrics, without authentication (decision G-14).
+import { splitAddress } from './config.ts'
+import type { CollectorMetrics } from './telemetry.ts'
+
+/** A part that must work before the process can do its job. */
+export type ReadyPart = { readonly name: string; readonly isReady: () => boolean | Promise<boolean> }
+
+export type OpsServer = { readonly url: string; stop(): Promise<void> }
+
+/** The names of the parts that are not ready. */
+export async function failingParts(parts: readonly ReadyPart[]): Promise<string[]> {
+  const failing: string[] = []
+  for (const part of parts) if (!(await part.isReady())) failing.push(part.name)
+  return failing
+}
+
+/** Serves on `listen` (host:port; port 0 takes a free one). */
+export function startOpsServer(listen: string, metrics: CollectorMetrics, parts: readonly ReadyPart[]): OpsServer {
+  const { hostname, port } = splitAddress(listen)
+  const server = Bun.serve({
+    hostname,
+    port,
+    routes: {
+      '/healthz': { GET: () => new Response('ok\n') },
+      '/readyz': {
+        GET: async () => {
+          const failing = await failingParts(parts)
+          return Response.json({ ready: failing.length === 0, failing }, { status: failing.length === 0 ? 200 : 503 })
+        },
+      },
+      '/metrics': {
+        GET: async () =>
+          new Response(await metrics.scrape(), { headers: { 'content-type': metrics.registry.contentType } }),
+      },
+    },
+    fetch: () => new Response('not found\n', { status: 404 }),
+    error: () => new Response('internal error\n', { status: 500 }),
+  })
+  return {
+    url: `http://${hostname.includes(':') ? `[${hostname}]` : hostname}:${server.port}`,
+    stop: () => server.stop(true),
+  }
+}

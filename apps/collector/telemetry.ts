@@ -1,0 +1,233 @@
+// The collector's log (JSON lines, request ids) and self-metrics (decision G-145 and the operating page). One registry a process;
+// what is counted for every batch is a plain number that is turned into metrics when it is scraped.
+import pino, { type Logger } from 'pino'
+import { Counter, Gauge, Histogram, type MetricObjectWithValues, type MetricValueWithName, Registry } from 'prom-client'
+import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
+
+export type CollectorRole = 'ingest' | 'worker' | 'all'
+
+/** JSON lines on standard output or in a file, written in the background; fields that could hold a secret are masked. */
+export function createLogger(level: string, role: CollectorRole, file: string | null = null): Logger {
+  return pino(
+    {
+      level,
+      base: { service: role === 'all' ? 'collector' : `collector-${role}` },
+      redact: {
+        paths: [
+          'token',
+          'license',
+          'authorization',
+          'password',
+          '*.token',
+          '*.license',
+          '*.authorization',
+          '*.password',
+        ],
+        censor: '(hidden)',
+      },
+    },
+    pino.destination({ dest: file ?? 1, sync: false }),
+  )
+}
+
+/** A histogram that is observed with two additions and read at the scrape. Bounds are upper, in seconds. */
+export class FastHistogram extends Histogram<string> {
+  private readonly bounds: readonly number[]
+  private readonly fullName: string
+  private readonly about: string
+  private readonly counts: Float64Array
+  private sum = 0
+
+  constructor(name: string, help: string, bounds: readonly number[], registry: Registry) {
+    super({ name, help, buckets: [...bounds], registers: [registry] })
+    this.bounds = bounds
+    this.fullName = name
+    this.about = help
+    this.counts = new Float64Array(bounds.length + 1)
+  }
+
+  add(seconds: number): void {
+    const { bounds } = this
+    let index = 0
+    while (index < bounds.length && seconds > bounds[index]!) index++
+    this.counts[index]!++
+    this.sum += seconds
+  }
+
+  override async get(): Promise<MetricObjectWithValues<MetricValueWithName<string>>> {
+    const base = await super.get()
+    const values: MetricValueWithName<string>[] = []
+    let total = 0
+    for (const [index, bound] of this.bounds.entries()) {
+      total += this.counts[index]!
+      values.push({ labels: { le: bound }, value: total, metricName: `${this.fullName}_bucket` })
+    }
+    total += this.counts[this.bounds.length]!
+    values.push({ labels: { le: '+Inf' }, value: total, metricName: `${this.fullName}_bucket` })
+    values.push({ labels: {}, value: this.sum, metricName: `${this.fullName}_sum` })
+    values.push({ labels: {}, value: total, metricName: `${this.fullName}_count` })
+    return { ...base, help: this.about, values }
+  }
+}
+
+/** What ingest drops besides what admission drops. */
+export const ingestDropReasons = [...dropReasons, 'retention_locked', 'pending_agent', 'purged'] as const
+export type IngestDropReason = DropReason | 'retention_locked' | 'pending_agent' | 'purged'
+
+/** Counted for every batch: plain numbers. */
+export type HotCounters = {
+  batches: number
+  points: number
+  wireBytes: number
+  inflatedBytes: number
+  readonly dropped: Record<IngestDropReason, number>
+  /** Requests by endpoint and status code: `metrics 200` -> count. */
+  readonly requests: Map<string, number>
+}
+
+const FAST_BOUNDS = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.1]
+const REQUEST_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
+
+export type CollectorMetrics = ReturnType<typeof createCollectorMetrics>
+
+/** Every metric of the collector, in a registry of its own, so that several collectors can run in one process. */
+export function createCollectorMetrics(version: string, role: CollectorRole) {
+  const registry = new Registry()
+  const registers = [registry]
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Counter<L>({ name, help, labelNames: [...labelNames], registers })
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Gauge<L>({ name, help, labelNames: [...labelNames], registers })
+  const seconds = (name: string, help: string, bounds: readonly number[]) =>
+    new FastHistogram(name, help, bounds, registry)
+
+  gauge('svc_build_info', 'Version and role of the process.', ['version', 'role']).set({ version, role }, 1)
+
+  /** Called before every scrape: sets gauges from what they describe. */
+  const readers: (() => void | Promise<void>)[] = []
+  const hot = createHotCounters()
+  const hotMetrics = {
+    requests: counter('svc_http_requests_total', 'Requests by endpoint and status code.', ['endpoint', 'code']),
+    batches: counter('svc_ingest_batches_total', 'Batches that were acknowledged.'),
+    points: counter('svc_ingest_points_total', 'Points that were taken.'),
+    dropped: counter('svc_ingest_dropped_total', 'Points that were dropped, by reason.', ['reason']),
+    wireBytes: counter('svc_ingest_body_bytes_total', 'Bytes of batches as they were sent.'),
+    inflatedBytes: counter('svc_ingest_inflated_bytes_total', 'Bytes of batches once inflated.'),
+  }
+  readers.push(() => copyHotCounters(hot, hotMetrics))
+
+  return {
+    registry,
+    hot,
+    /** Adds what is to be read before every scrape. */
+    onScrape: (read: () => void | Promise<void>) => void readers.push(read),
+    /** The text of GET /metrics. */
+    scrape: async (): Promise<string> => {
+      for (const read of readers) await read()
+      return registry.metrics()
+    },
+    requestSeconds: seconds('svc_ingest_request_seconds', 'Time to answer a batch, the bus included.', REQUEST_BOUNDS),
+    decodeSeconds: seconds('svc_ingest_decode_seconds', 'Time to inflate, decode and admit a batch.', FAST_BOUNDS),
+    authFailures: counter('svc_auth_failures_total', 'Requests refused at authentication.', ['reason']),
+    registryAgents: gauge('svc_registry_agents', 'Agents of the registry.', ['state']),
+    registryLookups: counter('svc_registry_lookups_total', 'Look-ups of tokens at the hub.', ['result']),
+    activeSeries: gauge('svc_ingest_active_series', 'Series that agents sent within the last hour.'),
+    inventoryQueued: gauge('svc_inventory_queue_depth', 'Inventory reports that wait for the hub.'),
+    inventorySent: counter('svc_inventory_items_total', 'Inventory reports by result.', ['result']),
+    busLag: gauge('svc_bus_lag', 'Batches that wait on the bus.'),
+    busBytes: gauge('svc_bus_bytes', 'Bytes that wait on the bus.'),
+    busDropped: counter('svc_bus_dropped_total', 'Batches that the bus did not take; the agent was told to keep them.'),
+    storeRows: counter('svc_store_rows_total', 'Rows written to the samples store.'),
+    storeErrors: counter('svc_store_errors_total', 'Failed writes to the samples store.'),
+    storeBufferRows: gauge('svc_store_buffer_rows', 'Rows that wait for the samples store.'),
+    storeInsertSeconds: seconds(
+      'svc_store_insert_seconds',
+      'Time of an insert into the samples store.',
+      REQUEST_BOUNDS,
+    ),
+    evaluations: counter('svc_evaluations_total', 'Samples that were evaluated against a rule.'),
+    sampleToEventSeconds: seconds(
+      'svc_sample_to_event_seconds',
+      'From the receipt of a sample to its event.',
+      [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
+    ),
+    rulesLoaded: gauge('svc_rules_loaded', 'Rules in force.'),
+    rulesInvalid: gauge('svc_rules_invalid', 'Rules of the hub that are not valid.'),
+    rulesRejected: counter('svc_rules_rejected_total', 'Rules that were rejected, by reason.', ['reason']),
+    ruleStates: gauge('svc_rule_states', 'Series by state of a rule.', ['state']),
+    events: counter('svc_events_total', 'Events by type.', ['type']),
+    outboxDepth: gauge('svc_outbox_depth', 'Events that wait for the hub.'),
+    outboxAge: gauge('svc_outbox_oldest_seconds', 'Age of the oldest event that waits for the hub.'),
+    outboxSent: counter('svc_outbox_sent_total', 'Events sent to the hub, by result.', ['result']),
+    syncLastSuccess: gauge('svc_sync_last_success_seconds', 'When a feed was last read to its end, epoch.', ['feed']),
+    syncErrors: counter('svc_sync_errors_total', 'Pulls of a feed that failed.', ['feed']),
+    silencesActive: gauge('svc_silences_active', 'Silences that hold now.'),
+    checksLoaded: gauge('svc_checks_loaded', 'Checks in force.'),
+    checksTruncated: gauge('svc_checks_truncated', 'Machines to which more than 50 checks apply.'),
+    agentsOnline: gauge('svc_agents_online', 'Agents that are online.'),
+    groupsOpen: gauge('svc_groups_open', 'Open wide-area incidents.'),
+    purges: counter('svc_purges_total', 'Purges, by result.', ['result']),
+    janitorDaysDeleted: counter('svc_janitor_days_deleted_total', 'Days that the janitor deleted.'),
+    janitorErrors: counter('svc_janitor_errors_total', 'Sweeps of the janitor that failed.'),
+    snapshotSeconds: seconds('svc_snapshot_seconds', 'Time to write a snapshot.', REQUEST_BOUNDS),
+    snapshotBytes: gauge('svc_snapshot_bytes', 'Size of the last snapshots together.'),
+    snapshotErrors: counter('svc_snapshot_errors_total', 'Snapshots that could not be written or read.'),
+    querySeconds: new Histogram<'source'>({
+      name: 'svc_query_seconds',
+      help: 'Time of a series query, by source.',
+      labelNames: ['source'],
+      buckets: REQUEST_BOUNDS,
+      registers,
+    }),
+    clockSkew: gauge('svc_hub_clock_skew_seconds', "The hub's clock minus this collector's."),
+  }
+}
+
+function createHotCounters(): HotCounters {
+  return {
+    batches: 0,
+    points: 0,
+    wireBytes: 0,
+    inflatedBytes: 0,
+    dropped: {
+      series_limit_dropped: 0,
+      company_series_limit: 0,
+      invalid_name: 0,
+      invalid_label: 0,
+      not_finite: 0,
+      too_old: 0,
+      too_new: 0,
+      retention_locked: 0,
+      pending_agent: 0,
+      purged: 0,
+    },
+    requests: new Map(),
+  }
+}
+
+type HotMetrics = {
+  readonly requests: Counter<'endpoint' | 'code'>
+  readonly batches: Counter
+  readonly points: Counter
+  readonly dropped: Counter<'reason'>
+  readonly wireBytes: Counter
+  readonly inflatedBytes: Counter
+}
+
+function copyHotCounters(hot: HotCounters, to: HotMetrics): void {
+  const set = (counter: Counter, value: number) => {
+    counter.reset()
+    counter.inc(value)
+  }
+  set(to.batches, hot.batches)
+  set(to.points, hot.points)
+  set(to.wireBytes, hot.wireBytes)
+  set(to.inflatedBytes, hot.inflatedBytes)
+  to.dropped.reset()
+  for (const reason of ingestDropReasons) to.dropped.inc({ reason }, hot.dropped[reason])
+  to.requests.reset()
+  for (const [key, count] of hot.requests) {
+    const [endpoint = '', code = ''] = key.split(' ')
+    to.requests.inc({ endpoint, code }, count)
+  }
+}

@@ -1,0 +1,225 @@
+// Ingest as it runs in production, on a real SQLite bus in a directory of its own, with a scripted hub beside it.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import pino from 'pino'
+import type { BusWriter } from '../../apps/collector/bus/bus.ts'
+import { SqliteBusReader, SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
+import { type IngestConfig, ingestKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
+import { createAgentsSync } from '../../apps/collector/hub-link/agents-sync.ts'
+import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
+import { ChecksFeed } from '../../apps/collector/ingest/checks-feed.ts'
+import { type RunningIngest, startIngest } from '../../apps/collector/ingest/ingest.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry.ts'
+import { RegistryStore } from '../../apps/collector/store/registry-store.ts'
+import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
+import { EntryReader } from '../../core/bus/entry.ts'
+import { sha256Hex } from '../../core/series/hash.ts'
+import { type MetricsAck, MetricsAckSchema, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
+
+export const companyId = id('company')
+export const serverId = id('server')
+export const agentId = id('agent')
+export const token = 'agt_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG'
+
+/** A record of the agents feed. */
+export const agentRecord = (changes: Record<string, unknown> = {}): Record<string, unknown> => ({
+  agent_id: agentId,
+  company_id: companyId,
+  server_id: serverId,
+  collector_id: null,
+  state: 'active',
+  token_hash: sha256Hex(token),
+  prev_token_hash: null,
+  prev_token_expires_at: null,
+  server_status: '',
+  subnet_id: null,
+  datacenter: null,
+  interval_seconds: 0,
+  version: 1,
+  sync_version: 1,
+  ...changes,
+})
+
+/** One admitted batch as it lies on the bus. */
+export type BusBatch = {
+  readonly companyId: string
+  readonly serverId: string
+  readonly agentId: string
+  readonly seq: number
+  readonly points: number
+  readonly keys: string[]
+}
+
+export type Rig = {
+  readonly hub: ScriptedHub
+  readonly ingest: RunningIngest
+  readonly registry: AgentRegistry
+  readonly checks: ChecksFeed
+  readonly agentsSync: ReturnType<typeof createAgentsSync>
+  readonly config: IngestConfig
+  readonly directory: string
+  /** What ingest takes for now; moved by a test. */
+  readonly clock: { nowMs: number }
+  readonly logLines: Record<string, unknown>[]
+  metricsText(): Promise<string>
+  /** Everything that was published, oldest first. */
+  published(): Promise<BusBatch[]>
+  call(path: string, init?: RequestInit & { token?: string | null }): Promise<Response>
+  send(batch: MessageInitShape<typeof MetricsBatchSchema>, init?: { token?: string }): Promise<Response>
+  stop(): Promise<void>
+}
+
+export type RigOptions = {
+  readonly keys?: Record<string, unknown>
+  readonly agents?: Record<string, unknown>[]
+  readonly checks?: Record<string, unknown>[]
+  readonly withoutHub?: boolean
+  readonly bus?: (writer: SqliteBusWriter) => BusWriter
+  readonly directory?: string
+  readonly inMemory?: boolean
+  readonly hub?: ScriptedHub
+}
+
+export const protoHeaders = { 'x-svc-proto': '1', 'x-svc-agent-version': '1.2.3' }
+
+export async function startRig(options: RigOptions = {}): Promise<Rig> {
+  const hub = options.hub ?? new ScriptedHub()
+  hub.feeds.agents!.push(...(options.agents ?? [agentRecord()]))
+  hub.feeds.checks!.push(...(options.checks ?? []))
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'svc-ingest-'))
+  const { config, faults } = loadCollectorConfig(ingestKeys, undefined, { listen: '127.0.0.1:0', ...options.keys })
+  if (faults.length > 0) throw new Error(JSON.stringify(faults))
+  const logLines: Record<string, unknown>[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void logLines.push(JSON.parse(line)) })
+  const clock = { nowMs: 0 }
+  const nowMs = () => (clock.nowMs > 0 ? clock.nowMs : Date.now())
+  const metrics = createCollectorMetrics('0.0.0', 'ingest')
+  const busPath = join(directory, 'bus.sqlite')
+  const reader = new SqliteBusReader(busPath, ['test'])
+  const writer = new SqliteBusWriter({
+    path: busPath,
+    bytesMax: 64 * 1024 * 1024,
+    ageMaxMs: 3_600_000,
+    groupWaitMs: 1,
+    nowMs: Date.now,
+    onPublished: () => {},
+    onError: error => log.error({ err: error }, 'bus'),
+  })
+  const bus = options.bus?.(writer) ?? writer
+  const client = options.withoutHub
+    ? null
+    : new HubClient({
+        url: hub.url,
+        token: hubToken,
+        collectorId: id('collector'),
+        isPlainAllowed: false,
+        log,
+        nowMs: Date.now,
+        onClockSkew: seconds => metrics.clockSkew.set(seconds),
+        timeoutMs: 2000,
+      })
+  const store = new RegistryStore(join(directory, 'registry.sqlite'))
+  const registry = new AgentRegistry(store)
+  const shared = { hub: client, log, metrics, nowMs }
+  const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: 3_600_000 })
+  const checks = new ChecksFeed({ ...shared, directory: join(directory, 'feeds'), intervalMs: 3_600_000 })
+  await Promise.all([agentsSync.start(), checks.start()])
+  const ingest = await startIngest({ ...shared, config, registry, bus, checks })
+
+  const call: Rig['call'] = (path, init = {}) => {
+    const { token: given = token, headers, ...rest } = init
+    return fetch(`${ingest.url}/agent/v1${path}`, {
+      ...rest,
+      headers: {
+        ...protoHeaders,
+        ...(given === null ? {} : { authorization: `Bearer ${given}` }),
+        ...Object.fromEntries(new Headers(headers)),
+      },
+    })
+  }
+  return {
+    hub,
+    ingest,
+    registry,
+    checks,
+    agentsSync,
+    config,
+    directory,
+    clock,
+    logLines,
+    metricsText: () => metrics.scrape(),
+    published: () => readBus(reader),
+    call,
+    send: (batch, init = {}) =>
+      call('/metrics', {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'zstd' },
+        body: Bun.zstdCompressSync(
+          toBinary(MetricsBatchSchema, create(MetricsBatchSchema, batch)) as Uint8Array<ArrayBuffer>,
+        ),
+        ...init,
+      }),
+    stop: async () => {
+      await ingest.stop()
+      await Promise.all([agentsSync.stop(), checks.stop()])
+      await writer.close()
+      await reader.close()
+      store.close()
+      if (!options.hub) await hub.stop()
+      if (!options.directory) rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function readBus(reader: SqliteBusReader): Promise<BusBatch[]> {
+  const batches: BusBatch[] = []
+  const entries = new EntryReader()
+  for (const group of await reader.read(0, 0, 64 * 1024 * 1024)) {
+    entries.open(group.bytes)
+    while (entries.next()) {
+      const keys: string[] = []
+      entries.eachDefinition((_, key) => keys.push(key))
+      batches.push({
+        companyId: entries.companyId(),
+        serverId: entries.serverId(),
+        agentId: entries.agentId(),
+        seq: entries.seq,
+        points: entries.pointCount,
+        keys,
+      })
+    }
+  }
+  return batches
+}
+
+/** The acknowledgement of an answer that must be a 200. */
+export async function ackOf(response: Response): Promise<MetricsAck> {
+  if (response.status !== 200) throw new Error(`expected 200, got ${response.status} ${await response.text()}`)
+  return fromBinary(MetricsAckSchema, await response.bytes())
+}
+
+/** Status and code of an error. */
+export async function errorOf(response: Response): Promise<string> {
+  const body = (await response.json()) as { error?: { code?: string; message?: string } }
+  return `${response.status} ${body.error?.code}`
+}
+
+/** `count` series with one point each, now. */
+export const someSeries = (count: number, tsMs = Date.now()) =>
+  Array.from({ length: count }, (_, index) => ({
+    name: 'cpu_core_usage_percent',
+    labels: { core: String(index) },
+    points: [{ tsMs: BigInt(tsMs), value: index }],
+  }))
+
+/** Waits until a condition holds. */
+export async function until(what: string, condition: () => boolean | Promise<boolean>, withinMs = 5000): Promise<void> {
+  const deadline = Date.now() + withinMs
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await Bun.sleep(5)
+  }
+}
