@@ -14,16 +14,25 @@ export function hostSeries(count: number): NamedSeries[] {
     for (const metric of metrics) {
       if (series.length >= count) break
       if (metric.labels.includes('mount'))
-        series.push({ name: metric.name, labels: { mount: unit ? `/srv/data${unit}` : '/', device: `/dev/sd${unit}`, fstype: 'ext4' } })
+        series.push({
+          name: metric.name,
+          labels: { mount: unit ? `/srv/data${unit}` : '/', device: `/dev/sd${unit}`, fstype: 'ext4' },
+        })
       else if (metric.labels.includes('device')) series.push({ name: metric.name, labels: { device: `sd${unit}` } })
-      else if (metric.labels.includes('interface')) series.push({ name: metric.name, labels: { interface: `eth${unit}` } })
+      else if (metric.labels.includes('interface'))
+        series.push({ name: metric.name, labels: { interface: `eth${unit}` } })
     }
   }
   return series.slice(0, count)
 }
 
 /** The uncompressed bytes of a batch of these series, one point each at `tsMs`. */
-export function batchBytes(series: readonly NamedSeries[], seq: number, tsMs: number, value: (index: number) => number): Uint8Array {
+export function batchBytes(
+  series: readonly NamedSeries[],
+  seq: number,
+  tsMs: number,
+  value: (index: number) => number,
+): Uint8Array {
   return toBinary(
     MetricsBatchSchema,
     create(MetricsBatchSchema, {

@@ -1,0 +1,136 @@
+// A collector in one process for benchmarks: ingest, SQLite bus, evaluation with the default rules, embedded ClickHouse; no hub.
+// Usage: bun bench/collector-site.ts DIR AGENTS  — writes DIR/ready.json and DIR/tokens.json, ends on SIGTERM after draining.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { SqliteBusWriter } from '../apps/collector/bus/sqlite-bus.ts'
+import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
+import { FeedStore, isRawRecord } from '../apps/collector/hub-link/feed-store.ts'
+import { ChecksFeed } from '../apps/collector/ingest/checks-feed.ts'
+import { startIngest } from '../apps/collector/ingest/ingest.ts'
+import { parseAgentRecord } from '../apps/collector/store/agent-record.ts'
+import { AgentRegistry } from '../apps/collector/store/registry.ts'
+import { createCollectorMetrics, createLogger } from '../apps/collector/telemetry.ts'
+import { startWorker } from '../apps/collector/worker/worker.ts'
+import { sha256Hex } from '../core/series/hash.ts'
+
+const [dir = '', agentCount = '1000', threads = String(availableParallelism())] = process.argv.slice(2)
+mkdirSync(join(dir, 'feeds'), { recursive: true })
+const company = '0a000000-0000-4000-8000-000000000001'
+const uuid = (kind: string, index: number) => `${kind}0000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
+
+const { config } = loadCollectorConfig(allCollectorKeys, undefined, {
+  data_dir: dir,
+  listen: '127.0.0.1:0',
+  'admin.listen': '127.0.0.1:0',
+  'admin.token': 'bench',
+  'log.level': 'warn',
+  'ingest.limits.metrics_per_minute': '1000000',
+  'ingest.limits.metrics_burst': '1000000',
+})
+const log = createLogger('warn', 'all', join(dir, 'site.log'))
+const metrics = createCollectorMetrics('0.0.0', 'all')
+const nowMs = Date.now
+
+/** The default rules of document 2, as the hub serves them. */
+const rule = (
+  index: number,
+  metric: string,
+  operator: string,
+  threshold: number,
+  forSeconds: number,
+  severity: string,
+  recover: number | null,
+) => ({
+  id: uuid('1', index),
+  version: 1,
+  sync_version: index,
+  company_id: company,
+  name: metric,
+  kind: metric === 'cert_days_left' ? 'check' : 'threshold',
+  scope: { all: true, server_ids: [], tags: [], environments: [], roles: [], datacenters: [] },
+  resolved_server_ids: [],
+  metric,
+  matchers: {},
+  operator,
+  threshold,
+  for_seconds: forSeconds,
+  recover_threshold: recover,
+  recover_for_seconds: 0,
+  severity,
+  no_data: 'ignore',
+  renotify_seconds: 0,
+  enabled: true,
+  deleted: false,
+})
+const rules = [
+  rule(1, 'cpu_usage_percent', '>', 90, 600, 'warning', 80),
+  rule(2, 'mem_used_percent', '>', 90, 600, 'warning', 85),
+  rule(3, 'disk_used_percent', '>', 85, 300, 'warning', null),
+  rule(4, 'disk_used_percent', '>', 95, 300, 'critical', null),
+  rule(5, 'load_per_core_5m', '>', 2, 900, 'warning', null),
+  rule(6, 'cert_days_left', '<', 14, 0, 'warning', null),
+  rule(7, 'cert_days_left', '<', 3, 0, 'critical', null),
+]
+const paths = collectorPaths(dir)
+await new FeedStore(paths.feeds, 'rules', log).save({
+  since: 7,
+  syncedAtMs: nowMs(),
+  records: new Map(rules.filter(isRawRecord).map(record => [record.id, record])),
+})
+
+const registry = new AgentRegistry(null)
+const tokens: string[] = []
+for (let index = 0; index < Number(agentCount); index++) {
+  const token = `agt_bench${index}`
+  tokens.push(token)
+  const record = parseAgentRecord(
+    { company_id: company, server_id: uuid('2', index), state: 'active', token_hash: sha256Hex(token), version: 1 },
+    uuid('3', index),
+  )
+  if ('field' in record) throw new Error(`bad record: ${record.field}`)
+  registry.push(record)
+}
+
+let wake = () => {}
+const bus = new SqliteBusWriter({
+  path: paths.bus,
+  bytesMax: config['bus.max_bytes'],
+  ageMaxMs: config['bus.max_age'],
+  groupWaitMs: 2,
+  nowMs,
+  onPublished: () => wake(),
+  onError: error => log.error({ err: error }, 'bus'),
+})
+const checks = new ChecksFeed({ directory: paths.feeds, hub: null, intervalMs: 60_000, log, metrics, nowMs })
+const worker = await startWorker({
+  config,
+  role: 'all',
+  version: '0.0.0',
+  log,
+  metrics,
+  registry,
+  hub: null,
+  nowMs,
+  shardThreadUrl: new URL('../apps/collector/worker/shard-thread.ts', import.meta.url),
+  samplesThreadUrl: new URL('../apps/collector/worker/samples-thread.ts', import.meta.url),
+  threads: Number(threads),
+  reloadAgentFeeds: null,
+  onFailure: error => {
+    throw error
+  },
+})
+wake = worker.wake
+const ingest = await startIngest({ config, log, metrics, registry, hub: null, bus, checks, nowMs })
+writeFileSync(join(dir, 'tokens.json'), JSON.stringify(tokens))
+writeFileSync(
+  join(dir, 'ready.json'),
+  JSON.stringify({ agent_url: ingest.url, admin_url: worker.adminUrl, pid: process.pid }),
+)
+
+process.on('SIGTERM', async () => {
+  await ingest.stop()
+  await bus.close()
+  await worker.stop()
+  process.exit(0)
+})

@@ -1,0 +1,167 @@
+// What a row costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine
+// among many are read. Prints one JSON line a question. CPU is of the whole process, so the engine's own threads count.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openClickHouse } from '../apps/collector/store/clickhouse.ts'
+import { latestValues, querySeries } from '../apps/collector/store/samples-query.ts'
+import { migrateSamples } from '../apps/collector/store/samples-schema.ts'
+import { EntryReader, encodeEntry } from '../core/bus/entry.ts'
+import { NativeWriter } from '../core/samples/native-block.ts'
+import { SampleBlock } from '../core/samples/sample-block.ts'
+import { type SeriesDefinition, writeSeriesBlock } from '../core/samples/series-block.ts'
+import { keyMetrics, metrics } from '../core/series/catalogue.ts'
+import { SampleBatch } from '../core/series/sample-batch.ts'
+import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
+
+const SERVERS = 2_000
+const SERIES = 150
+const ROUNDS = 10
+const ROUND_MS = 30_000
+const BLOCK_ROWS = 400_000
+const COMPANY = '11111111-1111-4111-8111-111111111111'
+const serverId = (index: number): string => `aaaaaaaa-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
+
+const percentile = (sorted: readonly number[], share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+const round = (value: number): number => Math.round(value * 10) / 10
+const say = (line: Record<string, unknown>): void => console.log(JSON.stringify({ bench: 'insert', ...line }))
+
+/** The series of one machine: the whole catalogue, the rest as more disks. */
+function seriesOfMachine(): string[] {
+  const keys = metrics.map(({ name }) => fullSeriesKey(name, {}))
+  for (let disk = 0; keys.length < SERIES; disk++)
+    keys.push(fullSeriesKey('disk_used_percent', { device: `sd${disk}`, mount: `/data/${disk}`, fstype: 'ext4' }))
+  return keys
+}
+
+const keys = seriesOfMachine()
+const ids = keys.map(seriesId)
+const batch = new SampleBatch()
+ids.forEach((id, index) => {
+  batch.idLo[index] = id.lo
+  batch.idHi[index] = id.hi
+  batch.pointStart[index + 1] = index + 1
+})
+batch.seriesCount = SERIES
+batch.pointCount = SERIES
+
+function entryAt(server: number, atMs: number, turn: number): Uint8Array {
+  for (let index = 0; index < SERIES; index++) {
+    batch.tsMs[index] = atMs
+    batch.value[index] =
+      index % 5 === 0 ? index * 4096 : Math.round((Math.sin((turn + server + index) / 9) + 1) * 5000) / 100
+  }
+  const header = { companyId: COMPANY, agentId: serverId(server), receivedAtMs: atMs, seq: turn, intervalSeconds: 30 }
+  return encodeEntry({ ...header, serverId: serverId(server) }, batch)
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'bench-insert-'))
+const store = openClickHouse({ url: `embedded:${directory}`, database: 'bench' })
+await migrateSamples(store)
+const startMs = Date.now() - ROUNDS * ROUND_MS
+
+const block = new SampleBlock()
+const writer = new NativeWriter()
+const reader = new EntryReader()
+const rule = { purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }
+const spent = { add: 0, write: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
+const cpuOf = async (act: () => unknown): Promise<number> => {
+  const before = process.cpuUsage()
+  await act()
+  const used = process.cpuUsage(before)
+  return used.user + used.system
+}
+
+async function insertBlock(): Promise<void> {
+  let rows = 0
+  spent.write += await cpuOf(() => {
+    rows = block.write(writer)
+  })
+  const beganMs = performance.now()
+  spent.insert += await cpuOf(() => store.insertBlock('samples_raw', writer.finish(), `bench-${spent.blocks}`))
+  spent.wallMs += performance.now() - beganMs
+  spent.rows += rows
+  spent.blocks++
+  block.clear()
+}
+
+const definitions: SeriesDefinition[] = []
+for (let server = 0; server < SERVERS; server++)
+  keys.forEach((key, index) => {
+    const { lo, hi } = ids[index]!
+    definitions.push({ companyId: COMPANY, serverId: serverId(server), idLo: lo, idHi: hi, key, seenAtMs: startMs })
+  })
+writeSeriesBlock(writer, definitions)
+await store.insertBlock('series', writer.finish(), 'bench-series')
+
+for (let turn = 0; turn < ROUNDS; turn++) {
+  for (let server = 0; server < SERVERS; server++) {
+    const entry = entryAt(server, startMs + turn * ROUND_MS + (server % 7), turn)
+    spent.add += await (async () => {
+      const before = process.cpuUsage()
+      reader.open(entry)
+      while (reader.next()) block.add(reader, () => rule)
+      const used = process.cpuUsage(before)
+      return used.user + used.system
+    })()
+    if (block.rows >= BLOCK_ROWS) await insertBlock()
+  }
+}
+if (block.rows > 0) await insertBlock()
+const perRow = (micros: number): number => round((micros * 1000) / spent.rows)
+say({
+  question: 'CPU a row, ns',
+  rows: spent.rows,
+  blocks: spent.blocks,
+  add: perRow(spent.add),
+  order_and_write: perRow(spent.write),
+  engine: perRow(spent.insert),
+  total: perRow(spent.add + spent.write + spent.insert),
+  insert_wall_ms_a_block: round(spent.wallMs / spent.blocks),
+})
+
+async function timed(question: string, act: (server: number) => Promise<unknown>): Promise<void> {
+  const times: number[] = []
+  for (let turn = 0; turn < 100; turn++) {
+    const beganMs = performance.now()
+    await act((turn * 17) % SERVERS)
+    times.push(performance.now() - beganMs)
+  }
+  times.sort((a, b) => a - b)
+  say({ question, p50_ms: round(percentile(times, 0.5)), p95_ms: round(percentile(times, 0.95)) })
+}
+await timed('newest values of the key metrics of a machine', server =>
+  latestValues(store, COMPANY, serverId(server), keyMetrics, startMs),
+)
+await timed('one hour of one metric of a machine, raw', server =>
+  querySeries(
+    store,
+    {
+      companyId: COMPANY,
+      serverId: serverId(server),
+      metric: 'disk_used_percent',
+      agg: 'avg',
+      fromMs: Date.now() - 3_600_000,
+      toMs: Date.now(),
+      stepMs: 30_000,
+      source: 'raw',
+      oldestMs: Number.NEGATIVE_INFINITY,
+      isEmpty: false,
+      fallsBackToRaw: false,
+    },
+    0,
+  ),
+)
+const size = await store.rows(
+  "SELECT sum(bytes_on_disk) / sum(rows), count() FROM system.parts WHERE database = 'bench' AND table = 'samples_raw' AND active",
+)
+say({ question: 'bytes a row on disk, and parts', bytes: round(Number(size[0]?.[0])), parts: Number(size[0]?.[1]) })
+const idle = await cpuOf(() => Bun.sleep(2_000))
+say({
+  question: 'idle engine',
+  cpu_ms_a_second: round(idle / 2_000),
+  rss_mib: Math.round(process.memoryUsage().rss / 1024 ** 2),
+})
+await store.close()
+rmSync(directory, { recursive: true, force: true })
