@@ -174,7 +174,9 @@ export class BatchBuffer {
   #load(entry: Entry): PointSeries[] | null {
     try {
       const content = entry.content ?? readFileSync(join(this.#path, fileName(entry.number, entry.points)))
-      return decodeSeries(zstdDecompressSync(content, { maxOutputLength: limits.inflatedBytesMax }))
+      const series = decodeSeries(zstdDecompressSync(content, { maxOutputLength: limits.inflatedBytesMax }))
+      // A torn frame may decode to less without an error.
+      return pointCount(series) === entry.points ? series : null
     } catch {
       return null
     }

@@ -1,0 +1,268 @@
+// Checks against real sockets, servers and certificates, and their series at the collector.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { execFileSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { CHECKS_AT_A_TIME, CheckRunner } from '../../apps/agent/collectors/checks.ts'
+import { HostFiles, linuxRoots } from '../../apps/agent/collectors/host-files.ts'
+import { isSystemdUnitActive, type ProbeContext, probe } from '../../apps/agent/collectors/probes.ts'
+import { type Check, targetLabel } from '../../core/agent/check.ts'
+import { withRig } from './rig.ts'
+import { until } from './test-clock.ts'
+
+const NOW_MS = 1_790_000_000_000
+const DAY_MS = 86_400_000
+const context: ProbeContext = {
+  files: new HostFiles(linuxRoots),
+  now: () => Date.now(),
+  isServiceActive: async name => name === 'ssh',
+}
+const base = { id: 'c', timeoutMs: 2_000 }
+
+async function valuesOf(check: Check, with_: ProbeContext = context): Promise<Record<string, number>> {
+  const samples = await probe(check, with_)
+  return Object.fromEntries(samples.map(({ name, labels, value }) => [`${name} ${JSON.stringify(labels)}`, value]))
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'checks-test-'))
+const keyFile = join(folder, 'key.pem')
+const certFile = join(folder, 'cert.pem')
+let web: ReturnType<typeof Bun.serve>
+let tls: ReturnType<typeof Bun.serve>
+const silent = createServer(() => {})
+let silentPort = 0
+
+beforeAll(async () => {
+  const subject = ['-subj', '/CN=localhost', '-days', '30']
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      ...subject,
+      '-keyout',
+      keyFile,
+      '-out',
+      certFile,
+    ],
+    { stdio: 'ignore' },
+  )
+  web = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: request => {
+      const { pathname } = new URL(request.url)
+      if (pathname === '/moved') return Response.redirect('/', 302)
+      return new Response('x', { status: pathname === '/broken' ? 500 : 200 })
+    },
+  })
+  tls = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    tls: { key: readFileSync(keyFile, 'utf8'), cert: readFileSync(certFile, 'utf8') },
+    fetch: () => new Response('x'),
+  })
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+  const address = silent.address()
+  silentPort = typeof address === 'object' && address !== null ? address.port : 0
+})
+afterAll(async () => {
+  await web.stop(true)
+  await tls.stop(true)
+  silent.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('[AGT-062] a service check reports service_up with label name', async () => {
+  expect(await valuesOf({ ...base, type: 'service', name: 'ssh' })).toEqual({ 'service_up {"name":"ssh"}': 1 })
+  expect(await valuesOf({ ...base, type: 'service', name: 'gone' })).toEqual({ 'service_up {"name":"gone"}': 0 })
+})
+
+test('a unit that systemd does not know is not active, with or without systemd', async () => {
+  expect(await isSystemdUnitActive('no-such-unit-of-this-test.service', 5_000)).toBe(false)
+})
+
+test('[AGT-063] a port check reports port_up with labels port and proto', async () => {
+  const port = web.port ?? 0
+  const f = async (wanted: number, proto: 'tcp' | 'udp', expected: number) =>
+    expect(await valuesOf({ ...base, type: 'port', port: wanted, proto })).toEqual({
+      [`port_up {"port":"${wanted}","proto":"${proto}"}`]: expected,
+    })
+  await f(port, 'tcp', 1)
+  await f(port, 'udp', 0)
+  const socket = createSocket('udp4')
+  await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
+  const bound = socket.address().port
+  await f(bound, 'udp', 1)
+  await new Promise<void>(resolve => socket.close(() => resolve()))
+  await f(bound, 'udp', 0)
+})
+
+test('[AGT-064] a tcp check reports tcp_connect_up and tcp_connect_seconds with label target', async () => {
+  const target = `127.0.0.1:${web.port}`
+  const up = await valuesOf({ ...base, type: 'tcp', target })
+  expect(Object.keys(up)).toEqual([
+    `tcp_connect_up {"target":"${target}"}`,
+    `tcp_connect_seconds {"target":"${target}"}`,
+  ])
+  expect(Object.values(up)[0]).toBe(1)
+  expect(Object.values(up)[1]).toBeGreaterThan(0)
+  const free = createServer()
+  await new Promise<void>(resolve => free.listen(0, '127.0.0.1', resolve))
+  const address = free.address()
+  const closed = typeof address === 'object' && address !== null ? address.port : 0
+  await new Promise<void>(resolve => free.close(() => resolve()))
+  const down = await valuesOf({ ...base, type: 'tcp', target: `127.0.0.1:${closed}` })
+  expect(Object.values(down)[0]).toBe(0)
+})
+
+const httpCheck = (url: string, expectStatus = 200): Check => ({ ...base, type: 'http', url, expectStatus })
+
+test('[AGT-065] an http check reports http_up, http_duration_seconds and http_status_code with label target', async () => {
+  const url = `http://127.0.0.1:${web.port}/`
+  const found = await valuesOf(httpCheck(url))
+  const label = JSON.stringify({ target: url })
+  expect(Object.keys(found)).toEqual([
+    `http_up ${label}`,
+    `http_duration_seconds ${label}`,
+    `http_status_code ${label}`,
+  ])
+  expect(found[`http_up ${label}`]).toBe(1)
+  expect(found[`http_status_code ${label}`]).toBe(200)
+})
+
+test('an http check is up when the status is the expected one, whatever it is, and follows no redirect', async () => {
+  const f = async (path: string, expectStatus: number, up: number, status: number) => {
+    const values = Object.values(await valuesOf(httpCheck(`http://127.0.0.1:${web.port}${path}`, expectStatus)))
+    expect([values[0], values[2]]).toEqual([up, status])
+  }
+  await f('/broken', 200, 0, 500)
+  await f('/broken', 500, 1, 500)
+  await f('/moved', 302, 1, 302)
+  await f('/moved', 200, 0, 302)
+})
+
+test('an http check without an answer is down and has no status; a certificate that does not verify is no answer', async () => {
+  for (const url of [
+    `http://127.0.0.1:${silentPort}/`,
+    `https://127.0.0.1:${tls.port}/`,
+    'http://no-such-host.invalid/',
+  ]) {
+    const found = await valuesOf({ ...base, type: 'http', url, expectStatus: 200, timeoutMs: 300 })
+    expect(Object.keys(found).length).toBe(2)
+    expect(Object.values(found)[0]).toBe(0)
+  }
+})
+
+test('a long url is one series of its own', async () => {
+  const url = `http://127.0.0.1:${web.port}/${'a'.repeat(200)}`
+  const [sample] = await probe(httpCheck(url), context)
+  expect(sample?.labels.target).toBe(targetLabel(url))
+  expect(Buffer.byteLength(sample?.labels.target ?? '')).toBe(128)
+})
+
+test('[AGT-066] a cert check reports cert_days_left with label target, without verifying, negative once expired', async () => {
+  const target = `127.0.0.1:${tls.port}`
+  const check: Check = { ...base, type: 'cert', target }
+  const days = Object.entries(await valuesOf(check))
+  expect(days[0]?.[0]).toBe(`cert_days_left {"target":"${target}"}`)
+  expect(days[0]?.[1]).toBeGreaterThan(29.9)
+  expect(days[0]?.[1]).toBeLessThanOrEqual(30)
+  const later = { ...context, now: () => Date.now() + 40 * DAY_MS }
+  const expired = Object.values(await valuesOf(check, later))[0]!
+  expect(expired).toBeLessThan(-9.9)
+  const localhost = await valuesOf({ ...base, type: 'cert', target: `localhost:${tls.port}` })
+  expect(Object.values(localhost)[0]).toBeGreaterThan(29)
+})
+
+test('a cert check without a handshake counts as 0 days, not as silence', async () => {
+  for (const target of [`127.0.0.1:${silentPort}`, `127.0.0.1:${web.port}`]) {
+    const found = await valuesOf({ ...base, type: 'cert', target, timeoutMs: 300 })
+    expect(Object.values(found)).toEqual([0])
+  }
+})
+
+test('at most ten checks run at a time, none twice at once, each stamped with the time it finished', async () => {
+  let running = 0
+  let most = 0
+  let nowMs = NOW_MS
+  const started: string[] = []
+  const release: (() => void)[] = []
+  const isServiceActive = async (name: string) => {
+    started.push(name)
+    most = Math.max(most, ++running)
+    await new Promise<void>(resolve => release.push(resolve))
+    running--
+    return true
+  }
+  const runner = new CheckRunner({ ...context, now: () => nowMs, isServiceActive }, pino({ level: 'silent' }))
+  const checks = Array.from(
+    { length: 25 },
+    (_, index): Check => ({ id: `c${index}`, type: 'service', name: `s${index}`, timeoutMs: 1_000 }),
+  )
+  runner.start(checks)
+  runner.start(checks)
+  await until(() => running === CHECKS_AT_A_TIME, 'ten running checks')
+  expect(runner.take()).toEqual([])
+  nowMs += 5_000
+  while (started.length < 25 || running > 0) {
+    for (const go of release.splice(0)) go()
+    await until(() => release.length > 0 || (started.length === 25 && running === 0), 'the next checks')
+  }
+  await runner.settle(1_000)
+  expect(most).toBe(10)
+  expect(started.toSorted()).toEqual(checks.map(({ id }) => id.replace('c', 's')).sort())
+  const results = runner.take()
+  expect(results.length).toBe(25)
+  expect(results.every(({ tsMs }) => tsMs === NOW_MS + 5_000)).toBe(true)
+  expect(runner.take()).toEqual([])
+})
+
+test('[AGT-060 AGT-061] checks of all five types run in every cycle, whatever interval the hub keeps', () =>
+  withRig(async rig => {
+    rig.peer.setConfig({
+      etag: 'checks',
+      checks: [
+        { id: 'a', type: 'service', name: 'no-such-unit-of-this-test' },
+        { id: 'b', type: 'port', port: web.port ?? 0, proto: 'tcp' },
+        { id: 'c', type: 'tcp', target: `127.0.0.1:${web.port}` },
+        { id: 'd', type: 'http', url: `http://127.0.0.1:${web.port}/` },
+        { id: 'e', type: 'cert', target: `127.0.0.1:${tls.port}` },
+      ],
+    })
+    await rig.start({ interval: '15s' })
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 3, 'three batches')
+    const counted = ['service_up', 'port_up', 'tcp_connect_up', 'http_up', 'cert_days_left']
+    for (const name of counted) expect(rig.peer.points(name).length).toBe(3)
+    const stamps = rig.peer.points('http_up').map(({ tsMs }) => tsMs)
+    expect(stamps.slice(1).map((tsMs, index) => tsMs - stamps[index]!)).toEqual([15_000, 15_000])
+    expect(rig.peer.points('service_up').every(({ value }) => value === 0)).toBe(true)
+    // The last check is deleted at the hub: nothing remote goes on.
+    rig.peer.setConfig({ etag: 'none' })
+    await rig.clock.runUntil(() => rig.peer.batches.at(-1)?.stats?.configEtag === 'none', 'the config without checks')
+    const before = rig.peer.points('http_up').length
+    await rig.clock.runFor(60_000)
+    expect(rig.peer.points('http_up').length).toBe(before)
+  }))
+
+test(
+  'a check that is slow does not hold back the cycle',
+  () =>
+    withRig(async rig => {
+      const slow = { type: 'http', url: `http://127.0.0.1:${silentPort}/`, timeout_seconds: 4 }
+      await rig.start({ checks: { slow } })
+      await rig.clock.runUntil(() => rig.peer.batches.length >= 1, 'a batch')
+      expect(rig.peer.points('http_up').length).toBe(0)
+      expect(rig.peer.points('mem_total_bytes').length).toBe(1)
+    }),
+  20_000,
+)

@@ -1,0 +1,186 @@
+// The executable itself: commands, exit codes, a kill at any instant, no listening port, memory.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Peer, protocolError } from './peer.ts'
+import { until } from './test-clock.ts'
+
+const MAIN = join(import.meta.dir, '../../apps/agent/main.ts')
+const DEADLINE_MS = 40_000
+let peer: Peer
+let folder = ''
+let running: { kill: (signal: NodeJS.Signals) => void; exited: Promise<number> }[] = []
+
+beforeEach(() => {
+  peer = new Peer()
+  folder = mkdtempSync(join(tmpdir(), 'agent-executable-'))
+})
+afterEach(async () => {
+  for (const child of running) {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+  running = []
+  await peer.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const stateDir = () => join(folder, 'state')
+
+function configFile(more = ''): string {
+  const path = join(folder, 'agent.yaml')
+  writeFileSync(path, `collector_url: ${peer.url}\nstate_dir: ${stateDir()}\nlicense: lic_x\ninterval: 10s\n${more}`)
+  return path
+}
+
+async function command(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  const child = Bun.spawn(['bun', MAIN, ...args], { stdout: 'pipe', stderr: 'pipe', stdin: 'ignore' })
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { code: await child.exited, out, err }
+}
+
+function run(config: string, ...args: string[]) {
+  const child = Bun.spawn(['bun', MAIN, 'run', '--config', config, ...args], { stdout: 'ignore', stderr: 'ignore' })
+  running.push(child)
+  return child
+}
+
+const status = (): Record<string, unknown> => JSON.parse(readFileSync(join(stateDir(), 'status.json'), 'utf8'))
+const buffered = (): string[] => readdirSync(join(stateDir(), 'buffer')).filter(name => name.endsWith('.batch'))
+
+test(
+  '--version, --help and check-config',
+  async () => {
+    expect((await command('--version')).out.trim()).toMatch(/^\d+\.\d+\.\d+/)
+    expect((await command('--help')).out).toContain('enroll')
+    expect((await command('check-config', '--config', configFile())).code).toBe(0)
+    const bad = await command('check-config', '--config', configFile('intervall: 5s\nbuffer:\n  max_bytes: 1\n'))
+    expect(bad.code).toBe(1)
+    expect(bad.err).toContain('intervall')
+    expect(bad.err).toContain('buffer.max_bytes')
+    expect(bad.err).not.toContain('lic_x')
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'agent enroll keeps the token with mode 0600, and the agent then runs without a licence',
+  async () => {
+    const args = ['--license', 'lic_x', '--collector-url', peer.url, '--state-dir', stateDir()]
+    const enrolled = await command('enroll', ...args)
+    expect(enrolled.code).toBe(0)
+    expect(enrolled.out).toContain(peer.agentId)
+    expect(enrolled.out).not.toContain('agt_first')
+    expect(statSync(join(stateDir(), 'token')).mode & 0o777).toBe(0o600)
+    const path = join(folder, 'bare.yaml')
+    writeFileSync(path, `state_dir: ${stateDir()}\n`)
+    const ready = join(folder, 'ready.json')
+    run(path, '--ready-file', ready)
+    await until(() => peer.inventories.length > 0, 'an inventory', DEADLINE_MS)
+    expect(JSON.parse(readFileSync(ready, 'utf8')).agent_id).toBe(peer.agentId)
+    expect(peer.enrolments.length).toBe(1)
+  },
+  DEADLINE_MS,
+)
+
+test(
+  '[AGT-044 AGT-047] agent enroll says what was refused and ends with 1, asking once',
+  async () => {
+    const args = ['--license', 'lic_x', '--collector-url', peer.url, '--state-dir', stateDir()]
+    peer.next('POST /enroll', protocolError(409, 'already_enrolled'), protocolError(422, 'quota_exceeded'))
+    for (const code of ['already_enrolled', 'quota_exceeded']) {
+      const refused = await command('enroll', ...args)
+      expect(refused.code).toBe(1)
+      expect(refused.err).toContain(code)
+    }
+    expect(peer.of('POST /enroll').length).toBe(2)
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'agent enroll refuses plain http to another machine',
+  async () => {
+    const args = ['--license', 'lic_x', '--collector-url', 'http://collector.example.com', '--state-dir', stateDir()]
+    const refused = await command('enroll', ...args)
+    expect(refused.code).toBe(1)
+    expect(refused.err).toContain('https')
+  },
+  DEADLINE_MS,
+)
+
+test(
+  '[AGT-042] agent status tells the state that the agent wrote',
+  async () => {
+    const config = configFile()
+    expect((await command('status', '--config', config)).code).toBe(1)
+    run(config)
+    for (const route of ['POST /metrics', 'POST /inventory'])
+      peer.always(route, () => protocolError(401, 'unauthorized'))
+    await until(
+      () => peer.of('POST /inventory').length > 0 && status().state === 'unauthorized',
+      'unauthorized',
+      DEADLINE_MS,
+    )
+    const told = await command('status', '--config', config, '--json')
+    expect(JSON.parse(told.out).state).toBe('unauthorized')
+    expect((await command('status', '--config', config)).out).toMatch(/state\s+unauthorized/)
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'what was buffered survives kill -9, and arrives after the next start',
+  async () => {
+    peer.always('POST /metrics', () => protocolError(503, 'unavailable'))
+    const config = configFile()
+    const first = run(config)
+    await until(() => peer.of('POST /metrics').length > 0 && buffered().length > 0, 'a buffered cycle', DEADLINE_MS)
+    first.kill('SIGKILL')
+    await first.exited
+    const waiting = buffered().length
+    expect(waiting).toBeGreaterThan(0)
+    peer.always('POST /metrics', null)
+    const restartedAtMs = Date.now()
+    run(config)
+    await until(() => peer.batches.length > 0, 'a batch', DEADLINE_MS)
+    expect(peer.points('uptime_seconds').filter(({ tsMs }) => tsMs < restartedAtMs).length).toBe(waiting)
+    expect(peer.enrolments.length).toBe(1)
+  },
+  DEADLINE_MS,
+)
+
+test(
+  '[AGT-001] the agent opens no listening port, stays under 100 MB, and ends on SIGTERM',
+  async () => {
+    const ready = join(folder, 'ready.json')
+    const child = run(configFile(), '--ready-file', ready)
+    await until(() => peer.batches.length > 0, 'a batch', DEADLINE_MS)
+    const inodes = new Set<string>()
+    for (const descriptor of readdirSync(`/proc/${child.pid}/fd`)) {
+      try {
+        const found = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${child.pid}/fd/${descriptor}`))
+        if (found) inodes.add(found[1]!)
+      } catch {
+        // The descriptor was closed meanwhile.
+      }
+    }
+    expect(inodes.size).toBeGreaterThan(0)
+    const sockets = ['tcp', 'tcp6', 'udp', 'udp6'].flatMap(name =>
+      readFileSync(`/proc/${child.pid}/net/${name}`, 'utf8')
+        .trim()
+        .split('\n')
+        .slice(1)
+        .map(line => line.trim().split(/\s+/)),
+    )
+    const own = sockets.filter(fields => inodes.has(fields[9]!))
+    expect(own.length).toBeGreaterThan(0)
+    expect(own.filter(fields => fields[3] === '0A' || fields[3] === '07')).toEqual([])
+    expect(Number(peer.batches[0]?.stats?.rssBytes)).toBeLessThan(100_000_000)
+    child.kill('SIGTERM')
+    expect(await child.exited).toBe(0)
+    expect(() => statSync(ready)).toThrow()
+  },
+  DEADLINE_MS,
+)

@@ -1,0 +1,279 @@
+// What /proc says, turned into samples: percentages, sizes and rates as pure functions of two readings.
+import { expect, test } from 'bun:test'
+import { keptReading } from '../../core/agent/counters.ts'
+import { compileFilter } from '../../core/agent/filters.ts'
+import { cpuSamples, loadSamples, parseCpuInfo, parseProcStat, uptimeSamples } from '../../core/agent/proc-cpu.ts'
+import {
+  diskIoSamples,
+  fileSystemSamples,
+  mayHang,
+  parseDiskStats,
+  parseMountInfo,
+  reportedMounts,
+} from '../../core/agent/proc-disk.ts'
+import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../core/agent/proc-memory.ts'
+import { isInterfaceUp, isPortOpen, netSamples, parseNetDev, parseOsRelease } from '../../core/agent/proc-net.ts'
+import type { Sample } from '../../core/agent/sample.ts'
+
+const values = (samples: readonly Sample[]): Record<string, number> =>
+  Object.fromEntries(
+    samples.map(({ name, labels, value }) => {
+      const suffix = Object.values(labels).join(' ')
+      return [suffix === '' ? name : `${name} ${suffix}`, value]
+    }),
+  )
+const all = () => true
+
+const STAT_1 =
+  'cpu  100 10 50 800 20 5 5 10 3 0\ncpu0 50 5 25 400 10 5 5 0 0 0\ncpu1 50 5 25 400 10 0 0 10 0 0\nbtime 1700000000\n'
+// 200 ticks later: 40 user, 10 nice, 30 system, 90 idle, 10 iowait, 5 irq, 5 softirq, 10 steal.
+const STAT_2 = 'cpu  140 20 80 890 30 10 10 20 3 0\ncpu0 90 15 55 400 10 10 10 10 0 0\ncpu1 50 5 25 490 20 0 0 10 0 0\n'
+
+test('cpu usage is everything but idle and iowait, so steal counts as used', () => {
+  const first = parseProcStat(STAT_1, 0)
+  expect(first.bootAtMs).toBe(1_700_000_000_000)
+  expect(values(cpuSamples(first, parseProcStat(STAT_2, 1_000), false))).toEqual({
+    cpu_cores: 2,
+    cpu_usage_percent: 50,
+    cpu_user_percent: 20,
+    cpu_nice_percent: 5,
+    cpu_system_percent: 15,
+    cpu_idle_percent: 45,
+    cpu_iowait_percent: 5,
+    cpu_irq_percent: 2.5,
+    cpu_softirq_percent: 2.5,
+    cpu_steal_percent: 5,
+  })
+})
+
+test('cores are reported when asked for', () => {
+  const samples = cpuSamples(parseProcStat(STAT_1, 0), parseProcStat(STAT_2, 1_000), true)
+  expect(values(samples)['cpu_core_usage_percent 0']).toBe(100)
+  expect(values(samples)['cpu_core_usage_percent 1']).toBe(0)
+})
+
+test('the first reading, one too close, one without progress and one after a reset yield no cpu percentages', () => {
+  const only = { cpu_cores: 2 }
+  const first = parseProcStat(STAT_1, 0)
+  expect(values(cpuSamples(null, first, true))).toEqual(only)
+  expect(values(cpuSamples(first, parseProcStat(STAT_2, 100), true))).toEqual(only)
+  expect(values(cpuSamples(first, parseProcStat(STAT_1, 1_000), true))).toEqual(only)
+  expect(values(cpuSamples(parseProcStat(STAT_2, 0), parseProcStat(STAT_1, 1_000), true))).toEqual(only)
+  expect(cpuSamples(null, parseProcStat('', 0), true)).toEqual([])
+})
+
+test('iowait that steps back is no reset and no negative share', () => {
+  const later = STAT_2.replace('cpu  140 20 80 890 30', 'cpu  140 20 80 890 15')
+  const found = values(cpuSamples(parseProcStat(STAT_1, 0), parseProcStat(later, 1_000), false))
+  expect(found.cpu_iowait_percent).toBe(0)
+  expect(found.cpu_user_percent).toBeCloseTo((100 * 40) / 190)
+})
+
+test('[AGT-032] load averages and load per core', () => {
+  expect(values(loadSamples('1.50 3.00 0.25 1/84 5400\n', 4))).toEqual({
+    cpu_load1: 1.5,
+    cpu_load5: 3,
+    cpu_load15: 0.25,
+    load_per_core_5m: 0.75,
+  })
+  for (const text of ['', 'x y z', '1 2']) expect(loadSamples(text, 4)).toEqual([])
+})
+
+test('uptime in seconds', () => {
+  expect(values(uptimeSamples('2062.63 4100.11\n'))).toEqual({ uptime_seconds: 2062.63 })
+  for (const text of ['', 'x', '-1 0']) expect(uptimeSamples(text)).toEqual([])
+})
+
+test('cores are counted once a package, threads once a processor', () => {
+  const block = (processor: number, pkg: number, core: number) =>
+    `processor\t: ${processor}\nmodel name\t: Fast CPU\nphysical id\t: ${pkg}\ncore id\t: ${core}\n\n`
+  const text = block(0, 0, 0) + block(1, 0, 0) + block(2, 1, 0) + block(3, 1, 0)
+  expect(parseCpuInfo(text)).toEqual({ model: 'Fast CPU', cores: 2, threads: 4 })
+  expect(parseCpuInfo('processor : 0\nprocessor : 1\n')).toEqual({ model: '', cores: 2, threads: 2 })
+})
+
+const MEMINFO =
+  'MemTotal: 1000 kB\nMemFree: 200 kB\nMemAvailable: 600 kB\nBuffers: 50 kB\nCached: 300 kB\nSwapTotal: 400 kB\nSwapFree: 300 kB\nHugePages_Total: 3\n'
+
+test('memory used is total less available', () => {
+  const kib = 1024
+  expect(values(memorySamples(MEMINFO))).toEqual({
+    mem_total_bytes: 1000 * kib,
+    mem_used_bytes: 400 * kib,
+    mem_available_bytes: 600 * kib,
+    mem_free_bytes: 200 * kib,
+    mem_cached_bytes: 300 * kib,
+    mem_buffers_bytes: 50 * kib,
+    mem_used_percent: 40,
+    mem_available_percent: 60,
+    swap_total_bytes: 400 * kib,
+    swap_used_bytes: 100 * kib,
+    swap_used_percent: 25,
+  })
+})
+
+test('a kernel that estimates nothing available, and a machine without swap', () => {
+  const found = values(memorySamples('MemTotal: 1000 kB\nMemFree: 200 kB\nBuffers: 50 kB\nCached: 300 kB\n'))
+  expect(found.mem_available_bytes).toBe(550 * 1024)
+  expect(found.swap_used_percent).toBe(0)
+  expect(memorySamples('')).toEqual([])
+})
+
+test('pages swapped become bytes per second; never from a first reading or a reset', () => {
+  const a = parseVmStat('pswpin 10\npswpout 100\n', 0)
+  const b = parseVmStat('pswpin 30\npswpout 100\n', 10_000)
+  expect(values(swapSamples(a, b, 4096))).toEqual({ swap_in_bytes_per_second: 8192, swap_out_bytes_per_second: 0 })
+  expect(swapSamples(null, a, 4096)).toEqual([])
+  expect(swapSamples(b, { ...a, elapsedMs: 20_000 }, 4096)).toEqual([])
+  expect(swapSamples(parseVmStat('', 0), parseVmStat('', 10_000), 4096)).toEqual([])
+})
+
+test('the page size comes from the auxiliary vector', () => {
+  const words = new BigUint64Array([33n, 1n, 6n, 16_384n, 0n, 0n])
+  expect(pageBytesOfAuxv(new Uint8Array(words.buffer))).toBe(16_384)
+  expect(pageBytesOfAuxv(new Uint8Array())).toBe(4_096)
+  expect(pageBytesOfAuxv(new Uint8Array(new BigUint64Array([6n, 7n]).buffer))).toBe(4_096)
+})
+
+const MOUNTS = `22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+28 27 254:0 /var/data /srv/bind rw - ext4 /dev/vda rw
+30 27 8:1 / /mnt/my\\040disk ro,relatime master:2 - xfs /dev/sda1 ro
+31 27 0:50 / /home rw - nfs4 server:/home rw,vers=4
+32 27 8:2 / /over rw - ext4 /dev/sdb2 rw
+33 32 8:3 / /over rw - ext4 /dev/sdb3 ro
+nonsense
+`
+
+test('mounts are read with their escapes; each file system once, under its shortest mount point', () => {
+  const mounts = reportedMounts(parseMountInfo(MOUNTS), compileFilter({ include: [], exclude: [] }))
+  expect(mounts.map(({ mount, device, fstype, isReadonly }) => [mount, device, fstype, isReadonly])).toEqual([
+    ['/', '/dev/vda', 'ext4', false],
+    ['/home', 'server:/home', 'nfs4', false],
+    ['/mnt/my disk', '/dev/sda1', 'xfs', true],
+    ['/over', '/dev/sdb3', 'ext4', true],
+  ])
+})
+
+test('file systems of other machines may hang, local ones do not', () => {
+  for (const fstype of ['nfs', 'nfs4', 'cifs', 'fuse.sshfs', 'ceph', '9p']) expect(mayHang(fstype)).toBe(true)
+  for (const fstype of ['ext4', 'xfs', 'btrfs', 'zfs', 'vfat']) expect(mayHang(fstype)).toBe(false)
+})
+
+const MOUNT = { mount: '/', device: '/dev/vda', fstype: 'ext4', isReadonly: false, deviceNumber: '254:0' }
+
+test('used percent of a disk is used / (used + available to users), as df', () => {
+  const stat = { bsize: 1024, blocks: 1000, bfree: 400, bavail: 200, files: 50, ffree: 40 }
+  const found = values(fileSystemSamples(MOUNT, stat))
+  const of = (name: string) => found[`${name} / /dev/vda ext4`]
+  expect(of('disk_total_bytes')).toBe(1_024_000)
+  expect(of('disk_used_bytes')).toBe(614_400)
+  expect(of('disk_free_bytes')).toBe(204_800)
+  expect(of('disk_used_percent')).toBe(75)
+  expect(of('disk_inodes_total')).toBe(50)
+  expect(of('disk_inodes_used')).toBe(10)
+  expect(of('disk_inodes_used_percent')).toBe(20)
+  expect(of('disk_readonly')).toBe(0)
+})
+
+test('a file system without inodes or blocks reports what it has', () => {
+  const stat = { bsize: 1024, blocks: 0, bfree: 0, bavail: 0, files: 0, ffree: 0 }
+  expect(fileSystemSamples({ ...MOUNT, isReadonly: true }, stat).map(({ name, value }) => [name, value])).toEqual([
+    ['disk_readonly', 1],
+  ])
+})
+
+const DISK_1 = ' 8 0 sda 100 0 1000 500 200 0 2000 700 3 10000 0 0 0 0 0\n 8 1 sda1 1 0 1 1 1 0 1 1 0 1 1\n'
+const DISK_2 = ' 8 0 sda 150 0 3000 600 250 0 2000 800 1 15000 0 0 0 0 0\n 8 1 sda1 1 0 1 1 1 0 1 1 0 1 1\n'
+
+test('disk counters become rates, the share of time busy and the wait of a request', () => {
+  const found = values(diskIoSamples(parseDiskStats(DISK_1, 0), parseDiskStats(DISK_2, 10_000), name => name === 'sda'))
+  expect(found).toEqual({
+    'disk_io_in_progress sda': 1,
+    'disk_read_bytes_per_second sda': 102_400,
+    'disk_write_bytes_per_second sda': 0,
+    'disk_reads_per_second sda': 5,
+    'disk_writes_per_second sda': 5,
+    'disk_io_util_percent sda': 50,
+    'disk_io_await_seconds sda': 0.002,
+  })
+})
+
+test('a first reading or a reset of a disk yields the gauge only', () => {
+  const a = parseDiskStats(DISK_1, 0)
+  const b = parseDiskStats(DISK_2, 10_000)
+  const gauge = ['disk_io_in_progress']
+  expect(diskIoSamples(null, a, name => name === 'sda').map(({ name }) => name)).toEqual(gauge)
+  const reset = { ...a, elapsedMs: 20_000 }
+  expect(diskIoSamples(b, reset, name => name === 'sda').map(({ name }) => name)).toEqual(gauge)
+  expect(diskIoSamples(a, b, () => false)).toEqual([])
+})
+
+const netDev = (rx: number, tx: number) =>
+  `Inter-| Receive | Transmit\n face |bytes packets|\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  eth0:${rx} 20 1 2 0 0 0 0 ${tx} 40 3 4 0 0 0 0\n`
+
+test('interface counters become rates', () => {
+  const a = parseNetDev(netDev(1000, 5000), 0)
+  const b = parseNetDev(netDev(3000, 10_000).replace('20 1 2', '40 3 6').replace('40 3 4 0', '60 4 9 0'), 10_000)
+  expect(values(netSamples(a, b, name => name === 'eth0'))).toEqual({
+    'net_rx_bytes_per_second eth0': 200,
+    'net_tx_bytes_per_second eth0': 500,
+    'net_rx_packets_per_second eth0': 2,
+    'net_tx_packets_per_second eth0': 2,
+    'net_rx_errors_per_second eth0': 0.2,
+    'net_tx_errors_per_second eth0': 0.1,
+    'net_rx_dropped_per_second eth0': 0.4,
+    'net_tx_dropped_per_second eth0': 0.5,
+  })
+})
+
+test('an interface that is new or was reset has no rates, and others go on', () => {
+  const a = parseNetDev(netDev(3000, 5000), 0)
+  const b = parseNetDev(netDev(1000, 6000), 10_000)
+  expect(new Set(netSamples(a, b, all).map(({ labels }) => labels.interface))).toEqual(new Set(['lo']))
+  expect(netSamples(null, b, all)).toEqual([])
+})
+
+test('a reading too close to the last one does not become the new baseline', () => {
+  const a = parseNetDev(netDev(0, 0), 0)
+  const close = parseNetDev(netDev(0, 0), 100)
+  const later = parseNetDev(netDev(0, 0), 5_000)
+  expect(keptReading(a, close)).toBe(a)
+  expect(keptReading(a, later)).toBe(later)
+  expect(keptReading(null, a)).toBe(a)
+})
+
+test('an interface is up by its state, or by its carrier when it has no state', () => {
+  const f = (state: string | null, carrier: string | null, expected: boolean) =>
+    expect(isInterfaceUp(state, carrier)).toBe(expected)
+  f('up\n', '1\n', true)
+  f('down\n', '1\n', false)
+  f('unknown\n', '1\n', true)
+  f('unknown\n', '0\n', false)
+  f('dormant\n', '1\n', false)
+  f(null, null, false)
+})
+
+const HEADER = '  sl  local_address rem_address   st\n'
+const TCP = `${HEADER}   0: 0100007F:1F90 00000000:0000 0A 00000000\n   1: 0100007F:0050 0200007F:C000 01 00000000\n`
+const TCP6 = `${HEADER}   0: 00000000000000000000000000000000:01BB 00000000000000000000000000000000:0000 0A 0\n`
+const UDP = `${HEADER}   5: 00000000:0035 00000000:0000 07 0\n   6: 0100007F:2710 0200007F:0035 01 0\n`
+
+test('a tcp port is up when a socket listens on it, a udp port when one is bound to it', () => {
+  const f = (port: number, proto: 'tcp' | 'udp', expected: boolean) =>
+    expect(isPortOpen(proto === 'tcp' ? [TCP, TCP6] : [UDP, ''], port, proto)).toBe(expected)
+  f(8080, 'tcp', true)
+  f(443, 'tcp', true)
+  f(80, 'tcp', false)
+  f(8081, 'tcp', false)
+  f(53, 'udp', true)
+  f(10_000, 'udp', false)
+})
+
+test('the operating system is read from os-release, quoted or not', () => {
+  expect(parseOsRelease('ID=debian\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\n')).toEqual({
+    name: 'Debian GNU/Linux',
+    version: '12',
+  })
+  expect(parseOsRelease("ID='arch'\n")).toEqual({ name: 'arch', version: '' })
+})
