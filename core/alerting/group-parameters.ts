@@ -1,0 +1,48 @@
+// When a group of machines counts as a wide-area incident, per company and field: what the hub's settings say, else the
+// configuration of the collector for that company, else the default (document 2 "Wide-area incident grouping", GRP-019, GRP-020).
+
+export type GroupParameters = {
+  /** Machines declared silent since at most so long count. */
+  readonly windowMs: number
+  /** Silent machines at least. */
+  readonly min: number
+  /** Share of the group's machines at least, in (0, 1]. */
+  readonly ratio: number
+}
+
+/** The fields of GET /settings/{company_id}; null or absent = unset. */
+export type HubGroupSettings = {
+  readonly group_down_min?: number | null
+  readonly group_down_ratio?: number | null
+  readonly group_down_window_seconds?: number | null
+}
+
+/** `alerting.group_down.companies.<company_id>`, read and checked with the configuration. */
+export type GroupOverride = {
+  readonly windowMs?: number | null
+  readonly min?: number | null
+  readonly ratio?: number | null
+}
+
+type Known = number | null | undefined
+
+const isAtLeastOne = (value: Known): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 1
+const isRatio = (value: Known): value is number => typeof value === 'number' && value > 0 && value <= 1
+const isPositive = (value: Known): value is number => typeof value === 'number' && Number.isFinite(value) && value > 0
+
+/** A value outside its domain counts as unset. `hub` null: the hub could not be asked. */
+export function groupParameters(
+  hub: HubGroupSettings | null,
+  override: GroupOverride | undefined,
+  defaults: GroupParameters,
+): GroupParameters {
+  const hubWindow = hub?.group_down_window_seconds
+  const first = <T extends number>(isValid: (value: Known) => value is T, ...values: Known[]): number | undefined =>
+    values.find(value => isValid(value)) ?? undefined
+  return {
+    windowMs: (isAtLeastOne(hubWindow) ? hubWindow * 1000 : first(isPositive, override?.windowMs)) ?? defaults.windowMs,
+    min: first(isAtLeastOne, hub?.group_down_min, override?.min) ?? defaults.min,
+    ratio: first(isRatio, hub?.group_down_ratio, override?.ratio) ?? defaults.ratio,
+  }
+}

@@ -1,0 +1,103 @@
+// Events against what a scenario expects of them, in words that an operator reads.
+import type { AlertEvent } from '../event.ts'
+import type { ExpectedEvent, Scenario } from './scenario.ts'
+import { durationText } from './tokens.ts'
+
+/** An event, and when it left (ms since the start of the scenario). */
+export type EmittedEvent = { readonly event: AlertEvent; readonly emittedAtMs: number }
+
+/** Names of the scenario for ids of the wire. */
+export type ScenarioNames = {
+  readonly startMs: number
+  readonly nameOf: (id: string) => string
+}
+
+type Fields = ReadonlyMap<string, string>
+
+/** The head of an event (time, type, whom it concerns) and every field that an expectation may name. */
+function describe(names: ScenarioNames, { event, emittedAtMs }: EmittedEvent): { head: string; fields: Fields } {
+  const isAlert = event.type.startsWith('alert.')
+  const isGroup = event.type.startsWith('group_')
+  const at = durationText(Date.parse(event.occurred_at) - names.startMs)
+  const whom = isGroup
+    ? event.group_key
+    : isAlert
+      ? `${names.nameOf(event.rule_id)} ${names.nameOf(event.server_id)}`
+      : names.nameOf(event.server_id)
+  const fields = new Map<string, string>()
+  if (isAlert) fields.set('series', event.series_key)
+  if (isGroup) fields.set('server', names.nameOf(event.server_id))
+  fields.set('value', String(event.value))
+  fields.set('threshold', String(event.threshold))
+  fields.set('severity', event.severity)
+  fields.set('version', String(event.rule_version))
+  fields.set('suppressed', event.suppressed ? String(event.suppress_reason) : 'no')
+  fields.set('company', names.nameOf(event.company_id))
+  if (event.reason !== undefined) fields.set('reason', event.reason)
+  if (event.duration_seconds !== undefined) fields.set('duration', durationText(event.duration_seconds * 1000))
+  if (event.peak_value !== undefined) fields.set('peak', String(event.peak_value))
+  if (event.transitions !== undefined) fields.set('transitions', String(event.transitions))
+  if (event.member_server_ids) fields.set('members', event.member_server_ids.map(names.nameOf).join(','))
+  if (event.group_total !== undefined) fields.set('total', String(event.group_total))
+  fields.set('emitted', durationText(emittedAtMs))
+  for (const [label, value] of Object.entries(event.labels)) fields.set(`labels.${label}`, value)
+  return { head: `${at} ${event.type} ${whom}`, fields }
+}
+
+const text = (head: string, fields: Fields): string =>
+  `${head}${[...fields].map(([name, value]) => ` ${name}=${/[\s"]/.test(value) ? JSON.stringify(value) : value}`).join('')}`
+
+const expectedHead = (expected: ExpectedEvent): string =>
+  [durationText(expected.atMs), expected.type, expected.rule, expected.server].filter(part => part !== '').join(' ')
+
+/** True for a time and whom that fit; the series counts where the expectation names one. */
+const isSame = (expected: ExpectedEvent, head: string, fields: Fields): boolean =>
+  expectedHead(expected) === head &&
+  (!expected.fields.has('series') || expected.fields.get('series') === fields.get('series'))
+
+/** What is wrong with the events of a run; empty when they are as expected. One line a fault. */
+export function differences(scenario: Scenario, names: ScenarioNames, emitted: readonly EmittedEvent[]): string[] {
+  const found = emitted.map(event => ({ ...describe(names, event), isMatched: false }))
+  const faults: string[] = []
+  for (const expected of scenario.expected) {
+    const match = found.find(event => !event.isMatched && isSame(expected, event.head, event.fields))
+    if (!match) {
+      faults.push(`line ${expected.line}: missing    ${text(expectedHead(expected), expected.fields)}`)
+      continue
+    }
+    match.isMatched = true
+    for (const [name, value] of expected.fields) {
+      const actual = match.fields.get(name)
+      if (!sameValue(value, actual))
+        faults.push(
+          `line ${expected.line}: differs    ${match.head}: ${name} is ${actual ?? 'absent'}, expected ${value}`,
+        )
+    }
+  }
+  for (const event of found) if (!event.isMatched) faults.push(`unexpected ${text(event.head, event.fields)}`)
+  return faults
+}
+
+/** `absent` expects that the field is not there; times may be written in any form. */
+function sameValue(expected: string, actual: string | undefined): boolean {
+  if (actual === undefined) return expected === 'absent'
+  return expected === actual || (expected !== '' && Number(expected) === Number(actual))
+}
+
+/** What holds of every run: event ids once, seq strictly growing per key, the envelope whole. */
+export function envelopeFaults(emitted: readonly EmittedEvent[]): string[] {
+  const faults: string[] = []
+  const seen = new Set<string>()
+  const seqs = new Map<string, number>()
+  for (const { event } of emitted) {
+    if (seen.has(event.event_id)) faults.push(`event_id ${event.event_id} of ${event.type} comes twice`)
+    seen.add(event.event_id)
+    const key = `${event.server_id} ${event.rule_id} ${event.series_key}`
+    const before = seqs.get(key)
+    if (before !== undefined && event.seq <= before) faults.push(`seq of ${key} goes from ${before} to ${event.seq}`)
+    seqs.set(key, event.seq)
+    if (event.suppressed !== (event.suppress_reason !== null))
+      faults.push(`${event.type} of ${key}: suppressed ${event.suppressed}, reason ${event.suppress_reason}`)
+  }
+  return faults
+}

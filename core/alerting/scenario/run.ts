@@ -1,0 +1,314 @@
+// Runs a scenario: its machines send batches over the bus entry format, its worker evaluates, sweeps, saves and restarts, on a clock
+// of its own. Nothing of the evaluation is imitated here.
+import { encodeEntry } from '../../bus/entry.ts'
+import { limits } from '../../limits.ts'
+import { SampleBatch } from '../../series/sample-batch.ts'
+import { fullSeriesKey, parseSeriesKey, seriesId } from '../../series/series-key.ts'
+import type { EvaluationSettings, ServerAttributes } from '../evaluation-state.ts'
+import { agentDownRuleId, groupDownRuleId } from '../event.ts'
+import { type GroupOverride, groupParameters, type HubGroupSettings } from '../group-parameters.ts'
+import type { RawRule } from '../rule.ts'
+import type { RawSilence } from '../suppression.ts'
+import { differences, type EmittedEvent, envelopeFaults, type ScenarioNames } from './event-text.ts'
+import type { GroupField, Scenario, ScenarioAction, ScenarioRule, ScenarioSeries, ScenarioSilence } from './scenario.ts'
+import { type Durable, newDurable, ScenarioWorker } from './worker.ts'
+
+/** Instant 0 of every scenario: 2026-01-01T00:00:00Z. */
+const START_MS = 1_767_225_600_000
+
+/** What a run came to: the faults, one line each, and all that was emitted. */
+export type ScenarioResult = { readonly faults: readonly string[]; readonly emitted: readonly EmittedEvent[] }
+
+export function runScenario(scenario: Scenario): ScenarioResult {
+  const run = new ScenarioRun(scenario)
+  run.run()
+  const emitted = run.emitted()
+  return { faults: [...differences(scenario, run, emitted), ...envelopeFaults(emitted)], emitted }
+}
+
+type Machine = {
+  readonly id: string
+  readonly companyId: string
+  agentId: string
+  interval: number
+  seq: number
+  attributes: ServerAttributes | null
+  status: string
+  subnet: string
+  datacenter: string
+  readonly announced: Set<string>
+}
+
+class ScenarioRun implements ScenarioNames {
+  readonly startMs = START_MS
+  private readonly names = new Map<string, string>([
+    [agentDownRuleId, agentDownRuleId],
+    [groupDownRuleId, groupDownRuleId],
+  ])
+  private readonly ids = new Map<string, string>()
+  private readonly machines = new Map<string, Machine>()
+  private readonly rules = new Map<string, { rule: ScenarioRule; version: number; isThere: boolean }>()
+  private readonly silences = new Map<string, ScenarioSilence>()
+  private readonly hubGroups = new Map<string, Partial<Record<GroupField, number | null>>>()
+  private readonly configGroups = new Map<string, GroupOverride>()
+  private syncVersion = 0
+  private readonly durable: Durable = newDurable()
+  private worker: ScenarioWorker | null = null
+  private startsAtMs = 0
+  private nowMs = START_MS
+
+  constructor(private readonly scenario: Scenario) {
+    for (const server of scenario.servers) {
+      const machine: Machine = {
+        id: this.idOf('server', server.name),
+        companyId: this.idOf('company', server.company),
+        agentId: this.idOf('agent', `${server.name}#1`),
+        interval: server.intervalSeconds,
+        seq: 0,
+        attributes: null,
+        status: server.status,
+        subnet: server.subnet,
+        datacenter: server.datacenter,
+        announced: new Set(),
+      }
+      this.machines.set(server.name, machine)
+      this.describe(server.name, machine)
+    }
+  }
+
+  readonly nameOf = (id: string): string => this.names.get(id) ?? id
+
+  /** Ids in the order of appearance: of two servers, the one named first has the smaller id. */
+  private idOf(kind: 'company' | 'server' | 'rule' | 'agent' | 'silence', name: string): string {
+    const known = this.ids.get(`${kind} ${name}`)
+    if (known) return known
+    const digit = { company: 'c', server: '5', rule: '1', agent: 'a', silence: '9' }[kind]
+    const id = `${digit}0000000-0000-4000-8000-${String(this.ids.size + 1).padStart(12, '0')}`
+    this.ids.set(`${kind} ${name}`, id)
+    this.names.set(id, name)
+    return id
+  }
+
+  private describe(name: string, machine: Machine): void {
+    machine.attributes = {
+      companyId: machine.companyId,
+      status: machine.status,
+      subnetId: machine.subnet,
+      datacenter: machine.datacenter,
+      hostname: name,
+      intervalSeconds: machine.interval,
+    }
+  }
+
+  emitted(): EmittedEvent[] {
+    return this.durable.emitted.map(({ event, atMs }) => ({ event, emittedAtMs: atMs - START_MS }))
+  }
+
+  run(): void {
+    const { steps, untilMs, settings } = this.scenario
+    let next = 0
+    for (let atMs = 0; atMs <= untilMs; ) {
+      this.nowMs = START_MS + atMs
+      const now = []
+      for (; next < steps.length && steps[next]!.atMs <= atMs; next++) now.push(steps[next]!.action)
+      for (const action of now) if (action.kind !== 'stop' && action.kind !== 'snapshot') this.apply(action)
+      if (!this.worker && atMs >= this.startsAtMs) this.start()
+      if (this.worker) {
+        this.worker.nowMs = this.nowMs
+        this.worker.consume()
+        if (atMs % limits.presenceSweepMs === 0) this.worker.sweep()
+        const isDue = settings.snapshotIntervalMs > 0 && atMs > 0 && atMs % settings.snapshotIntervalMs === 0
+        if (isDue || now.some(action => action.kind === 'snapshot')) this.worker.snapshot()
+      }
+      for (const action of now) if (action.kind === 'stop') this.stop(action.isCrash, atMs + action.downMs)
+      const sweepMs = (Math.floor(atMs / limits.presenceSweepMs) + 1) * limits.presenceSweepMs
+      atMs = Math.min(sweepMs, steps[next]?.atMs ?? sweepMs)
+    }
+  }
+
+  private start(): void {
+    const { settings } = this.scenario
+    const evaluation: EvaluationSettings = {
+      noDataAfterMs: settings.noDataAfterMs,
+      flapping: {
+        windowMs: settings.flapWindowMs,
+        transitions: settings.flapTransitions,
+        stableMs: settings.flapStableMs,
+      },
+    }
+    const attributes = new Map<string, ServerAttributes>()
+    for (const machine of this.machines.values()) if (machine.attributes) attributes.set(machine.id, machine.attributes)
+    this.worker = new ScenarioWorker(
+      this.durable,
+      {
+        settings: evaluation,
+        rules: this.rawRules(),
+        silences: this.rawSilences(),
+        attributes,
+        groupParametersOf: companyId => this.groupParameters(companyId),
+        isGroupEnabled: settings.groupEnabled,
+      },
+      this.nowMs,
+    )
+  }
+
+  private stop(isCrash: boolean, startsAtMs: number): void {
+    if (!isCrash) this.worker?.snapshot()
+    this.worker = null
+    this.startsAtMs = startsAtMs
+    if (startsAtMs <= this.nowMs - START_MS) this.start()
+  }
+
+  private groupParameters(companyId: string) {
+    const { groupWindowMs, groupMin, groupRatio } = this.scenario.settings
+    const hub: HubGroupSettings = this.hubGroups.get(companyId) ?? {}
+    const defaults = { windowMs: groupWindowMs, min: groupMin, ratio: groupRatio }
+    return groupParameters(hub, this.configGroups.get(companyId), defaults)
+  }
+
+  private apply(action: Exclude<ScenarioAction, { kind: 'stop' | 'snapshot' }>): void {
+    switch (action.kind) {
+      case 'batch':
+        this.publish(action.server, action.series)
+        return
+      case 'rule': {
+        const version = (this.rules.get(action.rule.name)?.version ?? 0) + 1
+        this.rules.set(action.rule.name, { rule: action.rule, version, isThere: true })
+        this.rulesChanged()
+        return
+      }
+      case 'rule-end':
+      case 'rule-enable': {
+        const held = this.rules.get(action.rule)
+        if (held)
+          this.rules.set(action.rule, { ...held, version: held.version + 1, isThere: action.kind === 'rule-enable' })
+        this.rulesChanged()
+        return
+      }
+      case 'silence':
+        this.silences.set(action.silence.name, action.silence)
+        this.worker?.setSilences(this.rawSilences())
+        return
+      case 'unsilence':
+        this.silences.delete(action.name)
+        this.worker?.setSilences(this.rawSilences())
+        return
+      case 'attribute':
+      case 'revoke':
+      case 'enroll':
+        this.applyMachine(action)
+        return
+      case 'overflow':
+        this.worker?.overflowed()
+        return
+      case 'group-setting': {
+        const companyId = this.idOf('company', action.company)
+        this.setGroup(companyId, action.source, action.field, action.value)
+      }
+    }
+  }
+
+  private setGroup(companyId: string, source: 'hub' | 'config', field: GroupField, value: number | null): void {
+    if (source === 'hub') this.hubGroups.set(companyId, { ...this.hubGroups.get(companyId), [field]: value })
+    else {
+      const name = { group_down_min: 'min', group_down_ratio: 'ratio', group_down_window_seconds: 'windowMs' }[field]
+      const scaled = field === 'group_down_window_seconds' && value !== null ? value * 1000 : value
+      this.configGroups.set(companyId, { ...this.configGroups.get(companyId), [name]: scaled })
+    }
+  }
+
+  private applyMachine(action: Extract<ScenarioAction, { kind: 'attribute' | 'revoke' | 'enroll' }>): void {
+    const machine = this.machines.get(action.server)!
+    if (action.kind === 'revoke') machine.attributes = null
+    else {
+      if (action.kind === 'attribute') machine[action.field] = action.value
+      else {
+        machine.agentId = this.idOf('agent', `${action.server}#${this.ids.size}`)
+        machine.announced.clear()
+      }
+      this.describe(action.server, machine)
+    }
+    if (this.worker) {
+      this.worker.nowMs = this.nowMs
+      this.worker.setAttributes(machine.id, machine.attributes)
+    }
+  }
+
+  private rulesChanged(): void {
+    this.syncVersion++
+    this.worker?.setRules(this.rawRules())
+  }
+
+  private rawRules(): RawRule[] {
+    const raw: RawRule[] = []
+    for (const [name, { rule, version, isThere }] of this.rules) {
+      if (!isThere) continue
+      const serverIds = rule.serverNames.map(server => this.idOf('server', server))
+      raw.push({
+        ...rule.fields,
+        id: this.idOf('rule', name),
+        version,
+        sync_version: this.syncVersion,
+        company_id: this.idOf('company', rule.company),
+        name,
+        scope: { all: rule.scopeAll, server_ids: serverIds, tags: [], environments: [], roles: [], datacenters: [] },
+        resolved_server_ids: rule.resolvedNames.map(server => this.idOf('server', server)),
+        enabled: true,
+        deleted: false,
+      })
+    }
+    return raw
+  }
+
+  private rawSilences(): RawSilence[] {
+    return [...this.silences].map(([name, silence]) => {
+      const ids = silence.serverNames.map(server => this.idOf('server', server))
+      return {
+        id: this.idOf('silence', name),
+        company_id: this.idOf('company', silence.company),
+        sync_version: 1,
+        scope: {
+          all: silence.all,
+          ...(silence.place === 'scope' ? { server_ids: ids } : {}),
+          ...(silence.place === 'resolved' ? { resolved_server_ids: ids } : {}),
+        },
+        ...(silence.place === 'top' ? { resolved_server_ids: ids } : {}),
+        starts_at: new Date(START_MS + silence.fromMs).toISOString(),
+        ends_at: new Date(START_MS + silence.untilMs).toISOString(),
+      }
+    })
+  }
+
+  /** A batch of the machine reaches the bus now. */
+  private publish(server: string, series: readonly ScenarioSeries[]): void {
+    const machine = this.machines.get(server)!
+    const batch = new SampleBatch()
+    for (const { key, points } of series) {
+      const { metric, labels } = parseSeriesKey(key)
+      const full = fullSeriesKey(metric, labels)
+      const { lo, hi } = seriesId(full)
+      const index = batch.seriesCount++
+      batch.idLo[index] = lo
+      batch.idHi[index] = hi
+      batch.pointStart[index] = batch.pointCount
+      for (const { tsMs, value } of points) {
+        if (batch.pointCount === batch.tsMs.length) batch.growPoints()
+        batch.tsMs[batch.pointCount] = START_MS + tsMs
+        batch.value[batch.pointCount++] = value
+      }
+      batch.pointStart[index + 1] = batch.pointCount
+      if (!machine.announced.has(full)) batch.definitions.push({ seriesIndex: index, key: full })
+      machine.announced.add(full)
+    }
+    const { companyId, agentId, interval } = machine
+    const header = {
+      companyId,
+      serverId: machine.id,
+      agentId,
+      receivedAtMs: this.nowMs,
+      seq: ++machine.seq,
+      intervalSeconds: interval,
+    }
+    this.durable.bus.push(encodeEntry(header, batch))
+  }
+}

@@ -1,0 +1,201 @@
+// A worker in memory: the bus, the outbox, the journal and the snapshots are lists, the evaluation is the real one. It does what
+// a shard loop and the group sweep of a worker do, in their order, so that a scenario can stop, kill and start it at will.
+
+import { assert } from '../../assert.ts'
+import { EntryReader } from '../../bus/entry.ts'
+import { leaveScope, setRules } from '../binding.ts'
+import { type EvaluationSettings, EvaluationState, type ServerAttributes } from '../evaluation-state.ts'
+import { applyEntry } from '../evaluator.ts'
+import type { AlertEvent } from '../event.ts'
+import {
+  type GroupDownState,
+  newGroupDown,
+  presenceChanged,
+  presenceKnown,
+  type SavedGroups,
+  saveGroups,
+  sweepGroups,
+} from '../group-down.ts'
+import type { GroupParameters } from '../group-parameters.ts'
+import { applyJournal, takeJournal } from '../journal.ts'
+import type { JournalRecord } from '../journal-record.ts'
+import { forgetServer } from '../removal.ts'
+import type { RawRule } from '../rule.ts'
+import { compileRuleSet } from '../rule-set.ts'
+import { encodeSnapshot, restoreSnapshot } from '../snapshot.ts'
+import { compileSilences, type RawSilence } from '../suppression.ts'
+import { sweepFlapping, sweepServers, sweepStates } from '../sweep.ts'
+
+/** What outlives the process. */
+export type Durable = {
+  readonly bus: Uint8Array[]
+  readonly emitted: { event: AlertEvent; atMs: number }[]
+  journal: { position: number; record: string }[]
+  readonly snapshots: Map<number, { bytes: Uint8Array; position: number }>
+  readonly seriesKeys: Set<string>
+  groups: string | null
+}
+
+export const newDurable = (): Durable => ({
+  bus: [],
+  emitted: [],
+  journal: [],
+  snapshots: new Map(),
+  seriesKeys: new Set(),
+  groups: null,
+})
+
+export type WorkerInputs = {
+  readonly settings: EvaluationSettings
+  readonly rules: readonly RawRule[]
+  readonly silences: readonly RawSilence[]
+  readonly attributes: ReadonlyMap<string, ServerAttributes>
+  readonly groupParametersOf: (companyId: string) => GroupParameters
+  readonly isGroupEnabled: boolean
+}
+
+/** One life of the process, from its start to its stop. */
+export class ScenarioWorker {
+  readonly evaluation: EvaluationState
+  private readonly reader = new EntryReader()
+  private readonly restoredAt = new Float64Array(64)
+  private readonly groups: GroupDownState
+  private position = 0
+  private replayUntil = 0
+  private graceFromMs: number
+  nowMs: number
+
+  constructor(
+    private readonly durable: Durable,
+    private readonly inputs: WorkerInputs,
+    nowMs: number,
+  ) {
+    this.nowMs = nowMs
+    this.graceFromMs = nowMs
+    this.evaluation = new EvaluationState(inputs.settings)
+    this.setRules(inputs.rules)
+    this.setSilences(inputs.silences)
+    for (const [serverId, attributes] of inputs.attributes) this.evaluation.attributes.set(serverId, attributes)
+    this.restore()
+    this.groups = newGroupDown(durable.groups === null ? null : (JSON.parse(durable.groups) as SavedGroups))
+    this.consume()
+    presenceKnown(this.groups, this.lostMachines())
+  }
+
+  private *lostMachines(): Generator<readonly [string, number]> {
+    for (const server of this.evaluation.servers)
+      if (server?.presence.state === 'down') yield [server.serverId, server.presence.downSinceMs]
+  }
+
+  private restore(): void {
+    for (const key of this.durable.seriesKeys) this.evaluation.dictionary.learn(key)
+    this.evaluation.dictionary.takeLearnt()
+    for (const [shard, { bytes }] of this.durable.snapshots) {
+      const restored = restoreSnapshot(this.evaluation, bytes)
+      assert(!('fault' in restored), 'a snapshot of the scenario can be read')
+      this.restoredAt[shard] = restored.position
+    }
+    for (const { position, record } of this.durable.journal) {
+      const parsed = JSON.parse(record) as JournalRecord
+      if (position <= this.restoredAt[parsed.shard]!) continue
+      applyJournal(this.evaluation, parsed, position)
+      this.replayUntil = Math.max(this.replayUntil, position)
+    }
+    this.evaluation.dictionary.takeLearnt()
+  }
+
+  setRules(raw: readonly RawRule[]): void {
+    setRules(this.evaluation, compileRuleSet(raw, this.evaluation.rules))
+  }
+
+  setSilences(raw: readonly RawSilence[]): void {
+    this.evaluation.silences = compileSilences(raw)
+  }
+
+  setAttributes(serverId: string, attributes: ServerAttributes | null): void {
+    if (attributes) {
+      this.evaluation.attributes.set(serverId, attributes)
+      return
+    }
+    this.evaluation.attributes.delete(serverId)
+    presenceChanged(this.groups, serverId, 'up', this.nowMs)
+    for (const server of this.evaluation.servers) {
+      if (server?.serverId !== serverId) continue
+      leaveScope(this.evaluation, server, this.nowMs)
+      this.commit()
+      forgetServer(this.evaluation, server)
+    }
+  }
+
+  overflowed(): void {
+    this.graceFromMs = this.nowMs
+  }
+
+  /** Evaluates what the bus has. */
+  consume(): void {
+    for (; this.position < this.durable.bus.length; this.commit()) {
+      this.reader.open(this.durable.bus[this.position]!)
+      this.position++
+      while (this.reader.next())
+        if (this.position > this.restoredAt[this.reader.shard]!) applyEntry(this.evaluation, this.reader, this.position)
+    }
+    if (this.replayUntil > 0 && this.position >= this.replayUntil) {
+      this.replayUntil = 0
+      this.evaluation.settledUpTo.clear()
+      this.evaluation.presenceSettledUpTo.clear()
+    }
+  }
+
+  private commit(): void {
+    const events = this.evaluation.takeEvents()
+    for (const record of takeJournal(this.evaluation))
+      this.durable.journal.push({ position: this.position, record: JSON.stringify(record) })
+    this.emit(events)
+    for (const event of events)
+      if (event.type === 'agent.down' || event.type === 'agent.up')
+        presenceChanged(
+          this.groups,
+          event.server_id,
+          event.type === 'agent.down' ? 'down' : 'up',
+          Date.parse(event.occurred_at),
+        )
+  }
+
+  /** The outbox holds an event once. */
+  private emit(events: readonly AlertEvent[]): void {
+    for (const event of events) this.durable.emitted.push({ event, atMs: this.nowMs })
+  }
+
+  sweep(): void {
+    const { evaluation, nowMs } = this
+    sweepServers(evaluation, 0, evaluation.servers.length, this.graceFromMs, nowMs)
+    this.commit()
+    sweepStates(evaluation, 0, evaluation.states.end, nowMs)
+    this.commit()
+    sweepFlapping(evaluation, nowMs)
+    this.commit()
+    this.emit(
+      sweepGroups(this.groups, {
+        attributes: evaluation.attributes,
+        parametersOf: this.inputs.groupParametersOf,
+        suppressionOf: (companyId, serverId, atMs) => evaluation.suppressionOf(companyId, serverId, atMs),
+        isEnabled: this.inputs.isGroupEnabled,
+        nowMs,
+      }),
+    )
+    this.durable.groups = JSON.stringify(saveGroups(this.groups))
+  }
+
+  snapshot(): void {
+    this.commit()
+    for (const key of this.evaluation.dictionary.takeLearnt()) this.durable.seriesKeys.add(key)
+    const shards = new Set([...this.durable.snapshots.keys()])
+    for (const server of this.evaluation.servers) if (server) shards.add(server.shard)
+    for (const shard of shards) {
+      const bytes = encodeSnapshot(this.evaluation, shard, this.position, this.nowMs)
+      this.durable.snapshots.set(shard, { bytes, position: this.position })
+      this.restoredAt[shard] = this.position
+    }
+    this.durable.journal = this.durable.journal.filter(({ position }) => position > this.position)
+  }
+}
