@@ -80,6 +80,7 @@ export function addState(
 ): number {
   const { states } = evaluation
   const row = states.add(slot, evaluation.slots[slot]!.signature, server.index, index, Math.floor(nowMs))
+  states.lastReceivedMs[row] = nowMs
   states.next[row] = server.head[index]!
   server.head[index] = row
   server.stateCount++
@@ -121,7 +122,7 @@ function settleChange(
     removeState(evaluation, row)
   } else if (states.signature[row] !== slot.signature) {
     closeForChange(evaluation, row, slot.rule, 'rule_changed', nowMs)
-    restart(evaluation, server, row, compiled, slot)
+    restart(evaluation, server, row, compiled, slot, nowMs)
   } else if (!isInScope(compiled, server.serverId)) {
     closeForChange(evaluation, row, slot.rule, 'out_of_scope', nowMs)
     removeState(evaluation, row)
@@ -135,6 +136,7 @@ function restart(
   row: number,
   compiled: CompiledRule,
   slot: RuleSlot,
+  nowMs: number,
 ): void {
   const { states } = evaluation
   const series = states.series[row]!
@@ -148,6 +150,7 @@ function restart(
     return
   }
   states.reset(row)
+  states.lastReceivedMs[row] = nowMs
   states.signature[row] = slot.signature
   evaluation.flapping.delete(row)
 }

@@ -35,7 +35,7 @@ export class StateTable {
   /** Sample times and values: last evaluated sample. */
   lastTsMs: Float64Array
   lastValue: Float64Array
-  /** Wall time at which the last sample of the series was received. */
+  /** Wall time at which the last sample of the series was received; before the first one, at which the state began. */
   lastReceivedMs: Float64Array
   /** PENDING: time of the sample that began the violation. FIRING: time of the sample that began the recovery, NaN = none. */
   sinceTsMs: Float64Array

@@ -54,7 +54,9 @@ function sweepSilent(
 ): void {
   const { states } = evaluation
   const server = evaluation.servers[states.server[row]!]!
-  if (isStillSending(evaluation, server, states.lastReceivedMs[row]!, nowMs)) settleNoData(evaluation, row, rule, nowMs)
+  const hasSeenSample = states.lastTsMs[row] !== Number.NEGATIVE_INFINITY
+  if (hasSeenSample && isStillSending(evaluation, server, states.lastReceivedMs[row]!, nowMs))
+    settleNoData(evaluation, row, rule, nowMs)
   const phase = states.phase[row]!
   if (phase === FIRING && rule.compiled.renotifyMs > 0) remind(evaluation, row, rule, nowMs)
   else if (phase === OK && silentMs > limits.okStateDropMs && !evaluation.flapping.get(row)?.isFlapping)
