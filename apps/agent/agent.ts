@@ -15,6 +15,7 @@ import { type Identity, licenseHash, readIdentity, writeIdentity } from './ident
 import { Session, type SessionIdentity } from './session.ts'
 import { SettingsInForce } from './settings.ts'
 import { StateDir } from './state-dir.ts'
+import { lockStateDir, unlockStateDir } from './state-lock.ts'
 import { type AgentState, StatusReport } from './status.ts'
 
 export type StartOptions = {
@@ -47,6 +48,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
   const { options, log } = start
   const clock = start.clock ?? systemClock
   const dir = new StateDir(options.stateDir)
+  lockStateDir(dir)
   const status = new StatusReport(dir, clock, log, agentVersion)
   const agent = new Agent({
     options,
@@ -110,6 +112,7 @@ class Agent implements RunningAgent {
     this.#session?.stop()
     this.#client?.close()
     await this.#work
+    unlockStateDir(this.#parts.dir)
     this.#enrolled.resolve(this.agentId)
   }
 

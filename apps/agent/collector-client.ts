@@ -57,6 +57,9 @@ export class CollectorClient {
       const response = await this.#fetch(request, requestId, signal)
       const body = await readBounded(response)
       const { status } = response
+      // A login page of a proxy must not pass for the collector keeping a batch.
+      if (status < 300 && response.headers.get('content-type')?.startsWith('text/html'))
+        throw new Error('a web page answered instead of the collector')
       const error = status >= 400 ? parseErrorBody(new TextDecoder().decode(body)) : { code: null, message: null }
       const retryAfterMs = parseRetryAfter(response.headers.get('retry-after'), now())
       const message = error.message ?? error.code ?? `HTTP ${status}`

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { HostRoots } from '../../apps/agent/collectors/host-files.ts'
-import { StatFsAsker } from '../../apps/agent/collectors/stat-fs.ts'
+import { askStatFs, StatFsAsker } from '../../apps/agent/collectors/stat-fs.ts'
 import { parseMachineGuid } from '../../apps/agent/machine.ts'
 import { StateDir } from '../../apps/agent/state-dir.ts'
 import { metrics } from '../../core/series/catalogue.ts'
@@ -115,6 +115,16 @@ test('an asker gives up after its deadline, and asks again once the old question
   const second = asker.size(mount)
   answer(SIZE)
   expect(await second).toEqual(SIZE)
+})
+
+test('a file system of another machine is asked by a child process, with the same numbers', async () => {
+  const root = { mount: '/', device: 'x', fstype: 'ext4', isReadonly: false, deviceNumber: '0:1' }
+  const here = await askStatFs(root)
+  const child = await askStatFs({ ...root, fstype: 'nfs4' })
+  expect(child.blocks * child.bsize).toBe(here.blocks * here.bsize)
+  expect(child.files).toBe(here.files)
+  expect(child.bavail).toBeGreaterThan(0)
+  expect(askStatFs({ ...root, fstype: 'nfs4', mount: '/no/such/mount' })).rejects.toThrow()
 })
 
 test('[AGT-032] elsewhere than on Linux there are no load averages, and only metrics of all platforms', () =>

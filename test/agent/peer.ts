@@ -53,12 +53,17 @@ export class Peer {
   now: () => number = () => Date.now()
   agentId = '0b0e7a52-6d1f-4c53-9d5e-0f6f6a1b2c3d'
 
-  constructor() {
+  readonly #tls: { readonly key: string; readonly cert: string } | null
+
+  /** With key and certificate it serves https. */
+  constructor(tls: { readonly key: string; readonly cert: string } | null = null) {
+    this.#tls = tls
     this.#server = this.#serve(0)
   }
 
   #serve(port: number): ReturnType<typeof Bun.serve> {
-    return Bun.serve({ port, hostname: '127.0.0.1', fetch: request => this.#answer(request) })
+    const tls = this.#tls === null ? {} : { tls: this.#tls }
+    return Bun.serve({ port, hostname: '127.0.0.1', fetch: request => this.#answer(request), ...tls })
   }
 
   /** Serves again after a stop, at the same address. */
@@ -67,7 +72,7 @@ export class Peer {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#server.port}`
+    return `${this.#tls === null ? 'http' : 'https'}://127.0.0.1:${this.#server.port}`
   }
 
   async stop(): Promise<void> {

@@ -1,9 +1,13 @@
 // The running agent: enrolment, cycles, heartbeat, headers, timestamps.
 import { expect, test } from 'bun:test'
-import { existsSync, statSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agentHash } from '../../core/agent/schedule.ts'
+import { DAY_MS } from '../../core/limits.ts'
 import { metricByName } from '../../core/series/catalogue.ts'
+import { Peer } from './peer.ts'
 import { LICENSE, withRig } from './rig.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -40,6 +44,7 @@ test('[AGT-002 AGT-013 AGT-015 AGT-016 AGT-017] every request after enrolment ca
       () => rig.peer.of('GET /config').length > 0 && rig.peer.batches.length > 1,
       'config and batches',
     )
+    await rig.clock.idle()
     for (const { route, headers } of rig.peer.seen) {
       expect(headers.get('x-svc-proto')).toBe('1')
       expect(headers.get('x-svc-agent-version')).toMatch(SEMVER)
@@ -148,3 +153,52 @@ test('a machine that is enrolled anew keeps nothing of what the former agent buf
     expect(rig.peer.points('uptime_seconds').every(({ tsMs }) => tsMs > startedAtMs)).toBe(true)
     expect(existsSync(join(rig.stateDir, 'config'))).toBe(true)
   }))
+
+test('[AGT-005] over two days an agent calls the agent protocol and nothing else: it emits no events', () =>
+  withRig(async rig => {
+    await rig.start({ interval: '300s', renew_period: '8h' })
+    await rig.clock.runUntil(() => rig.peer.of('GET /update').length >= 2, 'two looks for updates', DAY_MS)
+    const routes = new Set(rig.peer.seen.map(({ route }) => route))
+    expect([...routes].sort()).toEqual([
+      'GET /config',
+      'GET /update',
+      'POST /credentials/renew',
+      'POST /enroll',
+      'POST /inventory',
+      'POST /metrics',
+    ])
+  }))
+
+test('a web page that answers in place of the collector takes no batch', () =>
+  withRig(async rig => {
+    await rig.start()
+    const page = () => new Response('<html>log in</html>', { headers: { 'Content-Type': 'text/html; charset=utf-8' } })
+    rig.peer.next('POST /metrics', page())
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 1, 'a batch')
+    const [first] = rig.peer.of('POST /metrics')
+    expect(rig.peer.points('uptime_seconds')[0]?.tsMs).toBe(first!.atMs)
+  }))
+
+test('over https the collector must show a certificate of the configured authority', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-tls-'))
+  const keyFile = join(folder, 'key.pem')
+  const certFile = join(folder, 'cert.pem')
+  const request = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  const subject = ['-subj', '/CN=collector', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2']
+  execFileSync('openssl', [...request, ...subject, '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' })
+  const secure = new Peer({ key: readFileSync(keyFile, 'utf8'), cert: readFileSync(certFile, 'utf8') })
+  try {
+    await withRig(async rig => {
+      const distrusting = await rig.start({ collector_url: secure.url })
+      await rig.clock.idle(1)
+      expect(secure.seen.length).toBe(0)
+      await distrusting.stop()
+      const trusting = await rig.start({ collector_url: secure.url, 'tls.ca_file': certFile })
+      expect(await trusting.enrolled).toBe(secure.agentId)
+      await rig.clock.runUntil(() => secure.batches.length >= 1, 'a batch')
+    })
+  } finally {
+    await secure.stop()
+    rmSync(folder, { recursive: true })
+  }
+})
