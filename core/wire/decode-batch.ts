@@ -28,7 +28,8 @@ export type DecodeRefusal = 'malformed' | 'too_many_points'
 /** seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always. */
 export type BatchFacts = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
 
-const decoder = new TextDecoder()
+/** A leading U+FEFF is text here; bytes that are no UTF-8 become U+FFFD, and fail the grammar where there is one. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Decodes and admits request after request; one a thread. */
 export class BatchDecoder {
@@ -66,7 +67,7 @@ export class BatchDecoder {
     agent.startBatch()
     const end = bytes.length
     while (cursor.position < end && !cursor.failed && this.pointsSeen <= this.limits.pointsMax) {
-      const tag = cursor.uint32()
+      const tag = cursor.tag()
       if (tag === TAG_BATCH_SERIES) {
         const seriesEnd = cursor.lengthEnd(end)
         if (!cursor.failed) this.series(seriesEnd, agent, nowSeconds, report)
@@ -96,7 +97,7 @@ export class BatchDecoder {
   private stats(end: number): void {
     const { cursor, facts } = this
     while (cursor.position < end && !cursor.failed) {
-      const tag = cursor.uint32()
+      const tag = cursor.tag()
       if (tag === TAG_STATS_INTERVAL) facts.intervalSeconds = cursor.uint32()
       else cursor.skip(tag, end)
     }
@@ -131,8 +132,12 @@ export class BatchDecoder {
       this.unusualSeries(start, end, pointsBefore, agent, nowSeconds, report)
       return
     }
-    if (batch.pointCount === pointsBefore) return
     let series = agent.find(hashA, hashB)
+    if (batch.pointCount === pointsBefore) {
+      // Nothing of it is kept; whether it is a Series at all is asked all the same.
+      if (series < 0) this.checkKey(start, keyEnd)
+      return
+    }
     if (series < 0) {
       series = this.newSeries(start, keyEnd, agent, nowSeconds, report, pointsBefore, hashA, hashB)
       if (series < 0) {
@@ -175,7 +180,7 @@ export class BatchDecoder {
     let tsMs = 0
     let value = 0
     while (cursor.position < end && !cursor.failed) {
-      const tag = cursor.uint32()
+      const tag = cursor.tag()
       if (tag === TAG_POINT_TS) tsMs = cursor.int64()
       else if (tag === TAG_POINT_VALUE) value = cursor.float64(end)
       else cursor.skip(tag, end)
@@ -221,7 +226,7 @@ export class BatchDecoder {
     let name = ''
     const labels = new Map<string, string>()
     while (cursor.position < end && !cursor.failed) {
-      const tag = cursor.uint32()
+      const tag = cursor.tag()
       if (tag === TAG_SERIES_NAME) name = this.text(cursor.lengthEnd(end))
       else if (tag === TAG_SERIES_LABEL) this.label(cursor.lengthEnd(end), labels)
       else cursor.skip(tag, end)
@@ -234,7 +239,7 @@ export class BatchDecoder {
     let key = ''
     let value = ''
     while (cursor.position < end && !cursor.failed) {
-      const tag = cursor.uint32()
+      const tag = cursor.tag()
       if (tag === TAG_ENTRY_KEY) key = this.text(cursor.lengthEnd(end))
       else if (tag === TAG_ENTRY_VALUE) value = this.text(cursor.lengthEnd(end))
       else cursor.skip(tag, end)
@@ -248,6 +253,12 @@ export class BatchDecoder {
     const text = decoder.decode(cursor.bytes.subarray(cursor.position, end))
     cursor.position = end
     return text
+  }
+
+  private checkKey(start: number, keyEnd: number): void {
+    const after = this.cursor.position
+    this.nameAndLabels(start, keyEnd)
+    this.cursor.position = after
   }
 
   /** Puts the definition of a known series beside its samples: the bus hears of it again. */
@@ -325,7 +336,7 @@ export class BatchDecoder {
   ): void {
     const { cursor, batch } = this
     while (cursor.position < end && !cursor.failed) {
-      const tag = cursor.uint32()
+      const tag = cursor.tag()
       if (tag === TAG_SERIES_POINT) {
         const pointEnd = cursor.lengthEnd(end)
         if (!cursor.failed) this.point(pointEnd, batch, report)

@@ -25,7 +25,23 @@ export class ProtoCursor {
     this.failed = false
   }
 
-  /** An unsigned varint of at most 32 bits of interest (tags, lengths); more bits are read and dropped. */
+  /** A field's tag: a varint of at most 32 bits; one that is larger is no tag. */
+  tag(): number {
+    const byte = this.bytes[this.position]!
+    if (byte < 0x80) {
+      this.position++
+      return byte
+    }
+    return this.bounded()
+  }
+
+  /** An unsigned varint that must fit 32 bits. */
+  private bounded(): number {
+    const low = this.varint64()
+    return this.high === 0 ? low : this.fail()
+  }
+
+  /** An unsigned varint of which 32 bits are of interest; more bits are read and dropped. */
   uint32(): number {
     const { bytes } = this
     let byte = bytes[this.position++]!
@@ -84,7 +100,7 @@ export class ProtoCursor {
 
   /** A length and a check that so many bytes follow before `end`: returns the end of the field. */
   lengthEnd(end: number): number {
-    const length = this.uint32()
+    const length = this.tag()
     const fieldEnd = this.position + length
     if (this.failed || fieldEnd > end) {
       this.failed = true
@@ -127,7 +143,7 @@ export class ProtoCursor {
       return
     }
     while (!this.failed && this.position < end) {
-      const tag = this.uint32()
+      const tag = this.tag()
       if ((tag & 7) === WIRE_GROUP_END) {
         if (tag >>> 3 !== field) this.failed = true
         return
