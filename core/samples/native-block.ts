@@ -37,6 +37,18 @@ export class NativeWriter {
     return this.view
   }
 
+  /** Copies the values of a column, as bytes, into its reserved rows. */
+  put(offset: number, values: Float64Array | Uint32Array, count: number): void {
+    this.bytes.set(new Uint8Array(values.buffer, values.byteOffset, count * values.BYTES_PER_ELEMENT), offset)
+  }
+
+  /** Repeats the first `unit` bytes at `offset` until `total` bytes are filled. */
+  repeat(offset: number, unit: number, total: number): void {
+    // Each copy doubles what is there.
+    for (let done = unit; done < total; done *= 2)
+      this.bytes.copyWithin(offset + done, offset, offset + Math.min(done, total - done))
+  }
+
   /** One value of a text column. */
   text(value: string): void {
     const bytesMax = value.length * 3

@@ -11,6 +11,7 @@ const HEADER_WORDS = 24
 const COMPANY_WORD = 2
 const SERVER_WORD = 6
 const WORDS_PER_OWNER = 8
+const UUID_BYTES = 16
 
 /** The machine that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
 export type BlockOwner = {
@@ -41,6 +42,9 @@ export class SampleBlock {
   private idHi = new Uint32Array(131_072)
   private tsMs = new Float64Array(131_072)
   private value = new Float64Array(131_072)
+  /** One column in the order of the rows, before it is copied into the block. */
+  private scratch = new Float64Array(0)
+  private scratchWords = new Uint32Array(0)
   private readonly order: RowOrder = {
     rows: new Uint32Array(0),
     spare: new Uint32Array(0),
@@ -180,8 +184,11 @@ export class SampleBlock {
   write(writer: NativeWriter): number {
     const { order } = this
     if (order.rows.length < this.rows) {
-      order.rows = new Uint32Array(this.owner.length)
-      order.spare = new Uint32Array(this.owner.length)
+      const length = this.owner.length
+      order.rows = new Uint32Array(length)
+      order.spare = new Uint32Array(length)
+      this.scratch = new Float64Array(length)
+      this.scratchWords = new Uint32Array(this.scratch.buffer)
     }
     const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
     orderRows(columns, this.rows, this.ownerRanks(), order)
@@ -192,10 +199,9 @@ export class SampleBlock {
     this.writeUuids(writer, 'server_id', 4, kept)
     this.writeIds(writer, kept)
     this.writeTimes(writer, kept)
-    const start = writer.column({ name: 'value', type: 'Float64', bytesPerRow: 8 }, kept)
-    const view = writer.memory()
-    for (let at = 0, offset = start; at < kept; at++, offset += 8)
-      view.setFloat64(offset, this.value[order.rows[at]!]!, true)
+    const values = this.scratch
+    for (let at = 0; at < kept; at++) values[at] = this.value[order.rows[at]!]!
+    writer.put(writer.column({ name: 'value', type: 'Float64', bytesPerRow: 8 }, kept), values, kept)
     return kept
   }
 
@@ -220,40 +226,45 @@ export class SampleBlock {
     return kept
   }
 
+  /** Rows lie by owner: the id of each is written once and repeated. */
   private writeUuids(writer: NativeWriter, name: string, word: number, count: number): void {
-    const start = writer.column({ name, type: 'UUID', bytesPerRow: 16 }, count)
+    const start = writer.column({ name, type: 'UUID', bytesPerRow: UUID_BYTES }, count)
     const view = writer.memory()
     const { rows } = this.order
-    for (let at = 0, offset = start; at < count; at++, offset += 16) {
-      const words = this.owner[rows[at]!]! * WORDS_PER_OWNER + word
-      view.setUint32(offset, this.ownerWords[words]!, true)
-      view.setUint32(offset + 4, this.ownerWords[words + 1]!, true)
-      view.setUint32(offset + 8, this.ownerWords[words + 2]!, true)
-      view.setUint32(offset + 12, this.ownerWords[words + 3]!, true)
+    let at = 0
+    while (at < count) {
+      const owner = this.owner[rows[at]!]!
+      let end = at + 1
+      while (end < count && this.owner[rows[end]!] === owner) end++
+      const words = owner * WORDS_PER_OWNER + word
+      const offset = start + at * UUID_BYTES
+      for (let part = 0; part < 4; part++) view.setUint32(offset + part * 4, this.ownerWords[words + part]!, true)
+      writer.repeat(offset, UUID_BYTES, (end - at) * UUID_BYTES)
+      at = end
     }
   }
 
   private writeIds(writer: NativeWriter, count: number): void {
-    const start = writer.column({ name: 'series_id', type: 'UInt64', bytesPerRow: 8 }, count)
-    const view = writer.memory()
     const { rows } = this.order
-    for (let at = 0, offset = start; at < count; at++, offset += 8) {
+    const words = this.scratchWords
+    for (let at = 0, word = 0; at < count; at++) {
       const row = rows[at]!
-      view.setUint32(offset, this.idLo[row]!, true)
-      view.setUint32(offset + 4, this.idHi[row]!, true)
+      words[word++] = this.idLo[row]!
+      words[word++] = this.idHi[row]!
     }
+    writer.put(writer.column({ name: 'series_id', type: 'UInt64', bytesPerRow: 8 }, count), words, count * 2)
   }
 
   private writeTimes(writer: NativeWriter, count: number): void {
-    const start = writer.column({ name: 'ts', type: "DateTime64(3, 'UTC')", bytesPerRow: 8 }, count)
-    const view = writer.memory()
     const { rows } = this.order
-    for (let at = 0, offset = start; at < count; at++, offset += 8) {
+    const words = this.scratchWords
+    for (let at = 0, word = 0; at < count; at++) {
       const tsMs = this.tsMs[rows[at]!]!
       const high = Math.floor(tsMs / 0x1_0000_0000)
-      view.setUint32(offset, tsMs - high * 0x1_0000_0000, true)
-      view.setInt32(offset + 4, high, true)
+      words[word++] = tsMs - high * 0x1_0000_0000
+      words[word++] = high
     }
+    writer.put(writer.column({ name: 'ts', type: "DateTime64(3, 'UTC')", bytesPerRow: 8 }, count), words, count * 2)
   }
 }
 

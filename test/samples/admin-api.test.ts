@@ -5,8 +5,10 @@ import { createAdminApp } from '../../apps/collector/admin/server.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
 import type { Tombstone } from '../../apps/collector/worker/samples-messages.ts'
+import type { RejectedRule } from '../../core/alerting/rule.ts'
 import type { RetentionSettings } from '../../core/retention/window.ts'
-import { engineUrl, entryOf, freshDatabase, openTestBus, until } from '../support/clickhouse.ts'
+import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const OTHER_COMPANY = '22222222-2222-4222-8222-222222222222'
@@ -17,6 +19,13 @@ const AGENT = 'cccccccc-0000-4000-8000-000000000001'
 const TOKEN = 'admin-token-of-the-hub'
 const PREVIOUS = 'admin-token-before'
 const HASH = 'a'.repeat(64)
+const REJECTED: RejectedRule = {
+  rule_id: 'dddddddd-0000-4000-8000-000000000001',
+  company_id: COMPANY,
+  version: 2,
+  reason: 'metric',
+  message: 'metric is not in the catalogue',
+}
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
 
@@ -101,7 +110,7 @@ describe('the admin API', () => {
         since: 7,
         lastSyncAtMs: 0,
         lastSyncError: 'refused',
-        invalidRules: [{ id: 'x', message: 'unknown metric' }],
+        invalidRules: [REJECTED],
       },
       silences: { active: 1, loaded: 2, since: 3, lastSyncAtMs: 1_700_000_000_000, lastSyncError: null },
       checks: {
@@ -285,7 +294,7 @@ describe('the admin API', () => {
         since: 7,
         last_sync_at: null,
         last_sync_error: 'refused',
-        invalid_rules: [{ id: 'x', message: 'unknown metric' }],
+        invalid_rules: [REJECTED],
       },
       silences: { active: 1, loaded: 2, since: 3, last_sync_at: at, last_sync_error: null },
       checks: {

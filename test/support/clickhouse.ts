@@ -26,11 +26,11 @@ export async function openTestStore(): Promise<ClickHouse> {
   return store
 }
 
-/** A bus in a directory of its own: its writing side, and what is needed to read it. */
-export function openTestBus() {
+/** A bus in a directory of its own. Entries stay on it while one of `otherConsumers` has not passed them. */
+export function openTestBus(otherConsumers: readonly string[] = []) {
   const directory = mkdtempSync(join(tmpdir(), 'samples-bus-'))
   const path = join(directory, 'bus.sqlite')
-  const consumers = [busConsumers.samples]
+  const consumers = [busConsumers.samples, ...otherConsumers]
   const writer = new SqliteBusWriter({
     path,
     bytesMax: 1024 ** 3,
@@ -88,15 +88,13 @@ export function entryOf(
   return encodeEntry({ companyId, serverId, agentId: AGENT, receivedAtMs, seq: 1, intervalSeconds: 30 }, batch)
 }
 
-/** Waits until `isTrue`; fails after `deadlineMs`. */
-export async function until(
-  what: string,
-  isTrue: () => boolean | Promise<boolean>,
-  deadlineMs = 20_000,
-): Promise<void> {
-  const endMs = Date.now() + deadlineMs
-  while (!(await isTrue())) {
-    if (Date.now() > endMs) throw new Error(`${what}: not within ${deadlineMs} ms`)
-    await Bun.sleep(10)
+/** Numbers in [0, 1) that repeat with their seed (mulberry32). */
+export function randomFrom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }

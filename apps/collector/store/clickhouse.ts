@@ -1,16 +1,30 @@
 // The samples store: ClickHouse by URL, or the same engine in this process. Everything that differs between the two stands
 // here: how it is opened, and how a block in Native format gets in.
-import { accessSync, constants, mkdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, createClient } from '@clickhouse/client'
+import { sha256Hex } from '../../../core/series/hash.ts'
 import { openChdb } from './chdb-connection.ts'
 import { embeddedEngineConfig } from './samples-engine-config.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
 const EMBEDDED = 'embedded:'
+const SHARED_MEMORY = '/dev/shm'
 
-export type QueryParams = Readonly<Record<string, string | number | readonly string[] | readonly number[]>>
+export type QueryParams = Readonly<
+  Record<string, string | number | readonly string[] | readonly number[] | readonly bigint[]>
+>
 
 export type ClickHouse = {
   readonly database: string
@@ -94,16 +108,57 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
   }
 }
 
-/** A directory in memory when there is one to write to, else one beside the data. */
-function blockDirectory(dataDirectory: string): string {
-  const directory = join(dataDirectory, 'blocks')
-  try {
-    accessSync('/dev/shm', constants.W_OK)
-    return '/dev/shm'
-  } catch {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    return directory
+type BlockFile = { readonly path: string; readonly descriptor: number }
+
+/**
+ * The engine reads binary input from files only. They lie in memory where there is a place for that, and are used again, so
+ * that their pages need not be made anew for every block.
+ */
+function blockFiles(dataDirectory: string) {
+  const directory = blockDirectory(dataDirectory)
+  const free: BlockFile[] = []
+  const create = (): BlockFile => {
+    const path = join(directory, `${process.pid}-${crypto.randomUUID()}.native`)
+    return { path, descriptor: openSync(path, 'wx', 0o600) }
   }
+  const remove = (file: BlockFile): void => {
+    closeSync(file.descriptor)
+    rmSync(file.path, { force: true })
+  }
+  return {
+    write: (block: Uint8Array): BlockFile => {
+      const file = free.pop() ?? create()
+      try {
+        for (let at = 0; at < block.length; ) at += writeSync(file.descriptor, block, at, block.length - at, at)
+        ftruncateSync(file.descriptor, block.length)
+        return file
+      } catch (error) {
+        remove(file)
+        throw error
+      }
+    },
+    release: (file: BlockFile): void => {
+      free.push(file)
+    },
+    close: (): void => {
+      for (const file of free.splice(0)) remove(file)
+    },
+  }
+}
+
+/** A directory in memory when there is one to write to, else one beside the data. What a killed process left is removed. */
+function blockDirectory(dataDirectory: string): string {
+  let directory = join(dataDirectory, 'blocks')
+  try {
+    accessSync(SHARED_MEMORY, constants.W_OK)
+    directory = join(SHARED_MEMORY, `samples-${sha256Hex(resolve(dataDirectory)).slice(0, 16)}`)
+  } catch {
+    // No shared memory here: a file system beside the data does.
+  }
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  for (const name of readdirSync(directory))
+    if (!name.startsWith(`${process.pid}-`)) rmSync(join(directory, name), { force: true })
+  return directory
 }
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
@@ -113,24 +168,25 @@ function openEmbedded(directory: string, database: string): ClickHouse {
   const { connection } = openChdb(directory, embeddedEngineConfig(directory))
   const client = createClient({ connection })
   const { rows, command } = statements(client)
-  const blockFile = join(blockDirectory(directory), `samples-${process.pid}-${crypto.randomUUID()}.native`)
+  const files = blockFiles(directory)
   return {
     database,
     isEmbedded: true,
     rows,
     command,
     insertBlock: async (table, block, token) => {
-      // The engine reads binary input from files only. The name is new each time: two tables are written at once.
-      const file = `${blockFile}.${table}`
+      const file = files.write(block)
       try {
-        await Bun.write(file, block, { mode: 0o600 })
         await command(
-          `INSERT INTO ${database}.${table} SELECT * FROM file(${quoted(file)}, Native) ${insertSettings(token)}`,
+          `INSERT INTO ${database}.${table} SELECT * FROM file(${quoted(file.path)}, Native) ${insertSettings(token)}`,
         )
       } finally {
-        rmSync(file, { force: true })
+        files.release(file)
       }
     },
-    close: () => client.close(),
+    close: async () => {
+      await client.close()
+      files.close()
+    },
   }
 }

@@ -1,5 +1,5 @@
 // Reading samples. Every statement is bound by company and server; every value is a bound parameter; every point counts once,
-// however often it was sent (FINAL).
+// however often it was sent.
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../core/query/series-request.ts'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
@@ -21,13 +21,30 @@ export type LatestValue = {
   readonly tsMs: number
 }
 
+/** A series of a machine: its id as the store knows it, and its full key. */
+type Definition = { readonly id: bigint; readonly key: string }
+
 const OWNER = 'company_id = {company:UUID} AND server_id = {server:UUID}'
-const IDS = (db: string): string =>
-  `series_id IN (SELECT series_id FROM ${db}.series WHERE ${OWNER} AND metric = {metric:String})`
-const SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, max_threads = 2'
-const MILLIS = 'toUnixTimestamp64Milli(ts)'
-const BUCKET = `intDiv(${MILLIS}, {step:Int64}) * {step:Int64}`
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
+const SETTINGS = 'SETTINGS max_threads = 2'
+
+/**
+ * Orders rows of one series and time by when they came: parts are numbered as they are inserted, never overlap, and keep the
+ * last row of their own. So a point that was sent again counts once, with its last value, and at a fifth of the cost of FINAL.
+ */
+const RECEIVED = "toUInt64(splitByChar('_', _part)[2])"
+
+const BUCKET = 'intDiv(toUnixTimestamp64Milli(ts), {step:Int64}) * {step:Int64}'
+
+/** Raw samples, each once, as (series_id, ts, value). */
+const samplesOnce = (db: string, where: string): string =>
+  `SELECT series_id, ts, argMax(value, ${RECEIVED}) AS value FROM ${db}.samples_raw
+   WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${where} GROUP BY series_id, ts`
+
+/** The cells of a rollup, each in its last version. */
+const cellsOnce = (db: string, source: Exclude<SeriesSource, 'raw'>, where: string): string =>
+  `SELECT series_id, ts, argMax((count, sum, min, max, last, last_ts), version) AS cell FROM ${db}.rollup_${source}
+   WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${where} GROUP BY series_id, ts`
 
 /** The value of a point from raw samples. */
 const OVER_SAMPLES: Readonly<Record<Aggregate, string>> = {
@@ -37,7 +54,7 @@ const OVER_SAMPLES: Readonly<Record<Aggregate, string>> = {
   last: 'argMax(value, ts)',
 }
 
-/** The value of a point from cells: the average is weighted by their counts, the last value is the latest cell's. */
+/** The value of a point from cells: the average is weighted by their counts, the last value is the latest sample's. */
 const OVER_CELLS: Readonly<Record<Aggregate, string>> = {
   avg: 'sum(cell_sum) / sum(cell_count)',
   min: 'min(cell_min)',
@@ -45,55 +62,52 @@ const OVER_CELLS: Readonly<Record<Aggregate, string>> = {
   last: 'argMax(cell_last, cell_last_ts)',
 }
 
-const boundParams = (plan: SeriesPlan, fromMs: number): QueryParams => ({
-  company: plan.companyId,
-  server: plan.serverId,
-  metric: plan.metric,
-  from: fromMs,
-  to: plan.toMs,
-  step: plan.stepMs,
-})
+/** Buckets of every series as one row: id, starts, values. */
+const oneRowASeries = (buckets: string): string =>
+  `SELECT toString(series_id), groupArray(toFloat64(bucket)), groupArray(point)
+   FROM (${buckets} ORDER BY series_id, bucket) GROUP BY series_id ${SETTINGS}`
 
-const byKey = (db: string, buckets: string): string => `
-SELECT key, groupArray(toFloat64(bucket)) AS times, groupArray(point) AS points
-FROM (${buckets} ORDER BY series_id, bucket) AS buckets
-INNER JOIN (
-  SELECT DISTINCT series_id, key FROM ${db}.series WHERE ${OWNER} AND metric = {metric:String}
-) AS definitions USING series_id
-GROUP BY key ORDER BY key ${SETTINGS}`
-
-function rawSql(db: string, agg: Aggregate): string {
-  return byKey(
-    db,
+const rawSql = (db: string, agg: Aggregate): string =>
+  oneRowASeries(
     `SELECT series_id, ${BUCKET} AS bucket, ${OVER_SAMPLES[agg]} AS point
-     FROM ${db}.samples_raw FINAL
-     WHERE ${OWNER} AND ${IDS(db)} AND ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')}
-     GROUP BY series_id, bucket`,
+     FROM (${samplesOnce(db, `ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')}`)}) GROUP BY series_id, bucket`,
   )
-}
 
 /** Cells up to `complete`, and from there the raw samples, which have no complete cell yet. */
-function rollupSql(db: string, agg: Aggregate, source: Exclude<SeriesSource, 'raw'>): string {
-  return byKey(
-    db,
+const rollupSql = (db: string, agg: Aggregate, source: Exclude<SeriesSource, 'raw'>): string =>
+  oneRowASeries(
     `SELECT series_id, bucket, ${OVER_CELLS[agg]} AS point FROM (
-       SELECT series_id, ${BUCKET} AS bucket, toFloat64(count) AS cell_count, sum AS cell_sum, min AS cell_min,
-              max AS cell_max, last AS cell_last, last_ts AS cell_last_ts
-       FROM ${db}.rollup_${source} FINAL
-       WHERE ${OWNER} AND ${IDS(db)} AND ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts < ${INSTANT('complete')}
+       SELECT series_id, ${BUCKET} AS bucket, toFloat64(cell.1) AS cell_count, cell.2 AS cell_sum, cell.3 AS cell_min,
+              cell.4 AS cell_max, cell.5 AS cell_last, cell.6 AS cell_last_ts
+       FROM (${cellsOnce(db, source, `ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts < ${INSTANT('complete')}`)})
        UNION ALL
        SELECT series_id, ${BUCKET} AS bucket, toFloat64(1) AS cell_count, value AS cell_sum, value AS cell_min,
               value AS cell_max, value AS cell_last, ts AS cell_last_ts
-       FROM ${db}.samples_raw FINAL
-       WHERE ${OWNER} AND ${IDS(db)} AND ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts >= ${INSTANT('complete')}
+       FROM (${samplesOnce(db, `ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts >= ${INSTANT('complete')}`)})
      ) GROUP BY series_id, bucket`,
   )
+
+/** The series of a machine that belong to `metrics`, in the order of their keys. */
+async function definitionsOf(
+  store: ClickHouse,
+  companyId: string,
+  serverId: string,
+  metrics: readonly string[],
+): Promise<Definition[]> {
+  const rows = await store.rows(
+    `SELECT DISTINCT toString(series_id), key FROM ${store.database}.series
+     WHERE ${OWNER} AND metric IN {metrics:Array(String)} ORDER BY key ${SETTINGS}`,
+    { company: companyId, server: serverId, metrics },
+  )
+  return rows.map(([id, key]) => ({ id: BigInt(String(id)), key: String(key) }))
 }
 
-function seriesOf(rows: readonly unknown[][]): SeriesPoints[] {
+function seriesOf(rows: readonly unknown[][], definitions: readonly Definition[]): SeriesPoints[] {
+  const byId = new Map(rows.map(row => [String(row[0]), row]))
   const series: SeriesPoints[] = []
-  for (const [key, times, values] of rows) {
-    if (typeof key !== 'string' || !Array.isArray(times) || !Array.isArray(values)) continue
+  for (const { id, key } of definitions) {
+    const [, times, values] = byId.get(String(id)) ?? []
+    if (!Array.isArray(times) || !Array.isArray(values)) continue
     const points: [number, number][] = []
     times.forEach((time, index) => {
       const value: unknown = values[index]
@@ -108,19 +122,27 @@ function seriesOf(rows: readonly unknown[][]): SeriesPoints[] {
 /** Answers a plan. `completeMs` is up to where the cells of its source are computed. */
 export async function querySeries(store: ClickHouse, plan: SeriesPlan, completeMs: number): Promise<SeriesAnswer> {
   if (plan.isEmpty) return { series: [], source: plan.source }
+  const definitions = await definitionsOf(store, plan.companyId, plan.serverId, [plan.metric])
+  if (definitions.length === 0) return { series: [], source: plan.source }
   const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
-  const readRaw = async (): Promise<SeriesAnswer> => ({
-    series: seriesOf(await store.rows(rawSql(store.database, plan.agg), boundParams(plan, readFromMs))),
-    source: 'raw',
+  const owned: QueryParams = {
+    company: plan.companyId,
+    server: plan.serverId,
+    ids: definitions.map(({ id }) => id),
+    to: plan.toMs,
+    step: plan.stepMs,
+  }
+  const read = async (source: SeriesSource, sql: string, params: QueryParams): Promise<SeriesAnswer> => ({
+    series: seriesOf(await store.rows(sql, { ...owned, ...params }), definitions),
+    source,
   })
+  const readRaw = () => read('raw', rawSql(store.database, plan.agg), { from: readFromMs })
   if (plan.source === 'raw') return readRaw()
 
   const width = cellMs[plan.source]
-  const fromMs = Math.floor(readFromMs / width) * width
-  const params = { ...boundParams(plan, fromMs), complete: completeMs }
-  if (plan.fallsBackToRaw && !(await hasCells(store, plan.source, params))) return readRaw()
-  const rows = await store.rows(rollupSql(store.database, plan.agg, plan.source), params)
-  return { series: seriesOf(rows), source: plan.source }
+  const params = { from: Math.floor(readFromMs / width) * width, complete: completeMs }
+  if (plan.fallsBackToRaw && !(await hasCells(store, plan.source, { ...owned, ...params }))) return readRaw()
+  return read(plan.source, rollupSql(store.database, plan.agg, plan.source), params)
 }
 
 async function hasCells(
@@ -128,11 +150,9 @@ async function hasCells(
   source: Exclude<SeriesSource, 'raw'>,
   params: QueryParams,
 ): Promise<boolean> {
-  const db = store.database
   const rows = await store.rows(
-    `SELECT 1 FROM ${db}.rollup_${source}
-     WHERE ${OWNER} AND ${IDS(db)} AND ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts < ${INSTANT('complete')}
-     LIMIT 1`,
+    `SELECT 1 FROM ${store.database}.rollup_${source} WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)}
+     AND ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts < ${INSTANT('complete')} LIMIT 1`,
     params,
   )
   return rows.length > 0
@@ -146,22 +166,19 @@ export async function latestValues(
   metrics: readonly string[],
   sinceMs: number,
 ): Promise<LatestValue[]> {
-  const db = store.database
+  const definitions = await definitionsOf(store, companyId, serverId, metrics)
+  if (definitions.length === 0) return []
   const rows = await store.rows(
-    `SELECT key, newest_value, toFloat64(toUnixTimestamp64Milli(newest_ts)) FROM (
-       SELECT series_id, argMax(value, ts) AS newest_value, max(ts) AS newest_ts FROM ${db}.samples_raw FINAL
-       WHERE ${OWNER} AND ts >= ${INSTANT('since')} AND series_id IN (
-         SELECT series_id FROM ${db}.series WHERE ${OWNER} AND metric IN {metrics:Array(String)})
-       GROUP BY series_id
-     ) AS newest INNER JOIN (
-       SELECT DISTINCT series_id, key FROM ${db}.series WHERE ${OWNER} AND metric IN {metrics:Array(String)}
-     ) AS definitions USING series_id
-     ORDER BY key ${SETTINGS}`,
-    { company: companyId, server: serverId, since: sinceMs, metrics },
+    `SELECT toString(series_id), argMax(value, (ts, ${RECEIVED})), toFloat64(toUnixTimestamp64Milli(max(ts)))
+     FROM ${store.database}.samples_raw
+     WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ts >= ${INSTANT('since')} GROUP BY series_id ${SETTINGS}`,
+    { company: companyId, server: serverId, since: sinceMs, ids: definitions.map(({ id }) => id) },
   )
+  const byId = new Map(rows.map(row => [String(row[0]), row]))
   const values: LatestValue[] = []
-  for (const [key, value, tsMs] of rows)
-    if (typeof key === 'string' && typeof value === 'number' && typeof tsMs === 'number')
-      values.push({ ...parseSeriesKey(key), value, tsMs })
+  for (const { id, key } of definitions) {
+    const [, value, tsMs] = byId.get(String(id)) ?? []
+    if (typeof value === 'number' && typeof tsMs === 'number') values.push({ ...parseSeriesKey(key), value, tsMs })
+  }
   return values
 }

@@ -11,7 +11,9 @@ import type { ClickHouse } from '../store/clickhouse.ts'
 import { insertLateCells, type LateCell } from '../store/samples-rollups.ts'
 import type { Tombstone } from './samples-messages.ts'
 
-const BLOCK_ROWS = 100_000
+/** A block goes out after a second or at this many rows: larger blocks are merged fewer times afterwards, which costs more
+ * than the insert itself. */
+const BLOCK_ROWS = 400_000
 const BLOCK_WAIT_MS = 1_000
 const POLL_MS = 100
 const READ_BYTES_MAX = 2 * 1024 * 1024
@@ -50,7 +52,7 @@ export class SampleWriter {
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
   private tombstones: readonly Tombstone[] = []
-  private locks: ReadonlyMap<string, number> = new Map()
+  private readonly locks = new Map<string, number>()
   private wakeUp: (() => void) | null = null
   private isAwake = false
   private isStopping = false
@@ -77,8 +79,11 @@ export class SampleWriter {
     this.wakeUp?.()
   }
 
-  setLocks(retentionDays: ReadonlyMap<string, number>): void {
-    this.locks = retentionDays
+  /** The plan retention of some companies, null for none: where their write-locked zone begins. */
+  setRetentionDays(retentionDays: ReadonlyMap<string, number | null>): void {
+    for (const [companyId, days] of retentionDays)
+      if (days === null) this.locks.delete(companyId)
+      else this.locks.set(companyId, days)
   }
 
   /** Drops what tenants under a tombstone have in the buffers and will have on the bus until then. */

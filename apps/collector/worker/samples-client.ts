@@ -93,8 +93,9 @@ export async function startSamples(options: SamplesClientOptions) {
     wake: (): void => tell({ kind: 'wake' }),
     /** The whole set of living tombstones, whenever it changes. */
     setTombstones: (tombstones: readonly Tombstone[]): void => tell({ kind: 'tombstones', tombstones }),
-    /** The plan retention of every company that has one: the write-locked zone. */
-    setRetentionDays: (days: ReadonlyMap<string, number>): void => tell({ kind: 'locks', retentionDays: [...days] }),
+    /** The plan retention of the companies named, null for none: the write-locked zone. Others stay as they are. */
+    setRetentionDays: (days: ReadonlyMap<string, number | null>): void =>
+      tell({ kind: 'retention', retentionDays: [...days] }),
     querySeries: (...args: SamplesCalls['querySeries']['args']) => call('querySeries', ...args),
     latestValues: (...args: SamplesCalls['latestValues']['args']) => call('latestValues', ...args),
     /** Deletes everything of a company (`serverId` null) or of one machine. */

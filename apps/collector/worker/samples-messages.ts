@@ -68,7 +68,10 @@ export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
   | { readonly kind: 'wake' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
-  | { readonly kind: 'locks'; readonly retentionDays: readonly (readonly [companyId: string, days: number])[] }
+  | {
+      readonly kind: 'retention'
+      readonly retentionDays: readonly (readonly [companyId: string, days: number | null])[]
+    }
   | {
       [C in SamplesCall]: {
         readonly kind: 'call'

@@ -23,7 +23,21 @@ setMaxListeners(0)
 
 const RETRY_START_MS = 1_000
 const RETRY_CAP_MS = 30_000
+/** A purge waits so long for the block on its way; then the store is down, and the purge is to be called for again. */
+const SETTLE_MAX_MS = 5_000
 const say = (message: FromSamplesThread): void => self.postMessage(message)
+
+async function within(limitMs: number, work: Promise<void>, otherwise: string): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(otherwise)), limitMs)
+  })
+  try {
+    await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 class SamplesThread {
   private readonly store: ClickHouse
@@ -92,8 +106,8 @@ class SamplesThread {
       case 'tombstones':
         this.writer.setTombstones(message.tombstones)
         return
-      case 'locks':
-        this.writer.setLocks(new Map(message.retentionDays))
+      case 'retention':
+        this.writer.setRetentionDays(new Map(message.retentionDays))
         return
       case 'call':
         void this.answer(message)
@@ -145,7 +159,7 @@ class SamplesThread {
 
   /** Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile. */
   private async purge(companyId: string, serverId: string | null): Promise<null> {
-    await this.writer.settled()
+    await within(SETTLE_MAX_MS, this.writer.settled(), 'the samples store does not take samples just now')
     await this.rollups.exclusively(() => purgeSamples(this.store, companyId, serverId))
     return null
   }

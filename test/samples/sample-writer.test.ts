@@ -1,0 +1,208 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import type { BusReader } from '../../apps/collector/bus/bus.ts'
+import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
+import { latestValues } from '../../apps/collector/store/samples-query.ts'
+import { migrateSamples, SamplesStoreNewer } from '../../apps/collector/store/samples-schema.ts'
+import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
+import { entryOf, openTestBus, openTestStore, randomFrom } from '../support/clickhouse.ts'
+import { until } from '../support/until.ts'
+
+const COMPANY = '11111111-1111-4111-8111-111111111111'
+const OTHER_COMPANY = '22222222-2222-4222-8222-222222222222'
+const server = (index: number): string => `aaaaaaaa-0000-4000-8000-${String(index).padStart(12, '0')}`
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+const NOW = Date.now()
+
+describe('the sample writer', () => {
+  let store: ClickHouse
+  const ends: (() => Promise<void>)[] = []
+  const troubles: unknown[] = []
+
+  beforeAll(async () => {
+    store = await openTestStore()
+  })
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end()
+    for (const table of ['samples_raw', 'series', 'rollup_late'])
+      await store.command(`TRUNCATE TABLE ${store.database}.${table}`)
+    troubles.length = 0
+  })
+  afterAll(() => store.close())
+
+  function openBus() {
+    const bus = openTestBus([`evaluation`])
+    ends.push(() => bus.close())
+    return bus
+  }
+  function start(bus: BusReader): SampleWriter {
+    const writer = new SampleWriter({
+      store,
+      bus,
+      nowMs: () => Date.now(),
+      onInserted: () => undefined,
+      onTrouble: error => troubles.push(error),
+    })
+    const running = writer.run()
+    ends.push(async () => {
+      writer.abort()
+      await running
+      await bus.close()
+    })
+    return writer
+  }
+  const contents = async (): Promise<unknown[][]> => [
+    ...(await store.rows(
+      `SELECT count(), sum(cityHash64(company_id, server_id, series_id, ts, value)) FROM ${store.database}.samples_raw FINAL`,
+    )),
+    ...(await store.rows(`SELECT count(), sum(cityHash64(*)) FROM ${store.database}.series FINAL`)),
+  ]
+
+  test('[STO-001] reading the same bus again, in other portions, leaves the same rows', async () => {
+    const bus = openBus()
+    const random = randomFrom(7)
+    const writer = start(bus.openReader())
+    for (let turn = 0; turn < 30; turn++) {
+      const points = Array.from(
+        { length: 5 },
+        () => [NOW - Math.floor(random() * 100) * MINUTE_MS, Math.floor(random() * 100)] as const,
+      )
+      const entry = entryOf(COMPANY, server(turn % 4), [
+        { metric: 'cpu_usage_percent', points },
+        { metric: 'disk_used_percent', labels: { mount: `/${turn % 3}` }, points },
+      ])
+      expect(await bus.writer.publish(server(turn % 4), entry)).toBeNull()
+      if (turn % 7 === 0) await writer.flush()
+    }
+    await writer.flush()
+    const once = await contents()
+    expect(Number(once[0]?.[0])).toBeGreaterThan(100)
+
+    // A writer that stored everything and was killed before it could say so.
+    const forgetful = bus.openReader()
+    forgetful.passed = async () => 0
+    await start(forgetful).flush()
+    expect(await contents()).toEqual(once)
+    expect(troubles).toEqual([])
+  })
+
+  test('[STO-001] of a point that was sent twice the last value counts, inside one block and across blocks', async () => {
+    const bus = openBus()
+    const writer = start(bus.openReader())
+    const send = async (value: number): Promise<void> => {
+      const entry = entryOf(COMPANY, server(1), [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, value]] }])
+      expect(await bus.writer.publish(server(1), entry)).toBeNull()
+    }
+    const read = () => latestValues(store, COMPANY, server(1), ['cpu_usage_percent'], NOW - DAY_MS)
+    await send(3)
+    await send(9)
+    await send(5)
+    await writer.flush()
+    expect(await read()).toMatchObject([{ value: 5 }])
+    for (const value of [1, 8, 2]) {
+      await send(value)
+      await writer.flush()
+    }
+    expect(await read()).toMatchObject([{ value: 2 }])
+    await store.command(`OPTIMIZE TABLE ${store.database}.samples_raw FINAL`)
+    expect(await store.rows(`SELECT value FROM ${store.database}.samples_raw`)).toEqual([[2]])
+  })
+
+  test('a point is not lost while the store refuses: it stays on the bus, and is stored once the store is back', async () => {
+    const bus = openBus()
+    const reader = bus.openReader()
+    const db = store.database
+    await store.command(`RENAME TABLE ${db}.samples_raw TO ${db}.samples_away`)
+    const writer = start(reader)
+    const entry = entryOf(COMPANY, server(2), [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, 4]] }])
+    expect(await bus.writer.publish(server(2), entry)).toBeNull()
+    writer.wake()
+    await until('a failed insert', () => writer.insertErrors > 0)
+    expect(await reader.passed('samples')).toBe(0)
+    expect(await writer.lagEntries()).toBe(1)
+    await store.command(`RENAME TABLE ${db}.samples_away TO ${db}.samples_raw`)
+    await writer.flush()
+    expect(await reader.passed('samples')).toBe(1)
+    expect(await writer.lagEntries()).toBe(0)
+    expect(await latestValues(store, COMPANY, server(2), ['cpu_usage_percent'], NOW - DAY_MS)).toMatchObject([
+      { value: 4 },
+    ])
+  })
+
+  test('[RET-003] samples in the write-locked zone of the plan are dropped and counted', async () => {
+    const bus = openBus()
+    const writer = start(bus.openReader())
+    writer.setRetentionDays(new Map([[COMPANY, 1]]))
+    const points = [
+      [NOW - DAY_MS - MINUTE_MS, 1],
+      [NOW - DAY_MS + MINUTE_MS, 2],
+    ] as const
+    for (const companyId of [COMPANY, OTHER_COMPANY])
+      expect(
+        await bus.writer.publish(server(3), entryOf(companyId, server(3), [{ metric: 'cpu_usage_percent', points }])),
+      ).toBeNull()
+    await writer.flush()
+    const counted = await store.rows(
+      `SELECT toString(company_id), count() FROM ${store.database}.samples_raw GROUP BY company_id ORDER BY 1`,
+    )
+    expect(counted).toEqual([
+      [COMPANY, 1],
+      [OTHER_COMPANY, 2],
+    ])
+    expect(writer.droppedRetentionLocked).toBe(1)
+  })
+
+  test('[STO-007] [PUR-010] what a tenant under a tombstone has in the buffer and on the bus is dropped and counted', async () => {
+    const bus = openBus()
+    const writer = start(bus.openReader())
+    const untilMs = Date.now() + MINUTE_MS
+    const send = async (companyId: string, serverId: string): Promise<void> => {
+      const entry = entryOf(companyId, serverId, [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, 1]] }])
+      expect(await bus.writer.publish(serverId, entry)).toBeNull()
+    }
+    await send(COMPANY, server(4))
+    await send(COMPANY, server(5))
+    await send(OTHER_COMPANY, server(6))
+    await until('rows in the buffer', () => writer.bufferRows === 3)
+    writer.setTombstones([
+      { companyId: COMPANY, serverId: server(4), untilMs },
+      { companyId: OTHER_COMPANY, serverId: null, untilMs },
+      { companyId: COMPANY, serverId: server(5), untilMs: Date.now() - 1 },
+    ])
+    await send(COMPANY, server(4))
+    await writer.flush()
+    const stored = await store.rows(`SELECT toString(server_id) FROM ${store.database}.samples_raw`)
+    expect(stored).toEqual([[server(5)]])
+    expect(await store.rows(`SELECT toString(server_id) FROM ${store.database}.series`)).toEqual([[server(5)]])
+    expect(writer.droppedPurged).toBe(3)
+  })
+
+  test('a block larger than any other is stored whole and in order', async () => {
+    const bus = openBus()
+    const writer = start(bus.openReader())
+    const times = Array.from({ length: 20_000 }, (_, index) => [NOW - index * 1000, index] as const)
+    for (let index = 0; index < 10; index++) {
+      const entry = entryOf(COMPANY, server(100 + index), [{ metric: 'cpu_usage_percent', points: times }])
+      expect(await bus.writer.publish(server(100 + index), entry)).toBeNull()
+    }
+    await writer.flush()
+    const rows = await store.rows(
+      `SELECT count(), sum(value), uniqExact(server_id), max(ts) = fromUnixTimestamp64Milli({now:Int64}, 'UTC')
+       FROM ${store.database}.samples_raw FINAL`,
+      { now: NOW },
+    )
+    expect(rows).toEqual([[200_000, 1_999_900_000, 10, 1]])
+  })
+
+  test('a store of a later schema is refused with what to do', async () => {
+    const db = store.database
+    await migrateSamples(store)
+    await store.command(`INSERT INTO ${db}.schema_version SELECT 999, now64(3, 'UTC')`)
+    try {
+      await expect(migrateSamples(store)).rejects.toThrow(SamplesStoreNewer)
+      await expect(migrateSamples(store)).rejects.toThrow('schema is version 999')
+    } finally {
+      await store.command(`DELETE FROM ${db}.schema_version WHERE version = 999`)
+    }
+  })
+})
