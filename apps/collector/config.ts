@@ -100,7 +100,7 @@ export const workerKeys = {
   }),
   'alerting.rules_dir': text(null, 'where snapshots and the outbox are kept; empty: in data_dir'),
   'alerting.flap_window': duration(limits.flapWindowMs, 'transitions are counted within it', { min: SECOND_MS }),
-  'alerting.flap_transitions': integer(limits.flapTransitions, 'transitions that make a series flap', { min: 1 }),
+  'alerting.flap_transitions': integer(limits.flapTransitions, 'transitions that make a series flap; 0: never'),
   'alerting.flap_stable': duration(limits.flapStableMs, 'a series without transitions for so long flaps no more', {
     min: SECOND_MS,
   }),

@@ -14,8 +14,13 @@ export async function failingParts(parts: readonly ReadyPart[]): Promise<string[
   return failing
 }
 
-/** Serves on `listen` (host:port; port 0 takes a free one). */
-export function startOpsServer(listen: string, metrics: CollectorMetrics, parts: readonly ReadyPart[]): OpsServer {
+/** Serves on `listen` (host:port; port 0 takes a free one). `more`: metrics of other parts of the process, in the same format. */
+export function startOpsServer(
+  listen: string,
+  metrics: CollectorMetrics,
+  parts: readonly ReadyPart[],
+  more: readonly (() => Promise<string>)[] = [],
+): OpsServer {
   const { hostname, port } = splitAddress(listen)
   const server = Bun.serve({
     hostname,
@@ -30,7 +35,7 @@ export function startOpsServer(listen: string, metrics: CollectorMetrics, parts:
       },
       '/metrics': {
         GET: async () =>
-          new Response(await metrics.scrape(), { headers: { 'content-type': metrics.registry.contentType } }),
+          new Response((await Promise.all([metrics.scrape(), ...more.map(scrape => scrape())])).join('\n'), { headers: { 'content-type': metrics.registry.contentType } }),
       },
     },
     fetch: () => new Response('not found\n', { status: 404 }),

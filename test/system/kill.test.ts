@@ -12,6 +12,8 @@ const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const AGENTS = 6
 /** Samples of a machine go two above the threshold, two below, and so on. */
 const isAbove = (sample: number): boolean => sample % 4 < 2
+/** A value of its own for nearly every sample, so that an average shows one that is missing or doubled. */
+const valueOf = (sample: number): number => (isAbove(sample) ? 60 : 0) + ((sample * 7) % 31)
 
 const CONFIG = `
 interval: 10s
@@ -46,7 +48,7 @@ async function pump(site: SiteProcess, machine: Machine, baseMs: number, isOver:
   agent.seq = machine.acked
   while (!isOver()) {
     const sample = machine.acked
-    const points: [number, number][] = [[baseMs + sample * 1000, isAbove(sample) ? 90 : 10]]
+    const points: [number, number][] = [[baseMs + sample * 1000, valueOf(sample)]]
     try {
       const { status } = await agent.send([{ name: 'swap_used_percent', points }], 300)
       if (status === 200) machine.acked++
@@ -116,7 +118,7 @@ test(`[SNAP-008, ING-038] a site killed ${KILLS} times under load keeps every ac
       while (machine.acked % 4 !== 0) {
         const tsMs = baseMs + machine.acked * 1000
         const sent = await agent.send(
-          [{ name: 'swap_used_percent', points: [[tsMs, isAbove(machine.acked) ? 90 : 10]] }],
+          [{ name: 'swap_used_percent', points: [[tsMs, valueOf(machine.acked)]] }],
           300,
         )
         expect(sent.status).toBe(200)
@@ -154,7 +156,7 @@ async function expectSamples(site: SiteProcess, machine: Machine, baseMs: number
   const expected = new Map<number, number[]>()
   for (let sample = 0; sample < machine.acked; sample++) {
     const bucket = Math.floor((baseMs + sample * 1000) / 30_000) * 30_000
-    expected.set(bucket, [...(expected.get(bucket) ?? []), isAbove(sample) ? 90 : 10])
+    expected.set(bucket, [...(expected.get(bucket) ?? []), valueOf(sample)])
   }
   expect(average.map(([ts, value]) => [ts, Math.round(value * 1e6) / 1e6])).toEqual(
     [...expected].map(([bucket, values]) => [

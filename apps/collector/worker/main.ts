@@ -1,0 +1,170 @@
+// The executable collector-worker, with the admin API: reads its configuration, builds the adapters, wires the worker, stops in order.
+// Also `rules test FILE…`: rule scenario files through the production state machine.
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { Command } from 'commander'
+import type { Logger } from 'pino'
+import {
+  collectorPaths,
+  describeFault,
+  loadCollectorConfig,
+  readConfigFile,
+  type WorkerConfig,
+  workerKeys,
+} from '../config.ts'
+import { createAgentsSync } from '../hub-link/agents-sync.ts'
+import { Heartbeat } from '../hub-link/heartbeat.ts'
+import { HubClient } from '../hub-link/hub-client.ts'
+import { startOpsServer } from '../ops-server.ts'
+import { AgentRegistry } from '../store/registry.ts'
+import { RegistryStore } from '../store/registry-store.ts'
+import { type CollectorMetrics, createCollectorMetrics, createLogger } from '../telemetry.ts'
+import { productVersion } from '../version.ts'
+import { runRulesTest } from './rules-test.ts'
+import { startWorker } from './worker.ts'
+
+/** How often what ingest wrote into the registry is looked for. */
+const REGISTRY_POLL_MS = 500
+const STOP_DEADLINE_MS = 14_000
+
+// Only an entry file can name the files of threads: a compiled executable resolves them from here.
+const shardThreadUrl = new URL('./shard-thread.ts', import.meta.url)
+const samplesThreadUrl = new URL('./samples-thread.ts', import.meta.url)
+
+/** The configuration; throws with every fault in it, a line each. */
+function loadConfig(file: string | undefined): WorkerConfig {
+  const { config, faults } = loadCollectorConfig(workerKeys, file ? readConfigFile(file) : undefined, {})
+  if (config['bus.kind'] !== 'sqlite')
+    faults.push({ key: 'bus.kind', value: config['bus.kind'], message: 'must be sqlite for this executable' })
+  if (config['admin.token'] === null)
+    faults.push({ key: 'admin.token', value: '', message: 'is needed: the hub calls with it' })
+  if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
+  return config
+}
+
+function createHub(config: WorkerConfig, log: Logger, metrics: CollectorMetrics): HubClient | null {
+  const url = config['hub.url']
+  const token = config['hub.token']
+  if (url === null || token === null) {
+    log.warn('no hub is configured: the rules on disk run, and events stay in the outbox')
+    return null
+  }
+  return new HubClient({
+    url,
+    token,
+    collectorId: config.collector_id,
+    isPlainAllowed: config['listen.insecure'],
+    log,
+    nowMs: Date.now,
+    onClockSkew: seconds => metrics.clockSkew.set(seconds),
+  })
+}
+
+/** Written beside and renamed, so that a reader never sees half of it. */
+function writeReadyFile(path: string, content: Readonly<Record<string, unknown>>): void {
+  writeFileSync(`${path}.tmp`, `${JSON.stringify(content)}\n`, { mode: 0o600 })
+  renameSync(`${path}.tmp`, path)
+}
+
+async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
+  const config = loadConfig(configFile)
+  const log = createLogger(config['log.level'], 'worker')
+  const metrics = createCollectorMetrics(productVersion, 'worker')
+  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  const registry = new AgentRegistry(new RegistryStore(collectorPaths(config.data_dir).registry))
+  const hub = createHub(config, log, metrics)
+  const shared = { hub, log, metrics, nowMs: Date.now }
+  const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
+  const firstSync = agentsSync.start()
+  if (!registry.isFilled) await firstSync
+  const worker = await startWorker({
+    ...shared,
+    config,
+    role: 'worker',
+    version: productVersion,
+    registry,
+    shardThreadUrl,
+    samplesThreadUrl,
+    threads: Math.max(1, availableParallelism()),
+    reloadAgentFeeds: null,
+    onFailure: error => {
+      log.fatal({ err: error }, 'evaluation failed; start again, nothing acknowledged is lost')
+      process.exit(70)
+    },
+  })
+  const poll = setInterval(() => registry.refresh(), REGISTRY_POLL_MS)
+  const opsListen = config['ops.listen']
+  const ops =
+    opsListen === null
+      ? null
+      : startOpsServer(opsListen, metrics, [{ name: 'samples store', isReady: () => worker.isReady() }])
+  const heartbeat = hub
+    ? new Heartbeat({
+        hub,
+        log,
+        intervalMs: config['heartbeat.interval'],
+        facts: () => ({
+          version: productVersion,
+          agent_count: registry.countOf('active') + registry.countOf('pending'),
+          outbox_depth: worker.outboxDepth(),
+        }),
+      })
+    : null
+  stopOnSignals(log, async () => {
+    clearInterval(poll)
+    await Promise.all([agentsSync.stop(), heartbeat?.stop()])
+    await worker.stop()
+    await ops?.stop()
+    if (readyFile) rmSync(readyFile, { force: true })
+  })
+  if (readyFile) writeReadyFile(readyFile, { admin_url: worker.adminUrl, ops_url: ops?.url ?? null, pid: process.pid })
+  log.info({ admin_url: worker.adminUrl }, 'ready')
+}
+
+/** Stops on SIGTERM and Ctrl-C; a second signal, or too long a stop, ends at once and loses nothing that was acknowledged. */
+function stopOnSignals(log: Logger, stop: () => Promise<void>): void {
+  let isStopping = false
+  const onSignal = (): void => {
+    if (isStopping) process.exit(130)
+    isStopping = true
+    log.info('stopping')
+    setTimeout(() => process.exit(1), STOP_DEADLINE_MS).unref()
+    void stop().then(() => process.exit(0))
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+}
+
+/** Runs a command; what goes wrong is said to the operator, without a stack. */
+async function guarded(command: () => void | Promise<void>): Promise<void> {
+  try {
+    await command()
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    process.exit(1)
+  }
+}
+
+const program = new Command('collector-worker')
+  .description('Stores samples, evaluates alert rules, serves the admin API.')
+  .version(productVersion)
+  .option('--config <file>', 'YAML configuration')
+  .option('--ready-file <file>', 'written once it answers: the addresses it listens on')
+  .action((options: { config?: string; readyFile?: string }) => guarded(() => run(options.config, options.readyFile)))
+program
+  .command('check-config')
+  .description('reads the configuration and says every fault')
+  .option('--config <file>', 'YAML configuration')
+  .action((options: { config?: string }) =>
+    guarded(() => {
+      loadConfig(options.config ?? program.opts<{ config?: string }>().config)
+      console.log('the configuration is valid')
+    }),
+  )
+program
+  .command('rules')
+  .description('rule scenarios')
+  .command('test <files...>')
+  .description('runs rule scenario files through the production state machine')
+  .action((files: string[]) => guarded(async () => process.exit(await runRulesTest(files, line => console.log(line)))))
+await program.parseAsync()

@@ -1,0 +1,84 @@
+// The configuration of the all-in-one: the keys of hub, collector and agent together, in one file; addresses and folders are its options.
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import type { ConfigFault } from '../../core/config/keys.ts'
+import { resolveConfig } from '../../core/config/resolve.ts'
+import { type AgentOptions, agentKeys, resolveAgentOptions } from '../agent/config.ts'
+import { type AllCollectorConfig, allCollectorKeys } from '../collector/config.ts'
+import { type HubConfig, hubKeys } from '../hub/config.ts'
+
+/** Addresses of the three listeners come from the command line; a `listen` in the file would be ambiguous. */
+const { listen: _hubListen, ...hubOwn } = hubKeys
+const { listen: _ingestListen, ...collectorOwn } = allCollectorKeys
+const siteKeys = { ...agentKeys, ...hubOwn, ...collectorOwn } as const
+
+export type SiteOptions = {
+  readonly configFile: string | null
+  readonly dataDir: string
+  readonly hubListen: string
+  readonly agentListen: string
+  readonly adminListen: string
+  readonly opsListen: string
+}
+
+/** Values that are known only while the site starts: secrets, addresses, the database. */
+export type SiteFacts = Readonly<Record<string, string>>
+
+export type SiteConfig = {
+  readonly hub: (facts: SiteFacts) => HubConfig
+  readonly collector: (facts: SiteFacts) => AllCollectorConfig
+  readonly agent: (facts: SiteFacts) => AgentOptions
+  readonly logLevel: string
+}
+
+function readDocument(path: string | null): unknown {
+  if (path === null) return undefined
+  try {
+    return parse(readFileSync(path, 'utf8')) ?? undefined
+  } catch (error) {
+    throw new Error(`cannot read the configuration ${path}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+const isMapping = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The part of a document whose keys the agent knows: nested mappings are cut down to its keys. */
+function agentDocument(node: unknown, prefix = ''): unknown {
+  if (!isMapping(node)) return node
+  return Object.fromEntries(
+    Object.entries(node).flatMap(([name, value]) => {
+      const key = prefix ? `${prefix}.${name}` : name
+      if (key in agentKeys || (key.endsWith('_file') && key.slice(0, -5) in agentKeys)) return [[name, value]]
+      const isBranch = isMapping(value) && Object.keys(agentKeys).some(known => known.startsWith(`${key}.`))
+      return isBranch ? [[name, agentDocument(value, key)]] : []
+    }),
+  )
+}
+
+/** Reads file and environment once. The three parts are completed when the site knows its addresses and secrets. */
+export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults: ConfigFault[] } {
+  const document = readDocument(options.configFile)
+  const sources = {
+    file: document,
+    environment: process.env,
+    options: { data_dir: options.dataDir, 'admin.listen': options.adminListen, 'ops.listen': options.opsListen },
+    readSecretFile: (path: string) => readFileSync(path, 'utf8'),
+  }
+  const { config, faults } = resolveConfig(siteKeys, sources)
+  const site: SiteConfig = {
+    hub: facts => ({ ...config, listen: options.hubListen, 'ops.listen': null, ...facts }),
+    collector: facts => ({
+      ...config,
+      data_dir: config.data_dir ?? options.dataDir,
+      listen: options.agentListen,
+      ...facts,
+    }),
+    agent: facts => {
+      const file = agentDocument(document)
+      return resolveAgentOptions({ ...sources, file, options: { ...facts } }).options
+    },
+    logLevel: config['log.level'],
+  }
+  return { site, faults }
+}

@@ -1,0 +1,108 @@
+// The folder that keeps everything of a site: one process at a time, 0700, with its format and its secrets.
+import { Database } from 'bun:sqlite'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const FORMAT_VERSION = 1
+const FREE_BYTES_MIN = 256 * 1024 * 1024
+
+/** A fault that the operator can mend; its message is all that is shown. */
+export class StartFault extends Error {}
+
+export type DataDir = {
+  readonly path: string
+  readonly of: (...names: string[]) => string
+  /** Secrets by name; empty on the first start. */
+  readonly secrets: Readonly<Record<string, string>>
+  saveSecrets(secrets: Readonly<Record<string, string>>): void
+  unlock(): void
+}
+
+/** Opens the folder, making it when it is not there, and holds its lock until `unlock` or the end of the process. */
+export function openDataDir(given: string): DataDir {
+  const path = resolve(given)
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    chmodSync(path, 0o700)
+  } catch (error) {
+    throw new StartFault(`cannot use the data directory ${path}: ${reason(error)}`)
+  }
+  const lock = takeLock(path)
+  try {
+    checkFormat(path)
+    checkSpace(path)
+    return {
+      path,
+      of: (...names) => join(path, ...names),
+      secrets: readSecrets(path),
+      saveSecrets: secrets => writeAtomically(join(path, 'secrets.json'), JSON.stringify(secrets, null, 2)),
+      unlock: () => lock.close(),
+    }
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+}
+
+/** The lock of SQLite on a file of its own: the system gives it back however the process ends. */
+function takeLock(path: string): Database {
+  const file = join(path, 'lock')
+  try {
+    const lock = new Database(file, { create: true })
+    chmodSync(file, 0o600)
+    lock.run('PRAGMA busy_timeout = 0')
+    lock.run('PRAGMA locking_mode = EXCLUSIVE')
+    lock.run('BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY')
+      throw new StartFault(
+        `the data directory ${path} is in use by another process: stop that one first, or give this one another --data-dir`,
+      )
+    throw new StartFault(`cannot lock the data directory ${path}: ${reason(error)}`)
+  }
+}
+
+function checkFormat(path: string): void {
+  const file = join(path, 'format.json')
+  if (!existsSync(file)) {
+    writeAtomically(file, JSON.stringify({ format: FORMAT_VERSION }))
+    return
+  }
+  const saved: unknown = JSON.parse(readFileSync(file, 'utf8'))
+  const format = typeof saved === 'object' && saved !== null && 'format' in saved ? saved.format : undefined
+  if (typeof format !== 'number')
+    throw new StartFault(`cannot read ${file}: it does not say of which format the data directory is`)
+  if (format > FORMAT_VERSION)
+    throw new StartFault(
+      `the data directory ${path} is of format ${format}, this program knows ${FORMAT_VERSION}: start the newer program; nothing was changed`,
+    )
+}
+
+function checkSpace(path: string): void {
+  const { bavail, bsize } = statfsSync(path)
+  if (bavail * bsize < FREE_BYTES_MIN)
+    throw new StartFault(
+      `the disk of ${path} has ${Math.floor((bavail * bsize) / 1024 / 1024)} MiB free, at least 256 MiB are needed: make room, then start again`,
+    )
+}
+
+function readSecrets(path: string): Readonly<Record<string, string>> {
+  const file = join(path, 'secrets.json')
+  if (!existsSync(file)) return {}
+  const saved: unknown = JSON.parse(readFileSync(file, 'utf8'))
+  if (typeof saved !== 'object' || saved === null) throw new StartFault(`cannot read ${file}: it is no JSON object`)
+  return Object.fromEntries(
+    Object.entries(saved).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}
+
+/** Writes a file 0600 under another name and renames it: a reader sees all of it or nothing. */
+export function writeAtomically(path: string, text: string): void {
+  const temporary = `${path}.new`
+  writeFileSync(temporary, text, { mode: 0o600 })
+  chmodSync(temporary, 0o600)
+  renameSync(temporary, path)
+}
+
+export const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,145 @@
+// The all-in-one: `bun run up`. Reads its options, starts the site, shows where it is, and stops it in order.
+import { rmSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { Command, CommanderError } from 'commander'
+import packageFile from '../../package.json' with { type: 'json' }
+import { describeFault } from '../collector/config.ts'
+import { loadSiteConfig, type SiteOptions } from './config.ts'
+import { openDataDir, reason, StartFault, writeAtomically } from './data-dir.ts'
+import { type RunningSite, type SiteFacts, startSite } from './site.ts'
+
+const STOP_LIMIT_MS = 15_000
+
+// Only an entry file can name the files of threads: a compiled executable resolves them from here.
+const threads = {
+  shards: new URL('../collector/worker/shard-thread.ts', import.meta.url),
+  samples: new URL('../collector/worker/samples-thread.ts', import.meta.url),
+}
+
+type Options = SiteOptions & {
+  readonly localAgent: boolean
+  readonly readyFile: string | null
+  readonly checkConfig: boolean
+}
+
+function readOptions(argv: readonly string[]): Options {
+  const command = new Command('standalone')
+    .description('A whole monitoring site on this machine: hub, collector, databases and an agent.')
+    .version(packageFile.version)
+    .argument('[command]', 'check-config: read the configuration, say every fault, start nothing')
+    .option('--data-dir <dir>', 'everything it keeps', './data')
+    .option('--config <file>', 'YAML, the same keys as the single executables')
+    .option('--hub-listen <host:port>', 'REST API and web interface', '127.0.0.1:8080')
+    .option('--agent-listen <host:port>', 'agent API', '127.0.0.1:8081')
+    .option('--admin-listen <host:port>', 'collector admin API', '127.0.0.1:8082')
+    .option('--ops-listen <host:port>', '/healthz, /readyz, /metrics', '127.0.0.1:8083')
+    .option('--no-local-agent', 'no agent for this machine')
+    .option('--ready-file <file>', 'written once everything answers, removed at the stop')
+    .exitOverride()
+  command.parse(
+    argv.filter(word => word !== '--'),
+    { from: 'user' },
+  )
+  const given = command.opts<Record<string, string | boolean | undefined>>()
+  const text = (name: string): string => String(given[name])
+  const asked = command.args[0]
+  if (asked !== undefined && asked !== 'check-config') command.error(`error: unknown command '${asked}'`)
+  return {
+    configFile: given.config === undefined ? null : text('config'),
+    dataDir: text('dataDir'),
+    hubListen: text('hubListen'),
+    agentListen: text('agentListen'),
+    adminListen: text('adminListen'),
+    opsListen: text('opsListen'),
+    localAgent: given.localAgent !== false,
+    readyFile: given.readyFile === undefined ? null : resolve(text('readyFile')),
+    checkConfig: asked === 'check-config',
+  }
+}
+
+const line = (text = ''): void => void process.stdout.write(`${text}\n`)
+
+function showSite(facts: SiteFacts): void {
+  line()
+  line(`  Web interface   ${facts.hub_url}/`)
+  line(`  REST API        ${facts.hub_url}/api/v1      documentation: ${facts.hub_url}/docs`)
+  line(`  Agents          ${facts.agent_url}/agent/v1`)
+  line(`  Admin API       ${facts.admin_url}/internal/v1`)
+  line(`  Health          ${facts.ops_url}/readyz      metrics: ${facts.ops_url}/metrics`)
+  line()
+  if (facts.user_password)
+    line(`  Login           ${facts.user_email}   password: ${facts.user_password}   (shown this once)`)
+  else line(`  Login           ${facts.user_email}`)
+  line(`  Data            ${facts.data_dir}   (API token, licence: secrets.json; log: logs/site.log)`)
+  line('  Stop            Ctrl-C')
+  line()
+  line('ready')
+}
+
+/** Stops on SIGTERM and Ctrl-C; a second one ends at once, and nothing acknowledged is lost by it. */
+function stopOnSignal(stop: () => Promise<void>): void {
+  let isStopping = false
+  const onSignal = (): void => {
+    if (isStopping) process.exit(130)
+    isStopping = true
+    line('stopping: intake, bus, stores, databases (Ctrl-C again ends at once)')
+    const limit = setTimeout(() => {
+      line('not everything stopped in time; what was acknowledged is kept')
+      process.exit(1)
+    }, STOP_LIMIT_MS)
+    void stop().then(() => {
+      clearTimeout(limit)
+      line('stopped')
+      process.exit(0)
+    })
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+}
+
+async function main(): Promise<void> {
+  const options = readOptions(process.argv.slice(2))
+  const { site: config, faults } = loadSiteConfig(options)
+  if (faults.length > 0)
+    throw new StartFault(
+      `the configuration is not valid:\n${faults.map(fault => `  ${describeFault(fault)}`).join('\n')}`,
+    )
+  if (options.checkConfig) {
+    line('the configuration is valid')
+    return
+  }
+  const dataDir = openDataDir(options.dataDir)
+  let running: RunningSite | null = null
+  let isAsked = false
+  const stop = async (): Promise<void> => {
+    isAsked = true
+    if (options.readyFile) rmSync(options.readyFile, { force: true })
+    await running?.stop()
+    dataDir.unlock()
+  }
+  stopOnSignal(stop)
+  line(`data directory ${dataDir.path}`)
+  running = await startSite({
+    options,
+    config,
+    dataDir,
+    threads,
+    withLocalAgent: options.localAgent,
+    progress: part => line(`starting ${part}`),
+    onFailure: error => {
+      line(`failed: ${error.message}; start again, nothing acknowledged is lost`)
+      process.exit(70)
+    },
+  })
+  if (isAsked) return
+  if (options.readyFile) writeAtomically(options.readyFile, `${JSON.stringify(running.facts, null, 2)}\n`)
+  showSite(running.facts)
+}
+
+try {
+  await main()
+} catch (error) {
+  if (error instanceof CommanderError) process.exit(error.exitCode)
+  process.stderr.write(`standalone: ${reason(error)}\n`)
+  process.exit(1)
+}

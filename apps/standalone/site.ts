@@ -1,0 +1,258 @@
+// A whole site in one process: database, hub, bus, worker, ingest, and an agent for this machine, started in that order and stopped in the
+// other. Every part is the one that runs alone elsewhere; only the wiring is here.
+import { randomBytes } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { availableParallelism, hostname } from 'node:os'
+import { type RunningAgent, startAgent } from '../agent/agent.ts'
+import { SqliteBusWriter } from '../collector/bus/sqlite-bus.ts'
+import { collectorPaths } from '../collector/config.ts'
+import { createAgentsSync } from '../collector/hub-link/agents-sync.ts'
+import { Heartbeat } from '../collector/hub-link/heartbeat.ts'
+import { HubClient } from '../collector/hub-link/hub-client.ts'
+import { ChecksFeed } from '../collector/ingest/checks-feed.ts'
+import { startIngest } from '../collector/ingest/ingest.ts'
+import { startOpsServer } from '../collector/ops-server.ts'
+import { AgentRegistry } from '../collector/store/registry.ts'
+import { RegistryStore } from '../collector/store/registry-store.ts'
+import { createCollectorMetrics, createLogger } from '../collector/telemetry.ts'
+import { productVersion as version } from '../collector/version.ts'
+import { startWorker } from '../collector/worker/worker.ts'
+import { ensureFirstSite } from '../hub/bootstrap.ts'
+import { startHub } from '../hub/hub.ts'
+import type { SiteConfig, SiteOptions } from './config.ts'
+import type { DataDir } from './data-dir.ts'
+import { freePort, startPostgres } from './postgres.ts'
+
+export type SiteThreads = { readonly shards: URL | string; readonly samples: URL | string }
+
+/** What the ready file and the terminal tell. */
+export type SiteFacts = {
+  readonly hub_url: string
+  readonly agent_url: string
+  readonly admin_url: string
+  readonly ops_url: string
+  readonly database_url: string
+  readonly company_id: string
+  readonly user_email: string
+  /** First start only. */
+  readonly user_password: string | null
+  readonly api_token: string
+  readonly admin_token: string
+  readonly collector_token: string
+  readonly matcher_token: string
+  readonly license: string
+  readonly data_dir: string
+  readonly pid: number
+}
+
+export type RunningSite = { readonly facts: SiteFacts; stop(): Promise<void> }
+
+/** Shown on the terminal as each part starts. */
+export type Progress = (part: string) => void
+
+/** What is undone at the stop, last started first. */
+class Undo {
+  private readonly steps: (() => Promise<unknown>)[] = []
+
+  add(step: () => Promise<unknown>): void {
+    this.steps.push(step)
+  }
+
+  async run(onError: (error: unknown) => void): Promise<void> {
+    for (const step of this.steps.splice(0).reverse()) await step().catch(onError)
+  }
+}
+
+const newSecret = (): string => randomBytes(32).toString('hex')
+
+/** Port 0 of the admin API is chosen before it is served: the hub is told of it first. */
+async function withPort(address: string): Promise<string> {
+  return address.endsWith(':0') ? `${address.slice(0, -1)}${await freePort()}` : address
+}
+
+export type SiteStart = {
+  readonly options: SiteOptions
+  readonly config: SiteConfig
+  readonly dataDir: DataDir
+  readonly threads: SiteThreads
+  readonly withLocalAgent: boolean
+  readonly progress: Progress
+  readonly onFailure: (error: Error) => void
+}
+
+/** Starts everything. Rejects, with all that was started stopped again, when a part cannot start. */
+export async function startSite(start: SiteStart): Promise<RunningSite> {
+  const undo = new Undo()
+  try {
+    return await startParts(start, undo)
+  } catch (error) {
+    await undo.run(() => {})
+    throw error
+  }
+}
+
+async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
+  const { options, config, dataDir, progress } = start
+  mkdirSync(dataDir.of('logs'), { recursive: true, mode: 0o700 })
+  const log = createLogger(config.logLevel, 'all', dataDir.of('logs', 'site.log'))
+  const nowMs = Date.now
+  for (const folder of ['collector', 'agent']) mkdirSync(dataDir.of(folder), { recursive: true, mode: 0o700 })
+  const secrets: Record<string, string> = {
+    postgres_password: newSecret(),
+    admin_token: newSecret(),
+    ...dataDir.secrets,
+  }
+  dataDir.saveSecrets(secrets)
+
+  progress('PostgreSQL')
+  const postgres = await startPostgres(
+    dataDir.of('postgres'),
+    secrets.postgres_password!,
+    dataDir.of('logs', 'postgres.log'),
+  )
+  undo.add(() => postgres.stop())
+
+  progress('hub')
+  const adminListen = await withPort(options.adminListen)
+  const hub = await startHub({
+    config: config.hub({
+      'database.url': postgres.url,
+      'collector.admin_token': secrets.admin_token!,
+      'collector.admin_url': `http://${adminListen}`,
+    }),
+  })
+  undo.add(() => hub.stop())
+  const first = await ensureFirstSite(hub, {
+    hostname: hostname(),
+    adminUrl: `http://${adminListen}`,
+    adminToken: secrets.admin_token!,
+    secrets: dataDir.secrets,
+  })
+  Object.assign(secrets, first.secrets)
+  dataDir.saveSecrets(secrets)
+
+  progress('collector: registry, bus')
+  const metrics = createCollectorMetrics(version, 'all')
+  const collector = config.collector({
+    data_dir: dataDir.of('collector'),
+    'hub.url': hub.url,
+    'hub.token': secrets.collector_token!,
+    collector_id: first.collectorId,
+    'admin.token': secrets.admin_token!,
+    'admin.listen': adminListen,
+  })
+  const paths = collectorPaths(collector.data_dir)
+  const registry = new AgentRegistry(new RegistryStore(paths.registry))
+  const hubClient = new HubClient({
+    url: hub.url,
+    token: secrets.collector_token!,
+    collectorId: first.collectorId,
+    isPlainAllowed: true,
+    log,
+    nowMs,
+    onClockSkew: seconds => metrics.clockSkew.set(seconds),
+  })
+  let wake = () => {}
+  const bus = new SqliteBusWriter({
+    path: paths.bus,
+    bytesMax: collector['bus.max_bytes'],
+    ageMaxMs: collector['bus.max_age'],
+    groupWaitMs: 2,
+    nowMs,
+    onPublished: () => wake(),
+    onError: error => log.error({ err: error }, 'cannot write to the bus; agents keep their batches'),
+  })
+  const agents = createAgentsSync({
+    registry,
+    hub: hubClient,
+    intervalMs: collector['registry.sync_interval'],
+    log,
+    metrics,
+    nowMs,
+  })
+  const checks = new ChecksFeed({
+    directory: paths.feeds,
+    hub: hubClient,
+    intervalMs: collector['checks.sync_interval'],
+    log,
+    metrics,
+    nowMs,
+  })
+  undo.add(() => Promise.all([agents.stop(), checks.stop()]))
+  await Promise.all([agents.start(), checks.start()])
+
+  progress('collector: evaluation, samples store (ClickHouse), admin API')
+  const worker = await startWorker({
+    config: collector,
+    role: 'all',
+    version,
+    log,
+    metrics,
+    registry,
+    hub: hubClient,
+    nowMs,
+    shardThreadUrl: start.threads.shards,
+    samplesThreadUrl: start.threads.samples,
+    threads: Math.max(1, availableParallelism()),
+    reloadAgentFeeds: { checks: () => checks.reload() },
+    onFailure: start.onFailure,
+  })
+  wake = worker.wake
+  undo.add(() => worker.stop())
+  undo.add(() => bus.close())
+
+  progress('collector: agent API')
+  const ingest = await startIngest({ config: collector, log, metrics, registry, hub: hubClient, bus, checks, nowMs })
+  undo.add(() => ingest.stop())
+  const heartbeat = new Heartbeat({
+    hub: hubClient,
+    facts: () => ({
+      version,
+      agent_count: ingest.agentsSeen(300_000),
+      ingest_rps: ingest.requestsPerSecond(),
+      outbox_depth: worker.outboxDepth(),
+    }),
+    intervalMs: collector['heartbeat.interval'],
+    log,
+  })
+  undo.add(() => heartbeat.stop())
+  const ops = startOpsServer(options.opsListen, metrics, [
+    { name: 'hub', isReady: () => hub.isReady() },
+    { name: 'samples store', isReady: () => worker.isReady() },
+    { name: 'registry', isReady: () => registry.isFilled },
+  ])
+  undo.add(() => ops.stop())
+
+  const agent = start.withLocalAgent ? await startLocalAgent(start, ingest.url, secrets.license!, log) : null
+  if (agent) undo.add(() => agent.stop())
+
+  const facts: SiteFacts = {
+    hub_url: hub.url,
+    agent_url: ingest.url,
+    admin_url: worker.adminUrl,
+    ops_url: ops.url,
+    database_url: postgres.url,
+    company_id: first.companyId,
+    user_email: first.userEmail,
+    user_password: first.userPassword,
+    api_token: secrets.api_token!,
+    admin_token: secrets.admin_token!,
+    collector_token: secrets.collector_token!,
+    matcher_token: secrets.matcher_token!,
+    license: secrets.license!,
+    data_dir: dataDir.path,
+    pid: process.pid,
+  }
+  return { facts, stop: () => undo.run(error => log.error({ err: error }, 'a part did not stop in order')) }
+}
+
+async function startLocalAgent(
+  { config, dataDir, progress }: SiteStart,
+  url: string,
+  license: string,
+  log: ReturnType<typeof createLogger>,
+): Promise<RunningAgent> {
+  progress('agent for this machine')
+  const options = config.agent({ collector_url: url, license, state_dir: dataDir.of('agent') })
+  return startAgent({ options, log: log.child({ part: 'agent' }), firstSendImmediately: true })
+}
