@@ -175,6 +175,29 @@ function companyFaults(companies: Readonly<Record<string, unknown>>): ConfigFaul
   return faults
 }
 
+/** The overrides of group_down by company, as the worker uses them. The configuration has been checked. */
+export function groupOverrides(config: WorkerConfig): Map<string, { windowMs?: number; min?: number; ratio?: number }> {
+  const keys = {
+    window: workerKeys['alerting.group_down.window'],
+    min: workerKeys['alerting.group_down.min'],
+    ratio: workerKeys['alerting.group_down.ratio'],
+  }
+  return new Map(
+    Object.entries(config['alerting.group_down.companies']).map(([companyId, file]) => {
+      const given = isMapping(file) ? file : {}
+      const { config: own } = resolveConfig(keys, { file, environment: {}, options: {}, readSecretFile: String })
+      return [
+        companyId,
+        {
+          ...('window' in given ? { windowMs: own.window } : {}),
+          ...('min' in given ? { min: own.min } : {}),
+          ...('ratio' in given ? { ratio: own.ratio } : {}),
+        },
+      ]
+    }),
+  )
+}
+
 function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
   const both = (first: string, second: string) => {

@@ -18,6 +18,7 @@ import { createCollectorMetrics, createLogger } from '../collector/telemetry.ts'
 import { productVersion as version } from '../collector/version.ts'
 import { startWorker } from '../collector/worker/worker.ts'
 import { ensureFirstSite } from '../hub/bootstrap.ts'
+import { isMigrated } from '../hub/db/migrate.ts'
 import { startHub } from '../hub/hub.ts'
 import type { SiteConfig, SiteOptions } from './config.ts'
 import type { DataDir } from './data-dir.ts'
@@ -120,6 +121,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
       'collector.admin_token': secrets.admin_token!,
       'collector.admin_url': `http://${adminListen}`,
     }),
+    log,
   })
   undo.add(() => hub.stop())
   const first = await ensureFirstSite(hub, {
@@ -216,11 +218,16 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     log,
   })
   undo.add(() => heartbeat.stop())
-  const ops = startOpsServer(options.opsListen, metrics, [
-    { name: 'hub', isReady: () => hub.isReady() },
-    { name: 'samples store', isReady: () => worker.isReady() },
-    { name: 'registry', isReady: () => registry.isFilled },
-  ])
+  const ops = startOpsServer(
+    options.opsListen,
+    metrics,
+    [
+      { name: 'hub', isReady: () => isMigrated(hub.hub.database.client).catch(() => false) },
+      { name: 'samples store', isReady: () => worker.isReady() },
+      { name: 'registry', isReady: () => registry.isFilled },
+    ],
+    [() => hub.hub.metrics.registry.metrics()],
+  )
   undo.add(() => ops.stop())
 
   const agent = start.withLocalAgent ? await startLocalAgent(start, ingest.url, secrets.license!, log) : null

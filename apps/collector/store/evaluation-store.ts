@@ -29,6 +29,7 @@ function openDatabase(path: string): Database {
         id INTEGER PRIMARY KEY AUTOINCREMENT, shard INTEGER NOT NULL, position INTEGER NOT NULL, record TEXT NOT NULL)`)
       database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
       database.run('CREATE TABLE IF NOT EXISTS series_keys (full_key TEXT PRIMARY KEY) WITHOUT ROWID')
+      database.run('CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
       database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
     })
     .immediate()
@@ -60,6 +61,22 @@ export class EvaluationStore {
         for (const record of journal) insertRecord.run(record.shard, position, JSON.stringify(record))
       })
       .immediate()
+  }
+
+  /** Commits events together with a value that is kept by name: the state that led to them. */
+  commitKept(events: readonly AlertEvent[], name: string, value: unknown, nowMs: number): void {
+    this.database
+      .transaction(() => {
+        this.commit(events, [], 0, nowMs)
+        this.database.query('INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)').run(name, JSON.stringify(value))
+      })
+      .immediate()
+  }
+
+  /** A value that was kept, or null. */
+  kept(name: string): unknown {
+    const row = this.database.query<{ value: string }, [string]>('SELECT value FROM kept WHERE name = ?').get(name)
+    return row ? JSON.parse(row.value) : null
   }
 
   /** Journal records of a shard after `position`, in the order they were made. */

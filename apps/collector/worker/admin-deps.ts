@@ -11,6 +11,7 @@ import type { JsonObject } from '../store/agent-record.ts'
 import type { AgentRegistry } from '../store/registry.ts'
 import type { Tombstones } from '../store/tombstones.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
+import type { Groups } from './groups.ts'
 import type { SamplesClient } from './samples-client.ts'
 import type { ShardPool } from './shard-pool.ts'
 import type { WorkerStatus } from './worker-status.ts'
@@ -30,6 +31,7 @@ export type AdminDepsSources = {
   readonly settings: CompanySettingsCache
   readonly tombstones: Tombstones
   readonly status: WorkerStatus
+  readonly groups: Groups
   readonly reloadRules: () => Promise<'applied' | 'unavailable'>
   readonly reloadSilences: () => Promise<'applied' | 'unavailable'>
   readonly reloadAgentFeeds: ReloadAgentFeeds | null
@@ -53,6 +55,7 @@ export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDe
         shards.setTombstones(tombstones.living())
         samples.setTombstones(tombstones.living())
         await shards.forget(tombstone.companyId, tombstone.serverId)
+        sources.groups.forget(tombstone.companyId, tombstone.serverId)
       },
     },
     registry: {

@@ -38,6 +38,7 @@ export type ToShardThread =
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
   | { readonly kind: 'overflow'; readonly atMs: number }
   | { readonly kind: 'online'; readonly call: number; readonly companyId: string }
+  | { readonly kind: 'down'; readonly call: number }
   | { readonly kind: 'alerting'; readonly call: number; readonly serverId: string }
   | { readonly kind: 'status'; readonly call: number }
   | { readonly kind: 'stop'; readonly call: number }
@@ -104,6 +105,12 @@ export type FromShardThread =
   | { readonly kind: 'status'; readonly call: number; readonly status: ShardStatus }
   /** Machines of the company whose agent is there. */
   | { readonly kind: 'online'; readonly call: number; readonly count: number }
+  /** Machines that are declared lost, and since when. */
+  | {
+      readonly kind: 'down'
+      readonly call: number
+      readonly machines: readonly (readonly [serverId: string, sinceMs: number])[]
+    }
   | { readonly kind: 'alerting'; readonly call: number; readonly alerting: ServerAlerting | null }
   | {
       readonly kind: 'log'

@@ -149,6 +149,12 @@ export class ShardPool {
     return answers.reduce((sum, answer) => sum + (answer.kind === 'online' ? answer.count : 0), 0)
   }
 
+  /** Machines that are declared lost, of all shards. */
+  async down(): Promise<(readonly [serverId: string, sinceMs: number])[]> {
+    const answers = await this.callAll({ kind: 'down' })
+    return answers.flatMap(answer => (answer.kind === 'down' ? answer.machines : []))
+  }
+
   overflowed(atMs: number): void {
     this.tellAll({ kind: 'overflow', atMs })
   }

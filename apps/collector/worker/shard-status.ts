@@ -65,6 +65,13 @@ export function onlineServers(evaluation: EvaluationState, companyId: string): n
   return count
 }
 
+/** Machines that are declared lost, and since when. */
+export function downServers(evaluation: EvaluationState): [string, number][] {
+  return evaluation.servers.flatMap((server): [string, number][] =>
+    server?.presence.state === 'down' ? [[server.serverId, server.presence.downSinceMs]] : [],
+  )
+}
+
 const instant = (ms: number): string | null => (Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : null)
 const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000))
 

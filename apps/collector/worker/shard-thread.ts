@@ -5,7 +5,7 @@ import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { EvaluationStore } from '../store/evaluation-store.ts'
 import { ShardLoop } from './shard-loop.ts'
 import type { FromShardThread, ToShardThread } from './shard-messages.ts'
-import { onlineServers, serverAlerting, shardStatus } from './shard-status.ts'
+import { downServers, onlineServers, serverAlerting, shardStatus } from './shard-status.ts'
 
 declare const self: Worker
 
@@ -67,6 +67,9 @@ async function handle(message: ToShardThread): Promise<void> {
       return
     case 'online':
       tell({ kind: 'online', call: message.call, count: onlineServers(loop.evaluation, message.companyId) })
+      return
+    case 'down':
+      tell({ kind: 'down', call: message.call, machines: downServers(loop.evaluation) })
       return
     case 'overflow':
       loop.overflowed(message.atMs)

@@ -63,6 +63,10 @@ export class WorkerStatus {
     this.silences = compileSilences(raw)
   }
 
+  get silenceSet(): SilenceSet {
+    return this.silences
+  }
+
   watch(shards: ShardPool, samples: SamplesClient, feeds: { rules: FeedSync; silences: FeedSync }): void {
     this.shards = shards
     this.samples = samples

@@ -18,6 +18,7 @@ import type { AgentChange, AgentRegistry } from '../store/registry.ts'
 import { Tombstones } from '../store/tombstones.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { createAdminDeps, type ReloadAgentFeeds } from './admin-deps.ts'
+import { Groups } from './groups.ts'
 import { Outbox } from './outbox.ts'
 import { type SamplesClient, startSamples } from './samples-client.ts'
 import type { FromShardThread, ServerAttributesUpdate } from './shard-messages.ts'
@@ -128,11 +129,14 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
         onDropped: count => metrics.outboxSent.inc({ result: 'dropped' }, count),
       })
     : null
+  const groups = new Groups({ ...deps, settings, store: evaluationStore, status, onEvents: () => outbox?.wake() })
   const receive = (message: FromShardThread): void => {
     if (message.kind === 'events') {
       for (const [type, count] of Object.entries(message.types)) metrics.events.inc({ type }, count)
       for (const ms of message.sampleToEventMs) metrics.sampleToEventSeconds.add(ms / 1000)
       outbox?.wake()
+    } else if (message.kind === 'presence') {
+      groups.presence(message.serverId, message.state, message.atMs)
     } else if (message.kind === 'ready') {
       for (const fault of message.faults) {
         metrics.snapshotErrors.inc()
@@ -176,6 +180,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   status.watch(shards, samples, { rules, silences })
   await Promise.all([rules.start(), silences.start()])
   await applied
+  await groups.start(shards)
   outbox?.start()
 
   const { adminDeps, stopPurges } = createAdminDeps({
@@ -185,6 +190,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     settings,
     tombstones,
     status,
+    groups,
     reloadRules: async () => settled(await rules.reload()),
     reloadSilences: async () => settled(await silences.reload()),
   })
@@ -217,6 +223,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       await server.stop(true)
       stopListening()
       stopPurges()
+      groups.stop()
       await Promise.all([rules.stop(), silences.stop()])
       clearInterval(trim)
       await Promise.all([shards.stop(), samples.stop()])

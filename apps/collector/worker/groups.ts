@@ -1,0 +1,131 @@
+// Wide-area incidents in a worker: presence of all its shards in, group events into the outbox, after every presence sweep (document 2
+// "Wide-area incident grouping"). The open groups are kept with the events that led to them.
+import type { Logger } from 'pino'
+import type { ServerAttributes } from '../../../core/alerting/evaluation-state.ts'
+import {
+  type GroupDownState,
+  newGroupDown,
+  presenceChanged,
+  presenceKnown,
+  type SavedGroups,
+  saveGroups,
+  sweepGroups,
+} from '../../../core/alerting/group-down.ts'
+import { type GroupOverride, groupParameters } from '../../../core/alerting/group-parameters.ts'
+import { suppressReason } from '../../../core/alerting/suppression.ts'
+import { groupOverrides, type WorkerConfig } from '../config.ts'
+import type { CompanySettingsCache } from '../hub-link/company-settings.ts'
+import type { EvaluationStore } from '../store/evaluation-store.ts'
+import type { AgentRegistry } from '../store/registry.ts'
+import type { CollectorMetrics } from '../telemetry.ts'
+import type { ShardPool } from './shard-pool.ts'
+import type { WorkerStatus } from './worker-status.ts'
+
+const KEPT = 'groups'
+
+export type GroupsDeps = {
+  readonly config: WorkerConfig
+  readonly log: Logger
+  readonly metrics: CollectorMetrics
+  readonly registry: AgentRegistry
+  readonly settings: CompanySettingsCache
+  readonly store: EvaluationStore
+  readonly status: WorkerStatus
+  readonly nowMs: () => number
+  readonly onEvents: () => void
+}
+
+const isSaved = (value: unknown): value is SavedGroups =>
+  typeof value === 'object' && value !== null && 'lastSeq' in value && 'open' in value && Array.isArray(value.open)
+
+export class Groups {
+  private readonly state: GroupDownState
+  private readonly overrides: ReadonlyMap<string, GroupOverride>
+  private timer: ReturnType<typeof setInterval> | null = null
+
+  constructor(private readonly deps: GroupsDeps) {
+    const saved = deps.store.kept(KEPT)
+    this.state = newGroupDown(isSaved(saved) ? saved : null)
+    this.overrides = groupOverrides(deps.config)
+  }
+
+  /** Takes what the shards hold for lost, then sweeps at every interval. */
+  async start(shards: ShardPool): Promise<void> {
+    presenceKnown(this.state, await shards.down())
+    const { config, log } = this.deps
+    this.timer = setInterval(() => {
+      this.sweep().catch(error => log.error({ err: error }, 'cannot sweep the groups'))
+    }, config['alerting.presence_sweep'])
+  }
+
+  stop(): void {
+    if (this.timer) clearInterval(this.timer)
+  }
+
+  presence(serverId: string, state: 'up' | 'down', atMs: number): void {
+    presenceChanged(this.state, serverId, state, atMs)
+  }
+
+  /** A purged tenant: its groups go without an event. */
+  forget(companyId: string, serverId: string | null): void {
+    if (serverId !== null) this.state.downSinceMs.delete(serverId)
+    else for (const [key, group] of this.state.open) if (group.companyId === companyId) this.state.open.delete(key)
+    this.deps.store.commitKept([], KEPT, saveGroups(this.state), this.deps.nowMs())
+  }
+
+  private async sweep(): Promise<void> {
+    const { config, metrics, settings, store, status, nowMs, onEvents } = this.deps
+    if (this.state.downSinceMs.size === 0 && this.state.open.size === 0) return
+    const attributes = this.activeMachines()
+    const companies = new Set<string>([...this.state.open.values()].map(group => group.companyId))
+    for (const serverId of this.state.downSinceMs.keys()) {
+      const companyId = attributes.get(serverId)?.companyId
+      if (companyId) companies.add(companyId)
+    }
+    // Settings are asked for before the sweep, which is one step and waits for nobody.
+    await Promise.all([...companies].map(companyId => settings.get(companyId)))
+    const atMs = nowMs()
+    const events = sweepGroups(this.state, {
+      attributes,
+      parametersOf: companyId => this.parametersOf(companyId),
+      suppressionOf: (companyId, serverId, occurredAtMs) =>
+        suppressReason(status.silenceSet, companyId, serverId, attributes.get(serverId)?.status ?? '', occurredAtMs),
+      isEnabled: config['alerting.group_down.enabled'],
+      nowMs: atMs,
+    })
+    metrics.groupsOpen.set(this.state.open.size)
+    if (events.length === 0) return
+    store.commitKept(events, KEPT, saveGroups(this.state), atMs)
+    for (const event of events) metrics.events.inc({ type: event.type })
+    onEvents()
+  }
+
+  private parametersOf(companyId: string) {
+    const { config, settings } = this.deps
+    const hub = settings.known(companyId)
+    return groupParameters(
+      hub && {
+        group_down_min: hub.groupDownMin,
+        group_down_ratio: hub.groupDownRatio,
+        group_down_window_seconds: hub.groupDownWindowSeconds,
+      },
+      this.overrides.get(companyId),
+      {
+        windowMs: config['alerting.group_down.window'],
+        min: config['alerting.group_down.min'],
+        ratio: config['alerting.group_down.ratio'],
+      },
+    )
+  }
+
+  /** Machines with a non-revoked active agent. */
+  private activeMachines(): Map<string, ServerAttributes> {
+    const machines = new Map<string, ServerAttributes>()
+    for (const record of this.deps.registry.all()) {
+      if (record.state !== 'active' || record.serverId === '') continue
+      const { companyId, serverStatus: status, subnetId, datacenter, intervalSeconds } = record
+      machines.set(record.serverId, { companyId, status, subnetId, datacenter, hostname: '', intervalSeconds })
+    }
+    return machines
+  }
+}

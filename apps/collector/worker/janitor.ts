@@ -1,0 +1,120 @@
+// The hourly sweep that takes samples off the disk once they left a company's retention window (document 3 "Retention semantics").
+// What may go is decided in core/retention/window.ts; here the hub is asked, and what is decided is done.
+import { deletion, planDays, type RetentionSettings } from '../../../core/retention/window.ts'
+import type { RetentionStatus } from '../admin/collector-status.ts'
+import type { SamplesClient } from './samples-client.ts'
+import type { RetentionMemoryRow } from './samples-messages.ts'
+
+export type JanitorOptions = {
+  readonly samples: Pick<
+    SamplesClient,
+    'companies' | 'countDays' | 'deleteDays' | 'reclaim' | 'rememberRetention' | 'setRetentionDays'
+  >
+  /** Asks the hub now, without cache; undefined when it does not answer. */
+  readonly askRetention: (companyId: string) => Promise<RetentionSettings | undefined>
+  readonly nowMs: () => number
+  readonly sweepEveryMs: number
+  readonly newCompanyWaitMs: number
+  /** Count what would be deleted, delete nothing. */
+  readonly isDryRun: boolean
+  readonly onDaysDeleted: (days: number) => void
+  readonly onError: (what: string, error: unknown) => void
+}
+
+export class Janitor {
+  private readonly options: JanitorOptions
+  private timer: ReturnType<typeof setInterval> | null = null
+  private sweeping: Promise<RetentionStatus> | null = null
+  /** Totals of the last sweep; null before the first. */
+  last: RetentionStatus | null = null
+
+  constructor(options: JanitorOptions) {
+    this.options = options
+  }
+
+  start(): void {
+    this.timer = setInterval(() => void this.sweep(), this.options.sweepEveryMs)
+  }
+
+  async stop(): Promise<void> {
+    if (this.timer !== null) clearInterval(this.timer)
+    await this.sweeping
+  }
+
+  /** One sweep; a second call while it runs is answered by it. */
+  sweep(): Promise<RetentionStatus> {
+    this.sweeping ??= this.sweepOnce().finally(() => {
+      this.sweeping = null
+    })
+    return this.sweeping
+  }
+
+  private async sweepOnce(): Promise<RetentionStatus> {
+    const { samples, nowMs, isDryRun, onError } = this.options
+    const atMs = nowMs()
+    const began = performance.now()
+    const totals = { companies: 0, skipped: 0, daysDeleted: 0, errors: 0 }
+    try {
+      const companies = await samples.companies()
+      totals.companies = companies.length
+      const settings = await this.askAll(companies, totals)
+      const memory = await samples.rememberRetention(
+        [...settings].map(([companyId, each]) => ({ companyId, retentionDays: planDays(each) })),
+        atMs,
+      )
+      for (const row of memory) await this.sweepCompany(row, settings.get(row.companyId), atMs, totals)
+      if (!isDryRun) await samples.reclaim()
+    } catch (error) {
+      totals.errors++
+      onError('cannot complete a retention sweep', error)
+    }
+    this.last = { atMs, ...totals, dryRun: isDryRun, durationSeconds: (performance.now() - began) / 1000 }
+    return this.last
+  }
+
+  /** The hub's answers, of the companies that it answered for; the others are skipped. */
+  private async askAll(
+    companies: readonly string[],
+    totals: { skipped: number; errors: number },
+  ): Promise<Map<string, RetentionSettings>> {
+    const { askRetention, samples, onError } = this.options
+    const settings = new Map<string, RetentionSettings>()
+    for (const companyId of companies) {
+      try {
+        const answer = await askRetention(companyId)
+        if (answer) settings.set(companyId, answer)
+        else totals.skipped++
+      } catch (error) {
+        totals.skipped++
+        totals.errors++
+        onError('cannot ask the hub for the retention of a company', error)
+      }
+    }
+    samples.setRetentionDays(new Map([...settings].map(([companyId, each]) => [companyId, planDays(each)])))
+    return settings
+  }
+
+  private async sweepCompany(
+    memory: RetentionMemoryRow,
+    settings: RetentionSettings | undefined,
+    atMs: number,
+    totals: { skipped: number; daysDeleted: number; errors: number },
+  ): Promise<void> {
+    const { samples, newCompanyWaitMs, isDryRun, onDaysDeleted, onError } = this.options
+    const decided = deletion(settings, memory, atMs, newCompanyWaitMs)
+    if ('keep' in decided) {
+      totals.skipped++
+      return
+    }
+    try {
+      const days = await samples.countDays(memory.companyId, decided.deleteBeforeMs)
+      if (days === 0) return
+      if (!isDryRun) await samples.deleteDays(memory.companyId, decided.deleteBeforeMs)
+      totals.daysDeleted += days
+      if (!isDryRun) onDaysDeleted(days)
+    } catch (error) {
+      totals.errors++
+      onError('cannot delete the samples of a company that left its retention window', error)
+    }
+  }
+}
