@@ -9,7 +9,7 @@ export type PresenceState = 'unknown' | 'up' | 'down'
 /** The agent whose batches are the signal of the machine. */
 export type Presence = {
   agentId: string
-  /** Four bytes of the agent id as they lie on the bus: a cheap look whether it is still the same. */
+  /** The last four bytes of the agent id as they lie on the bus: a cheap look whether it is still the same. */
   agentWord: number
   state: PresenceState
   /** Wall time at which the last valid batch was received; 0 = never. */

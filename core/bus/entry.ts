@@ -198,9 +198,9 @@ export class EntryReader {
     return readUuid(this.bytes, this.start + 40)
   }
 
-  /** The first four bytes of the agent id as one word. */
+  /** The last four bytes of the agent id as one word: random in every version of UUID in use, unlike the first. */
   agentWord(): number {
-    return this.u32[(this.start + 40) >> 2]!
+    return this.u32[(this.start + 52) >> 2]!
   }
 
   /** The 16 bytes of the server id as a string of 16 code units: a cheap key for a Map. */
