@@ -50,7 +50,8 @@ function isRecovered(rule: EvaluatedRule, value: number, isViolating: boolean): 
   return rule.operatorCode <= 1 ? value < recoverThreshold : value > recoverThreshold
 }
 
-function isWorse(operatorCode: number, value: number, peak: number): boolean {
+/** True when `value` becomes the peak: beyond it, or the newest one where no value is beyond another. */
+export function isWorse(operatorCode: number, value: number, peak: number): boolean {
   if (Number.isNaN(peak) || operatorCode >= 4) return true
   return operatorCode <= 1 ? value > peak : value < peak
 }

@@ -1,5 +1,5 @@
 // What is told of a state's openings, closings and reminders, as far as flapping lets it (document 2 "Flapping", decisions G-76, G-85).
-import type { EvaluatedRule } from './evaluate.ts'
+import { type EvaluatedRule, isWorse } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import { type EventFacts, seriesEvent } from './event-maker.ts'
 import { type FlapState, newFlapState, recordTransition } from './flapping.ts'
@@ -18,8 +18,14 @@ export function opened(
   const flap = flapOf(evaluation, row)
   const verdict = recordTransition(flap, evaluation.settings.flapping, occurredAtMs, nowMs)
   evaluation.touchedRows.add(row)
-  if (verdict === 'withhold') return
+  if (verdict === 'withhold') {
+    // The alert that the hub knows goes on: its peak is that of its whole life.
+    if (!Number.isNaN(flap.peak) && !isWorse(rule.operatorCode, states.peak[row]!, flap.peak))
+      states.peak[row] = flap.peak
+    return
+  }
   flap.toldOpenedTsMs = occurredAtMs
+  flap.peak = Number.NaN
   emit(evaluation, row, rule, { type: 'alert.opened', occurredAtMs, value })
   if (verdict === 'enter') enterFlapping(evaluation, row, rule, flap, occurredAtMs, value)
 }
