@@ -2,7 +2,7 @@
 // other. Every part is the one that runs alone elsewhere; only the wiring is here.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { availableParallelism, hostname } from 'node:os'
+import { availableParallelism, hostname, networkInterfaces } from 'node:os'
 import { type RunningAgent, startAgent } from '../agent/agent.ts'
 import { SqliteBusWriter } from '../collector/bus/sqlite-bus.ts'
 import { collectorPaths } from '../collector/config.ts'
@@ -66,6 +66,12 @@ class Undo {
 
 const newSecret = (): string => randomBytes(32).toString('hex')
 
+/** Addresses of this machine, by which the hub may know it. */
+const ownAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap(addresses =>
+    (addresses ?? []).filter(one => !one.internal).map(one => one.address),
+  )
+
 /** Port 0 of the admin API is chosen before it is served: the hub is told of it first. */
 async function withPort(address: string): Promise<string> {
   return address.endsWith(':0') ? `${address.slice(0, -1)}${await freePort()}` : address
@@ -124,13 +130,24 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     log,
   })
   undo.add(() => hub.stop())
-  const first = await ensureFirstSite(hub, {
-    hostname: hostname(),
-    adminUrl: `http://${adminListen}`,
-    adminToken: secrets.admin_token!,
-    secrets: dataDir.secrets,
+  const first = await ensureFirstSite(hub.hub, {
+    kept: {
+      apiToken: secrets.api_token,
+      collectorToken: secrets.collector_token,
+      matcherToken: secrets.matcher_token,
+      license: secrets.license,
+    },
+    collectorAdminUrl: `http://${adminListen}`,
+    collectorAdminToken: secrets.admin_token!,
+    collectorBaseUrl: `http://${options.agentListen}`,
+    machine: start.withLocalAgent ? { hostname: hostname(), ipAddresses: ownAddresses() } : null,
   })
-  Object.assign(secrets, first.secrets)
+  Object.assign(secrets, {
+    api_token: first.apiToken,
+    collector_token: first.collectorToken,
+    matcher_token: first.matcherToken,
+    license: first.license,
+  })
   dataDir.saveSecrets(secrets)
 
   progress('collector: registry, bus')

@@ -1,0 +1,102 @@
+// Requests of ingest per second of processor time: batches of 150 series over HTTP, kept-alive connections, agents in turn, durable
+// on the SQLite bus. The load comes from a process of its own; the processor time is of this one, so the load is not in it.
+// Usage: bun bench/ingest.ts [AGENTS] [ROUNDS] [CONNECTIONS]
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { SqliteBusReader, SqliteBusWriter } from '../apps/collector/bus/sqlite-bus.ts'
+import { ingestKeys, loadCollectorConfig } from '../apps/collector/config.ts'
+import { startIngest } from '../apps/collector/ingest/ingest.ts'
+import { isRecordFault, parseAgentRecord } from '../apps/collector/store/agent-record.ts'
+import { AgentRegistry } from '../apps/collector/store/registry.ts'
+import { createCollectorMetrics } from '../apps/collector/telemetry.ts'
+import { sha256Hex } from '../core/series/hash.ts'
+import { CheckSet } from '../core/wire/agent-config.ts'
+
+const [agentCount = 2000, rounds = 10, connections = 64] = process.argv.slice(2).map(Number)
+const SERIES = 150
+
+const directory = mkdtempSync(join(tmpdir(), 'svc-bench-ingest-'))
+const uuid = (kind: string, index: number) => `${kind}0000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
+const tokens = Array.from({ length: agentCount }, (_, index) => `agt_bench_${index}`)
+const { config } = loadCollectorConfig(ingestKeys, undefined, {
+  listen: '127.0.0.1:0',
+  'ingest.limits.metrics_per_minute': 1_000_000,
+  'ingest.limits.metrics_burst': 1_000_000,
+})
+const registry = new AgentRegistry(null)
+for (const [index, token] of tokens.entries()) {
+  const record = parseAgentRecord({
+    agent_id: uuid('a', index),
+    company_id: uuid('c', index % 100),
+    server_id: uuid('5', index),
+    state: 'active',
+    token_hash: sha256Hex(token),
+    version: 1,
+  })
+  if (isRecordFault(record)) throw new Error(`${record.field} must be ${record.expected}`)
+  registry.apply([record])
+}
+const path = join(directory, 'bus.sqlite')
+const reader = new SqliteBusReader(path, ['bench'])
+const bus = new SqliteBusWriter({
+  path,
+  bytesMax: 8 * 1024 ** 3,
+  ageMaxMs: 3_600_000,
+  groupWaitMs: 5,
+  nowMs: Date.now,
+  onPublished: () => {},
+  onError: error => console.error(error),
+})
+const metrics = createCollectorMetrics('bench', 'ingest')
+const checks = new CheckSet()
+const ingest = await startIngest({
+  config,
+  log: pino({ level: 'warn' }),
+  metrics,
+  registry,
+  hub: null,
+  bus,
+  checks: { current: () => checks, onChange: () => () => {} },
+  nowMs: Date.now,
+})
+const tokensFile = join(directory, 'tokens.json')
+await Bun.write(tokensFile, JSON.stringify(tokens))
+const emptying = setInterval(async () => reader.pass('bench', 0, await reader.lastPosition()), 500)
+
+async function load(roundCount: number): Promise<Record<string, number>> {
+  const child = Bun.spawn(
+    ['bun', join(import.meta.dir, 'load.ts'), ingest.url, tokensFile, `${roundCount}`, `${SERIES}`, `${connections}`],
+    { stdout: 'pipe', stderr: 'inherit' },
+  )
+  return JSON.parse(await new Response(child.stdout).text())
+}
+
+await load(2)
+const before = process.cpuUsage()
+const result = await load(rounds)
+const { user, system } = process.cpuUsage(before)
+const cpuSeconds = (user + system) / 1e6
+const batches = result.batches ?? 0
+console.log(
+  JSON.stringify({
+    bench: 'ingest',
+    question: 'batches of 150 series a second of processor time',
+    per_cpu_second: Math.round(batches / cpuSeconds),
+    cpu_us_a_batch: Math.round((cpuSeconds * 1e7) / batches) / 10,
+    batches,
+    refused: result.refused,
+    seconds: result.seconds,
+    p50_ms: result.p50_ms,
+    p99_ms: result.p99_ms,
+    user_us_a_batch: Math.round((user * 10) / batches) / 10,
+    rss_mib: Math.round(process.memoryUsage.rss() / 1024 ** 2),
+  }),
+)
+clearInterval(emptying)
+await ingest.stop()
+await bus.close()
+await reader.close()
+rmSync(directory, { recursive: true, force: true })
+process.exit(0)

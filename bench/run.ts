@@ -1,0 +1,35 @@
+// Runs benchmarks, each in a fresh process, and keeps what they say: `bun run bench [NAME…] [-- --keep]`.
+// A benchmark prints JSON lines with a member `bench`; with --keep each goes into bench/history.jsonl with commit, time and machine.
+import { appendFileSync, existsSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { join } from 'node:path'
+
+const benches: Readonly<Record<string, readonly string[]>> = {
+  decode: ['decode.ts'],
+  evaluate: ['evaluate.ts'],
+  insert: ['insert.ts'],
+  ingest: ['ingest.ts'],
+  'whole-path': ['whole-path.ts', '2000', '20', '150'],
+  latency: ['latency.ts', '100'],
+}
+
+const words = process.argv.slice(2).filter(word => word !== '--')
+const isKept = words.includes('--keep')
+const wanted = words.filter(word => !word.startsWith('--'))
+const commit = (await new Response(Bun.spawn(['git', 'rev-parse', '--short', 'HEAD']).stdout).text()).trim()
+const machine = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, bun ${Bun.version}`
+
+for (const [name, [file = '', ...args]] of Object.entries(benches)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  const path = join(import.meta.dir, file)
+  if (!existsSync(path)) throw new Error(`bench ${name}: ${file} is missing`)
+  const child = Bun.spawn(['bun', path, ...args], { stdout: 'pipe', stderr: 'inherit' })
+  const output = await new Response(child.stdout).text()
+  if ((await child.exited) !== 0) throw new Error(`bench ${name} failed`)
+  for (const line of output.split('\n').filter(text => text.startsWith('{'))) {
+    console.log(line)
+    if (!isKept) continue
+    const entry = { at: new Date().toISOString(), commit, machine, ...JSON.parse(line) }
+    appendFileSync(join(import.meta.dir, 'history.jsonl'), `${JSON.stringify(entry)}\n`)
+  }
+}
