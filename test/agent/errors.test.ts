@@ -169,7 +169,7 @@ test('[AGT-043] on 403 agent_revoked the agent stops, and a restart does not mak
     const agent = await rig.start()
     await untilSends(rig, 1)
     rig.peer.always('POST /metrics', () => protocolError(403, 'agent_revoked'))
-    await rig.clock.runUntil(() => agent.state === 'revoked', 'revoked')
+    await rig.clock.runUntil(() => agent.state === 'revoked', 'revoked', 3_600_000, 2, 0)
     await agent.ended
     expect(rig.status().state).toBe('revoked')
     const seen = rig.peer.seen.length

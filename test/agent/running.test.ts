@@ -141,7 +141,7 @@ test('a machine that is enrolled anew keeps nothing of what the former agent buf
     rig.peer.setConfig({ etag: 'one', intervalSeconds: 60 })
     const agent = await rig.start()
     rig.peer.always('POST /metrics', () => Response.json({ error: { code: 'agent_revoked' } }, { status: 403 }))
-    await rig.clock.runUntil(() => agent.state === 'revoked', 'revoked', 3_600_000)
+    await rig.clock.runUntil(() => agent.state === 'revoked', 'revoked', 3_600_000, 2, 0)
     await agent.stop()
     rig.peer.always('POST /metrics', null)
     rig.peer.setConfig({ etag: 'two' })

@@ -54,12 +54,21 @@ export class TestClock implements Clock {
     await until(() => this.#sleepers.size >= lanes, `${lanes} sleeping lanes`)
   }
 
-  /** Moves from due time to due time until `condition` holds; fails when `withinMs` of virtual time pass without it. */
-  async runUntil(condition: () => boolean, what: string, withinMs = 3_600_000, lanes = 2): Promise<void> {
+  /**
+   * Moves from due time to due time until `condition` holds and the agent has done what follows from it: `lanesAfter` lanes
+   * sleep again. Fails when `withinMs` of virtual time pass without it.
+   */
+  async runUntil(
+    condition: () => boolean,
+    what: string,
+    withinMs = 3_600_000,
+    lanes = 2,
+    lanesAfter = lanes,
+  ): Promise<void> {
     const endMs = this.#nowMs + withinMs
     for (;;) {
       await until(() => condition() || this.#sleepers.size >= lanes, `${what}, or ${lanes} sleeping lanes`)
-      if (condition()) return
+      if (condition()) return this.idle(lanesAfter)
       const next = Math.min(...[...this.#sleepers].map(({ dueAtMs }) => dueAtMs))
       if (next > endMs) throw new Error(`did not come about within ${withinMs} ms: ${what}`)
       this.#wakeAt(next)
