@@ -109,12 +109,12 @@ class ScenarioRun implements ScenarioNames {
     let next = 0
     for (let atMs = 0; atMs <= untilMs; ) {
       this.nowMs = START_MS + atMs
-      const now = []
+      if (this.worker) this.worker.nowMs = this.nowMs
+      const now: ScenarioAction[] = []
       for (; next < steps.length && steps[next]!.atMs <= atMs; next++) now.push(steps[next]!.action)
       for (const action of now) if (action.kind !== 'stop' && action.kind !== 'snapshot') this.apply(action)
       if (!this.worker && atMs >= this.startsAtMs) this.start()
       if (this.worker) {
-        this.worker.nowMs = this.nowMs
         this.worker.consume()
         if (atMs % limits.presenceSweepMs === 0) this.worker.sweep()
         const isDue = settings.snapshotIntervalMs > 0 && atMs > 0 && atMs % settings.snapshotIntervalMs === 0
@@ -228,10 +228,7 @@ class ScenarioRun implements ScenarioNames {
       }
       this.describe(action.server, machine)
     }
-    if (this.worker) {
-      this.worker.nowMs = this.nowMs
-      this.worker.setAttributes(machine.id, machine.attributes)
-    }
+    this.worker?.setAttributes(machine.id, machine.attributes)
   }
 
   private rulesChanged(): void {
