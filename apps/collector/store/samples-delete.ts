@@ -45,17 +45,16 @@ export async function deleteDays(store: ClickHouse, companyId: string, beforeMs:
     )
 }
 
-/** Rewrites the partitions that hold deleted rows without them. */
+/** Has the parts that hold deleted rows rewritten without them, in the background. */
 export async function reclaim(store: ClickHouse): Promise<void> {
-  const rows = await store.rows(
-    `SELECT DISTINCT table, partition_id FROM system.parts
-     WHERE database = {database:String} AND active AND has_lightweight_delete ORDER BY table, partition_id`,
+  const tables = await store.rows(
+    `SELECT DISTINCT table FROM system.parts
+     WHERE database = {database:String} AND active AND has_lightweight_delete AND table NOT IN (
+       SELECT table FROM system.mutations WHERE database = {database:String} AND NOT is_done)
+     ORDER BY table`,
     { database: store.database },
   )
-  for (const [table, partition] of rows)
-    if (typeof table === 'string' && typeof partition === 'string' && /^\w+$/.test(table))
-      await store.command(
-        `ALTER TABLE ${store.database}.${table} APPLY DELETED MASK IN PARTITION ID {partition:String} SETTINGS mutations_sync = 1`,
-        { partition },
-      )
+  for (const [table] of tables)
+    if (typeof table === 'string' && /^\w+$/.test(table))
+      await store.command(`ALTER TABLE ${store.database}.${table} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
 }

@@ -2,7 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Two threads of merges, small caches, no system logs: those are for servers that do nothing else. */
+/**
+ * Two threads of merges and small caches: the defaults are for servers that do nothing else. The engine counts free places of its
+ * pool before it merges large parts or deletes, so these counts must fit the smaller pool.
+ */
 const CONFIG = `<clickhouse>
   <background_pool_size>2</background_pool_size>
   <background_merges_mutations_concurrency_ratio>2</background_merges_mutations_concurrency_ratio>
@@ -17,6 +20,11 @@ const CONFIG = `<clickhouse>
   <uncompressed_cache_size>0</uncompressed_cache_size>
   <tables_loader_foreground_pool_size>2</tables_loader_foreground_pool_size>
   <tables_loader_background_pool_size>1</tables_loader_background_pool_size>
+  <merge_tree>
+    <number_of_free_entries_in_pool_to_execute_mutation>1</number_of_free_entries_in_pool_to_execute_mutation>
+    <number_of_free_entries_in_pool_to_lower_max_size_of_merge>1</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
+    <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>1</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
+  </merge_tree>
 </clickhouse>
 `
 
