@@ -35,24 +35,24 @@ async function discardRest(reader: BodyReader, already: number): Promise<void> {
 }
 
 /** The bytes of a body, at most `bytesMax`; an ApiError beyond it, or when the sender broke off. */
-export async function readBody(request: Request, bytesMax: number): Promise<Uint8Array | ApiError> {
+export function readBody(request: Request, bytesMax: number): Promise<Uint8Array | ApiError> {
   const declared = request.headers.get('content-length')
-  if (declared !== null) {
-    if (Number(declared) > bytesMax) {
-      await discardBody(request)
-      return tooLarge(`the body is larger than ${bytesMax} bytes`)
-    }
-    try {
-      return await request.bytes()
-    } catch {
-      return badRequest('the body ended early')
-    }
-  }
-  return request.body ? readStream(request.body.getReader(), bytesMax) : noBytes
+  if (declared === null) return readStream(request, bytesMax)
+  if (Number(declared) > bytesMax) return refuseBody(request, bytesMax)
+  return request.bytes().catch(endedEarly)
+}
+
+const endedEarly = (): ApiError => badRequest('the body ended early')
+
+async function refuseBody(request: Request, bytesMax: number): Promise<ApiError> {
+  await discardBody(request)
+  return tooLarge(`the body is larger than ${bytesMax} bytes`)
 }
 
 /** A body of unknown length (chunked, or HTTP/2 without a length). */
-async function readStream(reader: BodyReader, bytesMax: number): Promise<Uint8Array | ApiError> {
+async function readStream(request: Request, bytesMax: number): Promise<Uint8Array | ApiError> {
+  if (!request.body) return noBytes
+  const reader: BodyReader = request.body.getReader()
   const parts: Uint8Array[] = []
   let total = 0
   try {

@@ -29,8 +29,16 @@ const ackInit = { headers: protobufHeaders }
 const LOG_PERIOD_MS = 600_000
 const noWarnings: readonly string[] = []
 
-/** What was admitted of a batch: the entry for the bus, or null when nothing is published. */
-type Admitted = { readonly entry: Uint8Array | null; readonly ack: Ack }
+type Admitted = { readonly entry: Uint8Array; readonly ack: Ack }
+
+/** A batch on its way to the bus, and what must be undone when the bus does not take it. */
+type Publishing = {
+  readonly answer: Promise<PublishRefusal | null>
+  readonly series: AgentSeries
+  readonly seriesBefore: number
+  readonly isAnnouncing: boolean
+  readonly hasDefinitions: boolean
+}
 
 export class MetricsReceiver {
   private readonly context: IngestContext
@@ -62,97 +70,117 @@ export class MetricsReceiver {
 
   /** Answers a batch. An ApiError is told to the agent. */
   async receive(request: Request): Promise<Response | ApiError> {
-    const { context } = this
     const startedAtMs = performance.now()
     const { headers } = request
-    const admission = await this.admitCaller(headers)
-    if (admission instanceof ApiError) {
+    const found = this.admitCaller(headers)
+    const session = found instanceof Promise ? await found : found
+    if (session instanceof ApiError) {
       await discardBody(request)
-      return admission
+      return session
     }
     const form = bodyForm(headers.get('content-type'), this.acceptsJson)
     if (form instanceof ApiError) {
       await discardBody(request)
       return form
     }
+    const encoding = headers.get('content-encoding')
     const body = await readBody(request, this.bodyBytesMax)
     if (body instanceof ApiError) return body
-    const decodingAtMs = performance.now()
-    const inflated = inflate(body, headers.get('content-encoding'), this.inflatedBytesMax)
-    if (inflated instanceof ApiError) return inflated
-    const bytes = form === 'json' ? batchFromJson(inflated) : inflated
-    if (bytes instanceof ApiError) return bytes
-    const nowMs = context.nowMs()
-    const session = admission
-    const { hot } = context.metrics
-    hot.wireBytes += body.length
-    hot.inflatedBytes += inflated.length
-    const ack =
-      session.record.state === 'active' && session.record.serverId !== ''
-        ? await this.takeBatch(session, bytes, nowMs, decodingAtMs)
-        : this.takePending(bytes, session, nowMs)
-    if (ack instanceof ApiError) return ack
-    session.lastSeenAtMs = nowMs
+    const taking = this.take(session, body, encoding, form)
+    if (taking instanceof ApiError) return taking
+    const { ack, publishing } = taking
+    if (publishing) {
+      const refusal = await publishing.answer
+      const refused = this.settle(session, publishing, ack, refusal)
+      if (refused) return refused
+    }
+    session.lastSeenAtMs = ack.serverTimeMs
     session.isSeenNews = true
     noteAgent(session, headers)
-    hot.batches++
+    this.context.metrics.hot.batches++
     const answer = this.acks.encode(ack)
-    context.metrics.requestSeconds.add((performance.now() - startedAtMs) / 1000)
+    this.context.metrics.requestSeconds.add((performance.now() - startedAtMs) / 1000)
     return form === 'json'
       ? messageResponse(MetricsAckSchema, fromBinary(MetricsAckSchema, answer), true)
       : new Response(answer, ackInit)
   }
 
-  /** Headers, token and rate: everything before the body. */
-  private async admitCaller(headers: Headers): Promise<AgentSession | ApiError> {
-    const { context } = this
+  /** Headers, token and rate: everything before the body. At once for a token that was seen before. */
+  private admitCaller(headers: Headers): AgentSession | ApiError | Promise<AgentSession | ApiError> {
+    const { authenticator, nowMs } = this.context
     const refusal = checkProtocol(headers)
     if (refusal) return refusal
-    const nowMs = context.nowMs()
-    const found = context.authenticator.authenticate(headers.get('authorization'), nowMs)
-    const session = found instanceof Promise ? await found : found
+    const atMs = nowMs()
+    const found = authenticator.authenticate(headers.get('authorization'), atMs)
+    return found instanceof Promise ? found.then(session => this.takeRate(session, atMs)) : this.takeRate(found, atMs)
+  }
+
+  private takeRate(session: AgentSession | ApiError, nowMs: number): AgentSession | ApiError {
     if (session instanceof ApiError) return session
-    const waitSeconds = session.metricsRate.take(context.rates.metrics, nowMs)
+    const waitSeconds = session.metricsRate.take(this.context.rates.metrics, nowMs)
     return waitSeconds > 0 ? rateLimited(waitSeconds) : session
   }
 
-  /** Admits and publishes. Resolves once the bus holds the batch. */
-  private async takeBatch(
+  /** Inflates, decodes and admits a body, and hands it to the bus. Runs to its end without an await. */
+  private take(
     session: AgentSession,
-    bytes: Uint8Array,
-    nowMs: number,
-    startedAtMs: number,
-  ): Promise<Ack | ApiError> {
+    body: Uint8Array,
+    encoding: string | null,
+    form: 'protobuf' | 'json',
+  ): { readonly ack: Ack; readonly publishing: Publishing | null } | ApiError {
+    const { context } = this
+    const startedAtMs = performance.now()
+    const inflated = inflate(body, encoding, this.inflatedBytesMax)
+    if (inflated instanceof ApiError) return inflated
+    const bytes = form === 'json' ? batchFromJson(inflated) : inflated
+    if (bytes instanceof ApiError) return bytes
+    const { hot, decodeSeconds } = context.metrics
+    hot.wireBytes += body.length
+    hot.inflatedBytes += inflated.length
+    const nowMs = context.nowMs()
+    if (session.record.state !== 'active' || session.record.serverId === '') {
+      const ack = this.takePending(bytes, session, nowMs)
+      return ack instanceof ApiError ? ack : { ack, publishing: null }
+    }
     const { series } = session
     const seriesBefore = series.count
     const isAnnouncing = session.mustAnnounce || session.definitionsInFlight > 0 || nowMs >= session.announceAtMs
     series.announcesAll = isAnnouncing
     const admitted = this.admit(session, bytes, nowMs)
-    this.context.metrics.decodeSeconds.add((performance.now() - startedAtMs) / 1000)
+    decodeSeconds.add((performance.now() - startedAtMs) / 1000)
     if (admitted instanceof ApiError) return admitted
     const hasDefinitions = this.batch.definitions.length > 0
     if (hasDefinitions) session.definitionsInFlight++
-    const refusal = admitted.entry === null ? null : await this.publish(session.record.serverId, admitted.entry)
+    const answer = this.publish(session.record.serverId, admitted.entry)
+    return { ack: admitted.ack, publishing: { answer, series, seriesBefore, isAnnouncing, hasDefinitions } }
+  }
+
+  private publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
+    return this.context.bus.publish(serverId, entry).catch(error => {
+      this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
+      return 'failed' as const
+    })
+  }
+
+  /** What follows from the bus's answer; an error when it did not take the batch. */
+  private settle(
+    session: AgentSession,
+    publishing: Publishing,
+    ack: Ack,
+    refusal: PublishRefusal | null,
+  ): ApiError | null {
+    const { series, seriesBefore, isAnnouncing, hasDefinitions } = publishing
     if (hasDefinitions) session.definitionsInFlight--
     if (refusal === null) {
-      if (isAnnouncing) session.announced(nowMs)
-      this.context.metrics.hot.points += admitted.ack.acceptedPoints
-      return admitted.ack
+      if (isAnnouncing) session.announced(ack.serverTimeMs)
+      this.context.metrics.hot.points += ack.acceptedPoints
+      return null
     }
     // The definitions never reached the bus: what was new is new again, and what was announced is announced again.
     if (session.series === series && series.count > seriesBefore) series.rollback(seriesBefore)
     if (isAnnouncing || hasDefinitions) session.mustAnnounce = true
     this.context.metrics.busDropped.inc()
     return unavailable('the batch cannot be kept now; send it again')
-  }
-
-  private async publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
-    try {
-      return await this.context.bus.publish(serverId, entry)
-    } catch (error) {
-      this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
-      return 'failed'
-    }
   }
 
   /** Decodes a batch into an entry. Runs to its end without an await. */
