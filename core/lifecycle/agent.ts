@@ -16,7 +16,10 @@ export function isOnline(
   thresholdMs: number = limits.hubOnlineThresholdMs,
 ): boolean {
   return (
-    agent.state === 'active' && agent.lastSeenAtMs !== null && nowMs - agent.lastSeenAtMs <= thresholdMs && !hasDownAlert
+    agent.state === 'active' &&
+    agent.lastSeenAtMs !== null &&
+    nowMs - agent.lastSeenAtMs <= thresholdMs &&
+    !hasDownAlert
   )
 }
 

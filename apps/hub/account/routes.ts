@@ -1,0 +1,143 @@
+// REST: /me (group "My account"): the caller itself. Tokens and passwords are managed elsewhere, on purpose.
+import { Type } from '@sinclair/typebox'
+import { and, count, desc, eq, sql } from 'drizzle-orm'
+import { presentAuditEntry } from '../audit/audit-list.ts'
+import { auditLog, companies, sessions, users } from '../db/schema-identity.ts'
+import { notFound } from '../http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { isUuid, oneOf, text } from '../http/schema.ts'
+import { languages } from '../http/texts.ts'
+import { usableCompanies } from '../identity/authenticate.ts'
+
+const TAG = 'My account'
+
+async function profile({ hub, caller, companyId }: RouteContext) {
+  const { db } = hub.database
+  const [[user], [company]] = await Promise.all([
+    db.select().from(users).where(eq(users.id, caller.user.id)),
+    db
+      .select({ id: companies.id, name: companies.name, slug: companies.slug })
+      .from(companies)
+      .where(eq(companies.id, companyId)),
+  ])
+  if (!user) throw notFound()
+  return {
+    id: user.id,
+    email: user.email,
+    name: user.name,
+    language: user.language,
+    time_zone: user.timeZone,
+    super_admin: user.superAdmin,
+    company: company ?? null,
+    permissions: [...caller.permissions].sort(),
+    created_at: user.createdAt,
+  }
+}
+
+export const accountRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/me',
+    tag: TAG,
+    summary: 'Profile, company, permissions',
+    handle: async context => ({ data: await profile(context) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/me',
+    tag: TAG,
+    summary: 'Change name, language, time zone',
+    body: Type.Object({
+      name: Type.Optional(text(255)),
+      language: Type.Optional(oneOf(languages)),
+      time_zone: Type.Optional(text(64)),
+    }),
+    async handle(context) {
+      const { name, language, time_zone } = context.body
+      const set = {
+        ...(name === undefined ? {} : { name }),
+        ...(language === undefined ? {} : { language }),
+        ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+      }
+      if (Object.keys(set).length > 0)
+        await context.hub.database.db.update(users).set(set).where(eq(users.id, context.caller.user.id))
+      return { data: await profile(context) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/me/permissions',
+    tag: TAG,
+    summary: 'Effective permissions of this token',
+    handle: async ({ caller }) => ({ data: [...caller.permissions].sort() }),
+  }),
+  route({
+    method: 'GET',
+    path: '/me/companies',
+    tag: TAG,
+    summary: 'Companies usable in X-Company-Id',
+    handle: async ({ hub, caller }) => ({ data: await usableCompanies(hub.database.db, caller) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/me/sessions',
+    tag: TAG,
+    summary: 'Sessions of the caller',
+    async handle({ hub, caller }) {
+      const rows = await hub.database.db
+        .select()
+        .from(sessions)
+        .where(eq(sessions.userId, caller.user.id))
+        .orderBy(desc(sessions.lastSeenAt))
+      const data = rows.map(row => ({
+        id: row.id,
+        ip: row.ip,
+        user_agent: row.userAgent,
+        created_at: row.createdAt,
+        last_seen_at: row.lastSeenAt,
+        current: row.id === caller.credentialId,
+      }))
+      return { data }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/me/sessions/:session',
+    tag: TAG,
+    summary: 'End a session',
+    async handle({ hub, caller, params }) {
+      const id = params.session ?? ''
+      if (!isUuid(id)) throw notFound()
+      const ended = await hub.database.db
+        .delete(sessions)
+        .where(and(eq(sessions.id, id), eq(sessions.userId, caller.user.id)))
+        .returning({ id: sessions.id })
+      if (ended.length === 0) throw notFound()
+      return undefined
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/me/activity',
+    tag: TAG,
+    summary: 'Audit entries of the caller',
+    query: Type.Object(pageQuery),
+    async handle({ hub, caller, companyId, query, url }) {
+      const page = pageOf(query)
+      const { db } = hub.database
+      const where = and(eq(auditLog.companyId, companyId), eq(auditLog.actorId, caller.user.id))
+      const [rows, totals] = await Promise.all([
+        db
+          .select()
+          .from(auditLog)
+          .where(where)
+          .orderBy(sql`${auditLog.createdAt} desc, ${auditLog.id} desc`)
+          .limit(page.limit)
+          .offset(page.offset),
+        db.select({ total: count() }).from(auditLog).where(where),
+      ])
+      return paged(url, page, totals[0]?.total ?? 0, rows.map(presentAuditEntry))
+    },
+  }),
+]

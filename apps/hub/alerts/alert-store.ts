@@ -1,0 +1,113 @@
+// Alerts between their rows and the pure lifecycle: turned once here, and stored many at a time.
+import { sql } from 'drizzle-orm'
+import type { Alert } from '../../../core/lifecycle/alert.ts'
+import { alerts } from '../db/schema.ts'
+import type { Tx } from '../db/transaction.ts'
+
+type Row = typeof alerts.$inferSelect
+
+export const toAlert = (row: Row): Alert => ({
+  id: row.id,
+  companyId: row.companyId,
+  type: row.type,
+  serverId: row.serverId,
+  agentId: row.agentId,
+  ruleId: row.ruleId,
+  ruleKey: row.ruleKey,
+  seriesKey: row.seriesKey,
+  labels: row.labels,
+  severity: row.severity,
+  state: row.state,
+  openedAtMs: row.openedAt.getTime(),
+  resolvedAtMs: row.resolvedAt?.getTime() ?? null,
+  resolvedReason: row.resolvedReason,
+  lastValue: row.lastValue,
+  peakValue: row.peakValue,
+  threshold: row.threshold,
+  suppressed: row.suppressed,
+  suppressReason: row.suppressReason,
+  flapping: row.flapping,
+  groupId: row.groupId,
+  groupTotal: row.groupTotal,
+  groupMemberIds: row.groupMemberIds,
+  eventCount: row.eventCount,
+  lastEventSeq: row.lastEventSeq,
+  notifiedAtMs: row.notifiedAt?.getTime() ?? null,
+  recoveryUntold: row.recoveryUntold,
+})
+
+const date = (ms: number | null): Date | null => (ms === null ? null : new Date(ms))
+
+const toRow = (alert: Alert): typeof alerts.$inferInsert => ({
+  id: alert.id,
+  companyId: alert.companyId,
+  type: alert.type,
+  serverId: alert.serverId,
+  agentId: alert.agentId,
+  ruleId: alert.ruleId,
+  ruleKey: alert.ruleKey,
+  seriesKey: alert.seriesKey,
+  labels: alert.labels,
+  severity: alert.severity,
+  state: alert.state,
+  openedAt: new Date(alert.openedAtMs),
+  resolvedAt: date(alert.resolvedAtMs),
+  resolvedReason: alert.resolvedReason,
+  lastValue: alert.lastValue,
+  peakValue: alert.peakValue,
+  threshold: alert.threshold,
+  suppressed: alert.suppressed,
+  suppressReason: alert.suppressReason,
+  flapping: alert.flapping,
+  groupId: alert.groupId,
+  groupTotal: alert.groupTotal,
+  groupMemberIds: alert.groupMemberIds === null ? null : [...alert.groupMemberIds],
+  eventCount: alert.eventCount,
+  lastEventSeq: alert.lastEventSeq,
+  notifiedAt: date(alert.notifiedAtMs),
+  recoveryUntold: alert.recoveryUntold,
+})
+
+const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+
+/** One statement for all changes: the rows travel as JSON and are matched by id. */
+async function updateAlerts(tx: Tx, changed: readonly Alert[]): Promise<void> {
+  const records = changed.map(alert => ({
+    id: alert.id,
+    severity: alert.severity,
+    state: alert.state,
+    resolved_at: iso(alert.resolvedAtMs),
+    resolved_reason: alert.resolvedReason,
+    last_value: alert.lastValue,
+    peak_value: alert.peakValue,
+    threshold: alert.threshold,
+    suppressed: alert.suppressed,
+    suppress_reason: alert.suppressReason,
+    flapping: alert.flapping,
+    group_id: alert.groupId,
+    group_total: alert.groupTotal,
+    group_member_ids: alert.groupMemberIds,
+    event_count: alert.eventCount,
+    last_event_seq: alert.lastEventSeq,
+    notified_at: iso(alert.notifiedAtMs),
+    recovery_untold: alert.recoveryUntold,
+  }))
+  await tx.db.execute(sql`
+    update monitoring_alerts a set severity = x.severity, state = x.state, resolved_at = x.resolved_at,
+      resolved_reason = x.resolved_reason, last_value = x.last_value, peak_value = x.peak_value, threshold = x.threshold,
+      suppressed = x.suppressed, suppress_reason = x.suppress_reason, flapping = x.flapping, group_id = x.group_id,
+      group_total = x.group_total, group_member_ids = x.group_member_ids, event_count = x.event_count,
+      last_event_seq = x.last_event_seq, notified_at = x.notified_at, recovery_untold = x.recovery_untold
+    from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, severity text, state text,
+      resolved_at timestamptz, resolved_reason text, last_value double precision, peak_value double precision,
+      threshold double precision, suppressed boolean, suppress_reason text, flapping boolean, group_id uuid,
+      group_total integer, group_member_ids uuid[], event_count integer, last_event_seq bigint, notified_at timestamptz,
+      recovery_untold boolean)
+    where a.id = x.id`)
+}
+
+/** Stores new alerts and changed ones. Changed ones go first: a key that becomes free can be taken by a new alert. */
+export async function storeAlerts(tx: Tx, created: readonly Alert[], changed: readonly Alert[]): Promise<void> {
+  if (changed.length > 0) await updateAlerts(tx, changed)
+  if (created.length > 0) await tx.db.insert(alerts).values(created.map(toRow))
+}

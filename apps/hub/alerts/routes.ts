@@ -1,0 +1,176 @@
+// REST: /monitoring/alerts (document 1 "Alerts"; decision G-94).
+import { Type } from '@sinclair/typebox'
+import { severities } from '../../../core/alerting/rule.ts'
+import { alertStates } from '../../../core/lifecycle/alert.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { instant, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import {
+  acknowledgeAlert,
+  alertStats,
+  closeAlert,
+  commentAlert,
+  findAlert,
+  listAlertEvents,
+  listAlerts,
+  presentAlert,
+  presentAlerts,
+} from './alerts.ts'
+
+const TAG = 'Alerts'
+const VIEW = ['monitoring.view']
+const MANAGE = ['monitoring.manage']
+const COMMENT_MAX = 1000
+const BULK_MAX = 200
+const subject = ({ hub, companyId, params }: RouteContext) => findAlert(hub.database.db, companyId, params.alert ?? '')
+const comment = Type.Object({ comment: optional(text(COMMENT_MAX)) })
+const bulk = Type.Object({ alert_ids: listOf(uuid(), BULK_MAX, 1), comment: optional(text(COMMENT_MAX)) })
+
+/** All are looked up first, so that one that does not exist changes nothing. */
+async function forEachAlert(
+  context: RouteContext,
+  ids: readonly string[],
+  act: (id: string) => ReturnType<typeof closeAlert>,
+) {
+  for (const id of ids) await findAlert(context.hub.database.db, context.companyId, id)
+  const rows = []
+  for (const id of ids) rows.push(await act(id))
+  return { data: presentAlerts(rows) }
+}
+
+export const alertRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/monitoring/alerts',
+    tag: TAG,
+    summary: 'List alerts, newest first',
+    permissions: VIEW,
+    legacy: true,
+    query: Type.Object({
+      state: Type.Optional(oneOf([...alertStates, 'active'])),
+      severity: Type.Optional(oneOf(severities)),
+      server_id: Type.Optional(uuid()),
+      agent_id: Type.Optional(uuid()),
+      opened_from: Type.Optional(instant()),
+      opened_to: Type.Optional(instant()),
+      ...pageQuery,
+    }),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const filter = {
+        state: query.state,
+        severity: query.severity,
+        serverId: query.server_id,
+        agentId: query.agent_id,
+        openedFrom: query.opened_from ? new Date(query.opened_from) : undefined,
+        openedTo: query.opened_to ? new Date(query.opened_to) : undefined,
+      }
+      const { rows, total } = await listAlerts(hub.database.db, companyId, filter, page)
+      return paged(url, page, total, presentAlerts(rows))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/alerts/stats',
+    tag: TAG,
+    summary: 'Counts by state and severity',
+    permissions: VIEW,
+    handle: async ({ hub, companyId }) => ({ data: await alertStats(hub.database.db, companyId) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/alerts/:alert',
+    tag: TAG,
+    summary: 'Show an alert',
+    permissions: VIEW,
+    legacy: true,
+    subject,
+    handle: async ({ subject }) => ({ data: presentAlert(subject) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/alerts/:alert/events',
+    tag: TAG,
+    summary: 'The events of an alert, newest first',
+    permissions: VIEW,
+    legacy: true,
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url, subject }) {
+      const page = pageOf(query)
+      const { data, total } = await listAlertEvents(hub.database.db, companyId, subject.alert.id, page)
+      return paged(url, page, total, data)
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/alerts/:alert/children',
+    tag: TAG,
+    summary: 'Grouped children of a wide-area incident',
+    permissions: VIEW,
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url, subject }) {
+      const page = pageOf(query)
+      const { rows, total } = await listAlerts(hub.database.db, companyId, { groupId: subject.alert.id }, page)
+      return paged(url, page, total, presentAlerts(rows))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/alerts/:alert/acknowledge',
+    tag: TAG,
+    summary: 'Acknowledge an alert',
+    permissions: MANAGE,
+    legacy: true,
+    subject,
+    body: comment,
+    handle: async context => ({
+      data: presentAlert(await acknowledgeAlert(context, context.subject.alert.id, context.body.comment ?? null)),
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/alerts/:alert/close',
+    tag: TAG,
+    summary: 'Close an alert by hand',
+    permissions: MANAGE,
+    legacy: true,
+    subject,
+    body: comment,
+    handle: async context => ({
+      data: presentAlert(await closeAlert(context, context.subject.alert.id, context.body.comment ?? null)),
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/alerts/:alert/comments',
+    tag: TAG,
+    summary: 'Comment an alert',
+    permissions: MANAGE,
+    subject,
+    status: 201,
+    body: Type.Object({ comment: text(COMMENT_MAX) }),
+    handle: async context => ({ data: await commentAlert(context, context.subject.alert.id, context.body.comment) }),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/alerts/bulk/acknowledge',
+    tag: TAG,
+    summary: 'Acknowledge many alerts',
+    permissions: MANAGE,
+    body: bulk,
+    handle: context =>
+      forEachAlert(context, context.body.alert_ids, id => acknowledgeAlert(context, id, context.body.comment ?? null)),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/alerts/bulk/close',
+    tag: TAG,
+    summary: 'Close many alerts by hand',
+    permissions: MANAGE,
+    body: bulk,
+    handle: context =>
+      forEachAlert(context, context.body.alert_ids, id => closeAlert(context, id, context.body.comment ?? null)),
+  }),
+]

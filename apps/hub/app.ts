@@ -1,0 +1,84 @@
+// The hub's HTTP application: the API below /api/v1 (and the frozen paths without v1), its document, and pages.
+import { randomUUID } from 'node:crypto'
+import { Elysia } from 'elysia'
+import { type Arrival, runRoute, runUnknown } from './http/pipeline.ts'
+import type { Method, Route } from './http/route.ts'
+import type { Hub } from './hub-context.ts'
+import { docsPage, openApiDocument, routeDetail } from './openapi.ts'
+
+/** A page or file outside the API: the web interface hands these in. */
+export type Page = {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly handle: (hub: Hub, request: Request, arrival: Arrival) => Promise<Response> | Response
+}
+
+export type App = { fetch(request: Request, peer: string): Promise<Response> }
+
+const html = (body: string): Response =>
+  new Response(body, { headers: { 'Content-Type': 'text/html; charset=utf-8', 'X-Content-Type-Options': 'nosniff' } })
+
+/** Which methods a path has, so that a wrong one is 405 and not 404. */
+function methodTable(routes: readonly Route[]): (path: string) => string[] {
+  const table = routes.map(route => {
+    const source = route.path.replace(/:[a-z_]+/g, '[^/]+')
+    const prefix = route.legacy ? '/api(?:/v1)?' : '/api/v1'
+    return { method: route.method, pattern: new RegExp(`^${prefix}${source}/?$`) }
+  })
+  return path => [...new Set(table.filter(entry => entry.pattern.test(path)).map(entry => entry.method))].sort()
+}
+
+const requestIdOf = (request: Request): string => {
+  const given = request.headers.get('x-request-id')
+  return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
+}
+
+/** Builds the application of a hub from its routes and pages. */
+export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Page[], version: string): App {
+  const arrivals = new WeakMap<Request, Arrival>()
+  const arrivalOf = (request: Request): Arrival =>
+    arrivals.get(request) ?? { peer: '', requestId: randomUUID(), startedAtMs: performance.now() }
+  const app = new Elysia()
+
+  const add = (method: Method, path: string, route: Route, isLegacy: boolean) =>
+    app.route(
+      method,
+      path,
+      ({ request, params }) => runRoute(hub, route, request, { ...params }, arrivalOf(request), isLegacy),
+      { parse: 'none', detail: routeDetail(route, isLegacy) } as object,
+    )
+  for (const route of routes) {
+    add(route.method, `/api/v1${route.path}`, route, false)
+    if (route.legacy) add(route.method, `/api${route.path}`, route, true)
+  }
+  const document = JSON.stringify(openApiDocument(app, version))
+  app.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
+  app.get('/docs', () => html(docsPage))
+  for (const page of pages)
+    app.route(page.method, page.path, ({ request }) => page.handle(hub, request, arrivalOf(request)), {
+      parse: 'none',
+    } as object)
+
+  const methodsOf = methodTable(routes)
+  app.all(
+    '*',
+    ({ request }) => {
+      const path = new URL(request.url).pathname
+      if (path.startsWith('/api')) return runUnknown(hub, request, path, methodsOf(path), arrivalOf(request))
+      return new Response('not found', { status: 404 })
+    },
+    { parse: 'none' } as object,
+  )
+  app.onError(({ error }) => {
+    hub.log.error({ err: error }, 'unexpected error outside a route')
+    return Response.json({ message: 'An unexpected error happened.' }, { status: 500 })
+  })
+
+  return {
+    async fetch(request, peer) {
+      const requestId = requestIdOf(request)
+      arrivals.set(request, { peer, requestId, startedAtMs: performance.now() })
+      return app.fetch(request)
+    },
+  }
+}

@@ -1,0 +1,65 @@
+// Reading the audit log (decision G-164).
+import { and, count, desc, eq, gte, lte } from 'drizzle-orm'
+import type { Executor } from '../db/connect.ts'
+import { auditLog } from '../db/schema-identity.ts'
+import { notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import { isUuid } from '../http/schema.ts'
+
+export type AuditRow = typeof auditLog.$inferSelect
+
+export const presentAuditEntry = (row: AuditRow) => ({
+  id: row.id,
+  company_id: row.companyId,
+  actor: { type: row.actorType, id: row.actorId, name: row.actorName },
+  action: row.action,
+  subject: { type: row.subjectType, id: row.subjectId, name: row.subjectName },
+  changes: row.changes,
+  ip: row.ip,
+  user_agent: row.userAgent,
+  token_id: row.tokenId,
+  created_at: row.createdAt,
+})
+
+export type AuditFilter = {
+  readonly action?: string | undefined
+  readonly actorId?: string | undefined
+  readonly subjectType?: string | undefined
+  readonly subjectId?: string | undefined
+  readonly from?: Date | undefined
+  readonly to?: Date | undefined
+}
+
+/** Newest first. */
+export async function listAudit(db: Executor, companyId: string, filter: AuditFilter, page: Page) {
+  const where = and(
+    eq(auditLog.companyId, companyId),
+    filter.action ? eq(auditLog.action, filter.action) : undefined,
+    filter.actorId ? eq(auditLog.actorId, filter.actorId) : undefined,
+    filter.subjectType ? eq(auditLog.subjectType, filter.subjectType) : undefined,
+    filter.subjectId ? eq(auditLog.subjectId, filter.subjectId) : undefined,
+    filter.from ? gte(auditLog.createdAt, filter.from) : undefined,
+    filter.to ? lte(auditLog.createdAt, filter.to) : undefined,
+  )
+  const [rows, totals] = await Promise.all([
+    db
+      .select()
+      .from(auditLog)
+      .where(where)
+      .orderBy(desc(auditLog.createdAt), desc(auditLog.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(auditLog).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+export async function findAuditEntry(db: Executor, companyId: string, id: string): Promise<AuditRow> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await db
+    .select()
+    .from(auditLog)
+    .where(and(eq(auditLog.companyId, companyId), eq(auditLog.id, id)))
+  if (!row) throw notFound()
+  return row
+}

@@ -1,0 +1,81 @@
+// The audit log: who did what to what, append-only, never a token, hash, secret or password (decision G-164).
+import { randomUUID } from 'node:crypto'
+import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
+import type { Tx } from '../db/transaction.ts'
+import type { RouteContext } from '../http/route.ts'
+
+export type Actor = {
+  readonly type: 'user' | 'collector' | 'matcher' | 'system'
+  readonly id: string | null
+  readonly name: string | null
+}
+
+export type AuditEntry = {
+  readonly companyId: string | null
+  readonly actor: Actor
+  readonly action: string
+  readonly subject: { readonly type: string; readonly id: string | null; readonly name: string | null }
+  readonly changes?: AuditChanges
+  readonly ip?: string | null
+  readonly userAgent?: string | null
+  readonly tokenId?: string | null
+}
+
+const SECRET_NAME = /token|hash|secret|password|license_key/i
+
+/** What changed between two records, by field; secrets are masked by name. */
+export function changesBetween(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): AuditChanges {
+  const changes: Record<string, { old: unknown; new: unknown }> = {}
+  for (const field of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const [old, fresh] = [before[field] ?? null, after[field] ?? null]
+    if (JSON.stringify(old) === JSON.stringify(fresh)) continue
+    changes[field] = SECRET_NAME.test(field) ? { old: '(hidden)', new: '(hidden)' } : { old, new: fresh }
+  }
+  return changes
+}
+
+/** Writes an entry in the transaction of the act, so that neither exists without the other. */
+export async function writeAudit(tx: Tx, entry: AuditEntry): Promise<void> {
+  await tx.db.insert(auditLog).values({
+    id: randomUUID(),
+    companyId: entry.companyId,
+    actorType: entry.actor.type,
+    actorId: entry.actor.id,
+    actorName: entry.actor.name,
+    action: entry.action,
+    subjectType: entry.subject.type,
+    subjectId: entry.subject.id,
+    subjectName: entry.subject.name,
+    changes: entry.changes ?? {},
+    ip: entry.ip ?? null,
+    userAgent: entry.userAgent ?? null,
+    tokenId: entry.tokenId ?? null,
+  })
+}
+
+/** An entry for what the caller of a request did. */
+export const auditRequest = (
+  tx: Tx,
+  context: RouteContext,
+  action: string,
+  subject: AuditEntry['subject'],
+  changes: AuditChanges = {},
+  companyId: string = context.companyId,
+): Promise<void> =>
+  writeAudit(tx, {
+    companyId,
+    actor: {
+      type: context.caller.user.kind === 'person' ? 'user' : context.caller.user.kind,
+      id: context.caller.user.id,
+      name: context.caller.user.name,
+    },
+    action,
+    subject,
+    changes,
+    ip: context.ip,
+    userAgent: context.userAgent,
+    tokenId: context.caller.kind === 'token' ? context.caller.credentialId : null,
+  })

@@ -1,0 +1,86 @@
+// What of a batch of events is wrong as a whole (422), and what only one event (decision G-102).
+import { type AlertEvent, eventTypes } from '../../../core/alerting/event.ts'
+import { severities } from '../../../core/alerting/rule.ts'
+import { limits } from '../../../core/limits.ts'
+import { invalidField } from '../http/api-error.ts'
+import { isInstant, isUuid } from '../http/schema.ts'
+
+export type RejectReason = 'unknown_server' | 'unsupported_type' | 'invalid_payload'
+
+const EVENT_ID_CHARS_MAX = 64
+const CODE = 'invalid_batch'
+
+type Unchecked = Readonly<Record<string, unknown>>
+
+const isObject = (value: unknown): value is Unchecked =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isNumberOrNull = (value: unknown): boolean =>
+  value == null || (typeof value === 'number' && Number.isFinite(value))
+const isOneOf = (list: readonly string[], value: unknown): boolean => typeof value === 'string' && list.includes(value)
+
+/** The events of a batch, each with its id. Throws 422 for a batch that is no batch. */
+export function batchOf(body: unknown): (Unchecked & { readonly event_id: string })[] {
+  const events = isObject(body) ? body.events : undefined
+  if (!Array.isArray(events)) throw invalidField('events', 'list').withCode(CODE)
+  if (events.length === 0) throw invalidField('events', 'list_min', { min: 1 }).withCode(CODE)
+  if (events.length > limits.eventsPerRequest)
+    throw invalidField('events', 'list_max', { max: limits.eventsPerRequest }).withCode(CODE)
+  return events.map((event, index) => {
+    const id = isObject(event) ? event.event_id : undefined
+    if (typeof id !== 'string' || id.length < 1 || id.length > EVENT_ID_CHARS_MAX)
+      throw invalidField(`events.${index}.event_id`, 'required').withCode(CODE)
+    return { ...(event as Unchecked), event_id: id }
+  })
+}
+
+const isLabels = (value: unknown): boolean =>
+  value == null || (isObject(value) && Object.values(value).every(item => typeof item === 'string'))
+
+function isEnvelope(raw: Unchecked): boolean {
+  const needsRule = String(raw.type).startsWith('alert.')
+  return (
+    isUuid(raw.company_id) &&
+    isUuid(raw.server_id) &&
+    Number.isSafeInteger(raw.seq) &&
+    (raw.seq as number) >= 0 &&
+    typeof raw.occurred_at === 'string' &&
+    isInstant(raw.occurred_at) &&
+    typeof raw.rule_id === 'string' &&
+    (needsRule ? isUuid(raw.rule_id) : raw.rule_id.length > 0 && raw.rule_id.length <= 64) &&
+    typeof raw.series_key === 'string' &&
+    raw.series_key.length > 0 &&
+    Buffer.byteLength(raw.series_key) <= limits.seriesKeyBytesMax &&
+    isOneOf(severities, raw.severity) &&
+    isNumberOrNull(raw.value) &&
+    isNumberOrNull(raw.threshold) &&
+    (raw.suppressed == null || typeof raw.suppressed === 'boolean') &&
+    (raw.suppress_reason == null || isOneOf(['maintenance', 'silence', 'decommissioned'], raw.suppress_reason)) &&
+    isLabels(raw.labels)
+  )
+}
+
+function hasExtras(raw: Unchecked): boolean {
+  if (raw.type === 'alert.flapping' && !isOneOf(['entered', 'exited'], raw.reason)) return false
+  if (!isNumberOrNull(raw.peak_value) || !isNumberOrNull(raw.duration_seconds)) return false
+  if (raw.type !== 'group_down' && raw.type !== 'group_update') return true
+  const members = raw.member_server_ids
+  return Array.isArray(members) && members.every(isUuid) && isNumberOrNull(raw.group_total)
+}
+
+/** An event that can be applied, or why it cannot. */
+export function eventOf(raw: Unchecked & { readonly event_id: string }): AlertEvent | RejectReason {
+  if (!isOneOf(eventTypes, raw.type)) return 'unsupported_type'
+  if (!isEnvelope(raw) || !hasExtras(raw)) return 'invalid_payload'
+  const event = raw as unknown as AlertEvent
+  return {
+    ...event,
+    company_id: event.company_id.toLowerCase(),
+    server_id: event.server_id.toLowerCase(),
+    value: event.value ?? null,
+    threshold: event.threshold ?? null,
+    suppressed: event.suppressed === true,
+    suppress_reason: event.suppress_reason ?? null,
+    labels: event.labels ?? {},
+    ...(event.member_server_ids ? { member_server_ids: event.member_server_ids.map(id => id.toLowerCase()) } : {}),
+  }
+}

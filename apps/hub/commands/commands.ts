@@ -1,0 +1,387 @@
+// The administrative commands of the hub (operating rules, decision G-01): companies, people, tokens, service accounts,
+// servers. They work on the database alone; a running hub picks up what follows from them.
+import type { Command } from 'commander'
+import { eq, sql } from 'drizzle-orm'
+import { parseDuration } from '../../../core/config/resolve.ts'
+import { changePlan, createCompany, purgeCompany } from '../companies/companies.ts'
+import { servers, settings } from '../db/schema.ts'
+import { companies, type PlanOverrides, userCompanyGrants } from '../db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
+import { isUuid } from '../http/schema.ts'
+import type { Hub } from '../hub-context.ts'
+import {
+  adminPermissions,
+  checkAssignable,
+  createCollector,
+  createMatcher,
+  createToken,
+  createUser,
+  revokeToken,
+  rotateAdminToken,
+  rotateService,
+} from '../identity/accounts.ts'
+import { destroyServer, insertServer, trashServer } from '../servers/servers.ts'
+import { expiryOf, numberOrNone, type Print, wholeNumber } from './output.ts'
+
+/** Runs an act on an open hub and prints its result; set up and torn down by main.ts. */
+export type Run = (command: Command, act: (hub: Hub, print: Print) => Promise<void>) => Promise<void>
+
+const QUOTA_MAX = 1_000_000
+const DAYS_MAX = 3650
+const RATE_MAX = 1_000_000
+
+const list = (text: string | undefined): string[] | null =>
+  text === undefined
+    ? null
+    : text
+        .split(',')
+        .map(item => item.trim())
+        .filter(item => item !== '')
+const collect = (value: string, previous: readonly string[]): string[] => [...previous, value]
+
+/** A company by id or slug. */
+async function companyId(tx: Tx, text: string): Promise<string> {
+  const rows = await tx.db.execute<{ id: string }>(
+    isUuid(text)
+      ? sql`select id from companies where id = ${text}`
+      : sql`select id from companies where slug = ${text}`,
+  )
+  if (!rows[0]) throw new Error(`there is no company ${text}`)
+  return rows[0].id
+}
+
+async function userByEmail(tx: Tx, email: string): Promise<{ id: string }> {
+  const rows = await tx.db.execute<{ id: string }>(
+    isUuid(email)
+      ? sql`select id from users where id = ${email}`
+      : sql`select id from users where lower(email) = lower(${email})`,
+  )
+  if (!rows[0]) throw new Error(`there is no user ${email}`)
+  return rows[0]
+}
+
+type PlanOptions = { plan?: string; agentQuota?: string; retentionDays?: string; expiresIn?: string }
+
+function overridesOf(options: PlanOptions): PlanOverrides {
+  return {
+    ...(options.agentQuota === undefined
+      ? {}
+      : { agent_quota: numberOrNone(options.agentQuota, '--agent-quota', 0, QUOTA_MAX) }),
+    ...(options.retentionDays === undefined
+      ? {}
+      : { metrics_retention_days: numberOrNone(options.retentionDays, '--retention-days', 1, DAYS_MAX) }),
+  }
+}
+
+const QUOTA = ['--agent-quota <n>', 'agents that may be enrolled, or none for no limit'] as const
+const RETENTION = ['--retention-days <n>', 'days that metrics are kept, or none for no limit'] as const
+
+export function addCompanyCommands(program: Command, run: Run): void {
+  const company = program.command('company').description('companies, the tenants')
+  company
+    .command('create')
+    .requiredOption('--name <name>', 'its name')
+    .option('--parent <id>', 'the company it belongs to')
+    .option('--plan <code>', 'its plan')
+    .option(...QUOTA)
+    .option(...RETENTION)
+    .option('--personal', 'an account of one person, with one fixed license')
+    .action((options: PlanOptions & { name: string; parent?: string; personal?: boolean }, command: Command) =>
+      run(command, async (hub, print) => {
+        const made = await inTransaction(hub.database.db, async tx =>
+          createCompany(hub, tx, {
+            name: options.name,
+            parentId: options.parent === undefined ? null : await companyId(tx, options.parent),
+            planCode: options.plan ?? null,
+            overrides: overridesOf(options),
+            personal: options.personal ?? false,
+          }),
+        )
+        print({ company_id: made.id, slug: made.slug })
+      }),
+    )
+  company.command('list').action((_options: unknown, command: Command) =>
+    run(command, async (hub, print) => {
+      const rows = await hub.database.db
+        .select({
+          company_id: companies.id,
+          name: companies.name,
+          slug: companies.slug,
+          parent_id: companies.parentId,
+          plan: companies.planCode,
+          plan_overrides: companies.planOverrides,
+          metrics_retention_days: settings.metricsRetentionEffectiveDays,
+          suspended_at: companies.suspendedAt,
+          deleted_at: companies.deletedAt,
+        })
+        .from(companies)
+        .leftJoin(settings, eq(settings.companyId, companies.id))
+        .orderBy(companies.createdAt)
+      print({ data: rows })
+    }),
+  )
+  company
+    .command('plan')
+    .argument('<id>', 'the company')
+    .option('--plan <code>', 'its new plan; single values of the old one end with it')
+    .option('--expires-in <time>', 'when the plan ends: 90d, 12h, 30s or never')
+    .option(...QUOTA)
+    .option(...RETENTION)
+    .action((id: string, options: PlanOptions, command: Command) =>
+      run(command, async (hub, print) => {
+        const changed = await inTransaction(hub.database.db, async tx => {
+          const known = await companyId(tx, id)
+          await changePlan(hub, tx, known, {
+            ...(options.plan === undefined ? {} : { planCode: options.plan }),
+            ...(options.expiresIn === undefined
+              ? {}
+              : { expiresAt: expiryOf(options.expiresIn, hub.now(), parseDuration) }),
+            overrides: overridesOf(options),
+          })
+          return known
+        })
+        print({ company_id: changed })
+      }),
+    )
+  company
+    .command('grant')
+    .requiredOption('--user <email>', 'who may work in it')
+    .requiredOption('--company <id>', 'a child company')
+    .action((options: { user: string; company: string }, command: Command) =>
+      run(command, async (hub, print) => {
+        const granted = await inTransaction(hub.database.db, async tx => {
+          const [user, company] = [await userByEmail(tx, options.user), await companyId(tx, options.company)]
+          await tx.db.insert(userCompanyGrants).values({ userId: user.id, companyId: company }).onConflictDoNothing()
+          return { user_id: user.id, company_id: company }
+        })
+        print(granted)
+      }),
+    )
+  for (const action of ['suspend', 'resume'] as const)
+    company
+      .command(action)
+      .argument('<id>', 'the company')
+      .action((id: string, _options: unknown, command: Command) =>
+        run(command, async (hub, print) => {
+          const known = await inTransaction(hub.database.db, async tx => {
+            const company = await companyId(tx, id)
+            const suspendedAt = action === 'suspend' ? new Date(hub.now()) : null
+            await tx.db.update(companies).set({ suspendedAt }).where(eq(companies.id, company))
+            return company
+          })
+          print({ company_id: known })
+        }),
+      )
+  company
+    .command('purge')
+    .argument('<id>', 'the company; its children go with it')
+    .option('--yes', 'delete without asking')
+    .action((id: string, _options: unknown, command: Command) =>
+      run(command, async (hub, print) => {
+        const purged = await inTransaction(hub.database.db, async tx => purgeCompany(hub, tx, await companyId(tx, id)))
+        print({ company_id: purged.at(-1) ?? id, data: purged.map(each => ({ company_id: each })) })
+      }),
+    )
+}
+
+type UserOptions = {
+  company: string
+  email: string
+  name: string
+  permissions?: string
+  admin?: boolean
+  superAdmin?: boolean
+  passwordStdin?: boolean
+}
+
+export function addUserCommands(program: Command, run: Run): void {
+  program
+    .command('user')
+    .description('people')
+    .command('create')
+    .requiredOption('--company <id>', 'their company')
+    .requiredOption('--email <email>', 'their address')
+    .requiredOption('--name <name>', 'their name')
+    .option('--permissions <list>', 'permission keys, separated by commas')
+    .option('--admin', 'every permission inside the company')
+    .option('--super-admin', 'also manages collectors, plans and every company')
+    .option('--password-stdin', 'read the password from standard input')
+    .action((options: UserOptions, command: Command) =>
+      run(command, async (hub, print) => {
+        const password = options.passwordStdin ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : null
+        const isAdmin = options.admin || options.superAdmin
+        const permissions = isAdmin ? adminPermissions : (list(options.permissions) ?? [])
+        const made = await inTransaction(hub.database.db, async tx =>
+          createUser(tx, {
+            companyId: await companyId(tx, options.company),
+            email: options.email,
+            name: options.name,
+            permissions,
+            superAdmin: options.superAdmin ?? false,
+            password,
+          }),
+        )
+        print({ user_id: made.id, email: made.email })
+      }),
+    )
+}
+
+type TokenOptions = {
+  user: string
+  permissions?: string
+  expiresIn: string
+  ipRange: string[]
+  rate?: string
+  name: string
+}
+
+export function addTokenCommands(program: Command, run: Run): void {
+  const token = program.command('token').description('API tokens')
+  token
+    .command('create')
+    .requiredOption('--user <email>', 'whose token')
+    .option('--permissions <list>', "some of the user's permissions; all of them without it")
+    .option('--expires-in <time>', '90d, 12h, 30s or never', '90d')
+    .option('--ip-range <cidr>', 'where it may be used from; may be repeated', collect, [])
+    .option('--rate <n>', 'requests a minute')
+    .option('--name <name>', 'a name for it', 'token')
+    .action((options: TokenOptions, command: Command) =>
+      run(command, async (hub, print) => {
+        const permissions = list(options.permissions)
+        if (permissions) checkAssignable(permissions, 'permissions', true)
+        const made = await inTransaction(hub.database.db, async tx =>
+          createToken(tx, {
+            userId: (await userByEmail(tx, options.user)).id,
+            name: options.name,
+            permissions,
+            ipRanges: options.ipRange.flatMap(item => list(item) ?? []),
+            ratePerMinute: options.rate === undefined ? null : wholeNumber(options.rate, '--rate', 1, RATE_MAX),
+            expiresAt: expiryOf(options.expiresIn, hub.now(), parseDuration),
+          }),
+        )
+        print({ token_id: made.id, token: made.token })
+      }),
+    )
+  token
+    .command('revoke')
+    .argument('<id>', 'the token')
+    .action((id: string, _options: unknown, command: Command) =>
+      run(command, async (hub, print) => {
+        if (!isUuid(id)) throw new Error(`there is no token ${id}`)
+        await inTransaction(hub.database.db, tx => revokeToken(tx, id))
+        print({ token_id: id })
+      }),
+    )
+}
+
+type ServiceOptions = { kind: string; name: string; baseUrl?: string; adminUrl?: string; ipRange: string[] }
+
+export function addServiceCommands(program: Command, run: Run): void {
+  const service = program.command('service').description('service accounts of collectors and matchers')
+  service
+    .command('create')
+    .requiredOption('--kind <kind>', 'collector or matcher')
+    .requiredOption('--name <name>', 'its name')
+    .option('--base-url <url>', 'where agents reach the collector')
+    .option('--admin-url <url>', "where the hub reaches the collector's admin API")
+    .option('--ip-range <cidr>', 'where its token may be used from; may be repeated', collect, [])
+    .action((options: ServiceOptions, command: Command) =>
+      run(command, async (hub, print) => {
+        const ipRanges = options.ipRange.flatMap(item => list(item) ?? [])
+        if (options.kind === 'collector') {
+          const { name, baseUrl, adminUrl } = options
+          const made = await inTransaction(hub.database.db, tx =>
+            createCollector(hub, tx, { name, baseUrl: baseUrl ?? null, adminUrl: adminUrl ?? null, ipRanges }),
+          )
+          print({ collector_id: made.id, token: made.token, admin_token: made.adminToken })
+          return
+        }
+        if (options.kind !== 'matcher') throw new Error('--kind must be collector or matcher')
+        // Without a range the matcher is taken to run beside the hub: its token never works from everywhere.
+        const ranges = ipRanges.length > 0 ? ipRanges : ['127.0.0.0/8', '::1/128']
+        const made = await inTransaction(hub.database.db, tx => createMatcher(tx, options.name, ranges))
+        print({ matcher_id: made.id, token: made.token })
+      }),
+    )
+  service
+    .command('rotate')
+    .argument('<id>', 'collector_id or matcher_id')
+    .action((id: string, _options: unknown, command: Command) =>
+      run(command, async (hub, print) => {
+        print({ ...(await inTransaction(hub.database.db, tx => rotateService(tx, id))) })
+      }),
+    )
+  service
+    .command('rotate-admin-token')
+    .argument('<id>', 'collector_id')
+    .action((id: string, _options: unknown, command: Command) =>
+      run(command, async (hub, print) => {
+        const made = await inTransaction(hub.database.db, tx => rotateAdminToken(hub, tx, id))
+        print({ collector_id: made.id, admin_token: made.adminToken })
+      }),
+    )
+}
+
+type ServerOptions = {
+  company: string
+  name: string
+  hostname?: string
+  ip?: string[]
+  environment?: string
+  role?: string
+  datacenter?: string
+  subnet?: string
+  tag?: string[]
+}
+
+export function addServerCommands(program: Command, run: Run): void {
+  const server = program.command('server').description('servers')
+  server
+    .command('create')
+    .requiredOption('--company <id>', 'whose server')
+    .requiredOption('--name <name>', 'its name')
+    .option('--hostname <name>', 'by which an agent pairs')
+    .option('--ip <address>', 'by which an agent pairs', collect, [])
+    .option('--environment <name>')
+    .option('--role <name>')
+    .option('--datacenter <name>')
+    .option('--subnet <id>')
+    .option('--tag <tag>', 'may be repeated', collect, [])
+    .action((options: ServerOptions, command: Command) =>
+      run(command, async (hub, print) => {
+        const id = await inTransaction(hub.database.db, async tx => {
+          const company = await companyId(tx, options.company)
+          await lockCompany(tx, company)
+          const input = {
+            name: options.name,
+            hostname: options.hostname ?? null,
+            ip_address: options.ip?.[0] ?? null,
+            environment: options.environment ?? null,
+            role: options.role ?? null,
+            datacenter: options.datacenter ?? null,
+            subnet_id: options.subnet ?? null,
+            tags: options.tag ?? [],
+          }
+          return insertServer(hub, tx, company, input, 'manual')
+        })
+        print({ server_id: id })
+      }),
+    )
+  server
+    .command('delete')
+    .argument('<id>', 'the server')
+    .option('--permanent', 'delete it for good, with its data')
+    .action((id: string, options: { permanent?: boolean }, command: Command) =>
+      run(command, async (hub, print) => {
+        if (!isUuid(id)) throw new Error(`there is no server ${id}`)
+        await inTransaction(hub.database.db, async tx => {
+          const [found] = await tx.db.select().from(servers).where(eq(servers.id, id))
+          if (!found) throw new Error(`there is no server ${id}`)
+          await lockCompany(tx, found.companyId)
+          if (options.permanent) await destroyServer(hub, tx, found)
+          else if (found.deletedAt === null) await trashServer(hub, tx, found)
+        })
+        print({ server_id: id })
+      }),
+    )
+}

@@ -1,0 +1,44 @@
+// What a command prints: one JSON object with --json, else lines for people.
+
+export type Print = (result: Readonly<Record<string, unknown>>) => void
+
+export function printer(isJson: boolean): Print {
+  return result => {
+    if (isJson) {
+      process.stdout.write(`${JSON.stringify(result)}\n`)
+      return
+    }
+    const { data } = result
+    if (Array.isArray(data)) {
+      for (const row of data)
+        process.stdout.write(
+          `${Object.entries(row as Record<string, unknown>)
+            .map(([key, value]) => `${key}=${value ?? ''}`)
+            .join('  ')}\n`,
+        )
+      return
+    }
+    for (const [key, value] of Object.entries(result)) process.stdout.write(`${key}: ${value ?? ''}\n`)
+  }
+}
+
+/** `90d`, `12h`, `30s` or `never` as the instant it ends; throws for anything else. */
+export function expiryOf(text: string, nowMs: number, parseDuration: (value: string) => number | null): Date | null {
+  if (text === 'never') return null
+  const lengthMs = parseDuration(text)
+  if (lengthMs === null || lengthMs <= 0) throw new Error('--expires-in must be such as 90d, 12h, 30s, or never')
+  return new Date(nowMs + lengthMs)
+}
+
+/** A number of the command line, or `none` as null. */
+export function numberOrNone(text: string, option: string, min: number, max: number): number | null {
+  if (text === 'none') return null
+  return wholeNumber(text, option, min, max)
+}
+
+export function wholeNumber(text: string, option: string, min: number, max: number): number {
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || value < min || value > max)
+    throw new Error(`${option} must be a whole number, ${min} to ${max}`)
+  return value
+}

@@ -1,0 +1,176 @@
+// Companies: how they begin (settings row, default rules, a personal licence), change plan, and end (decisions G-04, G-41).
+import { randomUUID } from 'node:crypto'
+import { eq, sql } from 'drizzle-orm'
+import { limits } from '../../../core/limits.ts'
+import { writeAudit } from '../audit/audit.ts'
+import { licenses, settings } from '../db/schema.ts'
+import { companies, type PlanOverrides } from '../db/schema-identity.ts'
+import { leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import type { Hub } from '../hub-context.ts'
+import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
+import { purgeAtCollectors, reloadCollectors } from '../jobs/collector-jobs.ts'
+import { createDefaultRules } from '../rules/default-rules.ts'
+import { applyRetention, effectivePlan } from './plan.ts'
+
+export type NewCompany = {
+  readonly name: string
+  readonly parentId?: string | null
+  readonly planCode?: string | null
+  readonly overrides?: PlanOverrides
+  readonly personal?: boolean
+}
+
+const slugOf = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 60) || 'company'
+
+async function freeSlug(tx: Tx, name: string): Promise<string> {
+  const slug = slugOf(name)
+  const taken = await tx.db.execute(sql`select 1 from companies where slug = ${slug}`)
+  return taken.length === 0 ? slug : `${slug}-${randomUUID().slice(0, 8)}`
+}
+
+/** Creates a company with its settings, its default rules and, for a personal one, its licence. */
+export async function createCompany(hub: Hub, tx: Tx, company: NewCompany): Promise<{ id: string; slug: string }> {
+  const parentId = company.parentId ?? null
+  if (parentId !== null) {
+    const parents = await tx.db.execute(sql`select 1 from companies where id = ${parentId} and deleted_at is null`)
+    if (parents.length === 0) throw invalidField('parent_id', 'unknown_reference')
+  }
+  const id = randomUUID()
+  const slug = await freeSlug(tx, company.name)
+  await tx.db.insert(companies).values({
+    id,
+    name: company.name,
+    slug,
+    parentId,
+    planCode: company.planCode ?? null,
+    planOverrides: company.overrides ?? {},
+    personal: company.personal ?? false,
+  })
+  const plan = await effectivePlan(tx.db, id)
+  await tx.db.insert(settings).values({ companyId: id, metricsRetentionEffectiveDays: plan.metricsRetentionDays })
+  await createDefaultRules(tx, id, null)
+  await reloadCollectors(hub, tx, 'rules')
+  if (company.personal) await createPersonalLicense(tx, id, plan.agentQuota)
+  return { id, slug }
+}
+
+async function createPersonalLicense(tx: Tx, companyId: string, agentQuota: number | null): Promise<void> {
+  const token = newLicenseToken()
+  await tx.db.insert(licenses).values({
+    id: randomUUID(),
+    companyId,
+    name: 'Personal license',
+    tokenHash: tokenHash(token),
+    tokenHint: tokenHint(token),
+    maxUses: Math.max(1, Math.min(agentQuota ?? limits.licenseUsesMax, limits.licenseUsesMax)),
+  })
+}
+
+export type PlanChange = {
+  readonly planCode?: string | null
+  readonly expiresAt?: Date | null
+  readonly overrides?: PlanOverrides
+}
+
+/** Changes plan, expiry or single values of it, and applies the retention rule in the same transaction. */
+export async function changePlan(hub: Hub, tx: Tx, companyId: string, change: PlanChange): Promise<void> {
+  await lockCompany(tx, companyId)
+  const [company] = await tx.db.select().from(companies).where(eq(companies.id, companyId))
+  if (!company) throw notFound()
+  if (change.planCode != null) {
+    const known = await tx.db.execute(sql`select 1 from plans where code = ${change.planCode}`)
+    if (known.length === 0) throw invalidField('plan', 'unknown_reference')
+  }
+  // A new plan brings its own values: what replaced the old plan's does not outlive it.
+  const kept = change.planCode === undefined ? company.planOverrides : {}
+  await tx.db
+    .update(companies)
+    .set({
+      ...(change.planCode === undefined ? {} : { planCode: change.planCode, planExpiresAt: null }),
+      ...(change.expiresAt === undefined ? {} : { planExpiresAt: change.expiresAt }),
+      planOverrides: { ...kept, ...change.overrides },
+    })
+    .where(eq(companies.id, companyId))
+  await applyRetention(hub, tx, companyId)
+}
+
+/** Moves a company below another one; its effective plan may change with it. */
+export async function changeParent(hub: Hub, tx: Tx, companyId: string, parentId: string | null): Promise<void> {
+  await lockCompany(tx, companyId)
+  if (parentId !== null) {
+    const cycle = await tx.db.execute(sql`
+      with recursive tree as (select id from companies where id = ${companyId}
+        union select c.id from companies c join tree t on c.parent_id = t.id)
+      select 1 from tree where id = ${parentId}`)
+    const known = await tx.db.execute(sql`select 1 from companies where id = ${parentId} and deleted_at is null`)
+    if (cycle.length > 0 || known.length === 0) throw invalidField('parent_id', 'unknown_reference')
+  }
+  await tx.db.update(companies).set({ parentId }).where(eq(companies.id, companyId))
+  await applyRetention(hub, tx, companyId)
+}
+
+export async function companyFamily(tx: Tx, companyId: string): Promise<{ id: string; name: string }[]> {
+  const rows = await tx.db.execute<{ id: string; name: string }>(sql`
+    with recursive tree as (
+      select id, name, 0 as depth from companies where id = ${companyId}
+      union all select c.id, c.name, t.depth + 1 from companies c join tree t on c.parent_id = t.id where t.depth < 32)
+    select id, name from tree order by depth desc, id`)
+  return [...rows]
+}
+
+/** Soft delete: tokens, sessions and agents stop working, data stay for 30 days. */
+export async function deleteCompany(hub: Hub, tx: Tx, companyId: string): Promise<void> {
+  for (const company of await companyFamily(tx, companyId)) {
+    await tx.db.execute(sql`update companies set deleted_at = coalesce(deleted_at, now()) where id = ${company.id}`)
+    const revoked = await tx.db.execute<{ id: string }>(sql`
+      update monitoring_agents set state = 'revoked', revoked_at = now(), revoked_reason = 'company deleted',
+        version = version + 1 where company_id = ${company.id} and state <> 'revoked' returning id`)
+    tx.touch(
+      'agents',
+      revoked.map(row => row.id),
+    )
+    await tx.db.execute(
+      sql`delete from sessions where user_id in (select id from users where company_id = ${company.id})`,
+    )
+  }
+  await reloadCollectors(hub, tx, 'settings')
+}
+
+/**
+ * Deletes the records of a company and its children for good, and queues one purge a company at the collectors. Rules,
+ * silences and checks leave the feeds as tombstones first: they stay behind, without a company's data, until swept.
+ */
+export async function purgeCompany(hub: Hub, tx: Tx, companyId: string): Promise<string[]> {
+  const family = await companyFamily(tx, companyId)
+  if (family.length === 0) throw notFound()
+  for (const { id, name } of family) {
+    await lockCompany(tx, id)
+    for (const feed of ['checks', 'rules', 'servers', 'silences'] as const) {
+      const table = sql.identifier(feed === 'servers' ? feed : `monitoring_${feed}`)
+      const rows = await tx.db.execute<{ id: string }>(sql`select id from ${table} where company_id = ${id}`)
+      await leaveTombstones(
+        tx,
+        feed,
+        id,
+        rows.map(row => row.id),
+      )
+    }
+    await tx.db.execute(sql`delete from companies where id = ${id}`)
+    await writeAudit(tx, {
+      companyId: id,
+      actor: { type: 'system', id: null, name: 'hub' },
+      action: 'purge.requested',
+      subject: { type: 'company', id, name },
+    })
+    await purgeAtCollectors(hub, tx, { scope: 'company', company_id: id, id })
+  }
+  for (const kind of ['rules', 'silences', 'checks', 'settings'] as const) await reloadCollectors(hub, tx, kind)
+  return family.map(company => company.id)
+}

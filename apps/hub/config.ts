@@ -1,0 +1,120 @@
+// The hub's configuration: the only file of the hub that reads the environment and configuration files.
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import {
+  address,
+  boolean,
+  type Config,
+  type ConfigFault,
+  decimal,
+  duration,
+  integer,
+  list,
+  secret,
+  text,
+} from '../../core/config/keys.ts'
+import { resolveConfig } from '../../core/config/resolve.ts'
+
+const SECOND_MS = 1000
+
+export const hubKeys = {
+  listen: address('127.0.0.1:8080', 'where the REST API and the web interface are served'),
+  'listen.insecure': boolean(false, 'serve plain HTTP on addresses that are not loopback'),
+  'ops.listen': address(null, 'where /healthz, /readyz and /metrics are served; empty: not at all'),
+  'tls.cert_file': text(null, 'certificate chain, PEM'),
+  'tls.key_file': text(null, 'private key, PEM'),
+  'log.level': text('info', 'how much is logged', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+  data_dir: text(null, 'keeps the key that seals stored secrets; empty: it is kept in the database'),
+  'secret.key': secret('seals stored secrets (collector admin tokens, webhook secrets)'),
+  'database.url': secret('postgres://user:password@host:port/name'),
+  'database.connections': integer(10, 'connections to the database', { min: 1, max: 200 }),
+  'collector.admin_url': text(null, "the collector's admin API, for collectors registered without an address"),
+  'collector.admin_token': secret('the admin token that belongs to collector.admin_url'),
+  'collector.timeout': duration(3 * SECOND_MS, 'how long a query of the collector may take', { min: 100 }),
+  public_url: text(null, 'the address of the hub in links'),
+  'rate.default_per_minute': integer(60, 'requests of an API token, unless the token says otherwise', { min: 1 }),
+  'rate.collector_per_minute': integer(1200, 'requests of a collector', { min: 1 }),
+  'rate.session_per_minute': integer(30, 'requests of a session, by address', { min: 1 }),
+  'rate.matcher_per_minute': integer(600, 'requests of a security matcher', { min: 1 }),
+  'rate.enroll_per_minute': integer(30, 'enrolments of an address', { min: 1 }),
+  'rate.enroll_failures': integer(10, 'failed enrolments of an address in 10 minutes', { min: 1 }),
+  'rate.rotations_per_hour': integer(3, 'token rotations of an agent', { min: 1 }),
+  trusted_proxies: list([], 'addresses and ranges whose X-Forwarded-For is believed'),
+  'iac.yaml_upload_enabled': boolean(true, 'whether manifests may be sent'),
+  'events.retention_days': integer(90, 'how long alert events are kept, unless a company says otherwise', {
+    min: 1,
+    max: 3650,
+  }),
+  'agents.online_threshold': duration(300 * SECOND_MS, 'an agent seen within it is online', { min: 1000 }),
+  'agents.token_rotation': boolean(true, 'whether agents can renew their tokens'),
+  'webhooks.allow_private': boolean(false, 'webhooks may go to private addresses and plain http'),
+  'webhooks.timeout': duration(10 * SECOND_MS, 'how long a webhook may take', { min: 100 }),
+  'smtp.url': secret('smtp://user:password@host:port; empty: no e-mail is sent'),
+  'mail.from': text(null, 'sender of e-mail'),
+  'jobs.poll': duration(SECOND_MS, 'how often waiting jobs are looked for', { min: 50 }),
+  'jobs.backoff_scale': decimal(1, 'factor on every wait between tries of a job', { min: 0.001, max: 1 }),
+} as const
+
+export type HubConfig = Config<typeof hubKeys>
+
+/** Names that the environment had before the `SVC_` ones; the `SVC_` name wins. */
+const ENVIRONMENT_ALIASES: Readonly<Record<string, string>> = {
+  SVC_RATE_COLLECTOR_PER_MINUTE: 'MONITORING_COLLECTOR_RATE_LIMIT',
+  SVC_RATE_SESSION_PER_MINUTE: 'MONITORING_SESSION_RATE_LIMIT',
+  SVC_AGENTS_TOKEN_ROTATION: 'MONITORING_TOKEN_ROTATION',
+  SVC_WEBHOOKS_ALLOW_PRIVATE: 'WEBHOOK_ALLOW_PRIVATE',
+  SVC_DATABASE_URL: 'DATABASE_URL',
+  SVC_TRUSTED_PROXIES: 'TRUSTED_PROXIES',
+}
+
+function environmentWithAliases(): Record<string, string | undefined> {
+  const environment: Record<string, string | undefined> = { ...process.env }
+  for (const [name, alias] of Object.entries(ENVIRONMENT_ALIASES)) environment[name] ??= environment[alias]
+  // The threshold's older name holds seconds.
+  const threshold = environment.MONITORING_ONLINE_THRESHOLD
+  if (threshold) environment.SVC_AGENTS_ONLINE_THRESHOLD ??= /^\d+$/.test(threshold) ? `${threshold}s` : threshold
+  return environment
+}
+
+/** Reads a YAML file of configuration. Throws with a message for the operator. */
+export function readConfigFile(path: string): unknown {
+  try {
+    return parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new Error(`cannot read the configuration ${path}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Resolves the hub's configuration from defaults, `file` (a parsed document), environment and `options`. */
+export function loadHubConfig(
+  file: unknown,
+  options: Readonly<Record<string, unknown>>,
+): { config: HubConfig; faults: ConfigFault[] } {
+  const { config, faults } = resolveConfig(hubKeys, {
+    file: withNestedKeys(file),
+    environment: environmentWithAliases(),
+    options,
+    readSecretFile: path => readFileSync(path, 'utf8'),
+  })
+  if ((config['tls.cert_file'] === null) !== (config['tls.key_file'] === null))
+    faults.push({ key: 'tls.cert_file', value: '', message: 'and tls.key_file are given together or not at all' })
+  return { config, faults }
+}
+
+/** `listen` is an address, and `listen.insecure` a key beside it: YAML can write the first as `listen.address`. */
+function withNestedKeys(file: unknown): unknown {
+  if (typeof file !== 'object' || file === null || Array.isArray(file)) return file
+  const { listen, ...rest } = file as Record<string, unknown>
+  if (typeof listen !== 'object' || listen === null) return file
+  const { address: where, ...nested } = listen as Record<string, unknown>
+  return { ...rest, ...(where === undefined ? {} : { listen: where }), 'listen.insecure': nested.insecure }
+}
+
+/** The host and port of an address key. */
+export function splitAddress(value: string): { hostname: string; port: number } {
+  const at = value.lastIndexOf(':')
+  return { hostname: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) }
+}
+
+export const isLoopback = (hostname: string): boolean =>
+  hostname === 'localhost' || hostname === '::1' || /^127\.\d+\.\d+\.\d+$/.test(hostname)

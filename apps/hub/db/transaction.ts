@@ -1,0 +1,81 @@
+// A transaction of the hub: its writes, the feeds it touches, and what happens after it is committed.
+//
+// Feed numbers (decision G-88): one counter row a feed, raised under its row lock as the last act before the commit, so
+// that commit order equals number order and a reader that has seen number n will never meet a lower one later.
+import { sql } from 'drizzle-orm'
+import type { Db, TxDb } from './connect.ts'
+
+export type Feed = 'agents' | 'checks' | 'rules' | 'servers' | 'silences'
+
+export type Tx = {
+  readonly db: TxDb
+  /** Gives the rows new numbers of the feed at the end of the transaction. */
+  touch(feed: Feed, ids: readonly string[]): void
+  /** Runs once the transaction is committed; must not throw. */
+  afterCommit(act: () => void): void
+}
+
+const FEED_TABLES: Readonly<Record<Feed, string>> = {
+  agents: 'monitoring_agents',
+  checks: 'monitoring_checks',
+  rules: 'monitoring_rules',
+  servers: 'servers',
+  silences: 'monitoring_silences',
+}
+
+async function numberRows(db: TxDb, feed: Feed, ids: readonly string[]): Promise<void> {
+  const raised = await db.execute<{ value: string }>(
+    sql`update monitoring_feed_counters set value = value + ${ids.length} where feed = ${feed} returning value`,
+  )
+  const base = Number(raised[0]?.value) - ids.length
+  const list = `{${ids.join(',')}}`
+  await db.execute(sql`
+    update ${sql.identifier(FEED_TABLES[feed])} as t set sync_version = ${base}::bigint + x.ord
+    from unnest(${list}::uuid[]) with ordinality as x (id, ord) where t.id = x.id`)
+}
+
+/** Runs `work` in one transaction. Feeds are numbered in one order everywhere, so two transactions cannot deadlock on them. */
+export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  const acts: (() => void)[] = []
+  const result = await db.transaction(async txDb => {
+    const touched = new Map<Feed, Set<string>>()
+    const value = await work({
+      db: txDb,
+      touch(feed, ids) {
+        const known = touched.get(feed) ?? new Set<string>()
+        for (const id of ids) known.add(id)
+        touched.set(feed, known)
+      },
+      afterCommit: act => acts.push(act),
+    })
+    for (const feed of [...touched.keys()].sort()) {
+      const ids = [...(touched.get(feed) ?? [])]
+      if (ids.length > 0) await numberRows(txDb, feed, ids)
+    }
+    return value
+  })
+  for (const act of acts) act()
+  return result
+}
+
+/** Leaves tombstones of rows that are about to be deleted for good, with numbers of their feed. */
+export async function leaveTombstones(tx: Tx, feed: Feed, companyId: string, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  const raised = await tx.db.execute<{ value: string }>(
+    sql`update monitoring_feed_counters set value = value + ${ids.length} where feed = ${feed} returning value`,
+  )
+  const base = Number(raised[0]?.value) - ids.length
+  await tx.db.execute(sql`
+    insert into monitoring_feed_tombstones (feed, id, company_id, sync_version)
+    select ${feed}, x.id, ${companyId}, ${base}::bigint + x.ord
+    from unnest(${uuidList(ids)}::uuid[]) with ordinality as x (id, ord)
+    on conflict (feed, id) do update set sync_version = excluded.sync_version`)
+}
+
+/** Locks a company's row: transactions that change its servers, scopes, quota or settings go one after the other. */
+export async function lockCompany(tx: Tx, companyId: string): Promise<void> {
+  await tx.db.execute(sql`select id from companies where id = ${companyId} for no key update`)
+}
+
+/** A list of uuids as one parameter of a raw query. */
+export const uuidList = (ids: Iterable<string>): string => `{${[...ids].join(',')}}`

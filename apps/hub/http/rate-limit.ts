@@ -1,0 +1,61 @@
+// Fixed windows, counted in memory: of 60 seconds for requests (decision G-10), of other lengths for enrolments (G-30).
+
+type Window = { startedAtMs: number; count: number }
+
+export type Taken = {
+  readonly allowed: boolean
+  readonly limit: number
+  readonly remaining: number
+  /** Whole seconds until the window ends, 1 at least. */
+  readonly retryAfterSeconds: number
+}
+
+const KEYS_MAX = 100_000
+
+export class FixedWindows {
+  private readonly windows = new Map<string, Window>()
+
+  constructor(
+    private readonly lengthMs: number,
+    private readonly now: () => number,
+  ) {}
+
+  private windowOf(key: string): Window {
+    const nowMs = this.now()
+    const known = this.windows.get(key)
+    if (known && nowMs - known.startedAtMs < this.lengthMs) return known
+    if (this.windows.size >= KEYS_MAX) this.dropEnded(nowMs)
+    const fresh = { startedAtMs: nowMs, count: 0 }
+    this.windows.set(key, fresh)
+    return fresh
+  }
+
+  private dropEnded(nowMs: number): void {
+    for (const [key, window] of this.windows) if (nowMs - window.startedAtMs >= this.lengthMs) this.windows.delete(key)
+    if (this.windows.size >= KEYS_MAX) this.windows.clear()
+  }
+
+  private result(window: Window, limit: number, allowed: boolean): Taken {
+    const leftMs = window.startedAtMs + this.lengthMs - this.now()
+    return {
+      allowed,
+      limit,
+      remaining: Math.max(0, limit - window.count),
+      retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
+    }
+  }
+
+  /** Counts one against the key's window. */
+  take(key: string, limit: number): Taken {
+    const window = this.windowOf(key)
+    const allowed = window.count < limit
+    if (allowed) window.count++
+    return this.result(window, limit, allowed)
+  }
+
+  /** Whether the key has one left, without counting. */
+  peek(key: string, limit: number): Taken {
+    const window = this.windowOf(key)
+    return this.result(window, limit, window.count < limit)
+  }
+}

@@ -1,0 +1,87 @@
+// One place that turns results and errors into responses: JSON, the error form of the family, never a stack or SQL.
+import type { Logger } from 'pino'
+import { sqlState } from '../db/connect.ts'
+import { ApiError } from './api-error.ts'
+import { Reply } from './route.ts'
+import { type Language, render, words } from './texts.ts'
+
+/** Who reads the answer: people and their programs, a collector, or the security matcher. */
+export type Family = 'user' | 'collector' | 'matcher'
+
+export type ResponseHeaders = Record<string, string>
+
+export function json(status: number, body: unknown, headers: ResponseHeaders): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' },
+  })
+}
+
+/** The response of what a handler returned. */
+export function respond(
+  result: unknown,
+  status: number,
+  family: Family,
+  headers: ResponseHeaders,
+  nowMs: number,
+): Response {
+  if (result instanceof Response) {
+    for (const [name, value] of Object.entries(headers)) result.headers.set(name, value)
+    return result
+  }
+  const reply = result instanceof Reply ? result : new Reply(result === undefined ? 204 : status, result)
+  const all = { ...headers, ...reply.headers }
+  if (reply.status === 204) return new Response(null, { status: 204, headers: all })
+  if (family === 'user') return json(reply.status, reply.body, all)
+  return json(reply.status, { ...(reply.body as object), server_time: new Date(nowMs).toISOString() }, all)
+}
+
+/** Lost connections, locks, deadlocks, shutdowns: they pass, so the caller is told to come again. */
+function isTransient(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state !== null) return /^(08|40|53|55|57)/.test(state)
+  return error instanceof Error && /^(CONNECT|ECONN|CONNECTION_)/.test(String((error as { code?: unknown }).code ?? ''))
+}
+
+/** An expected error as it is, a passing database fault as 503, anything else as a logged 500 that says nothing. */
+export function toApiError(error: unknown, log: Logger): ApiError {
+  if (error instanceof ApiError) return error
+  if (isTransient(error)) {
+    log.error({ err: error }, 'the database is not available')
+    return new ApiError(503, 'unavailable', words('unavailable'), { headers: { 'Retry-After': '5' } })
+  }
+  log.error({ err: error }, 'unexpected error')
+  return new ApiError(500, 'server_error', words('server_error'))
+}
+
+/** The error in the form of the family (decision G-06). */
+export function respondError(
+  error: ApiError,
+  family: Family,
+  language: Language,
+  headers: ResponseHeaders,
+  nowMs: number,
+): Response {
+  const all = { ...headers, ...error.more.headers }
+  const message = render(error.text, language)
+  if (family !== 'user') {
+    const fields = Object.entries(error.more.errors ?? {}).map(
+      ([field, texts]) => `${field}: ${texts.map(text => render(text, language)).join(', ')}`,
+    )
+    const body: Record<string, unknown> = {
+      error: { code: error.code, message: fields.length > 0 ? fields.slice(0, 10).join('; ') : message },
+    }
+    if (family === 'collector') body.server_time = new Date(nowMs).toISOString()
+    return json(error.status, body, all)
+  }
+  const body: Record<string, unknown> = { message }
+  if (error.more.reason) body.reason = error.more.reason
+  if (error.status === 422)
+    body.errors = Object.fromEntries(
+      Object.entries(error.more.errors ?? {}).map(([field, texts]) => [
+        field,
+        texts.map(text => render(text, language)),
+      ]),
+    )
+  return json(error.status, body, all)
+}

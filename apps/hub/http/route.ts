@@ -1,0 +1,103 @@
+// A route is a schema, a permission, one call and one mapping. This file turns a definition into something that the
+// pipeline (http/pipeline.ts) can run, and keeps the order of checks: resource (404) before data (422).
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import type { Hub } from '../hub-context.ts'
+import type { Caller } from '../identity/authenticate.ts'
+import { parseBody, parseQuery } from './schema.ts'
+import type { Language } from './texts.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Everything a handler may know of the request besides its data. */
+export type RouteContext = {
+  readonly hub: Hub
+  readonly caller: Caller
+  /** The company the request works in; empty for the collector and matcher families. */
+  readonly companyId: string
+  readonly params: Readonly<Record<string, string>>
+  readonly ip: string
+  /** X-Forwarded-For as it came; believed by the enrolment only, from a collector's token. */
+  readonly forwardedFor: string | null
+  readonly userAgent: string | null
+  readonly language: Language
+  readonly url: URL
+  readonly signal: AbortSignal
+}
+
+/** An answer with another status or headers than the route's own. */
+export class Reply {
+  constructor(
+    readonly status: number,
+    readonly body: unknown,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {}
+}
+
+type Definition<Q extends TObject, B extends TObject, S> = {
+  readonly method: Method
+  /** Below /api/v1, parameters as `:name`. */
+  readonly path: string
+  readonly tag: string
+  readonly summary: string
+  /** All are needed; none: any authenticated caller. */
+  readonly permissions?: readonly string[]
+  readonly superAdmin?: boolean
+  /** Also served without v1 (decision G-11). */
+  readonly legacy?: boolean
+  readonly query?: Q
+  readonly body?: B
+  readonly bodyBytesMax?: number
+  /** The error code of bad data in the collector and matcher families. */
+  readonly invalidCode?: string
+  /** Finds the resource of the path; throws 404. Runs before the data are looked at. */
+  readonly subject?: (context: RouteContext) => Promise<S>
+  /** Status of the answer; an answer of `undefined` is 204. */
+  readonly status?: number
+  readonly handle: (
+    context: RouteContext & { readonly query: Static<Q>; readonly body: Static<B>; readonly subject: S },
+  ) => Promise<unknown>
+}
+
+/** A definition with its types folded away. */
+export type Route = {
+  readonly method: Method
+  readonly path: string
+  readonly tag: string
+  readonly summary: string
+  readonly permissions: readonly string[]
+  readonly superAdmin: boolean
+  readonly legacy: boolean
+  readonly status: number
+  readonly querySchema: TObject | null
+  readonly bodySchema: TObject | null
+  readonly bodyBytesMax: number | null
+  readonly run: (context: RouteContext, readBody: () => Promise<unknown>) => Promise<unknown>
+}
+
+const NOTHING = Type.Object({})
+
+export function route<Q extends TObject = typeof NOTHING, B extends TObject = typeof NOTHING, S = null>(
+  definition: Definition<Q, B, S>,
+): Route {
+  return {
+    method: definition.method,
+    path: definition.path,
+    tag: definition.tag,
+    summary: definition.summary,
+    permissions: definition.permissions ?? [],
+    superAdmin: definition.superAdmin ?? false,
+    legacy: definition.legacy ?? false,
+    status: definition.status ?? 200,
+    querySchema: definition.query ?? null,
+    bodySchema: definition.body ?? null,
+    bodyBytesMax: definition.bodyBytesMax ?? null,
+    async run(context, readBody) {
+      const subject = (definition.subject ? await definition.subject(context) : null) as S
+      const query = (definition.query ? parseQuery(definition.query, context.url.searchParams) : {}) as Static<Q>
+      const body = (
+        definition.body ? parseBody(definition.body, await readBody(), definition.invalidCode) : {}
+      ) as Static<B>
+      return definition.handle({ ...context, query, body, subject })
+    },
+  }
+}

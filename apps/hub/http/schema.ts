@@ -1,0 +1,151 @@
+// The forms of request data as TypeBox schemas: they validate, and they are what the OpenAPI document shows.
+import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
+import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
+import { Value } from '@sinclair/typebox/value'
+import { ApiError } from './api-error.ts'
+import { type Words, words } from './texts.ts'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:?\d{2})$/
+const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
+
+export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value)
+export const isInstant = (value: string): boolean => INSTANT.test(value) && Number.isFinite(Date.parse(value))
+
+FormatRegistry.Set('uuid', value => UUID.test(value))
+FormatRegistry.Set('date-time', isInstant)
+FormatRegistry.Set('email', value => EMAIL.test(value))
+FormatRegistry.Set('uri', value => URL.canParse(value))
+
+TypeRegistry.Set<{ enum: readonly unknown[] }>('OneOf', (schema, value) => schema.enum.includes(value))
+
+export const text = (max: number, min = 1) => Type.String({ minLength: min, maxLength: max })
+export const uuid = () => Type.String({ format: 'uuid' })
+export const instant = () => Type.String({ format: 'date-time' })
+export const email = () => Type.String({ format: 'email', maxLength: 254 })
+export const integer = (minimum: number, maximum: number) => Type.Integer({ minimum, maximum })
+export const boolean = () => Type.Boolean()
+export const oneOf = <const T extends readonly string[]>(values: T) =>
+  Type.Unsafe<T[number]>({ [Kind]: 'OneOf', type: 'string', enum: [...values] })
+export const listOf = <T extends TSchema>(item: T, maxItems: number, minItems = 0) =>
+  Type.Array(item, { minItems, maxItems })
+/** May be absent, null or (for texts) empty, which all mean: not given, or removed. */
+export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+/** The scope of rules, silences and checks. */
+export const scope = () =>
+  Type.Object({
+    all: optional(Type.Boolean()),
+    server_ids: optional(Type.Array(uuid(), { maxItems: 10_000 })),
+    tags: optional(Type.Array(text(128), { maxItems: 200 })),
+    environments: optional(Type.Array(text(128), { maxItems: 200 })),
+    roles: optional(Type.Array(text(128), { maxItems: 200 })),
+    datacenters: optional(Type.Array(text(128), { maxItems: 200 })),
+  })
+
+const number = (value: unknown): number => (typeof value === 'number' ? value : 0)
+
+function wordsOf(error: ValueError): Words {
+  const schema = error.schema
+  switch (error.type) {
+    case ValueErrorType.ObjectRequiredProperty:
+      return words('required')
+    case ValueErrorType.StringMinLength:
+      return number(schema.minLength) === 1 ? words('required') : words('length_min', { min: number(schema.minLength) })
+    case ValueErrorType.StringMaxLength:
+      return words('length_max', { max: number(schema.maxLength) })
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.NumberMinimum:
+      return words('minimum', { min: number(schema.minimum) })
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.NumberMaximum:
+      return words('maximum', { max: number(schema.maximum) })
+    case ValueErrorType.NumberExclusiveMinimum:
+      return words('above', { min: number(schema.exclusiveMinimum) })
+    case ValueErrorType.ArrayMinItems:
+      return words('list_min', { min: number(schema.minItems) })
+    case ValueErrorType.ArrayMaxItems:
+      return words('list_max', { max: number(schema.maxItems) })
+    case ValueErrorType.StringFormat: {
+      const keys = { uuid: 'uuid', 'date-time': 'instant', email: 'email', uri: 'url' } as const
+      const format = schema.format as keyof typeof keys
+      return words(keys[format] ?? 'pattern')
+    }
+    case ValueErrorType.StringPattern:
+      return words('pattern')
+    case ValueErrorType.Array:
+      return words('list')
+    case ValueErrorType.Object:
+      return words('object')
+    case ValueErrorType.Boolean:
+      return words('boolean')
+    case ValueErrorType.Integer:
+      return words('integer')
+    case ValueErrorType.Number:
+      return words('number')
+    case ValueErrorType.String:
+      return words('string')
+    case ValueErrorType.Kind:
+      return Array.isArray(schema.enum) ? words('one_of', { values: schema.enum.join(', ') }) : words('pattern')
+    default:
+      return words('pattern')
+  }
+}
+
+function addFault(error: ValueError, faults: Map<string, Words>): void {
+  if (error.type === ValueErrorType.Union) {
+    // The first member of every union is the value, the second null: what is wrong with the value is the message.
+    for (const inner of error.errors[0] ?? []) addFault(inner, faults)
+    return
+  }
+  const field = error.path.slice(1).replaceAll('/', '.') || 'body'
+  if (!faults.has(field)) faults.set(field, wordsOf(error))
+}
+
+/** What is wrong with a value, by field with dots; empty when nothing is. */
+export function schemaFaults(schema: TSchema, value: unknown): Map<string, Words> {
+  const faults = new Map<string, Words>()
+  if (!Value.Check(schema, value)) for (const error of Value.Errors(schema, value)) addFault(error, faults)
+  return faults
+}
+
+const allowsNull = (schema: TSchema): boolean =>
+  Array.isArray(schema.anyOf) && schema.anyOf.some((item: TSchema) => item.type === 'null')
+
+/** Empty text of an optional field equals null (decision G-13). */
+function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  const cleaned: Record<string, unknown> = { ...value }
+  for (const [name, property] of Object.entries(schema.properties)) {
+    if (cleaned[name] !== '' || schema.required?.includes(name)) continue
+    if (allowsNull(property)) cleaned[name] = null
+    else delete cleaned[name]
+  }
+  return cleaned
+}
+
+/** The body as the schema says, or 422 with every field that is wrong. */
+export function parseBody<T extends TObject>(schema: T, value: unknown, code = 'invalid_request'): Static<T> {
+  const cleaned = withoutEmptyTexts(schema, value)
+  const faults = schemaFaults(schema, cleaned)
+  if (faults.size > 0) throw faultsError(faults, code)
+  return cleaned as Static<T>
+}
+
+/** The query parameters that the schema names; others are ignored, empty ones count as absent. */
+export function parseQuery<T extends TObject>(schema: T, search: URLSearchParams): Static<T> {
+  const values: Record<string, unknown> = {}
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const raw = search.get(name)
+    if (raw === null || raw === '') continue
+    const isNumber = property.type === 'integer' && /^-?\d{1,15}$/.test(raw)
+    values[name] = isNumber ? Number(raw) : raw
+  }
+  const faults = schemaFaults(schema, values)
+  if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+  return values as Static<T>
+}
+
+export function faultsError(faults: ReadonlyMap<string, Words>, code: string): ApiError {
+  const errors = Object.fromEntries([...faults].map(([field, text]) => [field, [text]]))
+  return new ApiError(422, code, words('invalid'), { errors })
+}

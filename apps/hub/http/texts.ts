@@ -1,0 +1,140 @@
+// Every text that the API shows to people, in English and Vietnamese. Keys, enum values and codes are never translated.
+
+export const languages = ['en', 'vi'] as const
+export type Language = (typeof languages)[number]
+
+const texts = {
+  unauthenticated: { en: 'A valid bearer token is required.', vi: 'Cần có bearer token hợp lệ.' },
+  token_expired: { en: 'The token has expired.', vi: 'Token đã hết hạn.' },
+  token_revoked: { en: 'The token was revoked.', vi: 'Token đã bị thu hồi.' },
+  csrf: { en: 'The X-CSRF-Token header is missing or wrong.', vi: 'Thiếu hoặc sai header X-CSRF-Token.' },
+  ip_not_allowed: {
+    en: 'This token may not be used from this address.',
+    vi: 'Không được dùng token này từ địa chỉ IP này.',
+  },
+  company_not_allowed: {
+    en: 'This company is outside the scope of the token.',
+    vi: 'Công ty này nằm ngoài phạm vi của token.',
+  },
+  permission_denied: { en: 'The permission {permission} is needed.', vi: 'Cần có quyền {permission}.' },
+  super_admin_only: {
+    en: 'Only super administrators may do this.',
+    vi: 'Chỉ quản trị viên cấp cao mới được thực hiện.',
+  },
+  rate_limited: {
+    en: 'Too many requests. Try again in {seconds} seconds.',
+    vi: 'Quá nhiều yêu cầu. Hãy thử lại sau {seconds} giây.',
+  },
+  not_found: { en: 'Not found.', vi: 'Không tìm thấy.' },
+  method_not_allowed: { en: 'This method is not supported here.', vi: 'Phương thức này không được hỗ trợ.' },
+  not_acceptable: { en: 'The API answers application/json only.', vi: 'API chỉ trả về application/json.' },
+  unsupported_type: { en: 'The body must be application/json.', vi: 'Nội dung phải là application/json.' },
+  too_large: { en: 'The body is larger than {limit} bytes.', vi: 'Nội dung lớn hơn {limit} byte.' },
+  invalid: { en: 'The data are not valid.', vi: 'Dữ liệu không hợp lệ.' },
+  server_error: { en: 'An unexpected error happened.', vi: 'Đã xảy ra lỗi không mong muốn.' },
+  unavailable: { en: 'The service is not available at the moment.', vi: 'Dịch vụ tạm thời không khả dụng.' },
+
+  json: { en: 'must be valid JSON', vi: 'phải là JSON hợp lệ' },
+  object: { en: 'must be an object', vi: 'phải là một đối tượng' },
+  required: { en: 'is required', vi: 'là bắt buộc' },
+  string: { en: 'must be text', vi: 'phải là chuỗi ký tự' },
+  integer: { en: 'must be a whole number', vi: 'phải là số nguyên' },
+  number: { en: 'must be a number', vi: 'phải là số' },
+  boolean: { en: 'must be true or false', vi: 'phải là true hoặc false' },
+  list: { en: 'must be a list', vi: 'phải là một danh sách' },
+  list_min: { en: 'must have at least {min} items', vi: 'phải có ít nhất {min} phần tử' },
+  list_max: { en: 'must have at most {max} items', vi: 'chỉ được có tối đa {max} phần tử' },
+  length_min: { en: 'must have at least {min} characters', vi: 'phải có ít nhất {min} ký tự' },
+  length_max: { en: 'must have at most {max} characters', vi: 'chỉ được có tối đa {max} ký tự' },
+  minimum: { en: 'must be at least {min}', vi: 'phải lớn hơn hoặc bằng {min}' },
+  maximum: { en: 'must be at most {max}', vi: 'phải nhỏ hơn hoặc bằng {max}' },
+  above: { en: 'must be greater than {min}', vi: 'phải lớn hơn {min}' },
+  one_of: { en: 'must be one of {values}', vi: 'phải là một trong {values}' },
+  uuid: { en: 'must be a UUID', vi: 'phải là UUID' },
+  instant: { en: 'must be a time such as 2026-01-31T12:00:00Z', vi: 'phải là thời điểm dạng 2026-01-31T12:00:00Z' },
+  email: { en: 'must be an e-mail address', vi: 'phải là địa chỉ e-mail' },
+  url: { en: 'must be a URL', vi: 'phải là URL' },
+  pattern: { en: 'does not have the expected form', vi: 'không đúng định dạng' },
+  unexpected: { en: 'is not allowed here', vi: 'không được phép ở đây' },
+  future: { en: 'must be in the future', vi: 'phải ở tương lai' },
+  after_start: { en: 'must be after the start', vi: 'phải sau thời điểm bắt đầu' },
+  at_most_days: { en: 'must be at most {days} days', vi: 'tối đa {days} ngày' },
+  unknown_reference: { en: 'does not exist in this company', vi: 'không tồn tại trong công ty này' },
+  taken: { en: 'is already taken', vi: 'đã được sử dụng' },
+  immutable: { en: 'cannot be changed', vi: 'không thể thay đổi' },
+  license_final: {
+    en: 'a license that is {status} cannot be changed',
+    vi: 'không thể thay đổi giấy phép ở trạng thái {status}',
+  },
+  below_used: {
+    en: 'must not be below the {used} machines already enrolled',
+    vi: 'không được nhỏ hơn {used} máy đã đăng ký',
+  },
+  over_quota: {
+    en: 'the sum of all licenses would be {sum}, over the agent quota of {quota}',
+    vi: 'tổng các giấy phép sẽ là {sum}, vượt hạn mức {quota} agent',
+  },
+  personal_license: { en: 'a personal account has one license', vi: 'tài khoản cá nhân chỉ có một giấy phép' },
+  state_refused: { en: 'not possible in state {state}', vi: 'không thể thực hiện ở trạng thái {state}' },
+  agent_not_revoked: { en: 'revoke the agent first', vi: 'hãy thu hồi agent trước' },
+  server_has_agent: { en: 'the server already has an agent', vi: 'máy chủ đã có agent' },
+  scope_empty: {
+    en: 'must be all, or name at least one server, tag, environment, role or datacenter',
+    vi: 'phải là all, hoặc nêu ít nhất một máy chủ, thẻ, môi trường, vai trò hoặc trung tâm dữ liệu',
+  },
+  rule_field: { en: '{message}', vi: 'không hợp lệ: {message}' },
+  one_agent_down: {
+    en: 'the company already has a rule of kind agent_down',
+    vi: 'công ty đã có quy tắc loại agent_down',
+  },
+  checks_per_machine: {
+    en: 'at most {max} checks apply to one machine; {server} would have more',
+    vi: 'tối đa {max} kiểm tra cho một máy; {server} sẽ vượt quá',
+  },
+  check_exists: { en: 'a check with this type and target exists', vi: 'đã có kiểm tra cùng loại và mục tiêu' },
+  url_credentials: { en: 'must not hold credentials', vi: 'không được chứa thông tin đăng nhập' },
+  private_url: { en: 'must be https and lead to a public address', vi: 'phải là https và trỏ tới địa chỉ công khai' },
+  not_draft: { en: 'the server is not a draft', vi: 'máy chủ không phải bản nháp' },
+  iac_origin: {
+    en: 'the server comes from a manifest; change the manifest',
+    vi: 'máy chủ được quản lý bằng manifest; hãy sửa manifest',
+  },
+  no_difference: { en: 'the inventory has no value for it', vi: 'kiểm kê không có giá trị này' },
+  service_permission: {
+    en: 'the permission {permission} cannot be given here',
+    vi: 'không thể cấp quyền {permission} tại đây',
+  },
+  unknown_permission: { en: 'unknown permission {permission}', vi: 'quyền {permission} không tồn tại' },
+  collector_refused: { en: '{message}', vi: 'bộ thu thập từ chối: {message}' },
+  in_use: { en: 'is in use', vi: 'đang được sử dụng' },
+  login_failed: { en: 'E-mail or password is wrong.', vi: 'E-mail hoặc mật khẩu không đúng.' },
+} as const
+
+export type TextKey = keyof typeof texts
+export type Words = { readonly key: TextKey; readonly params?: Readonly<Record<string, string | number>> }
+
+export const words = (key: TextKey, params?: Readonly<Record<string, string | number>>): Words =>
+  params ? { key, params } : { key }
+
+/** The text in the language, with its placeholders filled. */
+export function render(text: Words, language: Language): string {
+  return texts[text.key][language].replace(/\{(\w+)\}/g, (_, name: string) => String(text.params?.[name] ?? ''))
+}
+
+/** The best of vi and en by quality value of an Accept-Language header; en by default. */
+export function preferredLanguage(header: string | null): Language {
+  let best: Language = 'en'
+  let bestQuality = 0
+  for (const part of (header ?? '').split(',')) {
+    const [range = '', ...parameters] = part.trim().toLowerCase().split(';')
+    const language = languages.find(item => range === item || range.startsWith(`${item}-`))
+    if (!language) continue
+    const given = parameters.map(item => /^\s*q=([\d.]+)\s*$/.exec(item)?.[1]).find(value => value !== undefined)
+    const quality = given === undefined ? 1 : Number(given)
+    if (quality > bestQuality) {
+      best = language
+      bestQuality = quality
+    }
+  }
+  return best
+}

@@ -1,0 +1,26 @@
+// What every part of the hub is handed: configuration, database, clock, log, metrics, and the services built from them.
+import type { Logger } from 'pino'
+import type { CollectorClient } from './collector-client.ts'
+import type { HubConfig } from './config.ts'
+import type { Database } from './db/connect.ts'
+import type { FixedWindows } from './http/rate-limit.ts'
+import type { Sealer } from './identity/secrets.ts'
+import type { Jobs } from './jobs/jobs.ts'
+import type { Bell } from './notifications/bell.ts'
+import type { HubMetrics } from './telemetry.ts'
+
+export type Hub = {
+  readonly config: HubConfig
+  readonly database: Database
+  readonly log: Logger
+  readonly metrics: HubMetrics
+  readonly sealer: Sealer
+  readonly collectors: CollectorClient
+  readonly jobs: Jobs
+  readonly bell: Bell
+  /** Windows of 60 seconds for requests. */
+  readonly requestWindows: FixedWindows
+  /** Windows of 10 minutes for failed enrolments. */
+  readonly failureWindows: FixedWindows
+  now(): number
+}

@@ -1,0 +1,210 @@
+// Starts a hub: database, services, listeners. Used by main.ts and by the all-in-one executable.
+
+import { constants, randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
+import type { Logger } from 'pino'
+import { createApp, type Page } from './app.ts'
+import { CollectorClient } from './collector-client.ts'
+import { type HubConfig, isLoopback, splitAddress } from './config.ts'
+import { type Database, openDatabase } from './db/connect.ts'
+import { isMigrated, migrateDatabase } from './db/migrate.ts'
+import { FixedWindows } from './http/rate-limit.ts'
+import type { Hub } from './hub-context.ts'
+import { createSealer, type Sealer } from './identity/secrets.ts'
+import { registerCollectorJobs } from './jobs/collector-jobs.ts'
+import { Jobs } from './jobs/jobs.ts'
+import { registerSchedule, startSchedule } from './jobs/schedule.ts'
+import { Bell } from './notifications/bell.ts'
+import { registerNotificationJobs } from './notifications/dispatch.ts'
+import { apiRoutes } from './routes.ts'
+import { createMetrics } from './telemetry.ts'
+import { productVersion } from './version.ts'
+
+const MINUTE_MS = 60_000
+/** Older protocol versions are switched off. */
+const BEFORE_TLS_1_2 = constants.SSL_OP_NO_TLSv1 | constants.SSL_OP_NO_TLSv1_1
+const REQUEST_BYTES_MAX = 32 * 1024 * 1024
+
+export type RunningHub = {
+  /** Where the API is served, without a slash at the end. */
+  readonly url: string
+  /** Where /healthz, /readyz and /metrics are served; null when they are not. */
+  readonly opsUrl: string | null
+  readonly hub: Hub
+  stop(): Promise<void>
+}
+
+export type HubOptions = {
+  readonly config: HubConfig
+  readonly log: Logger
+  /** Pages of the web interface. */
+  readonly pages?: readonly Page[]
+}
+
+/** A start that the operator must change something for; the message says what. */
+export class StartError extends Error {}
+
+/** The keys that seal stored secrets: of the configuration, of the data directory, and the one in the database. */
+async function loadSealer(config: HubConfig, database: Database): Promise<Sealer> {
+  const keys: string[] = []
+  if (config['secret.key']) keys.push(config['secret.key'])
+  if (config.data_dir) {
+    const path = join(config.data_dir, 'hub-secret.key')
+    if (!existsSync(path)) {
+      mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+      writeFileSync(path, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx' })
+      chmodSync(path, 0o600)
+    }
+    keys.push(readFileSync(path, 'utf8').trim())
+  }
+  const fresh = randomBytes(32).toString('hex')
+  const [row] = await database.db.execute<{ value: string }>(sql`
+    insert into system_settings (key, value) values ('hub.secret_key', to_jsonb(${fresh}::text))
+    on conflict (key) do update set key = excluded.key returning value`)
+  // Commands that know neither of the others seal with this one; every hub can open it.
+  keys.push(row?.value ?? fresh)
+  return createSealer(keys)
+}
+
+/** Builds the hub's services on an open, migrated database. Nothing listens and no job runs yet. */
+export async function createHub(config: HubConfig, log: Logger, database: Database): Promise<Hub> {
+  const metrics = createMetrics(productVersion)
+  const sealer = await loadSealer(config, database)
+  const now = () => Date.now()
+  const hub: Hub = {
+    config,
+    database,
+    log,
+    metrics,
+    sealer,
+    collectors: new CollectorClient(config, database, sealer, log, metrics),
+    jobs: new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale']),
+    bell: new Bell(),
+    requestWindows: new FixedWindows(MINUTE_MS, now),
+    failureWindows: new FixedWindows(10 * MINUTE_MS, now),
+    now,
+  }
+  registerCollectorJobs(hub)
+  registerNotificationJobs(hub)
+  registerSchedule(hub)
+  return hub
+}
+
+/** Opens the database of a configuration and brings it up to date. */
+export async function openHubDatabase(config: HubConfig): Promise<Database> {
+  const url = config['database.url']
+  if (!url) throw new StartError('database.url is not set (DATABASE_URL, SVC_DATABASE_URL or --database-url)')
+  const database = openDatabase(url, config['database.connections'])
+  try {
+    await migrateDatabase(database.client)
+    return database
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+type Listener = { readonly url: string; stop(): Promise<void> }
+
+function tlsOf(config: HubConfig): { cert: string; key: string } | undefined {
+  const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]
+  if (!certFile || !keyFile) return undefined
+  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+}
+
+function listen(
+  config: HubConfig,
+  key: 'listen' | 'ops.listen',
+  address: string,
+  tls: { cert: string; key: string } | undefined,
+  fetch: (request: Request, peer: string) => Promise<Response>,
+): Listener {
+  const { hostname, port } = splitAddress(address)
+  if (!tls && !isLoopback(hostname) && !config['listen.insecure'])
+    throw new StartError(
+      `${key}: ${address} is not loopback: give tls.cert_file and tls.key_file, or listen.insecure: true`,
+    )
+  let server: ReturnType<typeof Bun.serve>
+  try {
+    server = Bun.serve({
+      hostname,
+      port,
+      ...(tls ? { tls: { ...tls, secureOptions: BEFORE_TLS_1_2 } } : {}),
+      maxRequestBodySize: REQUEST_BYTES_MAX,
+      idleTimeout: 60,
+      fetch: (request, self) => fetch(request, self.requestIP(request)?.address ?? ''),
+    })
+  } catch (error) {
+    throw new StartError(
+      `${key}: cannot listen on ${address}: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+  const shown = hostname.includes(':') ? `[${hostname}]` : hostname
+  return { url: `${tls ? 'https' : 'http'}://${shown}:${server.port}`, stop: () => server.stop(false) }
+}
+
+/** The ops listener: health, readiness and metrics, without authentication. */
+async function serveOps(hub: Hub, request: Request): Promise<Response> {
+  const { pathname } = new URL(request.url)
+  if (pathname === '/healthz') return Response.json({ status: 'ok' })
+  if (pathname === '/readyz') {
+    try {
+      if (await isMigrated(hub.database.client)) return Response.json({ status: 'ready' })
+      return Response.json({ status: 'not ready', failing: 'migrations' }, { status: 503 })
+    } catch {
+      return Response.json({ status: 'not ready', failing: 'database' }, { status: 503 })
+    }
+  }
+  if (pathname !== '/metrics') return new Response('not found', { status: 404 })
+  try {
+    const rows = await hub.database.db.execute<{ queue: string; depth: number }>(
+      sql`select queue, count(*)::int as depth from jobs where state = 'waiting' group by queue`,
+    )
+    hub.metrics.queueDepth.reset()
+    for (const { queue, depth } of rows) hub.metrics.queueDepth.set({ queue }, depth)
+  } catch {
+    hub.metrics.queueDepth.reset()
+  }
+  const { registry } = hub.metrics
+  return new Response(await registry.metrics(), { headers: { 'Content-Type': registry.contentType } })
+}
+
+/** Starts everything. Throws StartError or MigrationError with a message for the operator. */
+export async function startHub({ config, log, pages = [] }: HubOptions): Promise<RunningHub> {
+  const database = await openHubDatabase(config)
+  const listeners: Listener[] = []
+  try {
+    const hub = await createHub(config, log, database)
+    const app = createApp(hub, apiRoutes, pages, productVersion)
+    const tls = tlsOf(config)
+    const api = listen(config, 'listen', config.listen, tls, (request, peer) => app.fetch(request, peer))
+    listeners.push(api)
+    const opsAddress = config['ops.listen']
+    const ops = opsAddress
+      ? listen(config, 'ops.listen', opsAddress, undefined, request => serveOps(hub, request))
+      : null
+    if (ops) listeners.push(ops)
+    hub.jobs.start()
+    const stopSchedule = startSchedule(hub)
+    log.info({ url: api.url, ops_url: ops?.url ?? null, version: productVersion }, 'ready')
+    return {
+      url: api.url,
+      opsUrl: ops?.url ?? null,
+      hub,
+      async stop() {
+        stopSchedule()
+        hub.bell.close()
+        await Promise.all(listeners.map(listener => listener.stop()))
+        await hub.jobs.stop()
+        await database.close()
+        log.info('stopped')
+      },
+    }
+  } catch (error) {
+    await Promise.all(listeners.map(listener => listener.stop()))
+    await database.close()
+    throw error
+  }
+}

@@ -1,0 +1,205 @@
+// People, API tokens and service accounts, as the commands of the hub and the first start make them (decisions G-01, G-12).
+import { randomUUID } from 'node:crypto'
+import { eq, sql } from 'drizzle-orm'
+import { writeAudit } from '../audit/audit.ts'
+import { collectors } from '../db/schema.ts'
+import { apiTokens, users } from '../db/schema-identity.ts'
+import type { Tx } from '../db/transaction.ts'
+import { isRange } from '../http/addresses.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import type { Hub } from '../hub-context.ts'
+import { isAssignable, isServicePermission, wildcard } from './permissions.ts'
+import { newAdminToken, newApiToken, tokenHash, tokenHint } from './secrets.ts'
+
+const DAY_MS = 86_400_000
+export const tokenLifeMs = 90 * DAY_MS
+
+export type NewUser = {
+  readonly companyId: string | null
+  readonly email: string
+  readonly name: string
+  readonly permissions: readonly string[]
+  readonly superAdmin?: boolean
+  readonly password?: string | null
+}
+
+/** Refuses permissions that nobody may be given here: unknown ones, and those of service accounts. */
+export function checkAssignable(permissions: readonly string[], field: string, allowService = false): void {
+  for (const permission of permissions) {
+    if (isServicePermission(permission) && !allowService)
+      throw invalidField(field, 'service_permission', { permission })
+    if (!isAssignable(permission) && !isServicePermission(permission))
+      throw invalidField(field, 'unknown_permission', { permission })
+  }
+}
+
+export async function createUser(tx: Tx, user: NewUser): Promise<{ id: string; email: string }> {
+  checkAssignable(user.permissions, 'permissions', user.superAdmin === true)
+  const email = user.email.trim().toLowerCase()
+  const taken = await tx.db.execute(sql`select 1 from users where lower(email) = ${email}`)
+  if (taken.length > 0) throw invalidField('email', 'taken')
+  if (user.companyId !== null) {
+    const known = await tx.db.execute(sql`select 1 from companies where id = ${user.companyId} and deleted_at is null`)
+    if (known.length === 0) throw invalidField('company', 'unknown_reference')
+  }
+  const id = randomUUID()
+  await tx.db.insert(users).values({
+    id,
+    companyId: user.companyId,
+    email,
+    name: user.name,
+    passwordHash: user.password ? await Bun.password.hash(user.password, 'argon2id') : null,
+    permissions: [...user.permissions],
+    superAdmin: user.superAdmin ?? false,
+  })
+  return { id, email }
+}
+
+export type NewToken = {
+  readonly userId: string
+  readonly name: string
+  readonly permissions?: readonly string[] | null
+  readonly ipRanges?: readonly string[] | null
+  readonly ratePerMinute?: number | null
+  /** Null: never. */
+  readonly expiresAt: Date | null
+}
+
+/** Creates an API token. The clear token is in the answer and nowhere else. */
+export async function createToken(tx: Tx, token: NewToken): Promise<{ id: string; token: string }> {
+  for (const range of token.ipRanges ?? []) if (!isRange(range)) throw invalidField('ip_range', 'pattern')
+  const clear = newApiToken()
+  const id = randomUUID()
+  await tx.db.insert(apiTokens).values({
+    id,
+    userId: token.userId,
+    name: token.name,
+    tokenHash: tokenHash(clear),
+    tokenHint: tokenHint(clear),
+    permissions: token.permissions ? [...token.permissions] : null,
+    ipRanges: token.ipRanges && token.ipRanges.length > 0 ? [...token.ipRanges] : null,
+    ratePerMinute: token.ratePerMinute ?? null,
+    expiresAt: token.expiresAt,
+  })
+  const [owner] = await tx.db.select().from(users).where(eq(users.id, token.userId))
+  await writeAudit(tx, {
+    companyId: owner?.companyId ?? null,
+    actor: { type: 'system', id: null, name: 'hub' },
+    action: 'token.create',
+    subject: { type: 'token', id, name: token.name },
+  })
+  return { id, token: clear }
+}
+
+export async function revokeToken(tx: Tx, id: string): Promise<void> {
+  const rows = await tx.db
+    .update(apiTokens)
+    .set({ revokedAt: sql`coalesce(${apiTokens.revokedAt}, now())` })
+    .where(eq(apiTokens.id, id))
+    .returning({ id: apiTokens.id, userId: apiTokens.userId, name: apiTokens.name })
+  if (!rows[0]) throw notFound()
+  await writeAudit(tx, {
+    companyId: null,
+    actor: { type: 'system', id: null, name: 'hub' },
+    action: 'token.revoke',
+    subject: { type: 'token', id, name: rows[0].name },
+  })
+}
+
+export type ServiceAccount = {
+  readonly id: string
+  readonly userId: string
+  readonly token: string
+  readonly adminToken: string | null
+}
+
+async function createServiceUser(tx: Tx, kind: 'collector' | 'matcher', name: string, id: string): Promise<string> {
+  const userId = randomUUID()
+  await tx.db.insert(users).values({
+    id: userId,
+    companyId: null,
+    kind,
+    email: `${kind}-${id}@service.invalid`,
+    name,
+    permissions: [kind === 'collector' ? 'monitoring.collector' : 'security.matcher'],
+  })
+  return userId
+}
+
+export type NewCollector = {
+  readonly name: string
+  readonly baseUrl?: string | null
+  readonly adminUrl?: string | null
+  readonly adminToken?: string | null
+  readonly ipRanges?: readonly string[] | null
+}
+
+/** The collector's row, its service user with monitoring.collector only, a token without expiry, an admin token. */
+export async function createCollector(hub: Hub, tx: Tx, collector: NewCollector): Promise<ServiceAccount> {
+  const id = randomUUID()
+  const userId = await createServiceUser(tx, 'collector', collector.name, id)
+  const adminToken = collector.adminToken ?? newAdminToken()
+  await tx.db.insert(collectors).values({
+    id,
+    name: collector.name,
+    baseUrl: collector.baseUrl ?? null,
+    adminUrl: collector.adminUrl ?? null,
+    adminTokenSealed: hub.sealer.seal(adminToken),
+    serviceUserId: userId,
+  })
+  const { token } = await createToken(tx, {
+    userId,
+    name: collector.name,
+    ipRanges: collector.ipRanges ?? null,
+    expiresAt: null,
+  })
+  return { id, userId, token, adminToken }
+}
+
+/** The matcher's service user with security.matcher only; its token needs an IP range. */
+export async function createMatcher(tx: Tx, name: string, ipRanges: readonly string[]): Promise<ServiceAccount> {
+  if (ipRanges.length === 0) throw invalidField('ip_range', 'required')
+  const id = randomUUID()
+  const userId = await createServiceUser(tx, 'matcher', name, id)
+  const { token } = await createToken(tx, { userId, name, ipRanges, expiresAt: null })
+  return { id: userId, userId, token, adminToken: null }
+}
+
+/** Replaces the token of a service account, given by collector id or service user id; the old one stops working. */
+export async function rotateService(tx: Tx, id: string): Promise<{ id: string; token: string }> {
+  const [row] = await tx.db.execute<{ user_id: string; name: string }>(sql`
+    select u.id as user_id, u.name from users u left join monitoring_collectors c on c.service_user_id = u.id
+    where u.kind <> 'person' and (u.id = ${id} or c.id = ${id})`)
+  if (!row) throw notFound()
+  const [old] = await tx.db.execute<{ ip_ranges: string[] | null }>(
+    sql`select ip_ranges from api_tokens where user_id = ${row.user_id} and revoked_at is null order by created_at desc limit 1`,
+  )
+  await tx.db.execute(
+    sql`update api_tokens set revoked_at = now() where user_id = ${row.user_id} and revoked_at is null`,
+  )
+  const { token } = await createToken(tx, {
+    userId: row.user_id,
+    name: row.name,
+    ipRanges: old?.ip_ranges ?? null,
+    expiresAt: null,
+  })
+  return { id, token }
+}
+
+/** A fresh admin token for a collector; the collector is given it as admin.token and keeps the old one as previous. */
+export async function rotateAdminToken(
+  hub: Hub,
+  tx: Tx,
+  collectorId: string,
+): Promise<{ id: string; adminToken: string }> {
+  const adminToken = newAdminToken()
+  const rows = await tx.db
+    .update(collectors)
+    .set({ adminTokenSealed: hub.sealer.seal(adminToken) })
+    .where(eq(collectors.id, collectorId))
+    .returning({ id: collectors.id })
+  if (!rows[0]) throw notFound()
+  return { id: collectorId, adminToken }
+}
+
+export const adminPermissions: readonly string[] = [wildcard]

@@ -1,0 +1,166 @@
+// Who calls: the user behind a bearer token or a session cookie, what it may do, and in which company (decisions G-02,
+// G-03, G-04, G-12). Read from the database at every request, so that a lost permission is lost at once.
+import { sql } from 'drizzle-orm'
+import type { Executor } from '../db/connect.ts'
+import { ApiError } from '../http/api-error.ts'
+import { isUuid } from '../http/schema.ts'
+import { words } from '../http/texts.ts'
+import { effectivePermissions } from './permissions.ts'
+import { tokenHash } from './secrets.ts'
+
+export type Caller = {
+  readonly kind: 'token' | 'session'
+  /** Id of the API token or of the session. */
+  readonly credentialId: string
+  readonly user: {
+    readonly id: string
+    readonly kind: 'person' | 'collector' | 'matcher'
+    readonly name: string
+    readonly email: string
+    readonly companyId: string | null
+    readonly superAdmin: boolean
+  }
+  readonly permissions: ReadonlySet<string>
+  readonly ipRanges: readonly string[] | null
+  /** Null: the hub's default. */
+  readonly ratePerMinute: number | null
+  readonly csrfToken: string | null
+}
+
+type CredentialRow = {
+  credential_id: string
+  token_permissions: string[] | null
+  ip_ranges: string[] | null
+  rate_per_minute: number | null
+  csrf_token: string | null
+  expired: boolean
+  revoked: boolean
+  stale_use: boolean
+  user_id: string
+  kind: 'person' | 'collector' | 'matcher'
+  name: string
+  email: string
+  company_id: string | null
+  super_admin: boolean
+  permissions: string[]
+  role_permissions: string[] | null
+  gone: boolean
+}
+
+const unauthenticated = (): ApiError =>
+  new ApiError(401, 'unauthorized', words('unauthenticated'), { reason: 'invalid_token' })
+
+const USER_COLUMNS = sql`
+  u.id as user_id, u.kind, u.name, u.email, u.company_id, u.super_admin, u.permissions,
+  (select array_agg(p) from user_roles ur join roles r on r.id = ur.role_id, unnest(r.permissions) p
+    where ur.user_id = u.id) as role_permissions,
+  (u.disabled_at is not null or c.deleted_at is not null) as gone`
+
+function callerOf(row: CredentialRow, kind: 'token' | 'session'): Caller {
+  return {
+    kind,
+    credentialId: row.credential_id,
+    user: {
+      id: row.user_id,
+      kind: row.kind,
+      name: row.name,
+      email: row.email,
+      companyId: row.company_id,
+      superAdmin: row.super_admin,
+    },
+    permissions: effectivePermissions([...row.permissions, ...(row.role_permissions ?? [])], row.token_permissions),
+    ipRanges: row.ip_ranges,
+    ratePerMinute: row.rate_per_minute,
+    csrfToken: row.csrf_token,
+  }
+}
+
+/** The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked. */
+export async function authenticateToken(db: Executor, token: string): Promise<Caller> {
+  const [row] = await db.execute<CredentialRow>(sql`
+    select t.id as credential_id, t.permissions as token_permissions, t.ip_ranges, t.rate_per_minute,
+      null as csrf_token, coalesce(t.expires_at <= now(), false) as expired, t.revoked_at is not null as revoked,
+      (t.last_used_at is null or t.last_used_at < now() - interval '1 minute') as stale_use, ${USER_COLUMNS}
+    from api_tokens t join users u on u.id = t.user_id left join companies c on c.id = u.company_id
+    where t.token_hash = ${tokenHash(token)}`)
+  if (!row || row.gone) throw unauthenticated()
+  if (row.revoked) throw new ApiError(401, 'unauthorized', words('token_revoked'), { reason: 'token_revoked' })
+  if (row.expired) throw new ApiError(401, 'unauthorized', words('token_expired'), { reason: 'token_expired' })
+  if (row.stale_use) await db.execute(sql`update api_tokens set last_used_at = now() where id = ${row.credential_id}`)
+  return callerOf(row, 'token')
+}
+
+export const sessionIdleMinutes = 120
+export const sessionHours = 12
+
+/** The caller behind a session cookie. Throws 401 when the session is unknown, idle for too long or too old. */
+export async function authenticateSession(db: Executor, cookie: string): Promise<Caller> {
+  const [row] = await db.execute<CredentialRow>(sql`
+    select s.id as credential_id, null as token_permissions, null as ip_ranges, null as rate_per_minute, s.csrf_token,
+      (s.last_seen_at < now() - make_interval(mins => ${sessionIdleMinutes})
+        or s.created_at < now() - make_interval(hours => ${sessionHours})) as expired,
+      false as revoked, (s.last_seen_at < now() - interval '1 minute') as stale_use, ${USER_COLUMNS}
+    from sessions s join users u on u.id = s.user_id left join companies c on c.id = u.company_id
+    where s.token_hash = ${tokenHash(cookie)}`)
+  if (!row || row.gone || row.expired) throw unauthenticated()
+  if (row.stale_use) await db.execute(sql`update sessions set last_seen_at = now() where id = ${row.credential_id}`)
+  return callerOf(row, 'session')
+}
+
+export const sessionCookie = 'hub_session'
+
+/** The caller of a request, by its Authorization header, else by its session cookie. */
+export async function authenticate(db: Executor, request: Request): Promise<Caller> {
+  const authorization = request.headers.get('authorization')
+  if (authorization !== null) {
+    const token = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1]
+    if (!token) throw unauthenticated()
+    return authenticateToken(db, token)
+  }
+  const cookie = new RegExp(`(?:^|;\\s*)${sessionCookie}=([^;]+)`).exec(request.headers.get('cookie') ?? '')?.[1]
+  if (!cookie) throw unauthenticated()
+  const caller = await authenticateSession(db, cookie)
+  const changes = request.method !== 'GET' && request.method !== 'HEAD'
+  if (changes && request.headers.get('x-csrf-token') !== caller.csrfToken)
+    throw new ApiError(403, 'forbidden', words('csrf'), { reason: 'permission_denied' })
+  return caller
+}
+
+const companyRefused = (): ApiError =>
+  new ApiError(403, 'forbidden', words('company_not_allowed'), { reason: 'company_not_allowed' })
+
+/** The companies, the caller's own first, that X-Company-Id may name: granted descendants (decision G-04). */
+export async function usableCompanies(db: Executor, caller: Caller): Promise<{ id: string; name: string }[]> {
+  if (caller.user.companyId === null) return []
+  const rows = await db.execute<{ id: string; name: string }>(sql`
+    with recursive tree as (
+      select id, name, 0 as depth from companies where id = ${caller.user.companyId}
+      union all select c.id, c.name, t.depth + 1 from companies c join tree t on c.parent_id = t.id
+        where c.deleted_at is null and t.depth < 32
+    )
+    select t.id, t.name from tree t
+    where t.depth = 0 or exists (
+      select 1 from user_company_grants g where g.user_id = ${caller.user.id} and g.company_id = t.id)
+    order by t.depth, t.name`)
+  return [...rows]
+}
+
+/** The company to work in. Throws 403 company_not_allowed for one outside the caller's scope. */
+export async function companyOf(db: Executor, caller: Caller, header: string | null): Promise<string> {
+  const own = caller.user.companyId
+  if (header === null || header.trim() === '') {
+    if (own === null) throw companyRefused()
+    return own
+  }
+  const asked = header.trim().toLowerCase()
+  if (!isUuid(asked)) throw companyRefused()
+  if (asked === own) return own
+  if (caller.user.superAdmin) {
+    const rows = await db.execute(sql`select 1 from companies where id = ${asked} and deleted_at is null`)
+    if (rows.length === 0) throw companyRefused()
+    return asked
+  }
+  const usable = await usableCompanies(db, caller)
+  if (!usable.some(company => company.id === asked)) throw companyRefused()
+  return asked
+}

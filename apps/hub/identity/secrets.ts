@@ -1,0 +1,68 @@
+// Tokens that the hub issues, their hashes, and the sealing of secrets that it must read again (decisions G-01, G-12, G-21).
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { sha256Hex } from '../../../core/series/hash.ts'
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** `byteCount` random bytes as base62, padded to the length that the largest value needs. */
+function randomBase62(byteCount: number): string {
+  let value = BigInt(`0x${randomBytes(byteCount).toString('hex')}`)
+  let text = ''
+  while (value > 0n) {
+    text = BASE62[Number(value % 62n)] + text
+    value /= 62n
+  }
+  return text.padStart(Math.ceil((byteCount * 8) / Math.log2(62)), '0')
+}
+
+const randomChars = (count: number): string => randomBase62(count).slice(-count)
+
+export const newApiToken = (): string => `hub_${randomChars(40)}`
+export const newLicenseToken = (): string => `lic_${randomBase62(32)}`
+export const newAgentToken = (): string => `agt_${randomBase62(32)}`
+export const newAdminToken = (): string => `adm_${randomBase62(32)}`
+export const newWebhookSecret = (): string => `whs_${randomChars(40)}`
+export const newSessionToken = (): string => `ses_${randomBase62(32)}`
+export const newPassword = (): string => randomChars(24)
+
+export const tokenHash = (token: string): string => sha256Hex(token)
+/** The first 8 and the last 4 characters: enough to recognise a token, too little to use it. */
+export const tokenHint = (token: string): string => `${token.slice(0, 8)}...${token.slice(-4)}`
+
+/** Seals and opens secrets with AES-256-GCM. */
+export type Sealer = { seal(secret: string): string; open(sealed: string): string | null }
+
+const keyId = (key: Buffer): string => createHash('sha256').update(key).digest('hex').slice(0, 8)
+
+/** The first key seals; every key opens what it sealed. Keys are any text; 32 bytes are derived from each. */
+export function createSealer(keyTexts: readonly string[]): Sealer {
+  const keys = keyTexts.map(text => createHash('sha256').update(`hub secrets\n${text}`).digest())
+  const first = keys[0]
+  return {
+    seal(secret) {
+      if (!first) throw new Error('assertion failed: a sealer has at least one key')
+      const iv = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', first, iv)
+      const body = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
+      return [
+        'v1',
+        keyId(first),
+        iv.toString('base64url'),
+        cipher.getAuthTag().toString('base64url'),
+        body.toString('base64url'),
+      ].join('.')
+    },
+    open(sealed) {
+      const [form, id, iv, tag, body] = sealed.split('.')
+      const key = keys.find(item => keyId(item) === id)
+      if (form !== 'v1' || !key || !iv || !tag || body === undefined) return null
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(iv, 'base64url'))
+        decipher.setAuthTag(Buffer.from(tag, 'base64url'))
+        return Buffer.concat([decipher.update(Buffer.from(body, 'base64url')), decipher.final()]).toString('utf8')
+      } catch {
+        return null
+      }
+    },
+  }
+}

@@ -1,0 +1,153 @@
+// Work that happens after a request, durable in Postgres: a job is written in the transaction that asks for it, tried
+// again with the waits of its queue, and kept when it failed for good. Several hubs share one table (SKIP LOCKED).
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import type { Logger } from 'pino'
+import type { Database, Executor } from '../db/connect.ts'
+import type { Tx } from '../db/transaction.ts'
+import type { HubMetrics } from '../telemetry.ts'
+
+export type JobPayload = Readonly<Record<string, unknown>>
+
+/** Thrown by a handler: another try would end the same way. */
+export class PermanentJobFailure extends Error {}
+
+export type Queue = {
+  readonly name: string
+  /** Seconds between the tries; one more try than waits. */
+  readonly waitsSeconds: readonly number[]
+  readonly handle: (payload: JobPayload) => Promise<void>
+  /** After the last try, or a permanent failure. */
+  readonly onFailed?: (payload: JobPayload, message: string) => Promise<void>
+}
+
+type JobRow = { id: string; queue: string; payload: JobPayload; tries: number }
+
+const CLAIMED_AT_ONCE = 8
+/** A job that runs longer is taken for lost and tried again. */
+const LEASE_SECONDS = 300
+
+export async function insertJob(
+  db: Executor,
+  queue: string,
+  payload: JobPayload,
+  options: { dedupeKey?: string; delaySeconds?: number } = {},
+): Promise<void> {
+  await db.execute(sql`
+    insert into jobs (id, queue, payload, dedupe_key, run_at)
+    values (${randomUUID()}, ${queue}, ${JSON.stringify(payload)}::jsonb, ${options.dedupeKey ?? null},
+      now() + make_interval(secs => ${options.delaySeconds ?? 0}))
+    on conflict (dedupe_key) where state = 'waiting' and dedupe_key is not null do nothing`)
+}
+
+export class Jobs {
+  private readonly queues = new Map<string, Queue>()
+  private timer: ReturnType<typeof setInterval> | null = null
+  private running: Promise<void> | null = null
+  private isAskedAgain = false
+  private isStopped = false
+
+  constructor(
+    private readonly database: Database,
+    private readonly log: Logger,
+    private readonly metrics: HubMetrics,
+    private readonly pollMs: number,
+    private readonly waitScale: number,
+  ) {}
+
+  register(queue: Queue): void {
+    this.queues.set(queue.name, queue)
+  }
+
+  /** Adds a job in the transaction; it starts right after the commit. */
+  async enqueue(
+    tx: Tx,
+    queue: string,
+    payload: JobPayload,
+    options: { dedupeKey?: string; delaySeconds?: number } = {},
+  ): Promise<void> {
+    await insertJob(tx.db, queue, payload, options)
+    tx.afterCommit(() => this.wake())
+  }
+
+  start(): void {
+    this.timer = setInterval(() => this.wake(), this.pollMs)
+    this.wake()
+  }
+
+  /** Waits for what runs; what waits stays in the table. */
+  async stop(): Promise<void> {
+    this.isStopped = true
+    if (this.timer) clearInterval(this.timer)
+    await this.running
+  }
+
+  /** Looks for due jobs now. */
+  wake(): void {
+    if (this.isStopped || this.timer === null) return
+    if (this.running) {
+      this.isAskedAgain = true
+      return
+    }
+    this.running = this.drain()
+      .catch(error => this.log.error({ err: error }, 'cannot run jobs'))
+      .finally(() => {
+        this.running = null
+        if (this.isAskedAgain) {
+          this.isAskedAgain = false
+          this.wake()
+        }
+      })
+  }
+
+  private async drain(): Promise<void> {
+    while (!this.isStopped) {
+      const jobs = await this.claim()
+      if (jobs.length === 0) return
+      await Promise.all(jobs.map(job => this.run(job)))
+    }
+  }
+
+  private async claim(): Promise<JobRow[]> {
+    const { db } = this.database
+    await db.execute(sql`update jobs set state = 'waiting', locked_until = null
+      where state = 'running' and locked_until < now()`)
+    const rows = await db.execute<JobRow>(sql`
+      update jobs set state = 'running', tries = tries + 1, dedupe_key = null, locked_until = now() + make_interval(secs => ${LEASE_SECONDS})
+      where id in (select id from jobs where state = 'waiting' and run_at <= now()
+        order by run_at limit ${CLAIMED_AT_ONCE} for update skip locked)
+      returning id, queue, payload, tries`)
+    return [...rows]
+  }
+
+  private async run(job: JobRow): Promise<void> {
+    const queue = this.queues.get(job.queue)
+    try {
+      if (!queue) throw new PermanentJobFailure(`no queue ${job.queue}`)
+      await queue.handle(job.payload)
+      await this.database.db.execute(
+        sql`update jobs set state = 'done', finished_at = now(), locked_until = null, last_error = null where id = ${job.id}`,
+      )
+      this.metrics.jobs.inc({ job: job.queue, result: 'done' })
+    } catch (error) {
+      await this.failed(job, queue, error)
+    }
+  }
+
+  private async failed(job: JobRow, queue: Queue | undefined, error: unknown): Promise<void> {
+    const message = (error instanceof Error ? error.message : String(error)).slice(0, 500)
+    const waitSeconds = error instanceof PermanentJobFailure ? undefined : queue?.waitsSeconds[job.tries - 1]
+    if (waitSeconds !== undefined) {
+      this.log.warn({ queue: job.queue, tries: job.tries, error: message }, 'a job failed and is tried again')
+      this.metrics.jobs.inc({ job: job.queue, result: 'retried' })
+      await this.database.db.execute(sql`update jobs set state = 'waiting', locked_until = null, last_error = ${message},
+        run_at = now() + make_interval(secs => ${waitSeconds * this.waitScale}) where id = ${job.id}`)
+      return
+    }
+    this.log.error({ queue: job.queue, tries: job.tries, error: message }, 'a job failed for good')
+    this.metrics.jobs.inc({ job: job.queue, result: 'failed' })
+    await this.database.db.execute(sql`update jobs set state = 'failed', finished_at = now(), locked_until = null,
+      last_error = ${message} where id = ${job.id}`)
+    await queue?.onFailed?.(job.payload, message)
+  }
+}

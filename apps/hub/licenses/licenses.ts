@@ -1,0 +1,308 @@
+// Licences: the keys by which machines enrol (document 1 "Licenses"; decisions G-17 to G-23).
+import { randomUUID } from 'node:crypto'
+import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
+import { isEditable, type LicenseStatus, licenseStatus } from '../../../core/lifecycle/license.ts'
+import { DAY_MS } from '../../../core/limits.ts'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { effectivePlan } from '../companies/plan.ts'
+import type { Executor } from '../db/connect.ts'
+import { collectors, licenses, servers } from '../db/schema.ts'
+import { companies, users } from '../db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
+import { invalid, invalidField, notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import type { RouteContext } from '../http/route.ts'
+import { isUuid } from '../http/schema.ts'
+import { words } from '../http/texts.ts'
+import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
+
+const MIGRATE_MS = 30 * DAY_MS
+
+const columns = {
+  license: licenses,
+  server: { id: servers.id, name: servers.name, hostname: servers.hostname },
+  creator: { id: users.id, name: users.name },
+}
+
+const selectLicenses = (db: Executor) =>
+  db
+    .select(columns)
+    .from(licenses)
+    .leftJoin(servers, eq(servers.id, licenses.serverId))
+    .leftJoin(users, eq(users.id, licenses.createdBy))
+
+export type LicenseRow = Awaited<ReturnType<typeof selectLicenses>>[number]
+
+const ms = (date: Date | null): number | null => (date === null ? null : date.getTime())
+
+export const statusOf = (license: LicenseRow['license'], nowMs: number): LicenseStatus =>
+  licenseStatus(
+    {
+      revokedAtMs: ms(license.revokedAt),
+      supersededAtMs: ms(license.supersededAt),
+      expiresAtMs: ms(license.expiresAt),
+      usedCount: license.usedCount,
+      maxUses: license.maxUses,
+    },
+    nowMs,
+  )
+
+/** The resource; the token and its hash are never in it. */
+export const presentLicense = ({ license, server, creator }: LicenseRow, nowMs: number) => ({
+  id: license.id,
+  name: license.name,
+  company_id: license.companyId,
+  token_hint: license.tokenHint,
+  status: statusOf(license, nowMs),
+  max_uses: license.maxUses,
+  used_count: license.usedCount,
+  server,
+  server_id: license.serverId,
+  collector_id: license.collectorId,
+  expires_at: license.expiresAt,
+  last_used_at: license.lastUsedAt,
+  revoked_at: license.revokedAt,
+  supersedes: license.supersedes,
+  superseded_by: license.supersededBy,
+  migrate_until: license.migrateUntil,
+  created_by: creator,
+  created_at: license.createdAt,
+})
+
+/** The status as SQL, in the order of `licenseStatus`. */
+const STATUS: SQL = sql`case when ${licenses.revokedAt} is not null then 'revoked'
+  when ${licenses.supersededAt} is not null then 'superseded'
+  when ${licenses.expiresAt} is not null and ${licenses.expiresAt} <= now() then 'expired'
+  when ${licenses.usedCount} >= ${licenses.maxUses} then 'exhausted' else 'active' end`
+
+export type LicenseFilter = {
+  readonly status?: LicenseStatus | undefined
+  readonly serverId?: string | undefined
+  readonly search?: string | undefined
+}
+
+export const likePattern = (search: string): string => `%${search.replace(/[\\%_]/g, char => `\\${char}`)}%`
+
+export async function listLicenses(db: Executor, companyId: string, filter: LicenseFilter, page: Page) {
+  const where = and(
+    eq(licenses.companyId, companyId),
+    filter.status ? sql`${STATUS} = ${filter.status}` : undefined,
+    filter.serverId ? eq(licenses.serverId, filter.serverId) : undefined,
+    filter.search ? ilike(licenses.name, likePattern(filter.search)) : undefined,
+  )
+  const [rows, totals] = await Promise.all([
+    selectLicenses(db)
+      .where(where)
+      .orderBy(desc(licenses.createdAt), desc(licenses.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(licenses).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+/** The licence of the path, or 404 when the company has none with that id. */
+export async function findLicense(db: Executor, companyId: string, id: string): Promise<LicenseRow> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await selectLicenses(db).where(and(eq(licenses.companyId, companyId), eq(licenses.id, id)))
+  if (!row) throw notFound()
+  return row
+}
+
+async function lockLicense(tx: Tx, companyId: string, id: string): Promise<LicenseRow> {
+  await lockCompany(tx, companyId)
+  await tx.db.execute(sql`select id from monitoring_licenses where company_id = ${companyId} and id = ${id} for update`)
+  return findLicense(tx.db, companyId, id)
+}
+
+/** Sum of max_uses of the licences that count against the quota: active and exhausted ones (decision G-22). */
+export async function licensedUses(db: Executor, companyId: string, exceptId: string | null = null): Promise<number> {
+  const [row] = await db
+    .select({ sum: sql<number>`coalesce(sum(${licenses.maxUses}), 0)::int` })
+    .from(licenses)
+    .where(
+      and(
+        eq(licenses.companyId, companyId),
+        sql`${STATUS} in ('active', 'exhausted')`,
+        exceptId ? sql`${licenses.id} <> ${exceptId}` : undefined,
+      ),
+    )
+  return row?.sum ?? 0
+}
+
+async function checkQuota(tx: Tx, companyId: string, maxUses: number, exceptId: string | null): Promise<void> {
+  const { agentQuota } = await effectivePlan(tx.db, companyId)
+  if (agentQuota === null) return
+  const sum = (await licensedUses(tx.db, companyId, exceptId)) + maxUses
+  if (sum > agentQuota) throw invalidField('max_uses', 'over_quota', { sum, quota: agentQuota })
+}
+
+export type LicenseInput = {
+  readonly name: string
+  readonly server_id?: string | null | undefined
+  readonly collector_id?: string | null | undefined
+  readonly expires_at?: string | null | undefined
+  readonly max_uses?: number | null | undefined
+}
+
+async function checkReferences(tx: Tx, companyId: string, input: LicenseInput): Promise<void> {
+  const faults: Record<string, ReturnType<typeof words>> = {}
+  if (input.server_id) {
+    const found = await tx.db
+      .select({ id: servers.id })
+      .from(servers)
+      .where(and(eq(servers.companyId, companyId), eq(servers.id, input.server_id), sql`${servers.deletedAt} is null`))
+    if (found.length === 0) faults.server_id = words('unknown_reference')
+  }
+  if (input.collector_id) {
+    const found = await tx.db
+      .select({ id: collectors.id })
+      .from(collectors)
+      .where(eq(collectors.id, input.collector_id))
+    if (found.length === 0) faults.collector_id = words('unknown_reference')
+  }
+  if (Object.keys(faults).length > 0) throw invalid(faults)
+}
+
+function futureInstant(value: string | null | undefined, nowMs: number): Date | null {
+  if (value == null) return null
+  const date = new Date(value)
+  if (date.getTime() <= nowMs) throw invalidField('expires_at', 'future')
+  return date
+}
+
+/** Creates a licence. The clear token is in the answer and nowhere else. */
+export async function createLicense(
+  context: RouteContext,
+  input: LicenseInput,
+): Promise<{ row: LicenseRow; token: string }> {
+  const { hub, companyId } = context
+  const expiresAt = futureInstant(input.expires_at, hub.now())
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    await checkReferences(tx, companyId, input)
+    const [company] = await tx.db.select().from(companies).where(eq(companies.id, companyId))
+    if (company?.personal) {
+      const alive = await tx.db.execute(sql`select 1 from monitoring_licenses
+        where company_id = ${companyId} and revoked_at is null and superseded_at is null`)
+      if (alive.length > 0) throw invalidField('license', 'personal_license')
+    }
+    const maxUses = input.max_uses ?? 1
+    const isCounted = expiresAt === null || expiresAt.getTime() > hub.now()
+    if (isCounted) await checkQuota(tx, companyId, maxUses, null)
+    const token = newLicenseToken()
+    const id = randomUUID()
+    await tx.db.insert(licenses).values({
+      id,
+      companyId,
+      name: input.name,
+      tokenHash: tokenHash(token),
+      tokenHint: tokenHint(token),
+      serverId: input.server_id ?? null,
+      collectorId: input.collector_id ?? null,
+      expiresAt,
+      maxUses,
+      createdBy: context.caller.user.id,
+    })
+    await auditRequest(tx, context, 'license.create', { type: 'license', id, name: input.name })
+    return { row: await findLicense(tx.db, companyId, id), token }
+  })
+}
+
+function refuseFinal(row: LicenseRow, nowMs: number): void {
+  const status = statusOf(row.license, nowMs)
+  if (!isEditable(status)) throw invalidField('status', 'license_final', { status })
+}
+
+export type LicensePatch = {
+  readonly name?: string | undefined
+  readonly expires_at?: string | null | undefined
+  readonly max_uses?: number | undefined
+}
+
+/** Changes what is given. A final licence is refused; raising max_uses or the expiry makes a licence active again. */
+export async function updateLicense(context: RouteContext, id: string, patch: LicensePatch): Promise<LicenseRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    const before = await lockLicense(tx, companyId, id)
+    refuseFinal(before, hub.now())
+    const expiresAt = patch.expires_at === undefined ? undefined : futureInstant(patch.expires_at, hub.now())
+    const { license } = before
+    const maxUses = patch.max_uses ?? license.maxUses
+    if (maxUses < license.usedCount) throw invalidField('max_uses', 'below_used', { used: license.usedCount })
+    const wasCounted = statusOf(license, hub.now()) !== 'expired'
+    if (maxUses > license.maxUses || (!wasCounted && expiresAt !== undefined))
+      await checkQuota(tx, companyId, maxUses, license.id)
+    await tx.db
+      .update(licenses)
+      .set({ name: patch.name ?? license.name, maxUses, ...(expiresAt === undefined ? {} : { expiresAt }) })
+      .where(eq(licenses.id, license.id))
+    const after = await findLicense(tx.db, companyId, id)
+    const changes = changesBetween(
+      { name: license.name, max_uses: license.maxUses, expires_at: license.expiresAt },
+      { name: after.license.name, max_uses: after.license.maxUses, expires_at: after.license.expiresAt },
+    )
+    await auditRequest(tx, context, 'license.update', { type: 'license', id, name: after.license.name }, changes)
+    return after
+  })
+}
+
+/** Retires the key and issues a new one on a row of its own; agents move over at their next rotation (decision G-19). */
+export async function regenerateLicense(
+  context: RouteContext,
+  id: string,
+): Promise<{ row: LicenseRow; token: string }> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    const before = await lockLicense(tx, companyId, id)
+    refuseFinal(before, hub.now())
+    const { license } = before
+    const token = newLicenseToken()
+    const newId = randomUUID()
+    await tx.db.insert(licenses).values({
+      id: newId,
+      companyId: license.companyId,
+      name: license.name,
+      tokenHash: tokenHash(token),
+      tokenHint: tokenHint(token),
+      serverId: license.serverId,
+      collectorId: license.collectorId,
+      expiresAt: license.expiresAt,
+      maxUses: license.maxUses,
+      usedCount: license.usedCount,
+      supersedes: license.id,
+      createdBy: context.caller.user.id,
+    })
+    await tx.db
+      .update(licenses)
+      .set({ supersededAt: new Date(hub.now()), supersededBy: newId, migrateUntil: new Date(hub.now() + MIGRATE_MS) })
+      .where(eq(licenses.id, license.id))
+    await auditRequest(
+      tx,
+      context,
+      'license.regenerate',
+      { type: 'license', id, name: license.name },
+      {
+        superseded_by: { old: null, new: newId },
+      },
+    )
+    return { row: await findLicense(tx.db, companyId, newId), token }
+  })
+}
+
+/** The key stops enrolling at once; agents that it enrolled keep working. Repeating changes nothing. */
+export async function revokeLicense(context: RouteContext, id: string): Promise<LicenseRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    const before = await lockLicense(tx, companyId, id)
+    const status = statusOf(before.license, hub.now())
+    if (status === 'revoked') return before
+    if (status === 'superseded') throw invalidField('status', 'license_final', { status })
+    await tx.db
+      .update(licenses)
+      .set({ revokedAt: new Date(hub.now()) })
+      .where(eq(licenses.id, id))
+    await auditRequest(tx, context, 'license.revoke', { type: 'license', id, name: before.license.name })
+    return findLicense(tx.db, companyId, id)
+  })
+}

@@ -1,0 +1,172 @@
+// REST: /monitoring/licenses (document 1 "Licenses").
+import { Type } from '@sinclair/typebox'
+import { sql } from 'drizzle-orm'
+import { licenseStatuses } from '../../../core/lifecycle/license.ts'
+import { limits } from '../../../core/limits.ts'
+import { listAgents, presentAgents } from '../agents/agents.ts'
+import { effectivePlan } from '../companies/plan.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { instant, integer, oneOf, optional, text, uuid } from '../http/schema.ts'
+import {
+  createLicense,
+  findLicense,
+  licensedUses,
+  listLicenses,
+  presentLicense,
+  regenerateLicense,
+  revokeLicense,
+  updateLicense,
+} from './licenses.ts'
+
+const TAG = 'Monitoring licenses'
+const VIEW = ['monitoring.view']
+const MANAGE = ['monitoring.manage']
+const subject = ({ hub, companyId, params }: RouteContext) =>
+  findLicense(hub.database.db, companyId, params.license ?? '')
+const maxUses = integer(1, limits.licenseUsesMax)
+
+export const licenseRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/monitoring/licenses',
+    tag: TAG,
+    summary: 'Create a license; the clear token is shown once',
+    permissions: MANAGE,
+    legacy: true,
+    status: 201,
+    body: Type.Object({
+      name: text(limits.licenseNameMax),
+      server_id: optional(uuid()),
+      collector_id: optional(uuid()),
+      expires_at: optional(instant()),
+      max_uses: optional(maxUses),
+    }),
+    async handle(context) {
+      const { row, token } = await createLicense(context, context.body)
+      return { data: presentLicense(row, context.hub.now()), token }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/licenses',
+    tag: TAG,
+    summary: 'List licenses, newest first',
+    permissions: VIEW,
+    legacy: true,
+    query: Type.Object({
+      status: Type.Optional(oneOf(licenseStatuses)),
+      server_id: Type.Optional(uuid()),
+      search: Type.Optional(text(255)),
+      ...pageQuery,
+    }),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const filter = { status: query.status, serverId: query.server_id, search: query.search }
+      const { rows, total } = await listLicenses(hub.database.db, companyId, filter, page)
+      return paged(
+        url,
+        page,
+        total,
+        rows.map(row => presentLicense(row, hub.now())),
+      )
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/licenses/quota',
+    tag: TAG,
+    summary: 'The agent quota of the plan and what is used of it',
+    permissions: VIEW,
+    legacy: true,
+    async handle({ hub, companyId }) {
+      const { db } = hub.database
+      const [plan, licensed, counted] = await Promise.all([
+        effectivePlan(db, companyId),
+        licensedUses(db, companyId),
+        db.execute<{ count: number }>(
+          sql`select count(*)::int as count from monitoring_agents where company_id = ${companyId} and state <> 'revoked'`,
+        ),
+      ])
+      const quota = plan.agentQuota
+      return {
+        data: {
+          plan: plan.code,
+          agent_quota: quota,
+          licensed_uses: licensed,
+          remaining: quota === null ? null : Math.max(0, quota - licensed),
+          agents: counted[0]?.count ?? 0,
+        },
+      }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/licenses/:license',
+    tag: TAG,
+    summary: 'Show a license',
+    permissions: VIEW,
+    legacy: true,
+    subject,
+    handle: async context => ({ data: presentLicense(context.subject, context.hub.now()) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/monitoring/licenses/:license',
+    tag: TAG,
+    summary: 'Change a license',
+    permissions: MANAGE,
+    legacy: true,
+    subject,
+    body: Type.Object({
+      name: Type.Optional(text(limits.licenseNameMax)),
+      expires_at: optional(instant()),
+      max_uses: Type.Optional(maxUses),
+    }),
+    async handle(context) {
+      const row = await updateLicense(context, context.subject.license.id, context.body)
+      return { data: presentLicense(row, context.hub.now()) }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/licenses/:license/regenerate',
+    tag: TAG,
+    summary: 'Retire the key and issue a new one, shown once',
+    permissions: MANAGE,
+    legacy: true,
+    subject,
+    async handle(context) {
+      const { row, token } = await regenerateLicense(context, context.subject.license.id)
+      return { data: presentLicense(row, context.hub.now()), token }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/licenses/:license/revoke',
+    tag: TAG,
+    summary: 'Stop a license from enrolling',
+    permissions: MANAGE,
+    legacy: true,
+    subject,
+    async handle(context) {
+      const row = await revokeLicense(context, context.subject.license.id)
+      return { data: presentLicense(row, context.hub.now()) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/licenses/:license/agents',
+    tag: TAG,
+    summary: 'Agents enrolled with a license',
+    permissions: VIEW,
+    legacy: true,
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url, subject }) {
+      const page = pageOf(query)
+      const { rows, total } = await listAgents(hub, companyId, { licenseId: subject.license.id }, page)
+      return paged(url, page, total, presentAgents(hub, rows))
+    },
+  }),
+]

@@ -1,0 +1,169 @@
+// The executable `hub`: serves the API, brings the database up to date, and administers companies and accounts.
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import type { ConfigFault } from '../../core/config/keys.ts'
+import {
+  addCompanyCommands,
+  addServerCommands,
+  addServiceCommands,
+  addTokenCommands,
+  addUserCommands,
+  type Run,
+} from './commands/commands.ts'
+import { printer } from './commands/output.ts'
+import { type HubConfig, loadHubConfig, readConfigFile } from './config.ts'
+import { openDatabase } from './db/connect.ts'
+import { MigrationError, migrateDatabase } from './db/migrate.ts'
+import { ApiError } from './http/api-error.ts'
+import { render } from './http/texts.ts'
+import { createHub, openHubDatabase, StartError, startHub } from './hub.ts'
+import { createLogger } from './telemetry.ts'
+import { productVersion } from './version.ts'
+
+type GlobalOptions = {
+  config?: string
+  databaseUrl?: string
+  json?: boolean
+  listen?: string
+  opsListen?: string
+  readyFile?: string
+}
+
+/** The operator has something to change; the message says what. */
+class UsageError extends Error {}
+
+const faultText = (fault: ConfigFault): string =>
+  `${fault.key}${fault.value === '' ? '' : ` = ${fault.value}`}: ${fault.message}`
+
+function configOf(options: GlobalOptions): { config: HubConfig; faults: ConfigFault[] } {
+  const file = options.config === undefined ? undefined : readConfigFile(options.config)
+  return loadHubConfig(file, {
+    'database.url': options.databaseUrl,
+    listen: options.listen,
+    'ops.listen': options.opsListen,
+  })
+}
+
+function validConfig(options: GlobalOptions): HubConfig {
+  const { config, faults } = configOf(options)
+  if (faults.length > 0) throw new UsageError(`the configuration is not valid:\n${faults.map(faultText).join('\n')}`)
+  return config
+}
+
+/** What the operator is told of an error; null for one that is not expected. */
+function messageFor(error: unknown): string | null {
+  if (error instanceof ApiError) {
+    const fields = Object.entries(error.more.errors ?? {}).map(
+      ([field, texts]) => `${field}: ${texts.map(text => render(text, 'en')).join(', ')}`,
+    )
+    return fields.length > 0 ? fields.join('\n') : render(error.text, 'en')
+  }
+  if (error instanceof UsageError || error instanceof StartError || error instanceof MigrationError)
+    return error.message
+  return error instanceof Error ? error.message : String(error)
+}
+
+const run: Run = async (command, act) => {
+  const options = command.optsWithGlobals<GlobalOptions>()
+  const config = validConfig(options)
+  const database = await openHubDatabase(config)
+  try {
+    const hub = await createHub(config, createLogger('silent'), database)
+    await act(hub, printer(options.json ?? false))
+  } finally {
+    await database.close()
+  }
+}
+
+function writeReadyFile(path: string, content: Readonly<Record<string, unknown>>): void {
+  const temporary = `${path}.${process.pid}.tmp`
+  writeFileSync(temporary, `${JSON.stringify(content)}\n`, { mode: 0o600 })
+  renameSync(temporary, path)
+}
+
+async function serve(command: Command): Promise<void> {
+  const options = command.optsWithGlobals<GlobalOptions>()
+  const config = validConfig(options)
+  const log = createLogger(config['log.level'])
+  const running = await startHub({ config, log })
+  const { readyFile } = options
+  if (readyFile) writeReadyFile(readyFile, { hub_url: running.url, ops_url: running.opsUrl, pid: process.pid })
+  const stopped = new Promise<void>(resolve => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  })
+  await stopped
+  process.once('SIGINT', () => process.exit(130))
+  if (readyFile) rmSync(readyFile, { force: true })
+  await running.stop()
+}
+
+async function migrate(command: Command): Promise<void> {
+  const options = command.optsWithGlobals<GlobalOptions>()
+  const url = validConfig(options)['database.url']
+  if (!url) throw new UsageError('database.url is not set')
+  const database = openDatabase(url, 1)
+  try {
+    const applied = await migrateDatabase(database.client)
+    printer(options.json ?? false)({ data: applied.map(name => ({ migration: name })) })
+  } finally {
+    await database.close()
+  }
+}
+
+function checkConfig(command: Command): void {
+  const options = command.optsWithGlobals<GlobalOptions>()
+  const { faults } = configOf(options)
+  if (faults.length > 0) throw new UsageError(faults.map(faultText).join('\n'))
+  printer(options.json ?? false)({ result: 'the configuration is valid' })
+}
+
+function createProgram(): Command {
+  const program = new Command('hub')
+    .description('The hub of the monitoring system: REST API, collectors, notifications')
+    .version(productVersion)
+    .exitOverride()
+    .option('--config <file>', 'YAML configuration')
+    .option('--database-url <url>', 'postgres://user:password@host:port/name')
+    .option('--json', 'print one JSON object')
+  // Global options are understood before and after the command.
+  const shared = (command: Command) => {
+    for (const option of program.options) if (option.long !== '--version') command.addOption(option)
+    for (const child of command.commands) shared(child)
+  }
+  program
+    .command('serve')
+    .description('serve the API')
+    .option('--listen <address>', 'HOST:PORT of the API')
+    .option('--ops-listen <address>', 'HOST:PORT of health and metrics')
+    .option('--ready-file <file>', 'written once everything answers')
+    .action((_options: unknown, command: Command) => serve(command))
+  program
+    .command('migrate')
+    .description('bring the database up to date')
+    .action((_options: unknown, command: Command) => migrate(command))
+  program
+    .command('check-config')
+    .description('say every fault of the configuration')
+    .action((_options: unknown, command: Command) => checkConfig(command))
+  addCompanyCommands(program, run)
+  addUserCommands(program, run)
+  addTokenCommands(program, run)
+  addServiceCommands(program, run)
+  addServerCommands(program, run)
+  for (const command of program.commands) shared(command)
+  return program
+}
+
+/** Runs the command line. Returns the exit code. */
+export async function runHub(words: readonly string[]): Promise<number> {
+  try {
+    await createProgram().parseAsync([...words], { from: 'user' })
+    return 0
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode
+    process.stderr.write(`hub: ${messageFor(error)}\n`)
+    return 1
+  }
+}
+
+if (import.meta.main) process.exit(await runHub(process.argv.slice(2)))

@@ -1,0 +1,231 @@
+// Deliveries outside the hub: webhooks (signed, decision G-105) and e-mail. Each is a row that shows what became of it, and
+// a job that tries it again.
+import { createHmac, randomUUID } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
+import { and, eq, sql } from 'drizzle-orm'
+import nodemailer from 'nodemailer'
+import type { Severity } from '../../../core/alerting/rule.ts'
+import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
+import { notificationChannels, notificationDeliveries, webhooks } from '../db/schema-identity.ts'
+import type { Tx } from '../db/transaction.ts'
+import { isPrivateAddress } from '../http/addresses.ts'
+import type { Hub } from '../hub-context.ts'
+import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
+import { type Recipient, reaches } from './dispatch.ts'
+import { renderTemplate, type ShownAlert } from './templates.ts'
+
+const WEBHOOK_WAITS_SECONDS = [10, 30, 120, 600, 3600]
+const EMAIL_WAITS_SECONDS = [10, 30, 60, 300]
+const EMAIL_TIMEOUT_MS = 15_000
+const FAILURES_TO_DISABLE = 50
+
+export type ToDeliver = {
+  readonly type: NotifyType
+  readonly alert: Alert
+  readonly shown: ShownAlert & Readonly<Record<string, unknown>>
+  readonly recipients: readonly Recipient[]
+}
+
+type NewDelivery = {
+  companyId: string
+  channel: 'webhook' | 'email'
+  target: string
+  webhookId: string | null
+  type: string
+  payload: Readonly<Record<string, unknown>>
+}
+
+/** Writes deliveries and the jobs that try them. Returns their ids. */
+export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDelivery[]): Promise<string[]> {
+  const ids: string[] = []
+  for (const delivery of deliveries) {
+    const id = randomUUID()
+    ids.push(id)
+    await tx.db.insert(notificationDeliveries).values({ id, ...delivery })
+    await hub.jobs.enqueue(tx, `notifications.${delivery.channel}`, { delivery_id: id })
+  }
+  return ids
+}
+
+/** True when a company channel's scope covers the alert's machine. */
+async function covers(tx: Tx, scope: Readonly<Record<string, unknown>>, alert: Alert): Promise<boolean> {
+  if (scope.all === true) return true
+  const rows = await tx.db.execute(sql`
+    select 1 from servers s, (select ${JSON.stringify(scope)}::jsonb as scope) r where s.id = ${alert.serverId} and (
+      jsonb_exists(r.scope->'server_ids', s.id::text) or jsonb_exists_any(r.scope->'tags', s.tags)
+      or jsonb_exists(r.scope->'environments', s.environment) or jsonb_exists(r.scope->'roles', s.role)
+      or jsonb_exists(r.scope->'datacenters', s.datacenter))`)
+  return rows.length > 0
+}
+
+export async function queueDeliveries(hub: Hub, tx: Tx, { type, alert, shown, recipients }: ToDeliver): Promise<void> {
+  const { companyId } = alert
+  const severity: Severity = alert.severity
+  const event = { company_id: companyId, data: { alert: shown } }
+  const deliveries: NewDelivery[] = []
+  const hooks = await tx.db
+    .select()
+    .from(webhooks)
+    .where(and(eq(webhooks.companyId, companyId), eq(webhooks.enabled, true)))
+  for (const hook of hooks)
+    if ((hook.events.length === 0 || hook.events.includes(type)) && reaches(severity, hook.minSeverity))
+      deliveries.push({ companyId, channel: 'webhook', target: hook.url, webhookId: hook.id, type, payload: event })
+  if (hub.config['smtp.url']) {
+    const channels = await tx.db
+      .select()
+      .from(notificationChannels)
+      .where(and(eq(notificationChannels.companyId, companyId), eq(notificationChannels.enabled, true)))
+    for (const channel of channels)
+      if (
+        channel.type === 'email' &&
+        reaches(severity, channel.minSeverity) &&
+        (await covers(tx, channel.scope, alert))
+      ) {
+        const payload = await renderTemplate(hub, companyId, type, 'en', shown)
+        deliveries.push({ companyId, channel: 'email', target: channel.address, webhookId: null, type, payload })
+      }
+    for (const person of recipients)
+      if (reaches(severity, person.emailFrom)) {
+        const payload = await renderTemplate(hub, companyId, type, person.language, shown)
+        deliveries.push({ companyId, channel: 'email', target: person.email, webhookId: null, type, payload })
+      }
+  }
+  await addDeliveries(hub, tx, deliveries)
+}
+
+/** Whether a webhook may go to an address: https and public, unless the configuration allows private ones. */
+export async function mayCall(hub: Hub, address: string): Promise<boolean> {
+  const url = URL.parse(address)
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.username || url.password) return false
+  if (hub.config['webhooks.allow_private']) return true
+  if (url.protocol !== 'https:') return false
+  try {
+    const found = await lookup(url.hostname.replace(/^\[|\]$/g, ''), { all: true })
+    return found.length > 0 && found.every(item => !isPrivateAddress(item.address))
+  } catch {
+    return false
+  }
+}
+
+/** The signature header of a webhook body at a time. */
+export const webhookSignature = (secret: string, timestampSeconds: number, body: string): string =>
+  `sha256=${createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex')}`
+
+type Delivery = typeof notificationDeliveries.$inferSelect
+
+async function loadDelivery(hub: Hub, payload: JobPayload): Promise<Delivery> {
+  const id = String(payload.delivery_id)
+  const { db } = hub.database
+  const [row] = await db.select().from(notificationDeliveries).where(eq(notificationDeliveries.id, id))
+  if (!row) throw new PermanentJobFailure('the delivery is gone')
+  return row
+}
+
+async function record(hub: Hub, delivery: Delivery, code: number | null, error: string | null): Promise<void> {
+  const isDelivered = error === null
+  hub.metrics.notifications.inc({ channel: delivery.channel, result: isDelivered ? 'delivered' : 'error' })
+  await hub.database.db.execute(sql`
+    update notification_deliveries set tries = tries + 1, response_code = ${code}, last_error = ${error},
+      state = ${isDelivered ? 'delivered' : 'waiting'}, finished_at = case when ${isDelivered} then now() end
+    where id = ${delivery.id}`)
+  if (delivery.webhookId === null) return
+  await hub.database.db.execute(sql`
+    update webhooks set failures_in_a_row = case when ${isDelivered} then 0 else failures_in_a_row + 1 end,
+      enabled = enabled and (${isDelivered} or failures_in_a_row + 1 < ${FAILURES_TO_DISABLE}),
+      disabled_reason = case when not ${isDelivered} and failures_in_a_row + 1 >= ${FAILURES_TO_DISABLE}
+        then 'too many failed deliveries' else disabled_reason end
+    where id = ${delivery.webhookId}`)
+}
+
+async function deliverWebhook(hub: Hub, payload: JobPayload): Promise<void> {
+  const delivery = await loadDelivery(hub, payload)
+  const [hook] = delivery.webhookId
+    ? await hub.database.db.select().from(webhooks).where(eq(webhooks.id, delivery.webhookId))
+    : []
+  if (!hook) throw new PermanentJobFailure('the webhook is gone')
+  const secret = hub.sealer.open(hook.secretSealed)
+  if (secret === null) throw new PermanentJobFailure("the webhook's secret cannot be opened")
+  if (!(await mayCall(hub, hook.url))) {
+    await record(hub, delivery, null, 'the address is not allowed')
+    throw new PermanentJobFailure('the address of the webhook is not allowed')
+  }
+  const body = JSON.stringify({
+    id: delivery.id,
+    type: delivery.type,
+    created_at: delivery.createdAt,
+    ...delivery.payload,
+  })
+  const timestamp = Math.floor(hub.now() / 1000)
+  let code: number | null = null
+  let error: string | null = null
+  try {
+    const response = await fetch(hook.url, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        'User-Agent': 'svc-hub',
+        'X-Hub-Event': delivery.type,
+        'X-Hub-Delivery': delivery.id,
+        'X-Hub-Timestamp': String(timestamp),
+        'X-Hub-Signature': webhookSignature(secret, timestamp, body),
+      },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(hub.config['webhooks.timeout']),
+      body,
+    })
+    await response.body?.cancel()
+    code = response.status
+    if (response.status < 200 || response.status > 299) error = `answered ${response.status}`
+  } catch {
+    error = 'no answer'
+  }
+  await record(hub, delivery, code, error)
+  if (error !== null) throw new Error(`webhook: ${error}`)
+}
+
+async function deliverEmail(hub: Hub, payload: JobPayload): Promise<void> {
+  const delivery = await loadDelivery(hub, payload)
+  const url = hub.config['smtp.url']
+  if (!url) throw new PermanentJobFailure('smtp.url is not set')
+  const transport = nodemailer.createTransport({
+    url,
+    connectionTimeout: EMAIL_TIMEOUT_MS,
+    greetingTimeout: EMAIL_TIMEOUT_MS,
+    socketTimeout: EMAIL_TIMEOUT_MS,
+  })
+  try {
+    await transport.sendMail({
+      from: hub.config['mail.from'] ?? 'hub@localhost',
+      to: delivery.target,
+      subject: String(delivery.payload.title ?? delivery.type),
+      text: String(delivery.payload.body ?? ''),
+    })
+  } catch (cause) {
+    await record(hub, delivery, null, 'the mail server refused')
+    throw new Error('e-mail: the mail server refused or did not answer', { cause })
+  } finally {
+    transport.close()
+  }
+  await record(hub, delivery, null, null)
+}
+
+async function giveUp(hub: Hub, payload: JobPayload): Promise<void> {
+  await hub.database.db.execute(sql`
+    update notification_deliveries set state = 'failed', finished_at = now() where id = ${String(payload.delivery_id)}`)
+}
+
+export function registerDeliveryJobs(hub: Hub): void {
+  const onFailed = (payload: JobPayload) => giveUp(hub, payload)
+  hub.jobs.register({
+    name: 'notifications.webhook',
+    waitsSeconds: WEBHOOK_WAITS_SECONDS,
+    handle: payload => deliverWebhook(hub, payload),
+    onFailed,
+  })
+  hub.jobs.register({
+    name: 'notifications.email',
+    waitsSeconds: EMAIL_WAITS_SECONDS,
+    handle: payload => deliverEmail(hub, payload),
+    onFailed,
+  })
+}

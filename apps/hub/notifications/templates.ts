@@ -1,0 +1,119 @@
+// The texts of notifications by event type and language; a company can replace each (decision G-104).
+import { and, eq } from 'drizzle-orm'
+import type { NotifyType } from '../../../core/lifecycle/alert.ts'
+import { notificationTemplates } from '../db/schema-identity.ts'
+import type { Hub } from '../hub-context.ts'
+
+export type NotificationLanguage = 'en' | 'vi'
+export const languageOf = (text: string): NotificationLanguage => (text === 'vi' ? 'vi' : 'en')
+
+type Template = { readonly title: string; readonly body: string }
+
+const EN_VALUE = 'Value {value}, threshold {threshold}, since {opened_at}. {link}'
+const VI_VALUE = 'Giá trị {value}, ngưỡng {threshold}, từ {opened_at}. {link}'
+
+export const templateTypes = [
+  'alert.opened',
+  'alert.resolved',
+  'alert.reminder',
+  'agent.down',
+  'agent.up',
+  'group_down',
+  'group_resolved',
+] as const satisfies readonly NotifyType[]
+
+const defaults: Readonly<Record<NotifyType, Readonly<Record<NotificationLanguage, Template>>>> = {
+  'alert.opened': {
+    en: { title: '[{severity}] {rule} on {server}', body: EN_VALUE },
+    vi: { title: '[{severity}] {rule} trên {server}', body: VI_VALUE },
+  },
+  'alert.resolved': {
+    en: { title: 'Resolved: {rule} on {server}', body: 'It lasted {duration}. Last value {value}. {link}' },
+    vi: { title: 'Đã hết: {rule} trên {server}', body: 'Kéo dài {duration}. Giá trị cuối {value}. {link}' },
+  },
+  'alert.reminder': {
+    en: { title: 'Still [{severity}] {rule} on {server}', body: EN_VALUE },
+    vi: { title: 'Vẫn còn [{severity}] {rule} trên {server}', body: VI_VALUE },
+  },
+  'agent.down': {
+    en: { title: '[{severity}] Lost signal of {server}', body: 'No signal for {value} seconds. {link}' },
+    vi: { title: '[{severity}] Mất tín hiệu {server}', body: 'Không có tín hiệu trong {value} giây. {link}' },
+  },
+  'agent.up': {
+    en: { title: 'Signal of {server} is back', body: 'It was silent for {duration}. {link}' },
+    vi: { title: 'Đã có lại tín hiệu {server}', body: 'Đã im lặng trong {duration}. {link}' },
+  },
+  group_down: {
+    en: {
+      title: '[{severity}] Wide-area incident: {value} machines are silent',
+      body: 'Group {rule}, since {opened_at}. {link}',
+    },
+    vi: { title: '[{severity}] Sự cố diện rộng: {value} máy im lặng', body: 'Nhóm {rule}, từ {opened_at}. {link}' },
+  },
+  group_resolved: {
+    en: { title: 'Wide-area incident is over', body: 'Group {rule}, lasted {duration}. {link}' },
+    vi: { title: 'Sự cố diện rộng đã kết thúc', body: 'Nhóm {rule}, kéo dài {duration}. {link}' },
+  },
+}
+
+export const defaultTemplate = (type: NotifyType, language: NotificationLanguage): Template => defaults[type][language]
+
+/** An alert as the API shows it, as far as templates use it. */
+export type ShownAlert = {
+  readonly id: string
+  readonly server: { readonly name: string } | null
+  readonly rule: { readonly name: string } | null
+  readonly series_key: string
+  readonly severity: string
+  readonly state: string
+  readonly last_value: number | null
+  readonly threshold: number | null
+  readonly opened_at: Date
+  readonly resolved_at: string | null
+}
+
+function durationOf(alert: ShownAlert, nowMs: number): string {
+  const endMs = alert.resolved_at === null ? nowMs : Date.parse(alert.resolved_at)
+  const seconds = Math.max(0, Math.round((endMs - alert.opened_at.getTime()) / 1000))
+  const hours = Math.floor(seconds / 3600)
+  const minutes = Math.floor((seconds % 3600) / 60)
+  return hours > 0 ? `${hours}h${minutes}m` : minutes > 0 ? `${minutes}m${seconds % 60}s` : `${seconds}s`
+}
+
+/** Fills the placeholders of a text from an alert. */
+export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string | null, nowMs: number): string {
+  const values: Readonly<Record<string, string>> = {
+    server: alert.server?.name ?? '',
+    rule: alert.rule?.name ?? alert.series_key,
+    severity: alert.severity,
+    value: alert.last_value === null ? '–' : String(alert.last_value),
+    threshold: alert.threshold === null ? '–' : String(alert.threshold),
+    state: alert.state,
+    opened_at: alert.opened_at.toISOString(),
+    duration: durationOf(alert, nowMs),
+    link: publicUrl === null ? '' : `${publicUrl.replace(/\/+$/, '')}/alerts/${alert.id}`,
+  }
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole).trim()
+}
+
+export async function renderTemplate(
+  hub: Hub,
+  companyId: string,
+  type: NotifyType,
+  language: NotificationLanguage,
+  alert: ShownAlert,
+): Promise<Template> {
+  const [own] = await hub.database.db
+    .select()
+    .from(notificationTemplates)
+    .where(
+      and(
+        eq(notificationTemplates.companyId, companyId),
+        eq(notificationTemplates.template, type),
+        eq(notificationTemplates.language, language),
+      ),
+    )
+  const template = own ?? defaultTemplate(type, language)
+  const fill = (text: string) => fillTemplate(text, alert, hub.config.public_url, hub.now())
+  return { title: fill(template.title), body: fill(template.body) }
+}

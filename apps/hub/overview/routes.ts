@@ -1,0 +1,138 @@
+// REST: /monitoring/overview (decision G-116): counts from the hub's records; online counts from the collector if it answers.
+import { Type } from '@sinclair/typebox'
+import { sql } from 'drizzle-orm'
+import { alertStats, listAlerts, presentAlerts } from '../alerts/alerts.ts'
+import { type Route, route } from '../http/route.ts'
+import { integer } from '../http/schema.ts'
+import type { Hub } from '../hub-context.ts'
+import type { CollectorNote } from '../servers/health.ts'
+
+const TAG = 'Monitoring overview and settings'
+const TOP = 10
+
+type Counts = {
+  servers: number
+  with_agent: number
+  down: number
+  agents: number
+  active: number
+  pending: number
+  online: number
+}
+
+async function countMachines(hub: Hub, companyId: string): Promise<Counts> {
+  const thresholdSeconds = hub.config['agents.online_threshold'] / 1000
+  const [row] = await hub.database.db.execute<Counts>(sql`
+    with a as (
+      select a.server_id, a.state, a.last_seen_at is not null as seen,
+        (a.state = 'active' and coalesce(a.last_seen_at >= now() - make_interval(secs => ${thresholdSeconds}), false)
+          and not exists (select 1 from monitoring_alerts x where x.company_id = a.company_id and x.agent_id = a.id
+            and x.type = 'agent_down' and x.state in ('open', 'acknowledged', 'grouped'))) as online
+      from monitoring_agents a where a.company_id = ${companyId} and a.state <> 'revoked')
+    select
+      (select count(*)::int from servers where company_id = ${companyId} and deleted_at is null) as servers,
+      (select count(*)::int from a where server_id is not null and online) as with_agent,
+      (select count(*)::int from a where server_id is not null and seen and not online) as down,
+      (select count(*)::int from a) as agents,
+      (select count(*)::int from a where state = 'active') as active,
+      (select count(*)::int from a where state = 'pending') as pending,
+      (select count(*)::int from a where online) as online`)
+  return row ?? { servers: 0, with_agent: 0, down: 0, agents: 0, active: 0, pending: 0, online: 0 }
+}
+
+type Summary = { agents_total: number; online: number; offline: number }
+
+function toSummary(body: unknown): Summary | null {
+  const data = typeof body === 'object' && body !== null ? (body as Record<string, unknown>).data : null
+  if (typeof data !== 'object' || data === null) return null
+  const { agents_total, online, offline } = data as Record<string, unknown>
+  if (typeof agents_total !== 'number' || typeof online !== 'number' || typeof offline !== 'number') return null
+  return { agents_total, online, offline }
+}
+
+async function askSummary(hub: Hub, companyId: string): Promise<{ summary: Summary | null; note: CollectorNote }> {
+  const [target] = await hub.collectors.targets()
+  if (!target) return { summary: null, note: { available: false, reason: 'not_configured' } }
+  const answer = await hub.collectors.query(target, 'summary', `/companies/${companyId}/summary`)
+  const summary = answer?.status === 200 ? toSummary(answer.body) : null
+  return { summary, note: summary ? { available: true, reason: null } : { available: false, reason: 'unavailable' } }
+}
+
+async function topServers(hub: Hub, companyId: string) {
+  const rows = await hub.database.db.execute<{ id: string; name: string; hostname: string | null; count: number }>(sql`
+    select s.id, s.name, s.hostname, count(*)::int as count from monitoring_alerts a join servers s on s.id = a.server_id
+    where a.company_id = ${companyId} and a.state in ('open', 'acknowledged')
+    group by s.id order by count(*) desc, lower(s.name) limit ${TOP}`)
+  return rows.map(({ id, name, hostname, count }) => ({ server: { id, name, hostname }, active_alerts: count }))
+}
+
+async function overview(hub: Hub, companyId: string) {
+  const { db } = hub.database
+  const page = { limit: TOP, offset: 0, number: 1 }
+  const [counts, stats, asked, top, recent, groups] = await Promise.all([
+    countMachines(hub, companyId),
+    alertStats(db, companyId),
+    askSummary(hub, companyId),
+    topServers(hub, companyId),
+    listAlerts(db, companyId, {}, page),
+    db.execute<{ count: number }>(sql`select count(*)::int as count from monitoring_alerts
+      where company_id = ${companyId} and type = 'group_down' and state in ('open', 'acknowledged')`),
+  ])
+  const online = asked.summary?.online ?? counts.online
+  return {
+    data: {
+      servers: {
+        total: counts.servers,
+        online: counts.with_agent,
+        down: counts.down,
+        unknown: Math.max(0, counts.servers - counts.with_agent - counts.down),
+      },
+      agents: {
+        total: counts.agents,
+        online,
+        offline: asked.summary?.offline ?? Math.max(0, counts.active - online),
+        pending: counts.pending,
+      },
+      alerts: {
+        active: stats.active,
+        acknowledged: stats.acknowledged,
+        suppressed: stats.suppressed,
+        by_severity: stats.by_severity,
+      },
+      groups_open: groups[0]?.count ?? 0,
+      top_servers: top,
+      recent_alerts: presentAlerts(recent.rows),
+    },
+    collector: asked.note,
+  }
+}
+
+export const overviewRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/monitoring/overview',
+    tag: TAG,
+    summary: 'The company at a glance',
+    permissions: ['monitoring.view'],
+    handle: ({ hub, companyId }) => overview(hub, companyId),
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/overview/timeline',
+    tag: TAG,
+    summary: 'Alerts opened and resolved per day',
+    permissions: ['monitoring.view'],
+    query: Type.Object({ days: Type.Optional(integer(1, 90)) }),
+    async handle({ hub, companyId, query }) {
+      const rows = await hub.database.db.execute<{ day: string; opened: number; resolved: number }>(sql`
+        with days as (select generate_series(current_date - ${(query.days ?? 14) - 1}::int, current_date, '1 day')::date as day)
+        select to_char(d.day, 'YYYY-MM-DD') as day,
+          (select count(*)::int from monitoring_alerts a where a.company_id = ${companyId}
+            and a.opened_at >= d.day and a.opened_at < d.day + 1) as opened,
+          (select count(*)::int from monitoring_alerts a where a.company_id = ${companyId}
+            and a.resolved_at >= d.day and a.resolved_at < d.day + 1) as resolved
+        from days d order by d.day`)
+      return { data: [...rows] }
+    },
+  }),
+]

@@ -1,0 +1,25 @@
+// Every route of the REST API, group by group.
+import { accountRoutes } from './account/routes.ts'
+import { agentRoutes } from './agents/routes.ts'
+import { alertRoutes } from './alerts/routes.ts'
+import { auditRoutes } from './audit/routes.ts'
+import { collectorRoutes } from './collector-api/routes.ts'
+import type { Route } from './http/route.ts'
+import { licenseRoutes } from './licenses/routes.ts'
+import { overviewRoutes } from './overview/routes.ts'
+import { ruleRoutes } from './rules/routes.ts'
+import { serverRoutes } from './servers/routes.ts'
+import { settingsRoutes } from './settings/routes.ts'
+
+export const apiRoutes: readonly Route[] = [
+  ...licenseRoutes,
+  ...serverRoutes,
+  ...agentRoutes,
+  ...alertRoutes,
+  ...ruleRoutes,
+  ...overviewRoutes,
+  ...settingsRoutes,
+  ...collectorRoutes,
+  ...auditRoutes,
+  ...accountRoutes,
+]

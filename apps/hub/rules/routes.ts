@@ -1,0 +1,262 @@
+// REST: /monitoring/rules (decisions G-66, G-67).
+import { Type } from '@sinclair/typebox'
+import { inArray, sql } from 'drizzle-orm'
+import { noDataModes, operators, ruleKinds, severities } from '../../../core/alerting/rule.ts'
+import { limits } from '../../../core/limits.ts'
+import { metrics } from '../../../core/series/catalogue.ts'
+import { auditRequest } from '../audit/audit.ts'
+import { rules } from '../db/schema.ts'
+import { inTransaction, lockCompany, uuidList } from '../db/transaction.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { boolean, integer, listOf, oneOf, optional, scope, text, uuid } from '../http/schema.ts'
+import { reloadCollectors } from '../jobs/collector-jobs.ts'
+import { resolveScope } from '../scopes/scope.ts'
+import { createDefaultRules } from './default-rules.ts'
+import { previewRule } from './preview.ts'
+import {
+  createRule,
+  deleteRule,
+  duplicateRule,
+  findRule,
+  listRules,
+  presentRule,
+  type RuleInput,
+  setRuleEnabled,
+  updateRule,
+} from './rules.ts'
+
+const TAG = 'Rules'
+const MANAGE = ['monitoring.manage']
+const BULK_MAX = 200
+const subject = ({ hub, companyId, params }: RouteContext) => findRule(hub.database.db, companyId, params.rule ?? '')
+
+const seconds = optional(integer(0, limits.renotifySecondsMax))
+const condition = {
+  metric: optional(text(64)),
+  matchers: optional(Type.Record(Type.String(), Type.Unknown())),
+  operator: optional(oneOf(operators)),
+  threshold: optional(Type.Number()),
+  for_seconds: seconds,
+  recover_threshold: optional(Type.Number()),
+  recover_for_seconds: seconds,
+  no_data: optional(oneOf(noDataModes)),
+  renotify_seconds: seconds,
+  enabled: optional(boolean()),
+}
+const whole = Type.Object({
+  name: text(255),
+  kind: Type.Optional(oneOf(ruleKinds)),
+  scope: scope(),
+  severity: oneOf(severities),
+  ...condition,
+})
+const part = Type.Object({
+  name: Type.Optional(text(255)),
+  kind: Type.Optional(oneOf(ruleKinds)),
+  scope: Type.Optional(scope()),
+  severity: Type.Optional(oneOf(severities)),
+  ...condition,
+})
+const bulk = Type.Object({ rule_ids: listOf(uuid(), BULK_MAX, 1) })
+
+async function setMany(context: RouteContext & { body: { rule_ids: string[] } }, enabled: boolean) {
+  for (const id of context.body.rule_ids) await findRule(context.hub.database.db, context.companyId, id)
+  const rows = []
+  for (const id of context.body.rule_ids) rows.push(await setRuleEnabled(context, id, enabled))
+  return { data: rows.map(presentRule) }
+}
+
+async function createDefaults(context: RouteContext) {
+  const { hub, companyId } = context
+  const ids = await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const created = await createDefaultRules(tx, companyId, context.caller.user.id)
+    if (created.length > 0) {
+      await reloadCollectors(hub, tx, 'rules')
+      await auditRequest(tx, context, 'rule.defaults', { type: 'rule', id: null, name: null })
+    }
+    return created
+  })
+  const rows = []
+  const all = await hub.database.db
+    .select({ id: rules.id })
+    .from(rules)
+    .where(sql`${inArray(rules.companyId, [companyId])} and ${rules.isDefault} and ${rules.deletedAt} is null`)
+    .orderBy(rules.createdAt, rules.id)
+  for (const { id } of all) rows.push(await findRule(hub.database.db, companyId, id))
+  return { data: rows.map(presentRule), created: ids.length }
+}
+
+export const ruleRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/monitoring/rules',
+    tag: TAG,
+    summary: 'List rules, newest first',
+    permissions: MANAGE,
+    query: Type.Object({
+      kind: Type.Optional(oneOf(ruleKinds)),
+      metric: Type.Optional(text(64)),
+      severity: Type.Optional(oneOf(severities)),
+      enabled: Type.Optional(oneOf(['0', '1', 'true', 'false'])),
+      search: Type.Optional(text(255)),
+      ...pageQuery,
+    }),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const enabled = query.enabled === undefined ? undefined : query.enabled === '1' || query.enabled === 'true'
+      const { rows, total } = await listRules(hub.database.db, companyId, { ...query, enabled }, page)
+      return paged(url, page, total, rows.map(presentRule))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/rules',
+    tag: TAG,
+    summary: 'Create a rule',
+    permissions: MANAGE,
+    status: 201,
+    body: whole,
+    async handle(context) {
+      const input: RuleInput = { ...context.body, kind: context.body.kind ?? 'threshold' }
+      return { data: presentRule(await createRule(context, input)) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/rules/metrics',
+    tag: TAG,
+    summary: 'The metric catalogue with the labels of each metric',
+    permissions: MANAGE,
+    handle: async () => ({ data: metrics }),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/rules/defaults',
+    tag: TAG,
+    summary: 'Create the default rules that are missing',
+    permissions: MANAGE,
+    handle: createDefaults,
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/rules/preview',
+    tag: TAG,
+    summary: 'What a draft would cover and violate now',
+    permissions: MANAGE,
+    body: Type.Object({ ...whole.properties, name: optional(text(255)), severity: Type.Optional(oneOf(severities)) }),
+    handle: context =>
+      previewRule(context, {
+        ...context.body,
+        name: context.body.name ?? 'draft',
+        severity: context.body.severity ?? 'info',
+        kind: context.body.kind ?? 'threshold',
+      }),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/rules/bulk/enable',
+    tag: TAG,
+    summary: 'Enable many rules',
+    permissions: MANAGE,
+    body: bulk,
+    handle: context => setMany(context, true),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/rules/bulk/disable',
+    tag: TAG,
+    summary: 'Disable many rules',
+    permissions: MANAGE,
+    body: bulk,
+    handle: context => setMany(context, false),
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/rules/:rule',
+    tag: TAG,
+    summary: 'Show a rule',
+    permissions: MANAGE,
+    subject,
+    handle: async ({ subject }) => ({ data: presentRule(subject) }),
+  }),
+  route({
+    method: 'PUT',
+    path: '/monitoring/rules/:rule',
+    tag: TAG,
+    summary: 'Replace a rule',
+    permissions: MANAGE,
+    subject,
+    body: whole,
+    async handle(context) {
+      const input = { ...context.body, kind: context.body.kind ?? context.subject.rule.kind }
+      return { data: presentRule(await updateRule(context, context.subject.rule.id, input, true)) }
+    },
+  }),
+  route({
+    method: 'PATCH',
+    path: '/monitoring/rules/:rule',
+    tag: TAG,
+    summary: 'Change a rule',
+    permissions: MANAGE,
+    subject,
+    body: part,
+    handle: async context => ({
+      data: presentRule(await updateRule(context, context.subject.rule.id, context.body, false)),
+    }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/monitoring/rules/:rule',
+    tag: TAG,
+    summary: 'Delete a rule',
+    permissions: ['monitoring.delete'],
+    subject,
+    async handle(context) {
+      await deleteRule(context, context.subject.rule.id)
+      return undefined
+    },
+  }),
+  ...(['enable', 'disable'] as const).map(action =>
+    route({
+      method: 'POST',
+      path: `/monitoring/rules/:rule/${action}`,
+      tag: TAG,
+      summary: action === 'enable' ? 'Enable a rule' : 'Disable a rule',
+      permissions: MANAGE,
+      subject,
+      handle: async context => ({
+        data: presentRule(await setRuleEnabled(context, context.subject.rule.id, action === 'enable')),
+      }),
+    }),
+  ),
+  route({
+    method: 'POST',
+    path: '/monitoring/rules/:rule/duplicate',
+    tag: TAG,
+    summary: 'Copy a rule, disabled',
+    permissions: MANAGE,
+    subject,
+    status: 201,
+    handle: async context => ({ data: presentRule(await duplicateRule(context, context.subject.rule.id)) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/rules/:rule/servers',
+    tag: TAG,
+    summary: 'The machines that a rule covers',
+    permissions: MANAGE,
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url, subject }) {
+      const page = pageOf(query)
+      const { db } = hub.database
+      const ids = await resolveScope(db, companyId, subject.rule.scope)
+      const rows = await db.execute<{ id: string; name: string; hostname: string | null }>(sql`
+        select id, name, hostname from servers where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
+        order by lower(name), id limit ${page.limit} offset ${page.offset}`)
+      return paged(url, page, ids.length, [...rows])
+    },
+  }),
+]

@@ -1,0 +1,336 @@
+// Alert rules: validated as the collector will compile them, resolved to machines, versioned (document 2 "Rule";
+// decisions G-65 to G-69). version counts user edits; sync_version is the feed's cursor.
+import { randomUUID } from 'node:crypto'
+import { and, count, desc, eq, ilike, sql } from 'drizzle-orm'
+import type { RawMatchers } from '../../../core/alerting/matchers.ts'
+import {
+  type NoDataMode,
+  type Operator,
+  type RuleKind,
+  type RuleScope,
+  ruleFaults,
+  type Severity,
+} from '../../../core/alerting/rule.ts'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
+import { rules } from '../db/schema.ts'
+import { users } from '../db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import type { RouteContext } from '../http/route.ts'
+import { faultsError, isUuid } from '../http/schema.ts'
+import type { Words } from '../http/texts.ts'
+import { words } from '../http/texts.ts'
+import { reloadCollectors } from '../jobs/collector-jobs.ts'
+import { likePattern } from '../licenses/licenses.ts'
+import { resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+
+export type Rule = typeof rules.$inferSelect
+
+const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
+  where x.rule_id = ${rules.id} and x.state in ('open', 'acknowledged', 'grouped'))`
+const SERVER_COUNT = sql<number>`case when (${rules.scope}->>'all')::boolean then
+  (select count(*)::int from servers s where s.company_id = ${rules.companyId} and s.deleted_at is null)
+  else cardinality(${rules.resolvedServerIds}) end`
+
+const selectRules = (db: Executor) =>
+  db
+    .select({ rule: rules, creator: { id: users.id, name: users.name }, firing: FIRING, serverCount: SERVER_COUNT })
+    .from(rules)
+    .leftJoin(users, eq(users.id, rules.createdBy))
+
+export type RuleRow = Awaited<ReturnType<typeof selectRules>>[number]
+
+export const presentRule = ({ rule, creator, firing, serverCount }: RuleRow) => ({
+  id: rule.id,
+  company_id: rule.companyId,
+  version: rule.version,
+  name: rule.name,
+  kind: rule.kind,
+  scope: rule.scope,
+  resolved_server_count: serverCount,
+  metric: rule.metric,
+  matchers: rule.matchers,
+  operator: rule.operator,
+  threshold: rule.threshold,
+  for_seconds: rule.forSeconds,
+  recover_threshold: rule.recoverThreshold,
+  recover_for_seconds: rule.recoverForSeconds,
+  severity: rule.severity,
+  no_data: rule.noData,
+  renotify_seconds: rule.renotifySeconds,
+  enabled: rule.enabled,
+  is_default: rule.isDefault,
+  check_id: rule.checkId,
+  firing_count: firing,
+  created_by: creator,
+  created_at: rule.createdAt,
+  updated_at: rule.updatedAt,
+})
+
+export type RuleFilter = {
+  readonly kind?: RuleKind | undefined
+  readonly metric?: string | undefined
+  readonly severity?: Severity | undefined
+  readonly enabled?: boolean | undefined
+  readonly search?: string | undefined
+}
+
+export async function listRules(db: Executor, companyId: string, filter: RuleFilter, page: Page) {
+  const where = and(
+    eq(rules.companyId, companyId),
+    sql`${rules.deletedAt} is null`,
+    filter.kind ? eq(rules.kind, filter.kind) : undefined,
+    filter.metric ? eq(rules.metric, filter.metric) : undefined,
+    filter.severity ? eq(rules.severity, filter.severity) : undefined,
+    filter.enabled === undefined ? undefined : eq(rules.enabled, filter.enabled),
+    filter.search ? ilike(rules.name, likePattern(filter.search)) : undefined,
+  )
+  const [rows, totals] = await Promise.all([
+    selectRules(db).where(where).orderBy(desc(rules.createdAt), desc(rules.id)).limit(page.limit).offset(page.offset),
+    db.select({ total: count() }).from(rules).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+export async function findRule(db: Executor, companyId: string, id: string): Promise<RuleRow> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await selectRules(db).where(
+    and(eq(rules.companyId, companyId), eq(rules.id, id), sql`${rules.deletedAt} is null`),
+  )
+  if (!row) throw notFound()
+  return row
+}
+
+/** A rule as a request gives it; forms are the schema's, meaning is checked here. */
+export type RuleInput = {
+  readonly name: string
+  readonly kind: RuleKind
+  readonly scope: ScopeInput
+  readonly metric?: string | null | undefined
+  readonly matchers?: unknown
+  readonly operator?: string | null | undefined
+  readonly threshold?: number | null | undefined
+  readonly for_seconds?: number | null | undefined
+  readonly recover_threshold?: number | null | undefined
+  readonly recover_for_seconds?: number | null | undefined
+  readonly severity: Severity
+  readonly no_data?: string | null | undefined
+  readonly renotify_seconds?: number | null | undefined
+  readonly enabled?: boolean | null | undefined
+}
+
+type Columns = Pick<
+  Rule,
+  | 'name'
+  | 'kind'
+  | 'scope'
+  | 'metric'
+  | 'matchers'
+  | 'operator'
+  | 'threshold'
+  | 'forSeconds'
+  | 'recoverThreshold'
+  | 'recoverForSeconds'
+  | 'severity'
+  | 'noData'
+  | 'renotifySeconds'
+>
+
+/** The columns of a valid input; for kind agent_down everything of a condition is null (decision G-69). */
+function columnsOf(input: RuleInput, scope: RuleScope): Columns {
+  const common = { name: input.name, kind: input.kind, scope, severity: input.severity }
+  if (input.kind === 'agent_down')
+    return {
+      ...common,
+      metric: null,
+      matchers: null,
+      operator: null,
+      threshold: null,
+      forSeconds: null,
+      recoverThreshold: null,
+      recoverForSeconds: null,
+      noData: null,
+      renotifySeconds: null,
+    }
+  return {
+    ...common,
+    metric: input.metric ?? null,
+    matchers: (input.matchers ?? {}) as RawMatchers,
+    operator: (input.operator ?? null) as Operator | null,
+    threshold: input.threshold ?? null,
+    forSeconds: input.for_seconds ?? 0,
+    recoverThreshold: input.recover_threshold ?? null,
+    recoverForSeconds: input.recover_for_seconds ?? 0,
+    noData: (input.no_data ?? 'ignore') as NoDataMode,
+    renotifySeconds: input.renotify_seconds ?? 0,
+  }
+}
+
+/** Validates a rule with the compiler's own checks and against the company's machines; throws 422 with every fault. */
+export async function validRule(db: Executor, companyId: string, input: RuleInput): Promise<Columns> {
+  const scope = toScope(input.scope)
+  const faults = new Map<string, Words>()
+  for (const fault of ruleFaults({ ...input, scope }))
+    if (!faults.has(fault.field)) faults.set(fault.field, words('rule_field', { message: fault.message }))
+  for (const [field, text] of await scopeFaults(db, companyId, scope)) faults.set(field, text)
+  if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+  return columnsOf(input, scope)
+}
+
+async function refuseSecondAgentDown<T>(act: Promise<T>): Promise<T> {
+  try {
+    return await act
+  } catch (error) {
+    if (violatedUniqueIndex(error) === 'monitoring_rules_agent_down') throw invalidField('kind', 'one_agent_down')
+    throw error
+  }
+}
+
+const INTERNAL = new Set(['updated_at', 'firing_count', 'resolved_server_count', 'created_by', 'created_at'])
+const visible = (row: RuleRow): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(presentRule(row)).filter(([key]) => !INTERNAL.has(key)))
+
+const subjectOf = (row: RuleRow) => ({ type: 'rule', id: row.rule.id, name: row.rule.name })
+
+type Extra = { readonly isDefault?: boolean; readonly checkId?: string | null; readonly createdBy: string | null }
+
+/** Inserts a rule in a transaction that holds the company's lock. */
+export async function insertRule(
+  tx: Tx,
+  companyId: string,
+  columns: Columns,
+  enabled: boolean,
+  extra: Extra,
+): Promise<string> {
+  const id = randomUUID()
+  const resolvedServerIds = await resolvedIds(tx.db, companyId, columns.scope)
+  await refuseSecondAgentDown(
+    tx.db
+      .insert(rules)
+      .values({ ...columns, ...extra, id, companyId, enabled, resolvedServerIds })
+      .execute(),
+  )
+  tx.touch('rules', [id])
+  return id
+}
+
+export async function createRule(context: RouteContext, input: RuleInput): Promise<RuleRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const columns = await validRule(tx.db, companyId, input)
+    const createdBy = context.caller.user.id
+    const id = await insertRule(tx, companyId, columns, input.enabled ?? true, { createdBy })
+    await reloadCollectors(hub, tx, 'rules')
+    const row = await findRule(tx.db, companyId, id)
+    await auditRequest(tx, context, 'rule.create', subjectOf(row))
+    return row
+  })
+}
+
+const toInput = ({ rule }: RuleRow): RuleInput => ({
+  name: rule.name,
+  kind: rule.kind,
+  scope: rule.scope,
+  metric: rule.metric,
+  matchers: rule.matchers ?? undefined,
+  operator: rule.operator,
+  threshold: rule.threshold,
+  for_seconds: rule.forSeconds,
+  recover_threshold: rule.recoverThreshold,
+  recover_for_seconds: rule.recoverForSeconds,
+  severity: rule.severity,
+  no_data: rule.noData,
+  renotify_seconds: rule.renotifySeconds,
+  enabled: rule.enabled,
+})
+
+/** Writes an edit: version + 1, a new place in the feed, a reload of the collectors, an audit entry. */
+async function saveEdit(
+  context: RouteContext,
+  tx: Tx,
+  before: RuleRow,
+  set: Partial<Rule>,
+  action: string,
+): Promise<RuleRow> {
+  const { hub, companyId } = context
+  const { rule } = before
+  await refuseSecondAgentDown(
+    tx.db
+      .update(rules)
+      .set({ ...set, version: rule.version + 1, updatedAt: new Date(hub.now()) })
+      .where(and(eq(rules.companyId, companyId), eq(rules.id, rule.id)))
+      .execute(),
+  )
+  tx.touch('rules', [rule.id])
+  await reloadCollectors(hub, tx, 'rules')
+  const after = await findRule(tx.db, companyId, rule.id)
+  await auditRequest(tx, context, action, subjectOf(after), changesBetween(visible(before), visible(after)))
+  return after
+}
+
+/** Changes what is given; `replace` takes the input as the whole rule. */
+export async function updateRule(
+  context: RouteContext,
+  id: string,
+  patch: Partial<RuleInput>,
+  replace: boolean,
+): Promise<RuleRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findRule(tx.db, companyId, id)
+    const given = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined))
+    const base = replace ? {} : toInput(before)
+    const input = { ...base, ...given } as RuleInput
+    const columns = await validRule(tx.db, companyId, input)
+    const resolvedServerIds = await resolvedIds(tx.db, companyId, columns.scope)
+    const enabled = input.enabled ?? true
+    return saveEdit(context, tx, before, { ...columns, resolvedServerIds, enabled }, 'rule.update')
+  })
+}
+
+export async function setRuleEnabled(context: RouteContext, id: string, enabled: boolean): Promise<RuleRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findRule(tx.db, companyId, id)
+    if (before.rule.enabled === enabled) return before
+    return saveEdit(context, tx, before, { enabled }, enabled ? 'rule.enable' : 'rule.disable')
+  })
+}
+
+/** A copy, disabled and not of the default set. */
+export async function duplicateRule(context: RouteContext, id: string): Promise<RuleRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findRule(tx.db, companyId, id)
+    if (before.rule.kind === 'agent_down') throw invalidField('kind', 'one_agent_down')
+    const name = `${before.rule.name.slice(0, 248)} (copy)`
+    const columns = columnsOf({ ...toInput(before), name }, before.rule.scope)
+    const newId = await insertRule(tx, companyId, columns, false, { createdBy: context.caller.user.id })
+    await reloadCollectors(hub, tx, 'rules')
+    const row = await findRule(tx.db, companyId, newId)
+    await auditRequest(tx, context, 'rule.duplicate', subjectOf(row))
+    return row
+  })
+}
+
+/** The rule stays as a tombstone, so that collectors learn of its end. */
+export async function deleteRule(context: RouteContext, id: string): Promise<void> {
+  const { hub, companyId } = context
+  await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findRule(tx.db, companyId, id)
+    await tx.db
+      .update(rules)
+      .set({ deletedAt: new Date(hub.now()), enabled: false, version: before.rule.version + 1 })
+      .where(eq(rules.id, id))
+    tx.touch('rules', [id])
+    await reloadCollectors(hub, tx, 'rules')
+    await auditRequest(tx, context, 'rule.delete', subjectOf(before))
+  })
+}

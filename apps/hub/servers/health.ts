@@ -1,0 +1,200 @@
+// A server's health: latest values and series from the collector, open alerts from the hub's own records (document 1
+// "Servers"; decisions G-109 to G-112). A collector that cannot answer is never an error of the request.
+import { sql } from 'drizzle-orm'
+import { keyMetrics } from '../../../core/series/catalogue.ts'
+import { openAlertsOf, presentAlerts } from '../alerts/alerts.ts'
+import type { Executor } from '../db/connect.ts'
+import { invalid } from '../http/api-error.ts'
+import { words } from '../http/texts.ts'
+import type { Hub } from '../hub-context.ts'
+import type { ServerRow } from './servers.ts'
+
+export type CollectorNote = { available: boolean; reason: null | 'unavailable' | 'not_configured' | 'no_data' }
+
+type Unchecked = Readonly<Record<string, unknown>>
+type Sample = { labels: Readonly<Record<string, string>>; value: number; ts_ms: number }
+type Status = {
+  state: 'online' | 'down' | 'unknown'
+  lastSeen: string | null
+  metrics: Readonly<Record<string, Sample[]>>
+}
+
+const isObject = (value: unknown): value is Unchecked =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function toSample(raw: unknown): Sample | null {
+  if (!isObject(raw) || typeof raw.value !== 'number' || typeof raw.ts_ms !== 'number') return null
+  const labels = isObject(raw.labels) ? raw.labels : {}
+  return {
+    labels: Object.fromEntries(Object.entries(labels).map(([key, value]) => [key, String(value)])),
+    value: raw.value,
+    ts_ms: raw.ts_ms,
+  }
+}
+
+/** The admin status answer, or null when it is not one. */
+function toStatus(body: unknown): Status | null {
+  const data = isObject(body) ? body.data : null
+  if (!isObject(data)) return null
+  const { state } = data
+  if (state !== 'online' && state !== 'down' && state !== 'unknown') return null
+  const raw = isObject(data.metrics) ? data.metrics : {}
+  const metrics: Record<string, Sample[]> = {}
+  for (const name of keyMetrics) {
+    const list = raw[name]
+    metrics[name] = Array.isArray(list) ? list.map(toSample).filter(sample => sample !== null) : []
+  }
+  return { state, lastSeen: typeof data.last_seen === 'string' ? data.last_seen : null, metrics }
+}
+
+type Answer = { status: Status | null; note: CollectorNote }
+
+const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
+const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
+const UNKNOWN: Status = { state: 'unknown', lastSeen: null, metrics: {} }
+
+async function askCollector(hub: Hub, { server, agentId }: ServerRow): Promise<Answer> {
+  const target = await hub.collectors.targetOfServer(server.companyId, server.id)
+  if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
+  if (agentId === null) return { status: UNKNOWN, note: NO_DATA }
+  const path = `/servers/${server.id}/status?company_id=${server.companyId}`
+  const answer = await hub.collectors.query(target, 'status', path)
+  if (!answer) return { status: null, note: UNAVAILABLE }
+  if (answer.status === 404) return { status: UNKNOWN, note: NO_DATA }
+  const status = answer.status === 200 ? toStatus(answer.body) : null
+  if (!status) return { status: null, note: UNAVAILABLE }
+  const hasData = status.lastSeen !== null || Object.values(status.metrics).some(list => list.length > 0)
+  return { status, note: hasData ? { available: true, reason: null } : NO_DATA }
+}
+
+const ROOT_MOUNTS = ['/', 'C:']
+
+function summaryOf(status: Status | null) {
+  const first = (name: string): Sample | undefined => status?.metrics[name]?.[0]
+  const disks = status?.metrics.disk_used_percent ?? []
+  const root = disks.find(sample => ROOT_MOUNTS.includes(sample.labels.mount ?? ''))
+  const picked = [first('cpu_usage_percent'), first('mem_used_percent'), root, first('cpu_load1')]
+  const times = picked.filter(sample => sample !== undefined).map(sample => sample.ts_ms)
+  return {
+    connectivity: status?.state ?? null,
+    cpu_percent: picked[0]?.value ?? null,
+    memory_percent: picked[1]?.value ?? null,
+    disk_percent: picked[2]?.value ?? null,
+    load1: picked[3]?.value ?? null,
+    sampled_at: times.length > 0 ? new Date(Math.max(...times)) : null,
+  }
+}
+
+export async function serverHealth(hub: Hub, row: ServerRow) {
+  const { companyId, id } = row.server
+  const [{ status, note }, open, seen] = await Promise.all([
+    askCollector(hub, row),
+    openAlertsOf(hub.database.db, companyId, id),
+    lastSeenOf(hub.database.db, companyId, [id]),
+  ])
+  const metrics = Object.fromEntries(
+    Object.entries(status?.metrics ?? {}).map(([name, list]) => [
+      name,
+      list.map(({ labels, value, ts_ms }) => ({ labels, value, ts: new Date(ts_ms) })),
+    ]),
+  )
+  return {
+    data: {
+      status: status?.state ?? null,
+      last_seen: status?.lastSeen ?? seen.get(id)?.lastSeenAt ?? null,
+      summary: summaryOf(status),
+      metrics,
+      open_alerts: presentAlerts(open),
+    },
+    collector: note,
+  }
+}
+
+const FIELDS = ['metric', 'from', 'to', 'step', 'agg'] as const
+
+/** The field that a refusal of the collector is about: the first that its message names. */
+function refusedField(message: string): string {
+  return FIELDS.find(field => new RegExp(`\\b${field}\\b`).test(message)) ?? (/range/.test(message) ? 'from' : 'metric')
+}
+
+/** The collector's series, passed through. A refusal of the collector becomes 422 on the field it is about. */
+export async function serverSeries(hub: Hub, row: ServerRow, search: URLSearchParams) {
+  const { server } = row
+  const empty = { server_id: server.id, company_id: server.companyId, metric: search.get('metric'), series: [] }
+  const target = await hub.collectors.targetOfServer(server.companyId, server.id)
+  if (!target) return { data: empty, collector: { available: false, reason: 'not_configured' } }
+  const query = new URLSearchParams({ company_id: server.companyId })
+  for (const field of FIELDS) {
+    const value = search.get(field)
+    if (value) query.set(field, value)
+  }
+  const answer = await hub.collectors.query(target, 'series', `/servers/${server.id}/series?${query}`)
+  if (answer?.status === 400) {
+    const error = isObject(answer.body) && isObject(answer.body.error) ? String(answer.body.error.message ?? '') : ''
+    throw invalid({
+      [refusedField(error)]: words('collector_refused', { message: error.slice(0, 200) || 'bad request' }),
+    })
+  }
+  const data = answer?.status === 200 && isObject(answer.body) && isObject(answer.body.data) ? answer.body.data : null
+  if (!data) return { data: empty, collector: UNAVAILABLE }
+  const hasSeries = Array.isArray(data.series) && data.series.length > 0
+  return { data, collector: hasSeries ? { available: true, reason: null } : NO_DATA }
+}
+
+type SeenRow = { server_id: string; state: string; last_seen_at: string | null; has_down: boolean }
+export type Seen = { readonly lastSeenAt: Date | null; readonly state: string; readonly hasDownAlert: boolean }
+
+/** What the hub's own records say of machines' agents. */
+export async function lastSeenOf(
+  db: Executor,
+  companyId: string,
+  serverIds: readonly string[],
+): Promise<Map<string, Seen>> {
+  if (serverIds.length === 0) return new Map()
+  const rows = await db.execute<SeenRow>(sql`
+    select distinct on (a.server_id) a.server_id, a.state, a.last_seen_at, exists (
+      select 1 from monitoring_alerts x where x.company_id = a.company_id and x.server_id = a.server_id
+        and x.type = 'agent_down' and x.state in ('open', 'acknowledged', 'grouped')) as has_down
+    from monitoring_agents a where a.company_id = ${companyId} and a.state <> 'revoked'
+      and a.server_id = any(${`{${serverIds.join(',')}}`}::uuid[])
+    order by a.server_id, a.enrolled_at desc`)
+  return new Map(
+    rows.map(row => [
+      row.server_id,
+      {
+        lastSeenAt: row.last_seen_at ? new Date(row.last_seen_at) : null,
+        state: row.state,
+        hasDownAlert: row.has_down,
+      },
+    ]),
+  )
+}
+
+/** online, down or unknown from the hub's records alone. */
+export function connectivityOf(
+  seen: Seen | undefined,
+  nowMs: number,
+  thresholdMs: number,
+): 'online' | 'down' | 'unknown' {
+  if (!seen || seen.lastSeenAt === null) return 'unknown'
+  return !seen.hasDownAlert && nowMs - seen.lastSeenAt.getTime() <= thresholdMs ? 'online' : 'down'
+}
+
+/** The health blocks of a list's servers, without a call of the collector (decision G-110). */
+export async function healthBlocks(hub: Hub, companyId: string, serverIds: readonly string[]) {
+  const { db } = hub.database
+  const seen = await lastSeenOf(db, companyId, serverIds)
+  const counts = await db.execute<{ server_id: string; count: number }>(sql`
+    select server_id, count(*)::int as count from monitoring_alerts
+    where company_id = ${companyId} and state in ('open', 'acknowledged')
+      and server_id = any(${`{${serverIds.join(',')}}`}::uuid[]) group by server_id`)
+  const open = new Map(counts.map(row => [row.server_id, row.count]))
+  return (serverId: string) => {
+    const known = seen.get(serverId)
+    return {
+      connectivity: connectivityOf(known, hub.now(), hub.config['agents.online_threshold']),
+      last_seen_at: known?.lastSeenAt ?? null,
+      open_alerts: open.get(serverId) ?? 0,
+    }
+  }
+}

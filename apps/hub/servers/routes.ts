@@ -1,0 +1,320 @@
+// REST: /servers (document 1 "Servers"; decision G-108).
+
+import { isIP } from 'node:net'
+import { Type } from '@sinclair/typebox'
+import { listAgents, presentAgents } from '../agents/agents.ts'
+import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
+import { ApiError, invalidField } from '../http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { integer, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { words } from '../http/texts.ts'
+import { healthBlocks, serverHealth, serverSeries } from './health.ts'
+import {
+  approveServer,
+  createServer,
+  deleteServer,
+  deleteServerForGood,
+  findServer,
+  listServers,
+  presentServer,
+  restoreServer,
+  serverStatuses,
+  settableStatuses,
+  updateServer,
+} from './servers.ts'
+
+const TAG = 'Servers'
+const VIEW = ['servers.view']
+const MANAGE = ['servers.manage']
+const DELETE = ['servers.delete']
+const BULK_MAX = 500
+const TAGS_MAX = 50
+const COUNT_MAX = 2_147_483_647
+
+const subject = ({ hub, companyId, params }: RouteContext) =>
+  findServer(hub.database.db, companyId, params.server ?? '')
+const trashedSubject = ({ hub, companyId, params }: RouteContext) =>
+  findServer(hub.database.db, companyId, params.server ?? '', true)
+
+const tags = listOf(text(128), TAGS_MAX)
+const fields = {
+  hostname: optional(text(253)),
+  ip_address: optional(text(64)),
+  environment: optional(text(128)),
+  role: optional(text(128)),
+  datacenter: optional(text(128)),
+  subnet_id: optional(text(64)),
+  tags: optional(tags),
+  operating_system: optional(text(255)),
+  cpu_cores: optional(integer(1, COUNT_MAX)),
+  memory_mb: optional(integer(1, COUNT_MAX)),
+  disk_gb: optional(integer(1, COUNT_MAX)),
+  status: Type.Optional(oneOf(settableStatuses)),
+  notes: optional(text(10_000)),
+}
+
+function checkAddress(body: { ip_address?: string | null | undefined }): void {
+  if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'pattern')
+}
+
+async function listWithHealth(
+  context: RouteContext & {
+    query: {
+      search?: string
+      environment?: string
+      role?: string
+      status?: (typeof serverStatuses)[number]
+      include?: string
+      page?: number
+    }
+  },
+) {
+  const { hub, companyId, query, url, caller } = context
+  const hasHealth = query.include?.split(',').some(part => part.trim() === 'health') ?? false
+  if (hasHealth && !caller.permissions.has('monitoring.view'))
+    throw new ApiError(403, 'forbidden', words('permission_denied', { permission: 'monitoring.view' }), {
+      reason: 'permission_denied',
+    })
+  const page = pageOf(query)
+  const { rows, total } = await listServers(hub.database.db, companyId, query, page)
+  const block = hasHealth
+    ? await healthBlocks(
+        hub,
+        companyId,
+        rows.map(row => row.server.id),
+      )
+    : null
+  const data = rows.map(row => (block ? { ...presentServer(row), health: block(row.server.id) } : presentServer(row)))
+  return paged(url, page, total, data)
+}
+
+/** All are looked up first, so that one that does not exist changes nothing. */
+async function forEachServer(
+  context: RouteContext,
+  ids: readonly string[],
+  act: (id: string) => ReturnType<typeof updateServer>,
+) {
+  for (const id of ids) await findServer(context.hub.database.db, context.companyId, id)
+  const rows = []
+  for (const id of ids) rows.push(await act(id))
+  return { data: rows.map(presentServer) }
+}
+
+export const serverRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/servers',
+    tag: TAG,
+    summary: 'List servers by name; include=health adds a health block',
+    permissions: VIEW,
+    legacy: true,
+    query: Type.Object({
+      search: Type.Optional(text(255)),
+      environment: Type.Optional(text(128)),
+      role: Type.Optional(text(128)),
+      status: Type.Optional(oneOf(serverStatuses)),
+      include: Type.Optional(text(255)),
+      ...pageQuery,
+    }),
+    handle: listWithHealth,
+  }),
+  route({
+    method: 'POST',
+    path: '/servers',
+    tag: TAG,
+    summary: 'Create a server',
+    permissions: MANAGE,
+    legacy: true,
+    status: 201,
+    body: Type.Object({ name: text(255), ...fields }),
+    async handle(context) {
+      checkAddress(context.body)
+      return { data: presentServer(await createServer(context, context.body)) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/servers/trashed',
+    tag: TAG,
+    summary: 'Servers that were deleted and can be restored',
+    permissions: DELETE,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const { rows, total } = await listServers(hub.database.db, companyId, { trashed: true }, page)
+      return paged(url, page, total, rows.map(presentServer))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/servers/:server',
+    tag: TAG,
+    summary: 'Show a server',
+    permissions: VIEW,
+    legacy: true,
+    subject,
+    handle: async ({ subject }) => ({ data: presentServer(subject) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/servers/:server',
+    tag: TAG,
+    summary: 'Change a server',
+    permissions: MANAGE,
+    legacy: true,
+    subject,
+    body: Type.Object({ name: Type.Optional(text(255)), ...fields }),
+    async handle(context) {
+      checkAddress(context.body)
+      return { data: presentServer(await updateServer(context, context.subject.server.id, context.body)) }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/servers/:server',
+    tag: TAG,
+    summary: 'Delete a server; it can be restored',
+    permissions: DELETE,
+    legacy: true,
+    subject,
+    async handle(context) {
+      await deleteServer(context, context.subject.server.id)
+      return undefined
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/servers/:server/restore',
+    tag: TAG,
+    summary: 'Undo a deletion',
+    permissions: DELETE,
+    subject: trashedSubject,
+    handle: async context => ({ data: presentServer(await restoreServer(context, context.subject.server.id)) }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/servers/:server/permanent',
+    tag: TAG,
+    summary: 'Delete a server and its data for good',
+    permissions: DELETE,
+    subject: trashedSubject,
+    async handle(context) {
+      await deleteServerForGood(context, context.subject.server.id)
+      return undefined
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/servers/:server/approve',
+    tag: TAG,
+    summary: 'Approve a draft server',
+    permissions: MANAGE,
+    subject,
+    handle: async context => ({ data: presentServer(await approveServer(context, context.subject.server.id)) }),
+  }),
+  route({
+    method: 'PUT',
+    path: '/servers/:server/status',
+    tag: TAG,
+    summary: 'Set active, maintenance or decommissioned',
+    permissions: MANAGE,
+    subject,
+    body: Type.Object({ status: oneOf(settableStatuses) }),
+    handle: async context => ({
+      data: presentServer(await updateServer(context, context.subject.server.id, context.body)),
+    }),
+  }),
+  route({
+    method: 'PUT',
+    path: '/servers/:server/tags',
+    tag: TAG,
+    summary: 'Replace the tags',
+    permissions: MANAGE,
+    subject,
+    body: Type.Object({ tags }),
+    handle: async context => ({
+      data: presentServer(await updateServer(context, context.subject.server.id, context.body)),
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/servers/bulk/status',
+    tag: TAG,
+    summary: 'Set the status of many servers',
+    permissions: MANAGE,
+    body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), status: oneOf(settableStatuses) }),
+    handle: context =>
+      forEachServer(context, context.body.server_ids, id => updateServer(context, id, { status: context.body.status })),
+  }),
+  route({
+    method: 'POST',
+    path: '/servers/bulk/tags',
+    tag: TAG,
+    summary: 'Add tags to many servers, or remove them',
+    permissions: MANAGE,
+    body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), add: optional(tags), remove: optional(tags) }),
+    handle: context =>
+      forEachServer(context, context.body.server_ids, async id => {
+        const { server } = await findServer(context.hub.database.db, context.companyId, id)
+        const removed = new Set(context.body.remove ?? [])
+        const kept = server.tags.filter(tag => !removed.has(tag))
+        return updateServer(context, id, { tags: [...kept, ...(context.body.add ?? [])] })
+      }),
+  }),
+  route({
+    method: 'GET',
+    path: '/servers/:server/health',
+    tag: TAG,
+    summary: 'Latest values and open alerts',
+    permissions: ['monitoring.view', 'servers.view'],
+    legacy: true,
+    subject,
+    handle: ({ hub, subject }) => serverHealth(hub, subject),
+  }),
+  route({
+    method: 'GET',
+    path: '/servers/:server/health/series',
+    tag: TAG,
+    summary: 'Time series of a metric',
+    permissions: ['monitoring.view', 'servers.view'],
+    legacy: true,
+    subject,
+    query: Type.Object({
+      metric: text(64),
+      from: Type.Optional(text(64)),
+      to: Type.Optional(text(64)),
+      step: Type.Optional(text(32)),
+      agg: Type.Optional(oneOf(['avg', 'min', 'max', 'last'])),
+    }),
+    handle: ({ hub, subject, url }) => serverSeries(hub, subject, url.searchParams),
+  }),
+  route({
+    method: 'GET',
+    path: '/servers/:server/agents',
+    tag: TAG,
+    summary: 'Agents of a server',
+    permissions: ['monitoring.view'],
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url, subject }) {
+      const page = pageOf(query)
+      const { rows, total } = await listAgents(hub, companyId, { serverId: subject.server.id }, page)
+      return paged(url, page, total, presentAgents(hub, rows))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/servers/:server/alerts',
+    tag: TAG,
+    summary: 'Alerts of a server',
+    permissions: ['monitoring.view'],
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url, subject }) {
+      const page = pageOf(query)
+      const { rows, total } = await listAlerts(hub.database.db, companyId, { serverId: subject.server.id }, page)
+      return paged(url, page, total, presentAlerts(rows))
+    },
+  }),
+]

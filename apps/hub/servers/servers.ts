@@ -1,0 +1,324 @@
+// Servers: the inventory that scopes, enrolment and suppression rest on (decision G-108). A change of status, subnet or
+// datacenter raises the version of the machine's agents (document 1 "Registry consistency rule").
+import { randomUUID } from 'node:crypto'
+import { and, asc, count, eq, ilike, or, sql } from 'drizzle-orm'
+import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import type { Executor } from '../db/connect.ts'
+import { violatedUniqueIndex } from '../db/connect.ts'
+import { agents, type ServerOrigin, type ServerStatus, servers } from '../db/schema.ts'
+import { inTransaction, leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import type { RouteContext } from '../http/route.ts'
+import { isUuid } from '../http/schema.ts'
+import type { Hub } from '../hub-context.ts'
+import { purgeAtCollectors, pushAgents } from '../jobs/collector-jobs.ts'
+import { likePattern } from '../licenses/licenses.ts'
+import { refreshScopes } from '../scopes/scope.ts'
+
+export type Server = typeof servers.$inferSelect
+
+export const settableStatuses = ['active', 'maintenance', 'decommissioned'] as const
+export const serverStatuses = [...settableStatuses, 'draft'] as const
+
+export type ServerRow = { readonly server: Server; readonly agentId: string | null }
+
+const AGENT_ID = sql<string | null>`(select a.id from monitoring_agents a
+  where a.server_id = ${servers.id} and a.state <> 'revoked' order by a.enrolled_at desc limit 1)`
+
+export const presentServer = ({ server, agentId }: ServerRow) => ({
+  id: server.id,
+  company_id: server.companyId,
+  name: server.name,
+  hostname: server.hostname,
+  ip_address: server.ipAddress,
+  environment: server.environment,
+  role: server.role,
+  datacenter: server.datacenter,
+  subnet_id: server.subnetId,
+  tags: server.tags,
+  operating_system: server.operatingSystem,
+  cpu_cores: server.cpuCores,
+  memory_mb: server.memoryMb,
+  disk_gb: server.diskGb,
+  status: server.status,
+  origin: server.origin,
+  notes: server.notes,
+  agent_id: agentId,
+  created_at: server.createdAt,
+  updated_at: server.updatedAt,
+  deleted_at: server.deletedAt,
+})
+
+export type ServerFilter = {
+  readonly search?: string | undefined
+  readonly environment?: string | undefined
+  readonly role?: string | undefined
+  readonly status?: ServerStatus | undefined
+  readonly trashed?: boolean
+}
+
+/** Sorted by name. */
+export async function listServers(db: Executor, companyId: string, filter: ServerFilter, page: Page) {
+  const like = filter.search ? likePattern(filter.search) : ''
+  const where = and(
+    eq(servers.companyId, companyId),
+    filter.trashed ? sql`${servers.deletedAt} is not null` : sql`${servers.deletedAt} is null`,
+    filter.environment ? eq(servers.environment, filter.environment) : undefined,
+    filter.role ? eq(servers.role, filter.role) : undefined,
+    filter.status ? eq(servers.status, filter.status) : undefined,
+    filter.search
+      ? or(ilike(servers.name, like), ilike(servers.hostname, like), ilike(servers.ipAddress, like))
+      : undefined,
+  )
+  const [rows, totals] = await Promise.all([
+    db
+      .select({ server: servers, agentId: AGENT_ID })
+      .from(servers)
+      .where(where)
+      .orderBy(asc(sql`lower(${servers.name})`), asc(servers.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(servers).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+/** The server of the path: not a deleted one, unless asked for. */
+export async function findServer(db: Executor, companyId: string, id: string, withTrashed = false): Promise<ServerRow> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await db
+    .select({ server: servers, agentId: AGENT_ID })
+    .from(servers)
+    .where(
+      and(
+        eq(servers.companyId, companyId),
+        eq(servers.id, id),
+        withTrashed ? undefined : sql`${servers.deletedAt} is null`,
+      ),
+    )
+  if (!row) throw notFound()
+  return row
+}
+
+export type ServerInput = {
+  readonly name?: string | undefined
+  readonly hostname?: string | null | undefined
+  readonly ip_address?: string | null | undefined
+  readonly environment?: string | null | undefined
+  readonly role?: string | null | undefined
+  readonly datacenter?: string | null | undefined
+  readonly subnet_id?: string | null | undefined
+  readonly tags?: readonly string[] | null | undefined
+  readonly operating_system?: string | null | undefined
+  readonly cpu_cores?: number | null | undefined
+  readonly memory_mb?: number | null | undefined
+  readonly disk_gb?: number | null | undefined
+  readonly status?: ServerStatus | undefined
+  readonly notes?: string | null | undefined
+}
+
+/** The columns that an input gives; what it does not name is not there. */
+function columnsOf(input: ServerInput): Partial<typeof servers.$inferInsert> {
+  const given: Partial<typeof servers.$inferInsert> = {
+    ...(input.name === undefined ? {} : { name: input.name }),
+    ...(input.hostname === undefined ? {} : { hostname: input.hostname }),
+    ...(input.ip_address === undefined ? {} : { ipAddress: input.ip_address }),
+    ...(input.environment === undefined ? {} : { environment: input.environment }),
+    ...(input.role === undefined ? {} : { role: input.role }),
+    ...(input.datacenter === undefined ? {} : { datacenter: input.datacenter }),
+    ...(input.subnet_id === undefined ? {} : { subnetId: input.subnet_id }),
+    ...(input.tags === undefined ? {} : { tags: [...new Set(input.tags ?? [])].sort() }),
+    ...(input.operating_system === undefined ? {} : { operatingSystem: input.operating_system }),
+    ...(input.cpu_cores === undefined ? {} : { cpuCores: input.cpu_cores }),
+    ...(input.memory_mb === undefined ? {} : { memoryMb: input.memory_mb }),
+    ...(input.disk_gb === undefined ? {} : { diskGb: input.disk_gb }),
+    ...(input.status === undefined ? {} : { status: input.status }),
+    ...(input.notes === undefined ? {} : { notes: input.notes }),
+  }
+  return given
+}
+
+async function refuseTakenName<T>(act: Promise<T>): Promise<T> {
+  try {
+    return await act
+  } catch (error) {
+    if (violatedUniqueIndex(error) === 'servers_name') throw invalidField('name', 'taken')
+    throw error
+  }
+}
+
+/** Inserts a server in a transaction that holds the company's lock; scopes that cover it follow. */
+export async function insertServer(
+  hub: Hub,
+  tx: Tx,
+  companyId: string,
+  input: ServerInput & { readonly name: string },
+  origin: ServerOrigin,
+): Promise<string> {
+  const id = randomUUID()
+  await refuseTakenName(
+    tx.db
+      .insert(servers)
+      .values({ ...columnsOf(input), name: input.name, id, companyId, origin })
+      .execute(),
+  )
+  tx.touch('servers', [id])
+  await refreshScopes(hub, tx, companyId, [id])
+  return id
+}
+
+export async function createServer(
+  context: RouteContext,
+  input: ServerInput & { readonly name: string },
+): Promise<ServerRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const id = await insertServer(hub, tx, companyId, input, 'manual')
+    await auditRequest(tx, context, 'server.create', { type: 'server', id, name: input.name })
+    return findServer(tx.db, companyId, id)
+  })
+}
+
+/** Changes a server in a transaction that holds the company's lock, and everything that follows from it. */
+export async function changeServer(hub: Hub, tx: Tx, before: Server, input: ServerInput): Promise<void> {
+  const columns = columnsOf(input)
+  if (Object.keys(columns).length === 0) return
+  await refuseTakenName(
+    tx.db
+      .update(servers)
+      .set({ ...columns, updatedAt: new Date(hub.now()) })
+      .where(and(eq(servers.companyId, before.companyId), eq(servers.id, before.id)))
+      .execute(),
+  )
+  tx.touch('servers', [before.id])
+  const isChanged = (name: keyof Server) => columns[name] !== undefined && columns[name] !== before[name]
+  if (isChanged('environment') || isChanged('role') || isChanged('datacenter') || columns.tags !== undefined)
+    await refreshScopes(hub, tx, before.companyId, [before.id])
+  if (isChanged('status') || isChanged('subnetId') || isChanged('datacenter')) {
+    const all = await tx.db.select({ id: agents.id }).from(agents).where(eq(agents.serverId, before.id))
+    await touchAgents(
+      hub,
+      tx,
+      all.map(row => row.id),
+    )
+  }
+}
+
+export async function updateServer(context: RouteContext, id: string, input: ServerInput): Promise<ServerRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findServer(tx.db, companyId, id)
+    if (input.status !== undefined && before.server.status === 'draft')
+      throw invalidField('status', 'state_refused', { state: 'draft' })
+    await changeServer(hub, tx, before.server, input)
+    const after = await findServer(tx.db, companyId, id)
+    const { updated_at: _before, ...old } = presentServer(before)
+    const { updated_at: _after, ...fresh } = presentServer(after)
+    const changes = changesBetween(old, fresh)
+    if (Object.keys(changes).length > 0)
+      await auditRequest(tx, context, 'server.update', { type: 'server', id, name: after.server.name }, changes)
+    return after
+  })
+}
+
+/** Soft delete: active alerts end with server_removed, the agent is revoked, data stay (decision G-107). */
+export async function trashServer(hub: Hub, tx: Tx, server: Server): Promise<void> {
+  const nowIso = new Date(hub.now()).toISOString()
+  await tx.db
+    .update(servers)
+    .set({ deletedAt: new Date(hub.now()) })
+    .where(eq(servers.id, server.id))
+  tx.touch('servers', [server.id])
+  await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
+  await tx.db.execute(sql`
+    update monitoring_alerts set state = 'resolved', resolved_at = ${nowIso}, resolved_reason = 'server_removed', group_id = null
+    where server_id = ${server.id} and state in ('open', 'acknowledged', 'grouped')`)
+  await refreshScopes(hub, tx, server.companyId, [server.id])
+}
+
+export async function deleteServer(context: RouteContext, id: string): Promise<void> {
+  const { hub, companyId } = context
+  await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const { server } = await findServer(tx.db, companyId, id)
+    await trashServer(hub, tx, server)
+    await auditRequest(tx, context, 'server.delete', { type: 'server', id, name: server.name })
+  })
+}
+
+export async function restoreServer(context: RouteContext, id: string): Promise<ServerRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findServer(tx.db, companyId, id, true)
+    if (before.server.deletedAt === null) return before
+    await refuseTakenName(tx.db.update(servers).set({ deletedAt: null }).where(eq(servers.id, id)).execute())
+    tx.touch('servers', [id])
+    await refreshScopes(hub, tx, companyId, [id])
+    await auditRequest(tx, context, 'server.restore', { type: 'server', id, name: before.server.name })
+    return findServer(tx.db, companyId, id)
+  })
+}
+
+/** Deletes a server for good, with its alerts and events, and queues the purge of its data at the collectors. */
+export async function destroyServer(hub: Hub, tx: Tx, server: Server): Promise<void> {
+  await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
+  await tx.db.execute(sql`update servers set deleted_at = coalesce(deleted_at, now()) where id = ${server.id}`)
+  await refreshScopes(hub, tx, server.companyId, [server.id])
+  await leaveTombstones(tx, 'servers', server.companyId, [server.id])
+  await tx.db.delete(servers).where(and(eq(servers.companyId, server.companyId), eq(servers.id, server.id)))
+  await purgeAtCollectors(hub, tx, { scope: 'server', company_id: server.companyId, id: server.id })
+}
+
+export async function deleteServerForGood(context: RouteContext, id: string): Promise<void> {
+  const { hub, companyId } = context
+  await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const { server } = await findServer(tx.db, companyId, id, true)
+    await destroyServer(hub, tx, server)
+    const subject = { type: 'server', id, name: server.name }
+    await auditRequest(tx, context, 'server.delete_permanent', subject)
+    await auditRequest(tx, context, 'purge.requested', subject)
+  })
+}
+
+/** A draft becomes an active server, and its pending agent an active agent. */
+export async function approveServer(context: RouteContext, id: string): Promise<ServerRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findServer(tx.db, companyId, id)
+    if (before.server.status !== 'draft') throw invalidField('status', 'not_draft')
+    await tx.db
+      .update(servers)
+      .set({ status: 'active', updatedAt: new Date(hub.now()) })
+      .where(eq(servers.id, id))
+    tx.touch('servers', [id])
+    const pending = await tx.db
+      .update(agents)
+      .set({ state: 'active' })
+      .where(and(eq(agents.serverId, id), eq(agents.state, 'pending')))
+      .returning({ id: agents.id })
+    await touchAgents(
+      hub,
+      tx,
+      pending.map(row => row.id),
+    )
+    await auditRequest(tx, context, 'server.approve', { type: 'server', id, name: before.server.name })
+    return findServer(tx.db, companyId, id)
+  })
+}
+
+/** The company's agents get their records pushed, after a change that all of them carry. */
+export async function touchCompanyAgents(hub: Hub, tx: Tx, companyId: string): Promise<void> {
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    update monitoring_agents set version = version + 1 where company_id = ${companyId} and state <> 'revoked' returning id`)
+  const ids = rows.map(row => row.id)
+  tx.touch('agents', ids)
+  // The feed tells the rest: a push each would only be faster, and a large company has many.
+  await pushAgents(hub, tx, ids.slice(0, 200))
+}

@@ -1,0 +1,134 @@
+// The texts of the web interface in English and Vietnamese; one dictionary for the hub and the browser.
+
+export type WebLanguage = 'en' | 'vi'
+
+const texts = {
+  product: { en: 'Server monitoring', vi: 'Giám sát máy chủ' },
+  sign_in: { en: 'Sign in', vi: 'Đăng nhập' },
+  sign_out: { en: 'Sign out', vi: 'Đăng xuất' },
+  email: { en: 'E-mail', vi: 'E-mail' },
+  password: { en: 'Password', vi: 'Mật khẩu' },
+  sign_in_hint: {
+    en: 'The first login was shown on the terminal when the site was started for the first time.',
+    vi: 'Tài khoản đầu tiên được hiển thị trên terminal khi hệ thống khởi động lần đầu.',
+  },
+  login_failed: { en: 'E-mail or password is wrong.', vi: 'E-mail hoặc mật khẩu không đúng.' },
+  login_limited: {
+    en: 'Too many failed attempts. Try again in {seconds} seconds.',
+    vi: 'Đăng nhập sai quá nhiều lần. Hãy thử lại sau {seconds} giây.',
+  },
+  login_foreign: {
+    en: 'This login came from another site. Open this page again and sign in here.',
+    vi: 'Yêu cầu đăng nhập đến từ trang khác. Hãy mở lại trang này và đăng nhập tại đây.',
+  },
+  unavailable: { en: 'Not available at the moment. Try again soon.', vi: 'Tạm thời không khả dụng. Hãy thử lại sau.' },
+  failed: { en: 'Something went wrong here. Try again.', vi: 'Đã có lỗi xảy ra. Hãy thử lại.' },
+  no_access_title: { en: 'No access to monitoring', vi: 'Không có quyền xem giám sát' },
+  no_access: {
+    en: 'This page needs the permissions monitoring.view and servers.view in a company. Ask an administrator of your company.',
+    vi: 'Trang này cần quyền monitoring.view và servers.view trong một công ty. Hãy liên hệ quản trị viên của công ty.',
+  },
+  needs_script: {
+    en: 'This page shows live values and needs JavaScript.',
+    vi: 'Trang này hiển thị dữ liệu trực tiếp và cần JavaScript.',
+  },
+  skip: { en: 'Skip to the servers', vi: 'Chuyển tới danh sách máy chủ' },
+  company: { en: 'Company', vi: 'Công ty' },
+  api_documents: { en: 'API documentation', vi: 'Tài liệu API' },
+
+  live: { en: 'Live', vi: 'Trực tiếp' },
+  connecting: { en: 'Connecting', vi: 'Đang kết nối' },
+  reconnecting: { en: 'Connection lost, trying again', vi: 'Mất kết nối, đang thử lại' },
+  waiting: { en: 'Too many requests, waiting', vi: 'Quá nhiều yêu cầu, đang chờ' },
+  collector_unavailable: {
+    en: 'The collector does not answer: values and charts are missing. States and alerts are what the hub itself knows.',
+    vi: 'Bộ thu thập không phản hồi: thiếu số liệu và biểu đồ. Trạng thái và cảnh báo là dữ liệu của hub.',
+  },
+  collector_not_configured: {
+    en: 'No collector is registered: there are no values and charts. States and alerts are what the hub itself knows.',
+    vi: 'Chưa đăng ký bộ thu thập: không có số liệu và biểu đồ. Trạng thái và cảnh báo là dữ liệu của hub.',
+  },
+
+  servers: { en: 'Servers', vi: 'Máy chủ' },
+  all: { en: 'All', vi: 'Tất cả' },
+  online: { en: 'Online', vi: 'Hoạt động' },
+  down: { en: 'Down', vi: 'Ngừng' },
+  unknown: { en: 'Unknown', vi: 'Chưa rõ' },
+  with_alerts: { en: 'With alerts', vi: 'Có cảnh báo' },
+  search: { en: 'Search name, host name or address', vi: 'Tìm theo tên, hostname hoặc địa chỉ' },
+  maintenance: { en: 'Maintenance', vi: 'Bảo trì' },
+  decommissioned: { en: 'Decommissioned', vi: 'Ngừng sử dụng' },
+  draft: { en: 'Awaits approval', vi: 'Chờ duyệt' },
+  cpu: { en: 'CPU', vi: 'CPU' },
+  memory: { en: 'Memory', vi: 'Bộ nhớ' },
+  disk: { en: 'Disk /', vi: 'Đĩa /' },
+  load: { en: 'Load', vi: 'Tải' },
+  load_title: { en: 'Load average of one minute', vi: 'Tải trung bình một phút' },
+  seen: { en: 'seen {time}', vi: 'báo cáo {time}' },
+  never_seen: { en: 'never seen', vi: 'chưa từng báo cáo' },
+  chart_label: {
+    en: 'CPU and memory of {name}, last {minutes} minutes',
+    vi: 'CPU và bộ nhớ của {name}, {minutes} phút gần nhất',
+  },
+  chart_empty: { en: 'No values in the last {minutes} minutes', vi: 'Không có số liệu trong {minutes} phút gần nhất' },
+  chart_missing: { en: 'No chart: the collector does not answer', vi: 'Không có biểu đồ: bộ thu thập không phản hồi' },
+  open_alerts_one: { en: '1 open alert', vi: '1 cảnh báo' },
+  open_alerts_many: { en: '{count} open alerts', vi: '{count} cảnh báo' },
+  range: { en: '{from}–{to} of {total}', vi: '{from}–{to} trên {total}' },
+  previous: { en: 'Previous', vi: 'Trước' },
+  next: { en: 'Next', vi: 'Sau' },
+  none_match: { en: 'No server matches.', vi: 'Không có máy chủ phù hợp.' },
+  show_all: { en: 'Show all servers', vi: 'Hiện tất cả máy chủ' },
+
+  alerts: { en: 'Open alerts', vi: 'Cảnh báo đang mở' },
+  no_alerts: { en: 'No open alerts.', vi: 'Không có cảnh báo nào.' },
+  critical: { en: 'Critical', vi: 'Nghiêm trọng' },
+  warning: { en: 'Warning', vi: 'Cảnh báo' },
+  info: { en: 'Info', vi: 'Thông tin' },
+  agent_down: { en: 'The agent does not report', vi: 'Agent không báo cáo' },
+  group_down: { en: '{count} servers down at once', vi: '{count} máy chủ ngừng cùng lúc' },
+  no_data_of: { en: 'No data: {name}', vi: 'Không có dữ liệu: {name}' },
+  value_and_threshold: { en: '{value}, threshold {threshold}', vi: '{value}, ngưỡng {threshold}' },
+  since: { en: 'since {time}', vi: 'từ {time}' },
+  acknowledged_by: { en: 'Acknowledged by {name}', vi: '{name} đã xác nhận' },
+  acknowledged: { en: 'Acknowledged', vi: 'Đã xác nhận' },
+  suppressed: { en: 'Silenced', vi: 'Đã tắt tiếng' },
+  flapping: { en: 'Flapping', vi: 'Chập chờn' },
+  acknowledge: { en: 'Acknowledge', vi: 'Xác nhận' },
+  close: { en: 'Close', vi: 'Đóng' },
+  acknowledge_of: { en: 'Acknowledge: {what}, {server}', vi: 'Xác nhận: {what}, {server}' },
+  close_of: { en: 'Close: {what}, {server}', vi: 'Đóng: {what}, {server}' },
+  act_failed: { en: 'Not done: {message}', vi: 'Không thực hiện được: {message}' },
+
+  empty_title: { en: 'No servers yet', vi: 'Chưa có máy chủ' },
+  empty_text: {
+    en: 'A server appears here as soon as an agent on it enrols. Each agent needs a licence: a key that you create once and give to the agent at its first start.',
+    vi: 'Máy chủ sẽ xuất hiện tại đây ngay khi agent trên máy đó đăng ký. Mỗi agent cần một giấy phép: khóa được tạo một lần và dùng khi agent khởi động lần đầu.',
+  },
+  empty_create: { en: 'Create a licence', vi: 'Tạo giấy phép' },
+  empty_ask: {
+    en: 'Ask somebody with the permission monitoring.manage for a licence.',
+    vi: 'Hãy xin giấy phép từ người có quyền monitoring.manage.',
+  },
+  empty_created: {
+    en: 'The licence is shown this once. Run this on the machine to be watched, with the address of your collector:',
+    vi: 'Giấy phép chỉ hiển thị một lần. Chạy lệnh sau trên máy cần giám sát, với địa chỉ bộ thu thập của bạn:',
+  },
+  empty_command: {
+    en: 'Then run this on the machine to be watched, with the address of your collector and the licence:',
+    vi: 'Sau đó chạy lệnh sau trên máy cần giám sát, với địa chỉ bộ thu thập và giấy phép:',
+  },
+  empty_after: {
+    en: 'The page needs no reload: the server appears by itself.',
+    vi: 'Không cần tải lại trang: máy chủ sẽ tự xuất hiện.',
+  },
+  empty_name: { en: 'First agents', vi: 'Các agent đầu tiên' },
+} as const
+
+export type WebText = keyof typeof texts
+export type WebParams = Readonly<Record<string, string | number>>
+
+/** The text in the language, its `{placeholders}` filled. Plain text: whoever shows it in HTML escapes it. */
+export function say(language: WebLanguage, key: WebText, params: WebParams = {}): string {
+  return texts[key][language].replace(/\{(\w+)\}/g, (_, name: string) => String(params[name] ?? ''))
+}
