@@ -8,7 +8,7 @@
 //   rule                                  uint16, index into the header's rules
 //   phase | flags << 4 | extended << 7    uint8
 // then columns of m extended states (not OK, or out of range): lastTs, lastReceived, since, opened, peak, notified, float64.
-// The header names the bus position that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
+// The header names the bus position and the journal record that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
 import { addState } from './binding.ts'
 import { evaluatedRule } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
@@ -37,6 +37,7 @@ type SavedFlap = { state: number; flap: FlapState }
 type Header = {
   shard: number
   position: number
+  journalMark: number
   savedAtMs: number
   states: number
   extended: number
@@ -100,11 +101,12 @@ function collect(evaluation: EvaluationState, shard: number): { servers: ServerS
 
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
 
-/** The state of one shard. `position`: the bus is reflected up to here. */
+/** The state of one shard. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus may stand still while a sweep writes the journal. */
 export function encodeSnapshot(
   evaluation: EvaluationState,
   shard: number,
   position: number,
+  journalMark: number,
   savedAtMs: number,
 ): Uint8Array {
   const { states } = evaluation
@@ -133,6 +135,7 @@ export function encodeSnapshot(
   const header: Header = {
     shard,
     position,
+    journalMark,
     savedAtMs,
     states: rows.length,
     extended,
@@ -198,8 +201,11 @@ function writeColumns(
   })
 }
 
-/** Reads a snapshot into the evaluation, which holds nothing of that shard. Returns the bus position, or what is wrong with the bytes. */
-export function restoreSnapshot(evaluation: EvaluationState, source: Uint8Array): { position: number } | SnapshotFault {
+/** Reads a snapshot into the evaluation, which holds nothing of that shard. Returns how far it reaches, or what is wrong with the bytes. */
+export function restoreSnapshot(
+  evaluation: EvaluationState,
+  source: Uint8Array,
+): { position: number; journalMark: number } | SnapshotFault {
   const bytes = source.byteOffset % 8 === 0 ? source : new Uint8Array(source)
   if (bytes.length < PREFIX_BYTES || String.fromCharCode(...bytes.subarray(0, 7)) !== MAGIC.slice(0, 7))
     return { fault: 'not a snapshot' }
@@ -227,7 +233,7 @@ export function restoreSnapshot(evaluation: EvaluationState, source: Uint8Array)
   }
   for (const { state, flap } of header.flapping)
     evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
-  return { position: header.position }
+  return { position: header.position, journalMark: header.journalMark }
 }
 
 /** The slot of a saved rule. Where the running set has the rule, its slot is kept, and a changed signature is a changed one. */

@@ -40,12 +40,16 @@ function openDatabase(path: string): Database {
 export class EvaluationStore {
   private readonly database: Database
   private readonly snapshotDir: string
+  /** Number of the last journal record of this thread, or of any when it started: later ones of its shards are greater. */
+  journalMark: number
 
   constructor(dataDir: string, snapshotDir: string) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     mkdirSync(snapshotDir, { recursive: true, mode: 0o700 })
     this.database = openDatabase(join(dataDir, 'evaluation.db'))
     this.snapshotDir = snapshotDir
+    this.journalMark =
+      this.database.query<{ seq: number }, []>("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").get()?.seq ?? 0
   }
 
   /** Commits events and the states behind them. An event that the outbox still holds is not added again. */
@@ -58,7 +62,8 @@ export class EvaluationStore {
       .transaction(() => {
         for (const event of events)
           insertEvent.run(event.event_id, eventPairKey(event), event.type, Math.floor(nowMs), JSON.stringify(event))
-        for (const record of journal) insertRecord.run(record.shard, position, JSON.stringify(record))
+        for (const record of journal)
+          this.journalMark = Number(insertRecord.run(record.shard, position, JSON.stringify(record)).lastInsertRowid)
       })
       .immediate()
   }
@@ -79,12 +84,13 @@ export class EvaluationStore {
     return row ? JSON.parse(row.value) : null
   }
 
-  /** Journal records of a shard after `position`, in the order they were made. */
-  *journalAfter(shard: number, position: number): Generator<{ position: number; record: JournalRecord }> {
-    const rows = this.database.query<{ position: number; record: string }, [number, number]>(
-      'SELECT position, record FROM journal WHERE shard = ? AND position > ? ORDER BY id',
+  /** Journal records of a shard that a snapshot at `position` and `mark` does not reflect, in the order they were made. */
+  *journalAfter(shard: number, position: number, mark: number): Generator<{ position: number; record: JournalRecord }> {
+    const rows = this.database.query<{ position: number; record: string }, [number, number, number]>(
+      'SELECT position, record FROM journal WHERE shard = ? AND (position > ? OR id > ?) ORDER BY id',
     )
-    for (const row of rows.iterate(shard, position)) yield { position: row.position, record: JSON.parse(row.record) }
+    for (const row of rows.iterate(shard, position, mark))
+      yield { position: row.position, record: JSON.parse(row.record) }
   }
 
   keys(): string[] {
@@ -105,7 +111,7 @@ export class EvaluationStore {
   }
 
   /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects. */
-  saveSnapshot(shard: number, bytes: Uint8Array, position: number): void {
+  saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void {
     const path = this.snapshotPath(shard)
     const temporary = `${path}.new`
     const file = openSync(temporary, 'w', 0o600)
@@ -116,7 +122,7 @@ export class EvaluationStore {
       closeSync(file)
     }
     renameSync(temporary, path)
-    this.database.query('DELETE FROM journal WHERE shard = ? AND position <= ?').run(shard, position)
+    this.database.query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ?').run(shard, position, mark)
   }
 
   /** The bytes of a shard's snapshot, or null when it has none. */

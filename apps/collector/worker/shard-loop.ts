@@ -120,14 +120,18 @@ export class ShardLoop {
     for (const key of this.store.keys()) this.evaluation.dictionary.learn(key)
     this.evaluation.dictionary.takeLearnt()
     for (const shard of this.config.shards) {
+      let mark = 0
       const bytes = this.store.loadSnapshot(shard)
       if (bytes) {
         const restored = restoreSnapshot(this.evaluation, bytes)
         if ('fault' in restored) faults.push(`snapshot of shard ${shard} is not used: ${restored.fault}`)
-        else this.restoredAt[shard] = restored.position
+        else {
+          this.restoredAt[shard] = restored.position
+          mark = restored.journalMark
+        }
         this.isSaved[shard] = 1
       }
-      for (const { position, record } of this.store.journalAfter(shard, this.restoredAt[shard]!)) {
+      for (const { position, record } of this.store.journalAfter(shard, this.restoredAt[shard]!, mark)) {
         applyJournal(this.evaluation, record, position)
         this.replayUntil = Math.max(this.replayUntil, position)
       }
@@ -270,8 +274,8 @@ export class ShardLoop {
     for (const shard of shards) {
       const servers = this.evaluation.servers.filter(server => server?.shard === shard)
       if (servers.length > 0 || this.isSaved[shard] === 1) {
-        const bytes = encodeSnapshot(this.evaluation, shard, this.position, savedAtMs)
-        this.store.saveSnapshot(shard, bytes, this.position)
+        const bytes = encodeSnapshot(this.evaluation, shard, this.position, this.store.journalMark, savedAtMs)
+        this.store.saveSnapshot(shard, bytes, this.position, this.store.journalMark)
         this.isSaved[shard] = 1
         this.snapshotBytes = bytes.length
       }

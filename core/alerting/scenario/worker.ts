@@ -30,7 +30,8 @@ import { sweepFlapping, sweepServers, sweepStates } from '../sweep.ts'
 export type Durable = {
   readonly bus: Uint8Array[]
   readonly emitted: { event: AlertEvent; atMs: number }[]
-  journal: { position: number; record: string }[]
+  journal: { id: number; position: number; record: string }[]
+  journalMark: number
   readonly snapshots: Map<number, { bytes: Uint8Array; position: number }>
   readonly seriesKeys: Set<string>
   groups: string | null
@@ -40,6 +41,7 @@ export const newDurable = (): Durable => ({
   bus: [],
   emitted: [],
   journal: [],
+  journalMark: 0,
   snapshots: new Map(),
   seriesKeys: new Set(),
   groups: null,
@@ -90,14 +92,16 @@ export class ScenarioWorker {
   private restore(): void {
     for (const key of this.durable.seriesKeys) this.evaluation.dictionary.learn(key)
     this.evaluation.dictionary.takeLearnt()
+    const marks = new Map<number, number>()
     for (const [shard, { bytes }] of this.durable.snapshots) {
       const restored = restoreSnapshot(this.evaluation, bytes)
       assert(!('fault' in restored), 'a snapshot of the scenario can be read')
       this.restoredAt[shard] = restored.position
+      marks.set(shard, restored.journalMark)
     }
-    for (const { position, record } of this.durable.journal) {
+    for (const { id, position, record } of this.durable.journal) {
       const parsed = JSON.parse(record) as JournalRecord
-      if (position <= this.restoredAt[parsed.shard]!) continue
+      if (position <= this.restoredAt[parsed.shard]! && id <= (marks.get(parsed.shard) ?? 0)) continue
       applyJournal(this.evaluation, parsed, position)
       this.replayUntil = Math.max(this.replayUntil, position)
     }
@@ -149,7 +153,11 @@ export class ScenarioWorker {
   private commit(): void {
     const events = this.evaluation.takeEvents()
     for (const record of takeJournal(this.evaluation))
-      this.durable.journal.push({ position: this.position, record: JSON.stringify(record) })
+      this.durable.journal.push({
+        id: ++this.durable.journalMark,
+        position: this.position,
+        record: JSON.stringify(record),
+      })
     this.emit(events)
     for (const event of events)
       if (event.type === 'agent.down' || event.type === 'agent.up')
@@ -192,10 +200,13 @@ export class ScenarioWorker {
     const shards = new Set([...this.durable.snapshots.keys()])
     for (const server of this.evaluation.servers) if (server) shards.add(server.shard)
     for (const shard of shards) {
-      const bytes = encodeSnapshot(this.evaluation, shard, this.position, this.nowMs)
+      const bytes = encodeSnapshot(this.evaluation, shard, this.position, this.durable.journalMark, this.nowMs)
       this.durable.snapshots.set(shard, { bytes, position: this.position })
       this.restoredAt[shard] = this.position
     }
-    this.durable.journal = this.durable.journal.filter(({ position }) => position > this.position)
+    const { journalMark } = this.durable
+    this.durable.journal = this.durable.journal.filter(
+      ({ id, position }) => position > this.position || id > journalMark,
+    )
   }
 }
