@@ -25,7 +25,7 @@ export const serverStatuses = [...settableStatuses, 'draft'] as const
 export type ServerRow = { readonly server: Server; readonly agentId: string | null }
 
 const AGENT_ID = sql<string | null>`(select a.id from monitoring_agents a
-  where a.server_id = ${servers.id} and a.state <> 'revoked' order by a.enrolled_at desc limit 1)`
+  where a.server_id = servers.id and a.state <> 'revoked' order by a.enrolled_at desc limit 1)`
 
 export const presentServer = ({ server, agentId }: ServerRow) => ({
   id: server.id,
