@@ -136,7 +136,6 @@ export class ShardLoop {
         this.replayUntil = Math.max(this.replayUntil, position)
       }
     }
-    this.evaluation.dictionary.takeLearnt()
     this.position = Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!))
     return faults
   }

@@ -105,7 +105,6 @@ export class ScenarioWorker {
       applyJournal(this.evaluation, parsed, position)
       this.replayUntil = Math.max(this.replayUntil, position)
     }
-    this.evaluation.dictionary.takeLearnt()
   }
 
   setRules(raw: readonly RawRule[]): void {
