@@ -12,11 +12,18 @@ import { NO_ROW } from './state-table.ts'
 
 const load = (value: number | null | undefined): number => value ?? Number.NaN
 
-function loadRow(evaluation: EvaluationState, row: number, saved: readonly (number | null)[]): void {
+/** A state under the signature that the rule has now goes on; one under another signature restarts when its machine is bound. */
+function loadRow(
+  evaluation: EvaluationState,
+  row: number,
+  saved: readonly (number | null)[],
+  signatureText: string,
+): void {
   const s = evaluation.states
+  const slot = evaluation.slots[s.rule[row]!]!
   s.phase[row] = saved[0]!
   s.flags[row] = saved[1]!
-  if (saved[2] === 1) s.signature[row] = -1
+  s.signature[row] = saved[2] === 0 && slot.signatureText === signatureText ? slot.signature : -1
   s.seq[row] = saved[3]!
   s.notifiedAtMs[row] = saved[4]!
   s.lastReceivedMs[row] = saved[5]!
@@ -66,7 +73,7 @@ export function applyJournal(evaluation: EvaluationState, record: JournalRecord,
   const definition = evaluation.dictionary.learn(record.seriesKey)
   const settled =
     row === NO_ROW ? addState(evaluation, server, seriesIndex(evaluation, server, definition.fullKey), slot, 0) : row
-  loadRow(evaluation, settled, record.row)
+  loadRow(evaluation, settled, record.row, record.rule.signature)
   if (record.flap) evaluation.flapping.set(settled, { ...record.flap, peak: load(record.flap.peak) })
   else evaluation.flapping.delete(settled)
   evaluation.settledUpTo.set(settled, position)
