@@ -81,7 +81,11 @@ function isStillSending(
 
 function settleNoData(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
   const { states } = evaluation
-  if (states.phase[row] === PENDING) states.phase[row] = OK
+  if (states.phase[row] === PENDING) {
+    states.phase[row] = OK
+    // No event tells of it, and no replay of the bus would repeat it: the journal must.
+    evaluation.touchedRows.add(row)
+  }
   const mode = rule.compiled.noData
   const value = states.lastValue[row]!
   if (mode === 'alert' && states.phase[row] !== FIRING) {
