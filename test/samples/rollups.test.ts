@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
-import { querySeries } from '../../apps/collector/store/samples-query.ts'
+import { SamplesReader } from '../../apps/collector/store/samples-query.ts'
 import { readCompleteness, runRollups } from '../../apps/collector/store/samples-rollups.ts'
 import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../core/query/query-plan.ts'
@@ -40,6 +40,7 @@ describe('samples that are sent in any order', () => {
       bus: reader,
       nowMs: () => clockMs,
       onInserted: () => undefined,
+      onDefinitions: () => undefined,
       onTrouble: error => troubles.push(error),
     })
     running = writer.run()
@@ -148,7 +149,7 @@ describe('samples that are sent in any order', () => {
   async function check(each: SeriesPlan): Promise<void> {
     const complete = await readCompleteness(store)
     const completeMs = each.source === 'raw' ? 0 : complete[each.source]
-    const answer = await querySeries(store, each, completeMs)
+    const answer = await new SamplesReader(store, () => Date.now()).querySeries(each, completeMs)
     const wanted = expected(each, completeMs)
     const context = JSON.stringify({ seed, each, completeMs })
     expect([context, answer.series.map(({ labels }) => labels)]).toEqual([context, wanted.map(({ labels }) => labels)])
@@ -222,8 +223,11 @@ describe('samples that are sent in any order', () => {
     // Noted as late, and not computed yet: up to here the cells of other machines are complete, of this one there are none.
     const complete = await readCompleteness(store)
     const each = plan({ serverId, source: '1h', stepMs: 2 * HOUR_MS, toMs: END - 2 * HOUR_MS })
-    expect((await querySeries(store, each, complete['1h'])).series).toEqual([])
-    const answer = await querySeries(store, { ...each, fallsBackToRaw: true }, complete['1h'])
+    expect((await new SamplesReader(store, () => Date.now()).querySeries(each, complete['1h'])).series).toEqual([])
+    const answer = await new SamplesReader(store, () => Date.now()).querySeries(
+      { ...each, fallsBackToRaw: true },
+      complete['1h'],
+    )
     expect(answer).toEqual({ source: 'raw', series: expected({ ...each, source: 'raw' }, 0) })
     expect(answer.series).toHaveLength(1)
   })

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import type { BusReader } from '../../apps/collector/bus/bus.ts'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
-import { latestValues } from '../../apps/collector/store/samples-query.ts'
+import { SamplesReader } from '../../apps/collector/store/samples-query.ts'
 import { migrateSamples, SamplesStoreNewer } from '../../apps/collector/store/samples-schema.ts'
 import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
 import { entryOf, openTestBus, openTestStore, randomFrom } from '../support/clickhouse.ts'
@@ -41,6 +41,7 @@ describe('the sample writer', () => {
       bus,
       nowMs: () => Date.now(),
       onInserted: () => undefined,
+      onDefinitions: () => undefined,
       onTrouble: error => troubles.push(error),
     })
     const running = writer.run()
@@ -93,7 +94,8 @@ describe('the sample writer', () => {
       const entry = entryOf(COMPANY, server(1), [{ metric: 'cpu_usage_percent', points: [[NOW - MINUTE_MS, value]] }])
       expect(await bus.writer.publish(server(1), entry)).toBeNull()
     }
-    const read = () => latestValues(store, COMPANY, server(1), ['cpu_usage_percent'], NOW - DAY_MS)
+    const read = () =>
+      new SamplesReader(store, () => Date.now()).latestValues(COMPANY, server(1), ['cpu_usage_percent'], NOW - DAY_MS)
     await send(3)
     await send(9)
     await send(5)
@@ -124,9 +126,14 @@ describe('the sample writer', () => {
     await writer.flush()
     expect(await reader.passed('samples')).toBe(1)
     expect(await writer.lagEntries()).toBe(0)
-    expect(await latestValues(store, COMPANY, server(2), ['cpu_usage_percent'], NOW - DAY_MS)).toMatchObject([
-      { value: 4 },
-    ])
+    expect(
+      await new SamplesReader(store, () => Date.now()).latestValues(
+        COMPANY,
+        server(2),
+        ['cpu_usage_percent'],
+        NOW - DAY_MS,
+      ),
+    ).toMatchObject([{ value: 4 }])
   })
 
   test('[RET-003] samples in the write-locked zone of the plan are dropped and counted', async () => {

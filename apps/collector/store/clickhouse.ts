@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
-import { type ClickHouseClient, ClickHouseError, createClient } from '@clickhouse/client'
+import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { sha256Hex } from '../../../core/series/hash.ts'
 import { openChdb } from './chdb-connection.ts'
 import { embeddedEngineConfig } from './samples-engine-config.ts'
@@ -21,6 +21,8 @@ import { embeddedEngineConfig } from './samples-engine-config.ts'
 const REQUEST_TIMEOUT_MS = 30_000
 const EMBEDDED = 'embedded:'
 const SHARED_MEMORY = '/dev/shm'
+/** Faults reach the log of the collector through what is thrown, without statements. */
+const SILENT = { level: ClickHouseLogLevel.OFF }
 
 export type QueryParams = Readonly<
   Record<string, string | number | readonly string[] | readonly number[] | readonly bigint[]>
@@ -87,6 +89,7 @@ const insertSettings = (token: string): string =>
 function openServer({ url, database }: ClickHouseOptions): ClickHouse {
   const client = createClient({
     url,
+    log: SILENT,
     request_timeout: REQUEST_TIMEOUT_MS,
     max_open_connections: 8,
     compression: { request: false, response: false },
@@ -166,7 +169,7 @@ const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').repla
 function openEmbedded(directory: string, database: string): ClickHouse {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const { connection } = openChdb(directory, embeddedEngineConfig(directory))
-  const client = createClient({ connection })
+  const client = createClient({ connection, log: SILENT })
   const { rows, command } = statements(client)
   const files = blockFiles(directory)
   return {

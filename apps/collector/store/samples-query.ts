@@ -24,6 +24,9 @@ export type LatestValue = {
 /** A series of a machine: its id as the store knows it, and its full key. */
 type Definition = { readonly id: bigint; readonly key: string }
 
+const DEFINITIONS_MS = 10_000
+const DEFINITIONS_MAX = 2_000
+
 const OWNER = 'company_id = {company:UUID} AND server_id = {server:UUID}'
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
 const SETTINGS = 'SETTINGS max_threads = 2'
@@ -87,21 +90,6 @@ const rollupSql = (db: string, agg: Aggregate, source: Exclude<SeriesSource, 'ra
      ) GROUP BY series_id, bucket`,
   )
 
-/** The series of a machine that belong to `metrics`, in the order of their keys. */
-async function definitionsOf(
-  store: ClickHouse,
-  companyId: string,
-  serverId: string,
-  metrics: readonly string[],
-): Promise<Definition[]> {
-  const rows = await store.rows(
-    `SELECT DISTINCT toString(series_id), key FROM ${store.database}.series
-     WHERE ${OWNER} AND metric IN {metrics:Array(String)} ORDER BY key ${SETTINGS}`,
-    { company: companyId, server: serverId, metrics },
-  )
-  return rows.map(([id, key]) => ({ id: BigInt(String(id)), key: String(key) }))
-}
-
 function seriesOf(rows: readonly unknown[][], definitions: readonly Definition[]): SeriesPoints[] {
   const byId = new Map(rows.map(row => [String(row[0]), row]))
   const series: SeriesPoints[] = []
@@ -119,30 +107,96 @@ function seriesOf(rows: readonly unknown[][], definitions: readonly Definition[]
   return series
 }
 
-/** Answers a plan. `completeMs` is up to where the cells of its source are computed. */
-export async function querySeries(store: ClickHouse, plan: SeriesPlan, completeMs: number): Promise<SeriesAnswer> {
-  if (plan.isEmpty) return { series: [], source: plan.source }
-  const definitions = await definitionsOf(store, plan.companyId, plan.serverId, [plan.metric])
-  if (definitions.length === 0) return { series: [], source: plan.source }
-  const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
-  const owned: QueryParams = {
-    company: plan.companyId,
-    server: plan.serverId,
-    ids: definitions.map(({ id }) => id),
-    to: plan.toMs,
-    step: plan.stepMs,
-  }
-  const read = async (source: SeriesSource, sql: string, params: QueryParams): Promise<SeriesAnswer> => ({
-    series: seriesOf(await store.rows(sql, { ...owned, ...params }), definitions),
-    source,
-  })
-  const readRaw = () => read('raw', rawSql(store.database, plan.agg), { from: readFromMs })
-  if (plan.source === 'raw') return readRaw()
+/** Reads one store. Keeps the definitions of series that were asked for lately, so that a dashboard costs one statement. */
+export class SamplesReader {
+  private readonly store: ClickHouse
+  private readonly nowMs: () => number
+  private readonly known = new Map<string, { readonly definitions: readonly Definition[]; readonly untilMs: number }>()
 
-  const width = cellMs[plan.source]
-  const params = { from: Math.floor(readFromMs / width) * width, complete: completeMs }
-  if (plan.fallsBackToRaw && !(await hasCells(store, plan.source, { ...owned, ...params }))) return readRaw()
-  return read(plan.source, rollupSql(store.database, plan.agg, plan.source), params)
+  constructor(store: ClickHouse, nowMs: () => number) {
+    this.store = store
+    this.nowMs = nowMs
+  }
+
+  /** New series were stored, or some were deleted. Those of other processes are seen after DEFINITIONS_MS. */
+  forgetDefinitions(): void {
+    this.known.clear()
+  }
+
+  /** The series of a machine that belong to `metrics`, in the order of their keys. */
+  private async definitionsOf(
+    companyId: string,
+    serverId: string,
+    metrics: readonly string[],
+  ): Promise<readonly Definition[]> {
+    const name = [companyId, serverId, ...metrics].join(' ')
+    const nowMs = this.nowMs()
+    const known = this.known.get(name)
+    if (known && known.untilMs > nowMs) return known.definitions
+    const rows = await this.store.rows(
+      `SELECT DISTINCT toString(series_id), key FROM ${this.store.database}.series
+       WHERE ${OWNER} AND metric IN {metrics:Array(String)} ORDER BY key ${SETTINGS}`,
+      { company: companyId, server: serverId, metrics },
+    )
+    const definitions = rows.map(([id, key]) => ({ id: BigInt(String(id)), key: String(key) }))
+    // An empty answer is not kept: the first samples of a machine are to be seen at once.
+    if (definitions.length > 0) {
+      if (this.known.size >= DEFINITIONS_MAX) this.known.clear()
+      this.known.set(name, { definitions, untilMs: nowMs + DEFINITIONS_MS })
+    }
+    return definitions
+  }
+
+  /** Answers a plan. `completeMs` is up to where the cells of its source are computed. */
+  async querySeries(plan: SeriesPlan, completeMs: number): Promise<SeriesAnswer> {
+    if (plan.isEmpty) return { series: [], source: plan.source }
+    const definitions = await this.definitionsOf(plan.companyId, plan.serverId, [plan.metric])
+    if (definitions.length === 0) return { series: [], source: plan.source }
+    const { store } = this
+    const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
+    const owned: QueryParams = {
+      company: plan.companyId,
+      server: plan.serverId,
+      ids: definitions.map(({ id }) => id),
+      to: plan.toMs,
+      step: plan.stepMs,
+    }
+    const read = async (source: SeriesSource, sql: string, params: QueryParams): Promise<SeriesAnswer> => ({
+      series: seriesOf(await store.rows(sql, { ...owned, ...params }), definitions),
+      source,
+    })
+    const readRaw = () => read('raw', rawSql(store.database, plan.agg), { from: readFromMs })
+    if (plan.source === 'raw') return readRaw()
+
+    const width = cellMs[plan.source]
+    const params = { from: Math.floor(readFromMs / width) * width, complete: completeMs }
+    if (plan.fallsBackToRaw && !(await hasCells(store, plan.source, { ...owned, ...params }))) return readRaw()
+    return read(plan.source, rollupSql(store.database, plan.agg, plan.source), params)
+  }
+
+  /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`. */
+  async latestValues(
+    companyId: string,
+    serverId: string,
+    metrics: readonly string[],
+    sinceMs: number,
+  ): Promise<LatestValue[]> {
+    const definitions = await this.definitionsOf(companyId, serverId, metrics)
+    if (definitions.length === 0) return []
+    const rows = await this.store.rows(
+      `SELECT toString(series_id), argMax(value, (ts, ${RECEIVED})), toFloat64(toUnixTimestamp64Milli(max(ts)))
+       FROM ${this.store.database}.samples_raw
+       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ts >= ${INSTANT('since')} GROUP BY series_id ${SETTINGS}`,
+      { company: companyId, server: serverId, since: sinceMs, ids: definitions.map(({ id }) => id) },
+    )
+    const byId = new Map(rows.map(row => [String(row[0]), row]))
+    const values: LatestValue[] = []
+    for (const { id, key } of definitions) {
+      const [, value, tsMs] = byId.get(String(id)) ?? []
+      if (typeof value === 'number' && typeof tsMs === 'number') values.push({ ...parseSeriesKey(key), value, tsMs })
+    }
+    return values
+  }
 }
 
 async function hasCells(
@@ -156,29 +210,4 @@ async function hasCells(
     params,
   )
   return rows.length > 0
-}
-
-/** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`. */
-export async function latestValues(
-  store: ClickHouse,
-  companyId: string,
-  serverId: string,
-  metrics: readonly string[],
-  sinceMs: number,
-): Promise<LatestValue[]> {
-  const definitions = await definitionsOf(store, companyId, serverId, metrics)
-  if (definitions.length === 0) return []
-  const rows = await store.rows(
-    `SELECT toString(series_id), argMax(value, (ts, ${RECEIVED})), toFloat64(toUnixTimestamp64Milli(max(ts)))
-     FROM ${store.database}.samples_raw
-     WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ts >= ${INSTANT('since')} GROUP BY series_id ${SETTINGS}`,
-    { company: companyId, server: serverId, since: sinceMs, ids: definitions.map(({ id }) => id) },
-  )
-  const byId = new Map(rows.map(row => [String(row[0]), row]))
-  const values: LatestValue[] = []
-  for (const { id, key } of definitions) {
-    const [, value, tsMs] = byId.get(String(id)) ?? []
-    if (typeof value === 'number' && typeof tsMs === 'number') values.push({ ...parseSeriesKey(key), value, tsMs })
-  }
-  return values
 }

@@ -36,6 +36,8 @@ export type SampleWriterOptions = {
   readonly bus: BusReader
   readonly nowMs: () => number
   readonly onInserted: (rows: number, seconds: number) => void
+  /** Series were stored that may be new. */
+  readonly onDefinitions: () => void
   /** Each failed try, with its cause. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -260,6 +262,7 @@ export class SampleWriter {
       writeSeriesBlock(this.series, load.definitions)
       const definitions = this.series.finish()
       await this.persist(() => store.insertBlock('series', definitions, token))
+      this.options.onDefinitions()
     }
     if (rows > 0) {
       const startedMs = performance.now()

@@ -5,7 +5,7 @@ import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
 import { countDays, deleteDays, purgeSamples, reclaim } from '../store/samples-delete.ts'
-import { latestValues, querySeries } from '../store/samples-query.ts'
+import { SamplesReader } from '../store/samples-query.ts'
 import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
 import { RollupSchedule } from './rollups.ts'
 import { SampleWriter } from './sample-writer.ts'
@@ -23,6 +23,8 @@ setMaxListeners(0)
 
 const RETRY_START_MS = 1_000
 const RETRY_CAP_MS = 30_000
+const PROBE_PERIOD_MS = 5_000
+const PROBE_MAX_MS = 2_000
 /** A purge waits so long for the block on its way; then the store is down, and the purge is to be called for again. */
 const SETTLE_MAX_MS = 5_000
 const say = (message: FromSamplesThread): void => self.postMessage(message)
@@ -43,9 +45,11 @@ class SamplesThread {
   private readonly store: ClickHouse
   private readonly bus: SqliteBusReader
   private readonly writer: SampleWriter
+  private readonly reader: SamplesReader
   private readonly rollups: RollupSchedule
   private running: Promise<void> = Promise.resolve()
-  private isReady = false
+  private isMigrated = false
+  private probe: { readonly atMs: number; readonly isUp: boolean } = { atMs: 0, isUp: false }
   private isStopped = false
   private lastError: string | null = null
 
@@ -53,15 +57,16 @@ class SamplesThread {
     this.store = openClickHouse({ url: options.clickhouse, database: options.database })
     this.bus = new SqliteBusReader(options.bus.path, options.consumers)
     const nowMs = () => Date.now()
+    this.reader = new SamplesReader(this.store, nowMs)
     this.writer = new SampleWriter({
       store: this.store,
       bus: this.bus,
       nowMs,
       onInserted: (rows, seconds) => {
         this.lastError = null
-        this.isReady = true
         say({ kind: 'inserted', rows, seconds })
       },
+      onDefinitions: () => this.reader.forgetDefinitions(),
       onTrouble: error => this.trouble('cannot store samples', error),
     })
     this.rollups = new RollupSchedule({
@@ -74,7 +79,22 @@ class SamplesThread {
   private trouble(what: string, error: unknown): void {
     const message = `${what}: ${causeOf(error)}`
     this.lastError = message
+    this.probe = { atMs: 0, isUp: false }
     say({ kind: 'trouble', message })
+  }
+
+  /** Whether the store has its schema and answers; asked again after 5 s, or when something failed. */
+  private async isReady(): Promise<boolean> {
+    if (!this.isMigrated) return false
+    if (Date.now() - this.probe.atMs > PROBE_PERIOD_MS) {
+      const answer = this.store.rows('SELECT 1').then(() => undefined)
+      const isUp = await within(PROBE_MAX_MS, answer, 'no answer').then(
+        () => true,
+        () => false,
+      )
+      this.probe = { atMs: Date.now(), isUp }
+    }
+    return this.probe.isUp
   }
 
   /** Brings the schema up, for as long as it takes; throws only where waiting cannot help. */
@@ -83,14 +103,13 @@ class SamplesThread {
     while (!this.isStopped) {
       try {
         await migrateSamples(this.store)
-        this.isReady = true
+        this.isMigrated = true
         this.lastError = null
         this.running = this.writer.run()
         await this.rollups.start()
         return
       } catch (error) {
         if (error instanceof SamplesStoreNewer || isEmbedded) throw error
-        this.isReady = false
         this.trouble('cannot reach the samples store', error)
         await Bun.sleep(waitMs)
         waitMs = Math.min(waitMs * 2, RETRY_CAP_MS)
@@ -130,10 +149,10 @@ class SamplesThread {
     switch (message.call) {
       case 'querySeries': {
         const [plan] = message.args
-        return querySeries(store, plan, plan.source === 'raw' ? 0 : this.rollups.complete[plan.source])
+        return this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rollups.complete[plan.source])
       }
       case 'latestValues':
-        return latestValues(store, ...message.args)
+        return this.reader.latestValues(...message.args)
       case 'purge':
         return this.purge(...message.args)
       case 'countDays':
@@ -161,13 +180,14 @@ class SamplesThread {
   private async purge(companyId: string, serverId: string | null): Promise<null> {
     await within(SETTLE_MAX_MS, this.writer.settled(), 'the samples store does not take samples just now')
     await this.rollups.exclusively(() => purgeSamples(this.store, companyId, serverId))
+    this.reader.forgetDefinitions()
     return null
   }
 
   private async stats(): Promise<SamplesStats> {
     const { writer } = this
     return {
-      isReady: this.isReady,
+      isReady: await this.isReady(),
       lastError: this.lastError,
       rowsStored: writer.rowsStored,
       blocksStored: writer.blocksStored,
@@ -185,7 +205,7 @@ class SamplesThread {
   private async stop(): Promise<void> {
     this.isStopped = true
     await this.rollups.stop()
-    if (this.isReady && this.lastError === null) await this.writer.flush()
+    if (this.isMigrated && this.lastError === null) await this.writer.flush()
     this.writer.abort()
     await this.running
     await this.bus.close()

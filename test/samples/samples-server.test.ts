@@ -1,0 +1,95 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { type SamplesClient, SamplesUnavailable, startSamples } from '../../apps/collector/worker/samples-client.ts'
+import { entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { startClickHouseServer } from '../support/clickhouse-server.ts'
+import { until } from '../support/until.ts'
+
+const COMPANY = '11111111-1111-4111-8111-111111111111'
+const SERVER = 'aaaaaaaa-0000-4000-8000-000000000001'
+const MINUTE_MS = 60_000
+const NOW = Date.now()
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const probe = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+  const { port } = probe
+  await probe.stop(true)
+  if (port === undefined) throw new Error('no free port')
+  return port
+}
+
+describe('the samples store on a ClickHouse server', () => {
+  const bus = openTestBus()
+  const troubles: string[] = []
+  let samples: SamplesClient | null = null
+  let server: ReturnType<typeof startClickHouseServer> | null = null
+
+  afterAll(async () => {
+    await samples?.stop()
+    await server?.stop()
+    await bus.close()
+  })
+
+  const send = async (minute: number, value: number): Promise<void> => {
+    const entry = entryOf(COMPANY, SERVER, [
+      { metric: 'disk_used_percent', labels: { mount: "/it's" }, points: [[NOW - minute * MINUTE_MS, value]] },
+    ])
+    expect(await bus.writer.publish(SERVER, entry)).toBeNull()
+  }
+
+  test('[STO-001] samples wait on the bus while the server is away, and are stored, read and purged when it is there', async () => {
+    const port = await freePort()
+    const client = await startSamples({
+      threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
+      bus: { kind: 'sqlite', path: bus.path },
+      consumers: bus.consumers,
+      clickhouse: `http://127.0.0.1:${port}`,
+      database: freshDatabase(),
+      onTrouble: message => troubles.push(message),
+    })
+    samples = client
+    const read = async () =>
+      (await client.latestValues(COMPANY, SERVER, ['disk_used_percent'], NOW - 60 * MINUTE_MS)).map(each => each.value)
+    await send(10, 1)
+    await until('a word about the server', () => troubles.length > 0)
+    expect(await client.stats()).toMatchObject({ isReady: false, rowsStored: 0, lagEntries: 1 })
+    expect(troubles[0]).toStartWith('cannot reach the samples store')
+
+    server = startClickHouseServer(port)
+    await until('the first sample', async () => (await client.stats()).rowsStored === 1)
+    expect(await client.stats()).toMatchObject({ isReady: true, lagEntries: 0 })
+    expect(await client.latestValues(COMPANY, SERVER, ['disk_used_percent'], NOW - 60 * MINUTE_MS)).toEqual([
+      { metric: 'disk_used_percent', labels: { mount: "/it's" }, value: 1, tsMs: NOW - 10 * MINUTE_MS },
+    ])
+
+    await server.stop()
+    server = null
+    await expect(read()).rejects.toThrow(SamplesUnavailable)
+    await send(5, 2)
+    client.wake()
+    await until('a failed insert', async () => (await client.stats()).insertErrors > 0)
+    expect(await client.stats()).toMatchObject({ isReady: false, lagEntries: 1 })
+
+    server = startClickHouseServer(port)
+    await client.flush()
+    expect(await read()).toEqual([2])
+    await client.runRollups(Date.now())
+    const answer = await client.querySeries({
+      companyId: COMPANY,
+      serverId: SERVER,
+      metric: 'disk_used_percent',
+      agg: 'max',
+      fromMs: NOW - 60 * MINUTE_MS,
+      toMs: NOW,
+      stepMs: 24 * 60 * MINUTE_MS,
+      source: '5m',
+      oldestMs: Number.NEGATIVE_INFINITY,
+      isEmpty: false,
+      fallsBackToRaw: false,
+    })
+    expect(answer.series.flatMap(({ points }) => points.map(([, value]) => value)).at(-1)).toBe(2)
+    await client.purge(COMPANY, null)
+    expect(await read()).toEqual([])
+    expect(await client.companies()).toEqual([])
+  }, 60_000)
+})

@@ -1,0 +1,62 @@
+// The HTTP interface of a ClickHouse server over the engine of this process, as far as @clickhouse/client uses it here: so that
+// the server form of the store is tried with real statements, real blocks and a real network that can go away.
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseError } from '@clickhouse/client'
+import { openChdb } from '../../apps/collector/store/chdb-connection.ts'
+import { engineDirectory } from './clickhouse.ts'
+
+const INSERT = /^(INSERT INTO \S+) (SETTINGS .*) FORMAT Native\s*$/s
+
+/** Starts it on a port (0 for a free one). `refuse` makes every answer a 500, as a server in trouble does. */
+export function startClickHouseServer(port: number) {
+  const { connection, close } = openChdb(engineDirectory, ['--output_format_json_quote_64bit_integers=0'])
+  let blockCount = 0
+
+  async function run(sql: string, params: Record<string, string>, body: Uint8Array): Promise<Uint8Array> {
+    const insert = INSERT.exec(sql)
+    if (!insert) {
+      const { stream } = await connection.query({ query: sql, query_params: params })
+      const chunks: Uint8Array[] = []
+      for await (const chunk of stream) if (chunk instanceof Uint8Array) chunks.push(chunk)
+      return Buffer.concat(chunks)
+    }
+    const file = join(engineDirectory, `body-${++blockCount}.native`)
+    writeFileSync(file, body)
+    try {
+      await connection.command({ query: `${insert[1]} SELECT * FROM file('${file}', Native) ${insert[2]}` })
+      return new Uint8Array(0)
+    } finally {
+      rmSync(file, { force: true })
+    }
+  }
+
+  const server = Bun.serve({
+    port,
+    hostname: '127.0.0.1',
+    fetch: async request => {
+      const url = new URL(request.url)
+      if (url.pathname === '/ping') return new Response('Ok.\n')
+      const body = new Uint8Array(await request.arrayBuffer())
+      const query = url.searchParams.get('query')
+      const params: Record<string, string> = {}
+      for (const [name, value] of url.searchParams) if (name.startsWith('param_')) params[name.slice(6)] = value
+      try {
+        const result = await run(query ?? new TextDecoder().decode(body), params, body)
+        return new Response(Buffer.from(result), { headers: { 'x-clickhouse-summary': '{}' } })
+      } catch (error) {
+        const fault = parseError(error instanceof Error ? error : String(error))
+        const code = 'code' in fault ? String(fault.code) : '1001'
+        const text = `Code: ${code}. DB::Exception: ${fault.message}. (${'type' in fault ? String(fault.type) : 'UNKNOWN'})`
+        return new Response(text, { status: 500, headers: { 'x-clickhouse-exception-code': code } })
+      }
+    },
+  })
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    stop: async () => {
+      await server.stop(true)
+      close()
+    },
+  }
+}
