@@ -3,7 +3,7 @@
 import { type EvaluatedRule, evaluatedRule } from './evaluate.ts'
 import type { EvaluationState, RuleSlot } from './evaluation-state.ts'
 import { matchesLabels } from './matchers.ts'
-import { removeState } from './removal.ts'
+import { forgetServer, removeState } from './removal.ts'
 import type { CompiledRule } from './rule.ts'
 import type { CompanyRules, RuleSet } from './rule-set.ts'
 import type { ServerSeries } from './server-series.ts'
@@ -155,7 +155,7 @@ function restart(
   evaluation.flapping.delete(row)
 }
 
-/** Ends the alerts of a machine that is no longer watched (its last agent was revoked, decision G-48), and its states. */
+/** The last agent of a machine was revoked (decision G-48): its alerts end, its presence goes without an event. */
 export function leaveScope(evaluation: EvaluationState, server: ServerSeries, nowMs: number): void {
   for (let index = 0; index < server.count; index++)
     while (server.head[index] !== NO_ROW) {
@@ -163,6 +163,11 @@ export function leaveScope(evaluation: EvaluationState, server: ServerSeries, no
       closeForChange(evaluation, row, evaluation.slots[evaluation.states.rule[row]!]!.rule, 'out_of_scope', nowMs)
       removeState(evaluation, row)
     }
+  forgetServer(evaluation, server)
+  const { key, companyId, serverId, shard, presence } = server
+  const left = { kind: 'left', key, companyId, serverId, shard, agentId: presence.agentId, leftAtMs: nowMs } as const
+  evaluation.left.set(key, left)
+  evaluation.departed.push(left)
 }
 
 /** Ends an open alert, flapping or not, because of its rule. The hub's alert is open while FIRING or flapping. */

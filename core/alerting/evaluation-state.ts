@@ -2,7 +2,7 @@
 import type { EvaluatedRule } from './evaluate.ts'
 import type { AlertEvent, SuppressReason } from './event.ts'
 import type { FlapSettings, FlapState } from './flapping.ts'
-import type { StateRecord } from './journal-record.ts'
+import type { LeftRecord, StateRecord } from './journal-record.ts'
 import { type CompanyRules, emptyCompanyRules, emptyRuleSet, type RuleSet } from './rule-set.ts'
 import { SeriesDictionary } from './series-dictionary.ts'
 import { ServerSeries } from './server-series.ts'
@@ -55,6 +55,10 @@ export class EvaluationState {
   readonly presenceSettledUpTo = new Map<ServerSeries, number>()
   /** States that were removed with an event: the journal says so. */
   removed: StateRecord[] = []
+  /** Machines whose last agent was revoked, by key: batches of that agent that were on their way are not theirs any more. */
+  readonly left = new Map<string, LeftRecord>()
+  /** Those since the last `takeJournal`. */
+  departed: LeftRecord[] = []
   private events: AlertEvent[] = []
   evaluations = 0
   samples = 0

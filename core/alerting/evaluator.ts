@@ -15,6 +15,7 @@ const IDLE_SERIES_MAX = 2000
 /** Evaluates the entry that the reader stands on; `position` is its place on the bus. */
 export function applyEntry(evaluation: EvaluationState, reader: EntryReader, position: number): void {
   const key = reader.serverKey()
+  if (evaluation.left.size > 0 && evaluation.left.get(key)?.agentId === reader.agentId()) return
   let server = evaluation.serversByKey.get(key)
   if (!server) server = evaluation.server(key, reader.companyId(), reader.serverId(), reader.shard, reader.agentId())
   const nowMs = reader.receivedAtMs

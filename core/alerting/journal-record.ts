@@ -29,4 +29,15 @@ export type PresenceRecord = {
   readonly presence: Presence
 }
 
-export type JournalRecord = StateRecord | PresenceRecord
+/** The last agent of a machine was revoked: nothing of the machine is left, and what that agent had on its way does not count. */
+export type LeftRecord = {
+  readonly kind: 'left'
+  readonly key: string
+  readonly companyId: string
+  readonly serverId: string
+  readonly shard: number
+  readonly agentId: string
+  readonly leftAtMs: number
+}
+
+export type JournalRecord = StateRecord | PresenceRecord | LeftRecord

@@ -5,7 +5,7 @@ import { addState } from './binding.ts'
 import { evaluatedRule } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import type { JournalRecord, SavedRule, StateRecord } from './journal-record.ts'
-import { removeState } from './removal.ts'
+import { forgetServer, removeState } from './removal.ts'
 import type { ServerSeries } from './server-series.ts'
 import { saveRow, stateRecord } from './state-record.ts'
 import { NO_ROW } from './state-table.ts'
@@ -36,8 +36,9 @@ function loadRow(
 
 /** The states and presences whose events left since the last call, as they are now. Clears the lists. */
 export function takeJournal(evaluation: EvaluationState): JournalRecord[] {
-  const records: JournalRecord[] = [...evaluation.removed]
+  const records: JournalRecord[] = [...evaluation.removed, ...evaluation.departed]
   evaluation.removed = []
+  evaluation.departed = []
   for (const row of evaluation.touchedRows) records.push(stateRecord(evaluation, row, saveRow(evaluation, row)))
   for (const server of evaluation.touchedServers)
     records.push({
@@ -55,6 +56,12 @@ export function takeJournal(evaluation: EvaluationState): JournalRecord[] {
 
 /** Brings the evaluation to what a record says; the bus up to `position` is settled for it. Records come in the order they were made. */
 export function applyJournal(evaluation: EvaluationState, record: JournalRecord, position: number): void {
+  if (record.kind === 'left') {
+    const gone = evaluation.serversByKey.get(record.key)
+    if (gone) forgetServer(evaluation, gone)
+    evaluation.left.set(record.key, record)
+    return
+  }
   const agentId = record.kind === 'state' ? record.agentId : record.presence.agentId
   const server =
     evaluation.serversByKey.get(record.key) ??

@@ -9,10 +9,12 @@
 //   phase | flags << 4 | extended << 7    uint8
 // then columns of m extended states (not OK, or out of range): lastTs, lastReceived, since, opened, peak, notified, float64.
 // The header names the bus position and the journal record that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
+import { DAY_MS } from '../limits.ts'
 import { addState } from './binding.ts'
 import { evaluatedRule } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import type { FlapState } from './flapping.ts'
+import type { LeftRecord } from './journal-record.ts'
 import type { CompiledRule } from './rule.ts'
 import type { Presence, ServerSeries } from './server-series.ts'
 import { NO_ROW, OK } from './state-table.ts'
@@ -44,6 +46,7 @@ type Header = {
   rules: SavedRule[]
   servers: SavedServer[]
   flapping: SavedFlap[]
+  left: LeftRecord[]
 }
 
 export type SnapshotFault = { readonly fault: string }
@@ -99,6 +102,12 @@ function collect(evaluation: EvaluationState, shard: number): { servers: ServerS
   return { servers, rows }
 }
 
+/** Machines of the shard that left; after a day nothing of their agents can be on its way. */
+function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): LeftRecord[] {
+  for (const [key, { leftAtMs }] of evaluation.left) if (nowMs - leftAtMs > DAY_MS) evaluation.left.delete(key)
+  return [...evaluation.left.values()].filter(left => left.shard === shard)
+}
+
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
 
 /** The state of one shard. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus may stand still while a sweep writes the journal. */
@@ -149,6 +158,7 @@ export function encodeSnapshot(
       states: server.stateCount,
     })),
     flapping,
+    left: leftOf(evaluation, shard, savedAtMs),
   }
   const headerBytes = new TextEncoder().encode(JSON.stringify(header))
   const columnsAt = padTo8(PREFIX_BYTES + headerBytes.length)
@@ -233,6 +243,7 @@ export function restoreSnapshot(
   }
   for (const { state, flap } of header.flapping)
     evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
+  for (const left of header.left) evaluation.left.set(left.key, left)
   return { position: header.position, journalMark: header.journalMark }
 }
 

@@ -78,7 +78,6 @@ export class ShardLoop {
       if (server?.serverId !== serverId) continue
       leaveScope(this.evaluation, server, this.nowMs())
       this.commit()
-      forgetServer(this.evaluation, server)
     }
   }
 
@@ -87,6 +86,9 @@ export class ShardLoop {
     for (const server of this.evaluation.servers)
       if (server && server.companyId === companyId && (serverId === null || server.serverId === serverId))
         forgetServer(this.evaluation, server)
+    for (const [key, left] of this.evaluation.left)
+      if (left.companyId === companyId && (serverId === null || left.serverId === serverId))
+        this.evaluation.left.delete(key)
     this.snapshot()
   }
 

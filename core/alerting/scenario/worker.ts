@@ -19,7 +19,6 @@ import {
 import type { GroupParameters } from '../group-parameters.ts'
 import { applyJournal, takeJournal } from '../journal.ts'
 import type { JournalRecord } from '../journal-record.ts'
-import { forgetServer } from '../removal.ts'
 import type { RawRule } from '../rule.ts'
 import { compileRuleSet } from '../rule-set.ts'
 import { encodeSnapshot, restoreSnapshot } from '../snapshot.ts'
@@ -126,7 +125,6 @@ export class ScenarioWorker {
       if (server?.serverId !== serverId) continue
       leaveScope(this.evaluation, server, this.nowMs)
       this.commit()
-      forgetServer(this.evaluation, server)
     }
   }
 
