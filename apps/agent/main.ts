@@ -10,6 +10,7 @@ import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions 
 import { enroll } from './enroll.ts'
 import { writeIdentity } from './identity.ts'
 import { replaceFile, StateDir } from './state-dir.ts'
+import { lockStateDir, unlockStateDir } from './state-lock.ts'
 import { readStatus } from './status.ts'
 
 type CommonFlags = { config?: string; stateDir?: string; collectorUrl?: string; caFile?: string }
@@ -19,6 +20,8 @@ type StatusFlags = CommonFlags & { json?: boolean }
 
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const complain = (line: string) => void process.stderr.write(`${line}\n`)
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 const describeFault = ({ key, value, message }: ConfigFault): string =>
   `${key}${value === '' ? '' : `: ${value}`}: ${message}`
@@ -46,7 +49,7 @@ async function run(flags: RunFlags): Promise<void> {
   try {
     agent = await startAgent({ options, log })
   } catch (error) {
-    complain(`cannot start: ${error instanceof Error ? error.message : String(error)}`)
+    complain(`cannot start: ${messageOf(error)}`)
     process.exit(1)
   }
   const stop = async () => {
@@ -84,6 +87,8 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
   }
   try {
     const dir = new StateDir(stateDir)
+    // A running agent would write its own identity over the new one.
+    lockStateDir(dir)
     const log = makeLog('silent')
     const now = () => Date.now()
     const client = new CollectorClient({ collectorUrl, caPem, agentVersion, log, now })
@@ -104,16 +109,23 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
     // Both belong to whoever was enrolled here before.
     dir.remove('config')
     dir.clearBuffer()
+    unlockStateDir(dir)
     say(`enrolled as agent ${outcome.identity.agentId}`)
   } catch (error) {
-    complain(`cannot enrol: ${error instanceof Error ? error.message : String(error)}`)
+    complain(`cannot enrol: ${messageOf(error)}`)
     process.exit(1)
   }
 }
 
 function showStatus(flags: StatusFlags): void {
   const { stateDir } = loadOrExit(flags)
-  const text = readStatus(new StateDir(stateDir))
+  let text: string | null = null
+  try {
+    text = readStatus(stateDir)
+  } catch (error) {
+    complain(`cannot read the status: ${messageOf(error)}`)
+    process.exit(1)
+  }
   if (text === null) {
     complain(`no status in ${stateDir}: the agent has not run`)
     process.exit(1)

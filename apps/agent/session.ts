@@ -20,7 +20,7 @@ import type { CollectorClient } from './collector-client.ts'
 import { CheckRunner } from './collectors/checks.ts'
 import { linuxCollectors } from './collectors/linux.ts'
 import { portableCollectors } from './collectors/portable.ts'
-import { isSystemdUnitActive } from './collectors/probes.ts'
+import { isServiceActive } from './collectors/probes.ts'
 import { Sampler } from './collectors/sampler.ts'
 import { Credentials } from './credentials.ts'
 import type { Identity } from './identity.ts'
@@ -148,7 +148,7 @@ export class Session {
     const { platform, files, makeAsker, options, log, clock } = this.#parts
     const perCore = options.isCpuPerCore
     const collectors = platform === 'linux' ? linuxCollectors(files, makeAsker(), perCore) : portableCollectors(perCore)
-    const context = { files, now: () => clock.now(), isServiceActive: isSystemdUnitActive }
+    const context = { files, now: () => clock.now(), isServiceActive }
     return new Sampler(collectors, new CheckRunner(context, log), log)
   }
 

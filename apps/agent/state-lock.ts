@@ -31,7 +31,7 @@ export function lockStateDir(dir: StateDir): void {
   const holder = /^(\d+) (\d*)$/.exec(dir.read(FILE)?.trim() ?? '')
   const pid = Number(holder?.[1] ?? 0)
   const isHeld = pid > 0 && pid !== process.pid && isRunning(pid) && startTicks(pid) === holder?.[2]
-  if (isHeld) throw new Error(`another agent (process ${pid}) uses this state directory`)
+  if (isHeld) throw new Error(`another agent (process ${pid}) uses this state directory: stop it first`)
   dir.write(FILE, `${process.pid} ${startTicks(process.pid)}\n`)
 }
 

@@ -1,7 +1,9 @@
 // What the agent says about itself on its own machine: status.json, which `agent status` shows (decision G-61).
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Clock } from './clock.ts'
-import type { StateDir } from './state-dir.ts'
+import { isNotFound, type StateDir } from './state-dir.ts'
 
 export type AgentState =
   | 'starting'
@@ -121,5 +123,12 @@ export class StatusReport {
   }
 }
 
-/** The text of status.json; null before the first run. */
-export const readStatus = (dir: StateDir): string | null => dir.read(FILE)
+/** The text of status.json in a state directory; null before the first run. Makes nothing. */
+export function readStatus(stateDir: string): string | null {
+  try {
+    return readFileSync(join(stateDir, FILE), 'utf8')
+  } catch (error) {
+    if (isNotFound(error)) return null
+    throw error
+  }
+}

@@ -47,8 +47,11 @@ function ticksPassed(previous: CounterReading, current: CounterReading, subject:
   return counterDeltas(previous, leveled, subject)
 }
 
-const usedShare = (ticks: readonly number[], total: number): number =>
-  (100 * (total - ticks[IDLE]! - ticks[IOWAIT]!)) / total
+/** Summed, not taken from the whole: a difference of large numbers may fall just below zero. */
+function usedShare(ticks: readonly number[], total: number): number {
+  const used = ticks.reduce((sum, count, mode) => (mode === IDLE || mode === IOWAIT ? sum : sum + count), 0)
+  return (100 * used) / total
+}
 
 /** cpu_*_percent between two readings, cpu_cores, and each core when asked for. */
 export function cpuSamples(previous: CpuReading | null, current: CpuReading, perCore: boolean): Sample[] {

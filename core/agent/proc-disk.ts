@@ -129,7 +129,7 @@ export function diskIoSamples(
   for (const [device, inProgress] of current.inProgress) {
     if (!isReported(device)) continue
     const push = (name: string, value: number) => samples.push({ name, labels: { device }, value })
-    push('disk_io_in_progress', inProgress)
+    if (Number.isFinite(inProgress)) push('disk_io_in_progress', inProgress)
     const deltas = counterDeltas(previous, current, device)
     if (seconds === null || !deltas) continue
     const operations = deltas[READS]! + deltas[WRITES]!

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { CHECKS_AT_A_TIME, CheckRunner } from '../../apps/agent/collectors/checks.ts'
 import { HostFiles, linuxRoots } from '../../apps/agent/collectors/host-files.ts'
-import { isSystemdUnitActive, type ProbeContext, probe } from '../../apps/agent/collectors/probes.ts'
+import { isScRunning, isServiceActive, type ProbeContext, probe } from '../../apps/agent/collectors/probes.ts'
 import { type Check, targetLabel } from '../../core/agent/check.ts'
 import { withRig } from './rig.ts'
 import { until } from './test-clock.ts'
@@ -88,7 +88,16 @@ test('[AGT-062] a service check reports service_up with label name', async () =>
 })
 
 test('a unit that systemd does not know is not active, with or without systemd', async () => {
-  expect(await isSystemdUnitActive('no-such-unit-of-this-test.service', 5_000)).toBe(false)
+  expect(await isServiceActive('no-such-unit-of-this-test.service', 5_000)).toBe(false)
+})
+
+test('a Windows service is up in state 4, in any language of the system', () => {
+  const query = (state: string) =>
+    `SERVICE_NAME: Spooler\r\n        TYPE               : 110  WIN32\r\n        ${state}\r\n`
+  expect(isScRunning(query('STATE              : 4  RUNNING'))).toBe(true)
+  expect(isScRunning(query('STATUS             : 4  AKTIV'))).toBe(true)
+  expect(isScRunning(query('STATE              : 1  STOPPED'))).toBe(false)
+  expect(isScRunning('')).toBe(false)
 })
 
 test('[AGT-063] a port check reports port_up with labels port and proto', async () => {
@@ -197,14 +206,14 @@ test('at most ten checks run at a time, none twice at once, each stamped with th
   let nowMs = NOW_MS
   const started: string[] = []
   const release: (() => void)[] = []
-  const isServiceActive = async (name: string) => {
+  const isActive = async (name: string) => {
     started.push(name)
     most = Math.max(most, ++running)
     await new Promise<void>(resolve => release.push(resolve))
     running--
     return true
   }
-  const runner = new CheckRunner({ ...context, now: () => nowMs, isServiceActive }, pino({ level: 'silent' }))
+  const runner = new CheckRunner({ ...context, now: () => nowMs, isServiceActive: isActive }, pino({ level: 'silent' }))
   const checks = Array.from(
     { length: 25 },
     (_, index): Check => ({ id: `c${index}`, type: 'service', name: `s${index}`, timeoutMs: 1_000 }),

@@ -277,3 +277,46 @@ test('the operating system is read from os-release, quoted or not', () => {
   })
   expect(parseOsRelease("ID='arch'\n")).toEqual({ name: 'arch', version: '' })
 })
+
+/** Numbers in [0, 1) from a seed (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+test('whatever text /proc gives, nothing throws, and no sample is negative or no number', () => {
+  const seedGiven = process.argv.indexOf('--seed')
+  const seed = seedGiven > 0 ? Number(process.argv[seedGiven + 1]) : Math.floor(Math.random() * 2 ** 31)
+  const random = randomFrom(seed)
+  const texts = [STAT_1, STAT_2, MEMINFO, MOUNTS, DISK_1, DISK_2, netDev(1, 2), TCP, '1 2 3', 'pswpin 1\npswpout 2\n']
+  const garble = (text: string): string => {
+    const chars = [...text]
+    for (let count = Math.floor(random() * 12); count > 0; count--)
+      chars[Math.floor(random() * chars.length)] = ['', '-', ' ', '9', ':', '\n', 'x', '.', '99999999999999999999'][
+        Math.floor(random() * 9)
+      ]!
+    return chars.slice(0, Math.ceil(random() * chars.length * 1.2)).join('')
+  }
+  for (let round = 0; round < 2_000; round++) {
+    const text = garble(texts[Math.floor(random() * texts.length)]!)
+    const other = garble(texts[Math.floor(random() * texts.length)]!)
+    const samples = [
+      ...cpuSamples(parseProcStat(text, 0), parseProcStat(other, 1_000), true),
+      ...diskIoSamples(parseDiskStats(text, 0), parseDiskStats(other, 1_000), all),
+      ...netSamples(parseNetDev(text, 0), parseNetDev(other, 1_000), all),
+      ...swapSamples(parseVmStat(text, 0), parseVmStat(other, 1_000), 4096),
+      ...memorySamples(text),
+      ...uptimeSamples(text),
+    ]
+    parseMountInfo(text)
+    isPortOpen([text, other], 80, 'tcp')
+    loadSamples(text, 2)
+    const odd = samples.filter(({ value }) => !(value >= 0))
+    expect({ seed, odd }).toEqual({ seed, odd: [] })
+  }
+})

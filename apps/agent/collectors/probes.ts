@@ -16,20 +16,30 @@ export type ProbeContext = {
 
 type CheckOfType<T extends Check['type']> = Extract<Check, { type: T }>
 
-/** `systemctl is-active`: exit status 0 means active. Without systemd nothing is. */
-export async function isSystemdUnitActive(name: string, timeoutMs: number): Promise<boolean> {
+/** Runs a program of the system; what it printed, or null when it failed, took too long or is not there. */
+async function printed(command: readonly string[], timeoutMs: number): Promise<string | null> {
   try {
-    const child = Bun.spawn(['systemctl', 'is-active', '--quiet', '--', name], {
+    const child = Bun.spawn([...command], {
       stdin: 'ignore',
-      stdout: 'ignore',
+      stdout: 'pipe',
       stderr: 'ignore',
       timeout: timeoutMs,
       killSignal: 'SIGKILL',
     })
-    return (await child.exited) === 0
+    const [text, status] = await Promise.all([new Response(child.stdout).text(), child.exited])
+    return status === 0 ? text : null
   } catch {
-    return false
+    return null
   }
+}
+
+/** Whether what `sc query` prints describes a running service; state 4 is the same in every language. */
+export const isScRunning = (text: string): boolean => /^\s*\S+\s*:\s*4\s/m.test(text)
+
+/** Whether systemd calls a unit active, or Windows a service running. Without a service manager nothing is. */
+export async function isServiceActive(name: string, timeoutMs: number): Promise<boolean> {
+  if (process.platform === 'win32') return isScRunning((await printed(['sc.exe', 'query', name], timeoutMs)) ?? '')
+  return (await printed(['systemctl', 'is-active', '--quiet', '--', name], timeoutMs)) !== null
 }
 
 async function probeService(check: CheckOfType<'service'>, context: ProbeContext): Promise<Sample[]> {
