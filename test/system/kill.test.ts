@@ -13,7 +13,7 @@ const AGENTS = 6
 /** Samples of a machine go two above the threshold, two below, and so on. */
 const isAbove = (sample: number): boolean => sample % 4 < 2
 /** A value of its own for nearly every sample, so that an average shows one that is missing or doubled. */
-const valueOf = (sample: number): number => (isAbove(sample) ? 60 : 0) + ((sample * 7) % 31)
+const sampleValue = (sample: number): number => (isAbove(sample) ? 60 : 0) + ((sample * 7) % 31)
 
 const CONFIG = `
 interval: 10s
@@ -48,7 +48,7 @@ async function pump(site: SiteProcess, machine: Machine, baseMs: number, isOver:
   agent.seq = machine.acked
   while (!isOver()) {
     const sample = machine.acked
-    const points: [number, number][] = [[baseMs + sample * 1000, valueOf(sample)]]
+    const points: [number, number][] = [[baseMs + sample * 1000, sampleValue(sample)]]
     try {
       const { status } = await agent.send([{ name: 'swap_used_percent', points }], 300)
       if (status === 200) machine.acked++
@@ -118,7 +118,7 @@ test(`[SNAP-008, ING-038] a site killed ${KILLS} times under load keeps every ac
       while (machine.acked % 4 !== 0) {
         const tsMs = baseMs + machine.acked * 1000
         const sent = await agent.send(
-          [{ name: 'swap_used_percent', points: [[tsMs, valueOf(machine.acked)]] }],
+          [{ name: 'swap_used_percent', points: [[tsMs, sampleValue(machine.acked)]] }],
           300,
         )
         expect(sent.status).toBe(200)
@@ -133,7 +133,7 @@ test(`[SNAP-008, ING-038] a site killed ${KILLS} times under load keeps every ac
     for (const machine of machines) {
       samples += machine.acked
       await expectSamples(site, machine, baseMs)
-      await expectAlerts(site, machine, rule.body.data.id)
+      await expectAlerts(site, machine, rule.body.data.id, baseMs)
     }
     console.log(`${samples} samples acknowledged, ${samples / 4} alerts`)
     expect(samples).toBeGreaterThan(AGENTS * 4)
@@ -156,7 +156,7 @@ async function expectSamples(site: SiteProcess, machine: Machine, baseMs: number
   const expected = new Map<number, number[]>()
   for (let sample = 0; sample < machine.acked; sample++) {
     const bucket = Math.floor((baseMs + sample * 1000) / 30_000) * 30_000
-    expected.set(bucket, [...(expected.get(bucket) ?? []), valueOf(sample)])
+    expected.set(bucket, [...(expected.get(bucket) ?? []), sampleValue(sample)])
   }
   expect(average.map(([ts, value]) => [ts, Math.round(value * 1e6) / 1e6])).toEqual(
     [...expected].map(([bucket, values]) => [
@@ -167,11 +167,12 @@ async function expectSamples(site: SiteProcess, machine: Machine, baseMs: number
 }
 
 /** One alert for every time that the value rose, all resolved, each with its opening and its resolving event. */
-async function expectAlerts(site: SiteProcess, machine: Machine, ruleId: string): Promise<void> {
+async function expectAlerts(site: SiteProcess, machine: Machine, ruleId: string, baseMs: number): Promise<void> {
   const alerts = (await allPages(site, `/api/v1/monitoring/alerts?server_id=${machine.serverId}`)).filter(
     alert => alert.rule?.id === ruleId,
   )
   expect(alerts.filter(alert => alert.state !== 'resolved')).toEqual([])
-  expect(alerts).toHaveLength(machine.acked / 4)
+  const openedAt = alerts.map(alert => (Date.parse(alert.opened_at) - baseMs) / 1000).sort((a, b) => a - b)
+  expect(openedAt).toEqual(Array.from({ length: machine.acked / 4 }, (_, rise) => rise * 4))
   expect(alerts.filter(alert => alert.event_count !== 2)).toEqual([])
 }
