@@ -19,6 +19,7 @@ export class RateBucket {
   take(limit: RateLimit, nowMs: number): number {
     // A clock that was set back must not lock an agent out for longer than an empty bucket does.
     const fullAtMs = Math.min(Math.max(this.fullAtMs, nowMs), nowMs + limit.windowMs)
+    this.fullAtMs = fullAtMs
     const waitMs = fullAtMs + limit.periodMs - limit.windowMs - nowMs
     if (waitMs > 0) return Math.max(1, Math.ceil(waitMs / 1000))
     this.fullAtMs = fullAtMs + limit.periodMs

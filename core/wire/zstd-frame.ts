@@ -1,25 +1,50 @@
-// How large a zstd body says it becomes (RFC 8878, 3.1.1). The fast decompressor has no output limit, so it may only be
-// given a single frame that declares a size within the limit; a frame cannot inflate to more than it declares.
+// What a zstd body says of itself before it is inflated (RFC 8878, 3.1): whether it is whole, and how large it becomes. The fast
+// decompressor has no output limit, so it may only be given a single frame that declares a size within the limit (a frame cannot inflate
+// to more than it declares); the one that holds a limit does not notice a body that was cut.
 
 const MAGIC = 0xfd2fb528
+const SKIPPABLE_MAGIC = 0x184d2a50
 const BLOCK_BYTES_MAX = 128 * 1024
+const BLOCK_RLE = 1
+const BLOCK_RESERVED = 3
 
-/**
- * The declared content size of a body that is exactly one zstd frame, or null: more frames, skippable frames, a dictionary,
- * no declared size, or no zstd at all. Those go to the decompressor that holds a limit.
- */
-export function singleFrameContentSize(bytes: Uint8Array): number | null {
-  if (bytes.length < 9) return null
-  const magic = (bytes[0]! | (bytes[1]! << 8) | (bytes[2]! << 16) | (bytes[3]! << 24)) >>> 0
+/** What the frames of a body say. `contentBytes` null: at least one does not declare its size. */
+export type ZstdContent = { readonly frameCount: number; readonly contentBytes: number | null }
+
+type Frame = { readonly end: number; readonly contentBytes: number | null }
+
+const word = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+
+/** Reads the frames of a body; null when it is no zstd, was cut, has a tail that is no frame, or needs a dictionary. */
+export function readZstdFrames(bytes: Uint8Array): ZstdContent | null {
+  let at = 0
+  let frameCount = 0
+  let contentBytes: number | null = 0
+  while (at < bytes.length) {
+    if (at + 8 > bytes.length) return null
+    const magic = word(bytes, at)
+    const isSkippable = magic >>> 4 === SKIPPABLE_MAGIC >>> 4
+    const frame = isSkippable ? { end: at + 8 + word(bytes, at + 4), contentBytes: 0 } : readFrame(bytes, at, magic)
+    if (!frame || frame.end > bytes.length) return null
+    at = frame.end
+    frameCount++
+    contentBytes = contentBytes === null || frame.contentBytes === null ? null : contentBytes + frame.contentBytes
+  }
+  return frameCount > 0 ? { frameCount, contentBytes } : null
+}
+
+function readFrame(bytes: Uint8Array, start: number, magic: number): Frame | null {
   if (magic !== MAGIC) return null
-  const descriptor = bytes[4]!
+  const descriptor = bytes[start + 4]!
   const isSingleSegment = (descriptor & 0x20) !== 0
   const hasChecksum = (descriptor & 0x04) !== 0
-  if ((descriptor & 0x03) !== 0) return null
+  const hasDictionary = (descriptor & 0x03) !== 0
+  const hasReservedBit = (descriptor & 0x08) !== 0
+  if (hasDictionary || hasReservedBit) return null
   const sizeFlag = descriptor >>> 6
   const sizeBytes = sizeFlag === 0 ? (isSingleSegment ? 1 : 0) : 1 << sizeFlag
-  if (sizeBytes === 0) return null
-  let at = isSingleSegment ? 5 : 6
+  let at = start + (isSingleSegment ? 5 : 6)
   if (at + sizeBytes > bytes.length) return null
   let size = 0
   for (let index = sizeBytes - 1; index >= 0; index--) size = size * 256 + bytes[at + index]!
@@ -30,10 +55,9 @@ export function singleFrameContentSize(bytes: Uint8Array): number | null {
     const header = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16)
     const type = (header >>> 1) & 3
     const blockBytes = header >>> 3
-    if (type === 3 || blockBytes > BLOCK_BYTES_MAX) return null
-    at += 3 + (type === 1 ? 1 : blockBytes)
+    if (type === BLOCK_RESERVED || blockBytes > BLOCK_BYTES_MAX) return null
+    at += 3 + (type === BLOCK_RLE ? 1 : blockBytes)
     if (header & 1) break
   }
-  if (hasChecksum) at += 4
-  return at === bytes.length ? size : null
+  return { end: at + (hasChecksum ? 4 : 0), contentBytes: sizeBytes === 0 ? null : size }
 }

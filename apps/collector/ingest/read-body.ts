@@ -1,7 +1,7 @@
 // A request's body within its limits: as it is sent (document 3: 1 MiB) and once inflated (8 MiB). A compression bomb is stopped
 // before it inflates where the frame declares its size, and at the limit where it does not.
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { singleFrameContentSize } from '../../../core/wire/zstd-frame.ts'
+import { readZstdFrames } from '../../../core/wire/zstd-frame.ts'
 import { type ApiError, badRequest, tooLarge } from './answers.ts'
 
 /** What is read of a body that is refused anyway, so that its sender gets to read the answer. */
@@ -97,12 +97,15 @@ export function inflate(bytes: Uint8Array, encoding: string | null, bytesMax: nu
 }
 
 function inflateZstd(bytes: Uint8Array, bytesMax: number): Uint8Array | ApiError {
-  const size = singleFrameContentSize(bytes)
-  if (size !== null && size > bytesMax) return tooLarge(`the body inflates to more than ${bytesMax} bytes`)
+  const frames = readZstdFrames(bytes)
+  if (!frames) return badRequest('the body is no whole zstd frame')
+  const { frameCount, contentBytes } = frames
+  if (contentBytes !== null && contentBytes > bytesMax)
+    return tooLarge(`the body inflates to more than ${bytesMax} bytes`)
   // The fast decompressor has no limit of its own: it is given a frame only where the frame says how large it becomes.
-  return size === null
-    ? guarded(() => zstdDecompressSync(bytes, { maxOutputLength: bytesMax }), bytesMax)
-    : guarded(() => Bun.zstdDecompressSync(bytes as Uint8Array<ArrayBuffer>), bytesMax)
+  return contentBytes !== null && frameCount === 1
+    ? guarded(() => Bun.zstdDecompressSync(bytes as Uint8Array<ArrayBuffer>), bytesMax)
+    : guarded(() => zstdDecompressSync(bytes, { maxOutputLength: bytesMax }), bytesMax)
 }
 
 function guarded(run: () => Uint8Array, bytesMax: number): Uint8Array | ApiError {
