@@ -131,7 +131,7 @@ async function timed(question: string, act: (server: number) => Promise<unknown>
   times.sort((a, b) => a - b)
   say({ question, p50_ms: round(percentile(times, 0.5)), p95_ms: round(percentile(times, 0.95)) })
 }
-// Without what it remembers, and with it.
+
 const samples = new SamplesReader(store, () => Date.now())
 await timed('newest values of the key metrics of a machine', server =>
   samples.latestValues(COMPANY, serverId(server), keyMetrics, startMs),

@@ -29,7 +29,10 @@ const DEFINITIONS_MAX = 2_000
 
 const OWNER = 'company_id = {company:UUID} AND server_id = {server:UUID}'
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
-const SETTINGS = 'SETTINGS max_threads = 2'
+/** Small reads are cheapest on one thread; a long range of raw samples is worth a second. */
+const SETTINGS = 'SETTINGS max_threads = 1'
+const SETTINGS_LONG = 'SETTINGS max_threads = 2'
+const LONG_RANGE_MS = 2 * 86_400_000
 
 /**
  * Orders rows of one series and time by when they came: parts are numbered as they are inserted, never overlap, and keep the
@@ -66,18 +69,20 @@ const OVER_CELLS: Readonly<Record<Aggregate, string>> = {
 }
 
 /** Buckets of every series as one row: id, starts, values. */
-const oneRowASeries = (buckets: string): string =>
+const oneRowASeries = (buckets: string, rangeMs: number): string =>
   `SELECT toString(series_id), groupArray(toFloat64(bucket)), groupArray(point)
-   FROM (${buckets} ORDER BY series_id, bucket) GROUP BY series_id ${SETTINGS}`
+   FROM (${buckets} ORDER BY series_id, bucket) GROUP BY series_id
+   ${rangeMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}`
 
-const rawSql = (db: string, agg: Aggregate): string =>
+const rawSql = (db: string, agg: Aggregate, rangeMs: number): string =>
   oneRowASeries(
     `SELECT series_id, ${BUCKET} AS bucket, ${OVER_SAMPLES[agg]} AS point
      FROM (${samplesOnce(db, `ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')}`)}) GROUP BY series_id, bucket`,
+    rangeMs,
   )
 
 /** Cells up to `complete`, and from there the raw samples, which have no complete cell yet. */
-const rollupSql = (db: string, agg: Aggregate, source: Exclude<SeriesSource, 'raw'>): string =>
+const rollupSql = (db: string, agg: Aggregate, source: Exclude<SeriesSource, 'raw'>, rangeMs: number): string =>
   oneRowASeries(
     `SELECT series_id, bucket, ${OVER_CELLS[agg]} AS point FROM (
        SELECT series_id, ${BUCKET} AS bucket, toFloat64(cell.1) AS cell_count, cell.2 AS cell_sum, cell.3 AS cell_min,
@@ -88,6 +93,7 @@ const rollupSql = (db: string, agg: Aggregate, source: Exclude<SeriesSource, 'ra
               value AS cell_max, value AS cell_last, ts AS cell_last_ts
        FROM (${samplesOnce(db, `ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts >= ${INSTANT('complete')}`)})
      ) GROUP BY series_id, bucket`,
+    rangeMs,
   )
 
 function seriesOf(rows: readonly unknown[][], definitions: readonly Definition[]): SeriesPoints[] {
@@ -154,6 +160,7 @@ export class SamplesReader {
     if (definitions.length === 0) return { series: [], source: plan.source }
     const { store } = this
     const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
+    const rangeMs = plan.toMs - readFromMs
     const owned: QueryParams = {
       company: plan.companyId,
       server: plan.serverId,
@@ -165,13 +172,13 @@ export class SamplesReader {
       series: seriesOf(await store.rows(sql, { ...owned, ...params }), definitions),
       source,
     })
-    const readRaw = () => read('raw', rawSql(store.database, plan.agg), { from: readFromMs })
+    const readRaw = () => read('raw', rawSql(store.database, plan.agg, rangeMs), { from: readFromMs })
     if (plan.source === 'raw') return readRaw()
 
     const width = cellMs[plan.source]
     const params = { from: Math.floor(readFromMs / width) * width, complete: completeMs }
     if (plan.fallsBackToRaw && !(await hasCells(store, plan.source, { ...owned, ...params }))) return readRaw()
-    return read(plan.source, rollupSql(store.database, plan.agg, plan.source), params)
+    return read(plan.source, rollupSql(store.database, plan.agg, plan.source, rangeMs), params)
   }
 
   /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`. */
