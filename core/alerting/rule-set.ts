@@ -29,6 +29,15 @@ function companyRules(rules: readonly CompiledRule[]): CompanyRules {
   return { byId: new Map(rules.map(rule => [rule.id, rule])), byMetric }
 }
 
+/** The companies whose rules differ between two sets: made, changed or gone. */
+export function changedCompanies(before: RuleSet, after: RuleSet): Set<string> {
+  const changed = new Set<string>()
+  for (const [companyId, rules] of after.companies)
+    if (before.companies.get(companyId) !== rules) changed.add(companyId)
+  for (const companyId of before.companies.keys()) if (!after.companies.has(companyId)) changed.add(companyId)
+  return changed
+}
+
 /** Compiles the raw set. Companies whose records are the same as in `previous` keep their object. Never throws. */
 export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): RuleSet {
   const byCompany = new Map<string, RawRule[]>()

@@ -46,8 +46,11 @@ export type FeedSyncOptions = {
   readonly store: FeedStore
   /** Which records remove what they name. */
   readonly isGone: (record: RawRecord) => boolean
-  /** Puts a set in force, at the start with what was on disk and after every pull that changed something. */
-  readonly onApplied: (records: ReadonlyMap<string, RawRecord>) => void
+  /**
+   * Puts a set in force, at the start with what was on disk and after every pull that changed something; `since` is its cursor. The
+   * set is kept on disk once this is done: what is on disk was in force.
+   */
+  readonly onApplied: (records: ReadonlyMap<string, RawRecord>, since: number) => void | Promise<void>
   readonly log: Logger
   readonly metrics: CollectorMetrics
   readonly nowMs: () => number
@@ -84,7 +87,7 @@ export class FeedSync {
     })
     if (this.state.syncedAtMs > 0) metrics.syncLastSuccess.set({ feed }, this.state.syncedAtMs / 1000)
     metrics.syncErrors.inc({ feed }, 0)
-    options.onApplied(this.state.records)
+    void options.onApplied(this.state.records, this.state.since)
   }
 
   get records(): ReadonlyMap<string, RawRecord> {
@@ -124,7 +127,7 @@ export class FeedSync {
     const before = this.state
     const next = applyFeed(before, { records, nextSince: pulled.nextSince, isReplacing }, this.options.isGone, nowMs())
     const isChanged = records.length > 0 || isReplacing || next.since !== before.since
-    if (isChanged) this.options.onApplied(next.records)
+    if (isChanged) await this.options.onApplied(next.records, next.since)
     this.state = next
     // Without news only the time of the last success would change on disk; its age matters after days.
     if (!isChanged && nowMs() - this.savedAtMs < SAVE_PERIOD_MS) return { error: null }

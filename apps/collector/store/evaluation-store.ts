@@ -5,6 +5,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, wr
 import { join } from 'node:path'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import type { JournalRecord } from '../../../core/alerting/journal-record.ts'
+import type { RawRule } from '../../../core/alerting/rule.ts'
 
 const FORMAT_VERSION = 1
 
@@ -30,6 +31,9 @@ function openDatabase(path: string): Database {
       database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
       database.run('CREATE TABLE IF NOT EXISTS series_keys (full_key TEXT PRIMARY KEY) WITHOUT ROWID')
       database.run('CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
+      database.run(`CREATE TABLE IF NOT EXISTS applied_rules (
+        thread INTEGER NOT NULL, company_id TEXT NOT NULL, since INTEGER NOT NULL, rules TEXT NOT NULL,
+        PRIMARY KEY (thread, company_id)) WITHOUT ROWID`)
       database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
     })
     .immediate()
@@ -108,6 +112,29 @@ export class EvaluationStore {
         for (const key of keys) insert.run(key)
       })
       .immediate()
+  }
+
+  /** Notes the rules of companies as a thread is about to put them in force; `since` is the feed's cursor of the set. */
+  keepRules(thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
+    const insert = this.database.query(
+      'INSERT OR REPLACE INTO applied_rules (thread, company_id, since, rules) VALUES (?, ?, ?, ?)',
+    )
+    this.database
+      .transaction(() => {
+        for (const [companyId, rules] of companies) insert.run(thread, companyId, since, JSON.stringify(rules))
+      })
+      .immediate()
+  }
+
+  /** Rules that the thread put in force after the set with cursor `since`, by company; older notes are dropped. */
+  rulesAfter(thread: number, since: number): Map<string, RawRule[]> {
+    this.database.query('DELETE FROM applied_rules WHERE thread = ? AND since <= ?').run(thread, since)
+    const rows = this.database
+      .query<{ company_id: string; rules: string }, [number]>(
+        'SELECT company_id, rules FROM applied_rules WHERE thread = ?',
+      )
+      .all(thread)
+    return new Map(rows.map(row => [row.company_id, JSON.parse(row.rules)]))
   }
 
   /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects. */

@@ -6,7 +6,7 @@ import { applyEntry } from '../../../core/alerting/evaluator.ts'
 import { applyJournal, takeJournal } from '../../../core/alerting/journal.ts'
 import { forgetServer } from '../../../core/alerting/removal.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
-import { compileRuleSet } from '../../../core/alerting/rule-set.ts'
+import { changedCompanies, compileRuleSet } from '../../../core/alerting/rule-set.ts'
 import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot.ts'
 import { compileSilences, type RawSilence } from '../../../core/alerting/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting/sweep.ts'
@@ -35,6 +35,11 @@ export class ShardLoop {
   /** Shards that have a snapshot; one that never had a machine needs none. */
   private readonly isSaved = new Uint8Array(64)
   private replayUntil = 0
+  private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
+  /** All that the bus held at the start is evaluated. */
+  private isCaughtUp = false
+  /** The last position of the bus at the start; null = not known yet. */
+  private caughtUpAt: number | null = null
   private startedAtMs: number
   private nextSweepAtMs = 0
   private nextSnapshotAtMs = 0
@@ -55,8 +60,46 @@ export class ShardLoop {
     this.startedAtMs = nowMs()
   }
 
-  setRules(raw: readonly RawRule[]): void {
-    setRules(this.evaluation, compileRuleSet(raw, this.evaluation.rules))
+  /**
+   * The rules that the shards were evaluated under when the process ended: what it is given at its start, and what this thread put
+   * in force after that set was kept. `since` is the feed's cursor of the set.
+   */
+  startRules(raw: readonly RawRule[], since: number): void {
+    const applied = this.store.rulesAfter(this.config.threadIndex, since)
+    const records = raw.filter(rule => !applied.has(rule.company_id)).concat(...applied.values())
+    setRules(this.evaluation, compileRuleSet(records, this.evaluation.rules))
+  }
+
+  /** Resolves once the set is in force: not before all that was received under the one before it is evaluated. */
+  setRules(raw: readonly RawRule[], since: number): Promise<void> {
+    return new Promise(resolve => {
+      const waiting = this.pendingRules?.waiting ?? []
+      this.pendingRules = { raw, since, waiting: [...waiting, resolve] }
+      if (this.isCaughtUp) this.takeRules()
+    })
+  }
+
+  /**
+   * Puts the pending set in force. The shards of the companies concerned are saved first, and the new rules noted: a replay never
+   * holds samples against rules that came after them, nor events of the new rules against the old ones.
+   */
+  private takeRules(): void {
+    if (!this.pendingRules) return
+    const { raw, since, waiting } = this.pendingRules
+    this.pendingRules = null
+    const next = compileRuleSet(raw, this.evaluation.rules)
+    const changed = changedCompanies(this.evaluation.rules, next)
+    if (changed.size > 0) {
+      const shards = new Set<number>()
+      for (const server of this.evaluation.servers)
+        if (server && changed.has(server.companyId)) shards.add(server.shard)
+      this.saveShards([...shards])
+      const companies = new Map<string, RawRule[]>([...changed].map(companyId => [companyId, []]))
+      for (const rule of raw) companies.get(rule.company_id)?.push(rule)
+      this.store.keepRules(this.config.threadIndex, since, companies)
+    }
+    setRules(this.evaluation, next)
+    for (const resolve of waiting) resolve()
   }
 
   setSilences(raw: readonly RawSilence[]): void {
@@ -150,9 +193,10 @@ export class ShardLoop {
     while (!this.isStopping) {
       const consumed = await this.consume()
       const nowMs = this.nowMs()
-      if (nowMs >= this.nextSweepAtMs && consumed === 0) {
+      if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
         this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
-        await this.sweep()
+        // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
+        await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
       }
       if (nowMs >= this.nextSnapshotAtMs) {
         this.nextSnapshotAtMs = nowMs + snapshotEveryMs
@@ -185,6 +229,7 @@ export class ShardLoop {
 
   /** Reads and evaluates what the bus has; returns the number of entries. */
   async consume(): Promise<number> {
+    this.caughtUpAt ??= await this.bus.lastPosition(0)
     const groups = await this.bus.read(0, this.position, READ_BYTES)
     let entries = 0
     for (const group of groups) {
@@ -208,6 +253,10 @@ export class ShardLoop {
       this.replayUntil = 0
       this.evaluation.settledUpTo.clear()
       this.evaluation.presenceSettledUpTo.clear()
+    }
+    if (!this.isCaughtUp && this.position >= this.caughtUpAt) {
+      this.isCaughtUp = true
+      this.takeRules()
     }
     return entries
   }
@@ -237,9 +286,8 @@ export class ShardLoop {
   }
 
   /** In slices: what arrives meanwhile is evaluated in between. */
-  private async sweep(): Promise<void> {
+  async sweep(nowMs: number): Promise<void> {
     const { evaluation } = this
-    const nowMs = this.nowMs()
     const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs
     for (let from = 0; from < evaluation.servers.length; from += SWEEP_SLICE) {
       sweepServers(evaluation, from, from + SWEEP_SLICE, graceFromMs, nowMs)

@@ -26,10 +26,13 @@ export type ToShardThread =
       readonly kind: 'start'
       readonly config: ShardThreadConfig
       readonly rules: readonly RawRule[]
+      /** The feed's cursor of the set. */
+      readonly rulesSince: number
       readonly silences: readonly RawSilence[]
+      readonly attributes: readonly ServerAttributesUpdate[]
     }
   | { readonly kind: 'wake' }
-  | { readonly kind: 'rules'; readonly call: number; readonly rules: readonly RawRule[] }
+  | { readonly kind: 'rules'; readonly call: number; readonly rules: readonly RawRule[]; readonly rulesSince: number }
   | { readonly kind: 'silences'; readonly call: number; readonly silences: readonly RawSilence[] }
   /** null attributes: the machine has no agent any more that is not revoked. */
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }

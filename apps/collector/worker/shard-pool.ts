@@ -25,7 +25,11 @@ export type ShardPoolOptions = {
   readonly threads: number
   readonly config: Omit<ShardThreadConfig, 'shards' | 'threadIndex'>
   readonly rules: readonly RawRule[]
+  /** The feed's cursor of the set. */
+  readonly rulesSince: number
   readonly silences: readonly RawSilence[]
+  /** Known before the first entry is evaluated: what is replayed is suppressed as it would have been. */
+  readonly attributes: readonly ServerAttributesUpdate[]
   readonly onMessage: (message: FromShardThread) => void
   /** A thread that dies takes the process with it. */
   readonly onFailure: (error: Error) => void
@@ -71,7 +75,9 @@ export class ShardPool {
         if (!this.isStopping) options.onFailure(error)
       }
       const config = { ...options.config, shards, threadIndex: index }
-      this.send(worker, { kind: 'start', config, rules: options.rules, silences: options.silences })
+      const { rules, rulesSince, silences } = options
+      const attributes = options.attributes.filter(update => shards.includes(shardOfServer(update.serverId)))
+      this.send(worker, { kind: 'start', config, rules, rulesSince, silences, attributes })
     })
   }
 
@@ -115,8 +121,8 @@ export class ShardPool {
   }
 
   /** Resolves once every thread runs the new set. */
-  async setRules(rules: readonly RawRule[]): Promise<void> {
-    await this.callAll({ kind: 'rules', rules })
+  async setRules(rules: readonly RawRule[], rulesSince: number): Promise<void> {
+    await this.callAll({ kind: 'rules', rules, rulesSince })
   }
 
   async setSilences(silences: readonly RawSilence[]): Promise<void> {

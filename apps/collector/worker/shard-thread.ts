@@ -23,8 +23,9 @@ async function start(message: ToShardThread & { kind: 'start' }): Promise<void> 
     await bus.close()
   }
   loop = new ShardLoop(config, bus, store, Date.now, tell)
-  loop.setRules(message.rules)
+  loop.startRules(message.rules, message.rulesSince)
   loop.setSilences(message.silences)
+  loop.setAttributes(message.attributes)
   const faults = loop.restore()
   tell({ kind: 'ready', positions: [loop.position], faults })
   finished = loop.run()
@@ -48,7 +49,7 @@ async function handle(message: ToShardThread): Promise<void> {
       loop.wake()
       return
     case 'rules':
-      loop.setRules(message.rules)
+      await loop.setRules(message.rules, message.rulesSince)
       tell({ kind: 'done', call: message.call })
       return
     case 'silences':

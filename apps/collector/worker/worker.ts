@@ -73,6 +73,12 @@ function attributesOf(registry: AgentRegistry, changes: readonly AgentChange[]):
   return [...servers].map(([serverId, companyId]) => attributesUpdate(registry, companyId, serverId))
 }
 
+const allAttributes = (registry: AgentRegistry): ServerAttributesUpdate[] =>
+  attributesOf(
+    registry,
+    [...registry.all()].map(record => ({ agentId: record.agentId, before: null, record })),
+  )
+
 const asRules = (records: ReadonlyMap<string, RawRecord>): RawRule[] => [...records.values()] as unknown as RawRule[]
 const asSilences = (records: ReadonlyMap<string, RawRecord>): RawSilence[] =>
   [...records.values()] as unknown as RawSilence[]
@@ -95,7 +101,10 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   let pool: ShardPool | null = null
   let applied: Promise<void> = Promise.resolve()
   const rejectedBefore = new Set<string>()
-  const feed = (name: 'rules' | 'silences', onApplied: (records: ReadonlyMap<string, RawRecord>) => void): FeedSync =>
+  const feed = (
+    name: 'rules' | 'silences',
+    onApplied: (records: ReadonlyMap<string, RawRecord>, since: number) => Promise<void>,
+  ): FeedSync =>
     new FeedSync({
       feed: name,
       intervalMs: config[`alerting.${name}_sync_interval`],
@@ -107,13 +116,15 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       metrics,
       nowMs,
     })
-  const rules = feed('rules', records => {
+  const rules = feed('rules', (records, since) => {
     noteRejected(deps, asRules(records), rejectedBefore, status)
-    applied = pool?.setRules(asRules(records)) ?? applied
+    applied = pool?.setRules(asRules(records), since) ?? applied
+    return applied
   })
   const silences = feed('silences', records => {
     status.setSilences(asSilences(records))
     applied = pool?.setSilences(asSilences(records)) ?? applied
+    return applied
   })
 
   const samples = await startWorkerSamples(deps, consumers)
@@ -164,18 +175,15 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       presenceGraceMinMs: config['alerting.startup_grace_min'],
     },
     rules: asRules(rules.records),
+    rulesSince: rules.status().since,
     silences: asSilences(silences.records),
+    attributes: allAttributes(registry),
     onMessage: receive,
     onFailure: deps.onFailure,
   })
   const shards = pool
   shards.setTombstones(tombstones.living())
-  shards.setAttributes(
-    attributesOf(
-      registry,
-      [...registry.all()].map(record => ({ agentId: record.agentId, before: null, record })),
-    ),
-  )
+  shards.setAttributes(allAttributes(registry))
   const stopListening = registry.onChange(changes => shards.setAttributes(attributesOf(registry, changes)))
   status.watch(shards, samples, { rules, silences })
   await Promise.all([rules.start(), silences.start()])

@@ -110,10 +110,11 @@ class ScenarioRun implements ScenarioNames {
     for (let atMs = 0; atMs <= untilMs; ) {
       this.nowMs = START_MS + atMs
       if (this.worker) this.worker.nowMs = this.nowMs
+      else if (atMs >= this.startsAtMs && atMs > 0) this.start()
       const now: ScenarioAction[] = []
       for (; next < steps.length && steps[next]!.atMs <= atMs; next++) now.push(steps[next]!.action)
       for (const action of now) if (action.kind !== 'stop' && action.kind !== 'snapshot') this.apply(action)
-      if (!this.worker && atMs >= this.startsAtMs) this.start()
+      if (atMs === 0) this.start()
       if (this.worker) {
         this.worker.consume()
         if (atMs % limits.presenceSweepMs === 0) this.worker.sweep()
@@ -122,7 +123,8 @@ class ScenarioRun implements ScenarioNames {
       }
       for (const action of now) if (action.kind === 'stop') this.stop(action.isCrash, atMs + action.downMs)
       const sweepMs = (Math.floor(atMs / limits.presenceSweepMs) + 1) * limits.presenceSweepMs
-      atMs = Math.min(sweepMs, steps[next]?.atMs ?? sweepMs)
+      const startsMs = this.worker ? sweepMs : this.startsAtMs
+      atMs = Math.min(sweepMs, startsMs, steps[next]?.atMs ?? sweepMs)
     }
   }
 

@@ -20,7 +20,7 @@ import type { GroupParameters } from '../group-parameters.ts'
 import { applyJournal, takeJournal } from '../journal.ts'
 import type { JournalRecord } from '../journal-record.ts'
 import type { RawRule } from '../rule.ts'
-import { compileRuleSet } from '../rule-set.ts'
+import { changedCompanies, compileRuleSet } from '../rule-set.ts'
 import { encodeSnapshot, restoreSnapshot } from '../snapshot.ts'
 import { compileSilences, type RawSilence } from '../suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../sweep.ts'
@@ -29,11 +29,13 @@ import { sweepFlapping, sweepServers, sweepStates } from '../sweep.ts'
 export type Durable = {
   readonly bus: Uint8Array[]
   readonly emitted: { event: AlertEvent; atMs: number }[]
-  journal: { id: number; position: number; record: string }[]
+  journal: { id: number; shard: number; position: number; record: string }[]
   journalMark: number
   readonly snapshots: Map<number, { bytes: Uint8Array; position: number }>
   readonly seriesKeys: Set<string>
   groups: string | null
+  /** The set that was in force last. */
+  rules: readonly RawRule[] | null
 }
 
 export const newDurable = (): Durable => ({
@@ -44,6 +46,7 @@ export const newDurable = (): Durable => ({
   snapshots: new Map(),
   seriesKeys: new Set(),
   groups: null,
+  rules: null,
 })
 
 export type WorkerInputs = {
@@ -74,12 +77,13 @@ export class ScenarioWorker {
     this.nowMs = nowMs
     this.graceFromMs = nowMs
     this.evaluation = new EvaluationState(inputs.settings)
-    this.setRules(inputs.rules)
+    setRules(this.evaluation, compileRuleSet(durable.rules ?? inputs.rules, this.evaluation.rules))
     this.setSilences(inputs.silences)
     for (const [serverId, attributes] of inputs.attributes) this.evaluation.attributes.set(serverId, attributes)
     this.restore()
     this.groups = newGroupDown(durable.groups === null ? null : (JSON.parse(durable.groups) as SavedGroups))
     this.consume()
+    this.setRules(inputs.rules)
     presenceKnown(this.groups, this.lostMachines())
   }
 
@@ -106,8 +110,13 @@ export class ScenarioWorker {
     }
   }
 
+  /** Saved first, noted, then in force: see ShardLoop.setRules of the collector's worker. */
   setRules(raw: readonly RawRule[]): void {
-    setRules(this.evaluation, compileRuleSet(raw, this.evaluation.rules))
+    const next = compileRuleSet(raw, this.evaluation.rules)
+    const changed = changedCompanies(this.evaluation.rules, next)
+    if (changed.size > 0) this.snapshot(changed)
+    this.durable.rules = raw
+    setRules(this.evaluation, next)
   }
 
   setSilences(raw: readonly RawSilence[]): void {
@@ -152,6 +161,7 @@ export class ScenarioWorker {
     for (const record of takeJournal(this.evaluation))
       this.durable.journal.push({
         id: ++this.durable.journalMark,
+        shard: record.shard,
         position: this.position,
         record: JSON.stringify(record),
       })
@@ -191,11 +201,13 @@ export class ScenarioWorker {
     this.durable.groups = JSON.stringify(saveGroups(this.groups))
   }
 
-  snapshot(): void {
+  /** Saves every shard, or those that have machines of the companies. */
+  snapshot(companies: ReadonlySet<string> | null = null): void {
     this.commit()
     for (const key of this.evaluation.dictionary.takeLearnt()) this.durable.seriesKeys.add(key)
-    const shards = new Set([...this.durable.snapshots.keys()])
-    for (const server of this.evaluation.servers) if (server) shards.add(server.shard)
+    const shards = new Set(companies ? [] : this.durable.snapshots.keys())
+    for (const server of this.evaluation.servers)
+      if (server && (companies === null || companies.has(server.companyId))) shards.add(server.shard)
     for (const shard of shards) {
       const bytes = encodeSnapshot(this.evaluation, shard, this.position, this.durable.journalMark, this.nowMs)
       this.durable.snapshots.set(shard, { bytes, position: this.position })
@@ -203,7 +215,7 @@ export class ScenarioWorker {
     }
     const { journalMark } = this.durable
     this.durable.journal = this.durable.journal.filter(
-      ({ id, position }) => position > this.position || id > journalMark,
+      ({ id, position, shard }) => !shards.has(shard) || position > this.position || id > journalMark,
     )
   }
 }
