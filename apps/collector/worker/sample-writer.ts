@@ -16,6 +16,7 @@ import type { Tombstone } from './samples-messages.ts'
 const BLOCK_ROWS = 400_000
 const BLOCK_WAIT_MS = 1_000
 const POLL_MS = 100
+const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
 const BACKOFF_START_MS = 1_000
 const BACKOFF_CAP_MS = 30_000
@@ -173,21 +174,22 @@ export class SampleWriter {
     return block.rows >= BLOCK_ROWS || waitedMs >= BLOCK_WAIT_MS || waitedMs < 0 || this.isFlushing > 0
   }
 
+  /** Waits for the bus, a flush or the end. The bus commits every few milliseconds; a few reads a second are enough for it. */
   private async rest(): Promise<void> {
-    if (this.isAwake) {
-      this.isAwake = false
-      // What woke us may have been read already; then there is nothing, and the next round rests for real.
-      return
+    const sinceMs = performance.now()
+    if (!this.isAwake) {
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, POLL_MS)
+        this.wakeUp = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+      this.wakeUp = null
     }
-    await new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, POLL_MS)
-      this.wakeUp = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-    this.wakeUp = null
     this.isAwake = false
+    const restedMs = performance.now() - sinceMs
+    if (restedMs < REST_MIN_MS && this.isFlushing === 0 && !this.isStopping) await Bun.sleep(REST_MIN_MS - restedMs)
   }
 
   /** Reads a little of each partition into the block that fills. Returns the number of groups. */
