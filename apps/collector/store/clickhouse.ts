@@ -122,6 +122,7 @@ function blockFiles(dataDirectory: string) {
   const free: BlockFile[] = []
   const create = (): BlockFile => {
     const path = join(directory, `${process.pid}-${crypto.randomUUID()}.native`)
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
     return { path, descriptor: openSync(path, 'wx', 0o600) }
   }
   const remove = (file: BlockFile): void => {
@@ -143,8 +144,11 @@ function blockFiles(dataDirectory: string) {
     release: (file: BlockFile): void => {
       free.push(file)
     },
+    /** Another store of this process may still use the directory; the last one removes it. */
     close: (): void => {
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
       for (const file of free.splice(0)) remove(file)
+      if (readdirSync(directory).length === 0) rmdirSync(directory)
     },
   }
 }
