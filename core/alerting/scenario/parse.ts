@@ -209,7 +209,7 @@ function readExpected(parts: readonly string[], line: number): ExpectedEvent {
   const names = rest.filter(part => !part.includes('=') && !part.includes('"'))
   const fields = options(rest.slice(names.length), EXPECT_FIELDS)
   for (const name of ['duration', 'emitted'])
-    if (fields.has(name)) fields.set(name, durationText(duration(fields.get(name)!)))
+    if ((fields.get(name) ?? 'absent') !== 'absent') fields.set(name, durationText(duration(fields.get(name)!)))
   const isAlert = type.startsWith('alert.')
   const isGroup = type.startsWith('group_')
   if (!isAlert && !isGroup && !type.startsWith('agent.')) throw new LineFault(`${type} is not a type of event`)
