@@ -3,23 +3,35 @@ import { accountRoutes } from './account/routes.ts'
 import { agentRoutes } from './agents/routes.ts'
 import { alertRoutes } from './alerts/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
+import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
+import { collectorAdminRoutes } from './collectors/routes.ts'
 import type { Route } from './http/route.ts'
+import { inventoryRoutes } from './inventory/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
+import { notificationRoutes } from './notifications/routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import { ruleRoutes } from './rules/routes.ts'
 import { serverRoutes } from './servers/routes.ts'
 import { settingsRoutes } from './settings/routes.ts'
+import { silenceRoutes } from './silences/routes.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 export const apiRoutes: readonly Route[] = [
   ...licenseRoutes,
   ...serverRoutes,
+  ...inventoryRoutes,
   ...agentRoutes,
   ...alertRoutes,
+  ...checkRoutes,
   ...ruleRoutes,
+  ...silenceRoutes,
   ...overviewRoutes,
   ...settingsRoutes,
+  ...collectorAdminRoutes,
   ...collectorRoutes,
+  ...notificationRoutes,
+  ...webhookRoutes,
   ...auditRoutes,
   ...accountRoutes,
 ]

@@ -11,7 +11,7 @@ import type { Tx } from '../db/transaction.ts'
 import { isPrivateAddress } from '../http/addresses.ts'
 import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
-import { type Recipient, reaches } from './dispatch.ts'
+import { type Recipient, reaches } from './recipients.ts'
 import { renderTemplate, type ShownAlert } from './templates.ts'
 
 const WEBHOOK_WAITS_SECONDS = [10, 30, 120, 600, 3600]
@@ -112,6 +112,21 @@ export const webhookSignature = (secret: string, timestampSeconds: number, body:
   `sha256=${createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex')}`
 
 type Delivery = typeof notificationDeliveries.$inferSelect
+
+export const presentDelivery = (row: typeof notificationDeliveries.$inferSelect) => ({
+  id: row.id,
+  channel: row.channel,
+  target: row.target,
+  webhook_id: row.webhookId,
+  type: row.type,
+  state: row.state,
+  tries: row.tries,
+  response_code: row.responseCode,
+  last_error: row.lastError,
+  payload: row.payload,
+  created_at: row.createdAt,
+  finished_at: row.finishedAt,
+})
 
 async function loadDelivery(hub: Hub, payload: JobPayload): Promise<Delivery> {
   const id = String(payload.delivery_id)

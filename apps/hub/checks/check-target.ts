@@ -1,0 +1,101 @@
+// What each type of check looks at: the form of its target, the metric and labels of its series, the rules it starts with
+// (document 1 "Check sync envelope"; decisions G-63, G-91, G-92).
+import type { RawMatchers } from '../../../core/alerting/matchers.ts'
+import type { Severity } from '../../../core/alerting/rule.ts'
+import { truncateLabelValue } from '../../../core/series/labels.ts'
+import type { CheckType } from '../db/schema.ts'
+import { type Words, words } from '../http/texts.ts'
+
+export const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const satisfies readonly CheckType[]
+
+export type Target = Readonly<Record<string, string | number>>
+
+const SERVICE_NAME = /^[A-Za-z0-9@._-]{1,128}$/
+const URL_CHARS_MAX = 2048
+const STATUS_DEFAULT = 200
+
+type Unchecked = Readonly<Record<string, unknown>>
+type Parsed = { readonly target: Target } | { readonly field: string; readonly text: Words }
+
+const fault = (field: string, text: Words): Parsed => ({ field: `target.${field}`, text })
+const isPort = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535
+
+/** `host:port`, with an IPv6 host in brackets. */
+function isHostPort(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length > 260) return false
+  const found = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?):(\d{1,5})$/.exec(value)
+  return found !== null && isPort(Number(found[3]))
+}
+
+function parsePort(raw: Unchecked): Parsed {
+  if (!isPort(raw.port)) return fault('port', words('pattern'))
+  if (raw.proto !== 'tcp' && raw.proto !== 'udp') return fault('proto', words('one_of', { values: 'tcp, udp' }))
+  return { target: { port: raw.port, proto: raw.proto } }
+}
+
+function parseHttp(raw: Unchecked): Parsed {
+  const url = typeof raw.url === 'string' && raw.url.length <= URL_CHARS_MAX ? URL.parse(raw.url) : null
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return fault('url', words('url'))
+  if (url.username !== '' || url.password !== '') return fault('url', words('url_credentials'))
+  const status = raw.expect_status ?? STATUS_DEFAULT
+  if (!Number.isInteger(status) || (status as number) < 100 || (status as number) > 599)
+    return fault('expect_status', words('integer'))
+  return { target: { url: raw.url as string, expect_status: status as number } }
+}
+
+/** The stored target of a type, with only the fields of that type, or the field that is wrong. */
+export function parseTarget(type: CheckType, raw: Unchecked): Parsed {
+  switch (type) {
+    case 'service':
+      if (typeof raw.name !== 'string' || !SERVICE_NAME.test(raw.name)) return fault('name', words('pattern'))
+      return { target: { name: raw.name } }
+    case 'port':
+      return parsePort(raw)
+    case 'tcp':
+    case 'cert':
+      return isHostPort(raw.target) ? { target: { target: raw.target } } : fault('target', words('pattern'))
+    case 'http':
+      return parseHttp(raw)
+  }
+}
+
+const UP_METRICS = { service: 'service_up', port: 'port_up', tcp: 'tcp_connect_up', http: 'http_up' } as const
+
+/** The matchers that pick the series of a check, whatever machine it runs on. */
+export function targetMatchers(type: CheckType, target: Target): RawMatchers {
+  const label = (value: string | number | undefined): string => truncateLabelValue(String(value ?? ''))
+  switch (type) {
+    case 'service':
+      return { name: label(target.name) }
+    case 'port':
+      return { port: label(target.port), proto: label(target.proto) }
+    case 'tcp':
+    case 'cert':
+      return { target: label(target.target) }
+    case 'http':
+      return { target: label(target.url) }
+  }
+}
+
+export type CheckRule = {
+  readonly name: string
+  readonly metric: string
+  readonly threshold: number
+  readonly forSeconds: number
+  readonly severity: Severity
+}
+
+/** The rule of kind check that a check starts with: down for two minutes, or a certificate with less than 14 days. */
+export function defaultCheckRule(type: CheckType, checkName: string): CheckRule {
+  const name = checkName.slice(0, 230)
+  if (type === 'cert')
+    return {
+      name: `${name}: certificate expiring`,
+      metric: 'cert_days_left',
+      threshold: 14,
+      forSeconds: 0,
+      severity: 'warning',
+    }
+  return { name: `${name}: down`, metric: UP_METRICS[type], threshold: 1, forSeconds: 120, severity: 'critical' }
+}

@@ -1,0 +1,299 @@
+// Active checks: what agents probe, per company and scope, with the rules that come with them (decisions G-92, G-119, G-120).
+import { randomUUID } from 'node:crypto'
+import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
+import { limits } from '../../../core/limits.ts'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
+import { type CheckType, checks, rules } from '../db/schema.ts'
+import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
+import { invalid, invalidField, notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import type { RouteContext } from '../http/route.ts'
+import { faultsError, isUuid } from '../http/schema.ts'
+import { reloadCollectors } from '../jobs/collector-jobs.ts'
+import { likePattern } from '../licenses/licenses.ts'
+import { insertRule } from '../rules/rules.ts'
+import { resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+import { defaultCheckRule, parseTarget, type Target, targetMatchers } from './check-target.ts'
+
+const RULE_IDS: SQL<string[]> = sql`array(select r.id::text from monitoring_rules r
+  where r.check_id = ${checks.id} and r.deleted_at is null order by r.created_at, r.id)`
+
+const selectChecks = (db: Executor) => db.select({ check: checks, ruleIds: RULE_IDS }).from(checks)
+export type CheckRow = Awaited<ReturnType<typeof selectChecks>>[number]
+
+export const presentCheck = ({ check, ruleIds }: CheckRow) => ({
+  id: check.id,
+  company_id: check.companyId,
+  name: check.name,
+  scope: check.scope,
+  resolved_server_count: check.scope.all ? null : check.resolvedServerIds.length,
+  type: check.type,
+  target: check.target,
+  interval_seconds: check.intervalSeconds,
+  timeout_seconds: check.timeoutSeconds,
+  enabled: check.enabled,
+  rule_ids: ruleIds,
+  created_at: check.createdAt,
+  updated_at: check.updatedAt,
+})
+
+export type CheckFilter = {
+  readonly type?: CheckType | undefined
+  readonly enabled?: boolean | undefined
+  readonly search?: string | undefined
+  readonly serverId?: string | undefined
+}
+
+export async function listChecks(db: Executor, companyId: string, filter: CheckFilter, page: Page) {
+  const where = and(
+    eq(checks.companyId, companyId),
+    sql`${checks.deletedAt} is null`,
+    filter.type ? eq(checks.type, filter.type) : undefined,
+    filter.enabled === undefined ? undefined : eq(checks.enabled, filter.enabled),
+    filter.search ? ilike(checks.name, likePattern(filter.search)) : undefined,
+    filter.serverId
+      ? sql`((${checks.scope}->>'all')::boolean or ${filter.serverId} = any(${checks.resolvedServerIds}))`
+      : undefined,
+  )
+  const [rows, totals] = await Promise.all([
+    selectChecks(db)
+      .where(where)
+      .orderBy(desc(checks.createdAt), desc(checks.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(checks).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+export async function findCheck(db: Executor, companyId: string, id: string): Promise<CheckRow> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await selectChecks(db).where(
+    and(eq(checks.companyId, companyId), eq(checks.id, id), sql`${checks.deletedAt} is null`),
+  )
+  if (!row) throw notFound()
+  return row
+}
+
+/** Refuses a save after which more than 50 enabled checks would apply to one machine, naming the first (G-120). */
+async function checkMachineLimit(tx: Tx, companyId: string): Promise<void> {
+  const [over] = await tx.db.execute<{ name: string }>(sql`
+    with general as (select count(*)::int as count from monitoring_checks
+      where company_id = ${companyId} and deleted_at is null and enabled and (scope->>'all')::boolean),
+    own as (select server_id, count(*)::int as count from monitoring_checks c, unnest(c.resolved_server_ids) server_id
+      where c.company_id = ${companyId} and c.deleted_at is null and c.enabled and not (c.scope->>'all')::boolean
+      group by server_id)
+    select s.name from servers s cross join general left join own on own.server_id = s.id
+    where s.company_id = ${companyId} and s.deleted_at is null
+      and general.count + coalesce(own.count, 0) > ${limits.checksPerMachineMax}
+    order by lower(s.name) limit 1`)
+  if (over) throw invalidField('scope', 'checks_per_machine', { max: limits.checksPerMachineMax, server: over.name })
+}
+
+async function refuseSameTarget<T>(act: Promise<T>): Promise<T> {
+  try {
+    return await act
+  } catch (error) {
+    if (violatedUniqueIndex(error) === 'monitoring_checks_target') throw invalidField('target', 'check_exists')
+    throw error
+  }
+}
+
+/** True when an enabled rule covers the same metric, threshold and severity for the check's machines (G-91). */
+async function isCovered(tx: Tx, companyId: string, check: typeof checks.$inferSelect): Promise<boolean> {
+  if (check.type !== 'cert') return false
+  const { metric, threshold, severity } = defaultCheckRule('cert', check.name)
+  const rows = await tx.db.execute(sql`
+    select 1 from monitoring_rules r where r.company_id = ${companyId} and r.deleted_at is null and r.enabled
+      and r.metric = ${metric} and r.threshold = ${threshold} and r.operator = '<' and r.severity = ${severity}
+      and r.matchers = '{}'::jsonb and ((r.scope->>'all')::boolean or (not (${JSON.stringify(check.scope)}::jsonb->>'all')::boolean
+        and ${`{${check.resolvedServerIds.join(',')}}`}::uuid[] <@ r.resolved_server_ids))`)
+  return rows.length > 0
+}
+
+async function createRules(context: RouteContext, tx: Tx, check: typeof checks.$inferSelect): Promise<void> {
+  const { hub, companyId } = context
+  if (await isCovered(tx, companyId, check)) return
+  const { name, metric, threshold, forSeconds, severity } = defaultCheckRule(check.type, check.name)
+  await insertRule(
+    tx,
+    companyId,
+    {
+      name,
+      kind: 'check',
+      scope: check.scope,
+      metric,
+      matchers: targetMatchers(check.type, check.target),
+      operator: '<',
+      threshold,
+      forSeconds,
+      recoverThreshold: null,
+      recoverForSeconds: 0,
+      severity,
+      noData: 'ignore',
+      renotifySeconds: 0,
+    },
+    check.enabled,
+    { checkId: check.id, createdBy: context.caller.user.id },
+  )
+  await reloadCollectors(hub, tx, 'rules')
+}
+
+export type CheckInput = {
+  readonly name?: string | undefined
+  readonly scope?: ScopeInput | undefined
+  readonly type?: CheckType | undefined
+  readonly target?: Readonly<Record<string, unknown>> | undefined
+  readonly interval_seconds?: number | null | undefined
+  readonly timeout_seconds?: number | null | undefined
+  readonly enabled?: boolean | null | undefined
+}
+
+function validTarget(type: CheckType, raw: Readonly<Record<string, unknown>>): Target {
+  const parsed = parseTarget(type, raw)
+  if ('target' in parsed) return parsed.target
+  throw invalid({ [parsed.field]: parsed.text })
+}
+
+const subjectOf = (row: CheckRow) => ({ type: 'check', id: row.check.id, name: row.check.name })
+
+export async function createCheck(
+  context: RouteContext,
+  input: CheckInput & {
+    readonly name: string
+    readonly scope: ScopeInput
+    readonly type: CheckType
+    readonly target: Readonly<Record<string, unknown>>
+  },
+): Promise<CheckRow> {
+  const { hub, companyId } = context
+  const target = validTarget(input.type, input.target)
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const scope = toScope(input.scope)
+    const faults = await scopeFaults(tx.db, companyId, scope)
+    if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+    const id = randomUUID()
+    await refuseSameTarget(
+      tx.db
+        .insert(checks)
+        .values({
+          id,
+          companyId,
+          name: input.name,
+          scope,
+          resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
+          type: input.type,
+          target,
+          intervalSeconds: input.interval_seconds ?? 60,
+          timeoutSeconds: input.timeout_seconds ?? limits.checkTimeoutSecondsDefault,
+          enabled: input.enabled ?? true,
+          createdBy: context.caller.user.id,
+        })
+        .execute(),
+    )
+    if (input.enabled ?? true) await checkMachineLimit(tx, companyId)
+    const made = await findCheck(tx.db, companyId, id)
+    await createRules(context, tx, made.check)
+    tx.touch('checks', [id])
+    await reloadCollectors(hub, tx, 'checks')
+    await auditRequest(tx, context, 'check.create', subjectOf(made))
+    return findCheck(tx.db, companyId, id)
+  })
+}
+
+/** Its rules follow the check's scope and target, and are disabled and deleted with it (decision G-92). */
+async function followRules(context: RouteContext, tx: Tx, row: CheckRow, wasEnabled: boolean): Promise<void> {
+  const { check } = row
+  const linked = await tx.db
+    .select({ id: rules.id, version: rules.version, enabled: rules.enabled })
+    .from(rules)
+    .where(and(eq(rules.checkId, check.id), sql`${rules.deletedAt} is null`))
+  for (const rule of linked)
+    await tx.db
+      .update(rules)
+      .set({
+        scope: check.scope,
+        resolvedServerIds: check.resolvedServerIds,
+        matchers: targetMatchers(check.type, check.target),
+        enabled: wasEnabled === check.enabled ? rule.enabled : check.enabled,
+        version: rule.version + 1,
+        updatedAt: new Date(context.hub.now()),
+      })
+      .where(eq(rules.id, rule.id))
+  if (linked.length === 0) return
+  tx.touch(
+    'rules',
+    linked.map(rule => rule.id),
+  )
+  await reloadCollectors(context.hub, tx, 'rules')
+}
+
+export async function updateCheck(
+  context: RouteContext,
+  id: string,
+  patch: CheckInput,
+  action = 'check.update',
+): Promise<CheckRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findCheck(tx.db, companyId, id)
+    const { check } = before
+    if (patch.type !== undefined && patch.type !== check.type) throw invalidField('type', 'immutable')
+    const scope = patch.scope ? toScope(patch.scope) : check.scope
+    if (patch.scope) {
+      const faults = await scopeFaults(tx.db, companyId, scope)
+      if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+    }
+    await refuseSameTarget(
+      tx.db
+        .update(checks)
+        .set({
+          name: patch.name ?? check.name,
+          scope,
+          resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
+          target: patch.target ? validTarget(check.type, patch.target) : check.target,
+          intervalSeconds: patch.interval_seconds ?? check.intervalSeconds,
+          timeoutSeconds: patch.timeout_seconds ?? check.timeoutSeconds,
+          enabled: patch.enabled ?? check.enabled,
+          updatedAt: new Date(hub.now()),
+        })
+        .where(eq(checks.id, id))
+        .execute(),
+    )
+    if (patch.enabled ?? check.enabled) await checkMachineLimit(tx, companyId)
+    const after = await findCheck(tx.db, companyId, id)
+    await followRules(context, tx, after, check.enabled)
+    tx.touch('checks', [id])
+    await reloadCollectors(hub, tx, 'checks')
+    const changes = changesBetween(presentCheck(before), presentCheck(after))
+    await auditRequest(tx, context, action, subjectOf(after), changes)
+    return after
+  })
+}
+
+/** Leaves a tombstone in the feed; the check's rules go with it. */
+export async function deleteCheck(context: RouteContext, id: string): Promise<void> {
+  const { hub, companyId } = context
+  await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findCheck(tx.db, companyId, id)
+    const now = new Date(hub.now())
+    await tx.db.update(checks).set({ deletedAt: now }).where(eq(checks.id, id))
+    tx.touch('checks', [id])
+    const gone = await tx.db
+      .update(rules)
+      .set({ deletedAt: now, enabled: false, version: sql`${rules.version} + 1` })
+      .where(and(eq(rules.checkId, id), sql`${rules.deletedAt} is null`))
+      .returning({ id: rules.id })
+    tx.touch(
+      'rules',
+      gone.map(rule => rule.id),
+    )
+    await reloadCollectors(hub, tx, 'checks')
+    if (gone.length > 0) await reloadCollectors(hub, tx, 'rules')
+    await auditRequest(tx, context, 'check.delete', subjectOf(before))
+  })
+}

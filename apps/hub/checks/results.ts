@@ -1,0 +1,58 @@
+// GET /monitoring/checks/{check}/results: the latest result of a check on each machine, read from the collector.
+import { sql } from 'drizzle-orm'
+import { compileMatchers, matchesLabels } from '../../../core/alerting/matchers.ts'
+import { limits } from '../../../core/limits.ts'
+import { uuidList } from '../db/transaction.ts'
+import type { Page } from '../http/paging.ts'
+import type { Hub } from '../hub-context.ts'
+import { resolveScope } from '../scopes/scope.ts'
+import { defaultCheckRule, targetMatchers } from './check-target.ts'
+import type { CheckRow } from './checks.ts'
+
+type Unchecked = Readonly<Record<string, unknown>>
+const isObject = (value: unknown): value is Unchecked =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
+
+/** The machines of one page of the check's scope, each with its newest value within 15 minutes. */
+export async function checkResults(hub: Hub, row: CheckRow, page: Page) {
+  const { check } = row
+  const { db } = hub.database
+  const ids = await resolveScope(db, check.companyId, check.scope)
+  const servers = await db.execute<{ id: string; name: string }>(sql`
+    select id, name from servers where company_id = ${check.companyId} and id = any(${uuidList(ids)}::uuid[])
+    order by lower(name), id limit ${page.limit} offset ${page.offset}`)
+  const { metric } = defaultCheckRule(check.type, check.name)
+  const { matchers } = compileMatchers(targetMatchers(check.type, check.target), null)
+  const fromSeconds = Math.floor((hub.now() - limits.statusValueAgeMs) / 1000)
+  const query = new URLSearchParams({
+    company_id: check.companyId,
+    metric,
+    from: String(fromSeconds),
+    agg: 'last',
+  })
+  const isConfigured = (await hub.collectors.targets()).length > 0
+  let isAvailable = isConfigured
+  const results = await Promise.all(
+    servers.map(async (server): Promise<CheckResult> => {
+      const target = isConfigured ? await hub.collectors.targetOfServer(check.companyId, server.id) : null
+      const answer = target
+        ? await hub.collectors.query(target, 'series', `/servers/${server.id}/series?${query}`)
+        : null
+      if (answer?.status !== 200) isAvailable = false
+      const data = answer && isObject(answer.body) ? answer.body.data : null
+      const all: unknown[] = isObject(data) && Array.isArray(data.series) ? data.series : []
+      for (const series of all) {
+        if (!isObject(series) || !isObject(series.labels) || !Array.isArray(series.points)) continue
+        const labels = Object.fromEntries(Object.entries(series.labels).map(([key, value]) => [key, String(value)]))
+        const last: unknown = series.points.at(-1)
+        if (!matchesLabels(matchers, labels) || !Array.isArray(last)) continue
+        return { server, value: Number(last[1]), sampled_at: new Date(Number(last[0])) }
+      }
+      return { server, value: null, sampled_at: null }
+    }),
+  )
+  const reason = isAvailable ? null : isConfigured ? 'unavailable' : 'not_configured'
+  return { results, total: ids.length, collector: { available: isAvailable, reason } }
+}

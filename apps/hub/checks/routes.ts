@@ -1,0 +1,164 @@
+// REST: /monitoring/checks (decision G-119).
+import { Type } from '@sinclair/typebox'
+import { limits } from '../../../core/limits.ts'
+import { invalidField } from '../http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { boolean, integer, oneOf, optional, scope, text } from '../http/schema.ts'
+import { findServer } from '../servers/servers.ts'
+import { checkTypes } from './check-target.ts'
+import { createCheck, deleteCheck, findCheck, listChecks, presentCheck, updateCheck } from './checks.ts'
+import { checkResults } from './results.ts'
+
+const TAG = 'Active checks'
+const VIEW = ['monitoring.view']
+const MANAGE = ['monitoring.manage']
+const subject = ({ hub, companyId, params }: RouteContext) => findCheck(hub.database.db, companyId, params.check ?? '')
+
+const common = {
+  interval_seconds: optional(integer(limits.checkIntervalSecondsMin, limits.checkIntervalSecondsMax)),
+  timeout_seconds: optional(integer(1, limits.checkTimeoutSecondsMax)),
+  enabled: optional(boolean()),
+}
+const target = Type.Record(Type.String(), Type.Unknown())
+
+export const checkRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/monitoring/checks',
+    tag: TAG,
+    summary: 'List checks, newest first',
+    permissions: VIEW,
+    query: Type.Object({
+      type: Type.Optional(oneOf(checkTypes)),
+      enabled: Type.Optional(oneOf(['0', '1'])),
+      search: Type.Optional(text(255)),
+      ...pageQuery,
+    }),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const enabled = query.enabled === undefined ? undefined : query.enabled === '1'
+      const { rows, total } = await listChecks(hub.database.db, companyId, { ...query, enabled }, page)
+      return paged(url, page, total, rows.map(presentCheck))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/checks',
+    tag: TAG,
+    summary: 'Create a check with its default rules',
+    permissions: MANAGE,
+    status: 201,
+    body: Type.Object({ name: text(255), scope: scope(), type: oneOf(checkTypes), target, ...common }),
+    handle: async context => ({ data: presentCheck(await createCheck(context, context.body)) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/checks/:check',
+    tag: TAG,
+    summary: 'Show a check',
+    permissions: VIEW,
+    subject,
+    handle: async ({ subject }) => ({ data: presentCheck(subject) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/monitoring/checks/:check',
+    tag: TAG,
+    summary: 'Change a check; its type stays',
+    permissions: MANAGE,
+    subject,
+    body: Type.Object({
+      name: Type.Optional(text(255)),
+      scope: Type.Optional(scope()),
+      type: Type.Optional(oneOf(checkTypes)),
+      target: Type.Optional(target),
+      ...common,
+    }),
+    handle: async context => ({
+      data: presentCheck(await updateCheck(context, context.subject.check.id, context.body)),
+    }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/monitoring/checks/:check',
+    tag: TAG,
+    summary: 'Delete a check and its rules',
+    permissions: MANAGE,
+    subject,
+    async handle(context) {
+      await deleteCheck(context, context.subject.check.id)
+      return undefined
+    },
+  }),
+  ...(['enable', 'disable'] as const).map(action =>
+    route({
+      method: 'POST',
+      path: `/monitoring/checks/:check/${action}`,
+      tag: TAG,
+      summary: action === 'enable' ? 'Enable a check' : 'Disable a check',
+      permissions: MANAGE,
+      subject,
+      async handle(context) {
+        const { check } = context.subject
+        const enabled = action === 'enable'
+        if (check.enabled === enabled) return { data: presentCheck(context.subject) }
+        return { data: presentCheck(await updateCheck(context, check.id, { enabled }, `check.${action}`)) }
+      },
+    }),
+  ),
+  route({
+    method: 'POST',
+    path: '/monitoring/checks/:check/duplicate',
+    tag: TAG,
+    summary: 'Copy a check to another target, disabled',
+    permissions: MANAGE,
+    subject,
+    status: 201,
+    body: Type.Object({ target: Type.Optional(target), name: Type.Optional(text(255)) }),
+    async handle(context) {
+      const { check } = context.subject
+      // Two checks of one type and target would write one series, so a copy needs a target of its own.
+      if (context.body.target === undefined) throw invalidField('target', 'check_exists')
+      const row = await createCheck(context, {
+        name: context.body.name ?? `${check.name.slice(0, 248)} (copy)`,
+        scope: check.scope,
+        type: check.type,
+        target: context.body.target,
+        interval_seconds: check.intervalSeconds,
+        timeout_seconds: check.timeoutSeconds,
+        enabled: false,
+      })
+      return { data: presentCheck(row) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/checks/:check/results',
+    tag: TAG,
+    summary: 'The latest result on each machine',
+    permissions: VIEW,
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, query, url, subject }) {
+      const page = pageOf(query)
+      const { results, total, collector } = await checkResults(hub, subject, page)
+      return { ...paged(url, page, total, results), collector }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/servers/:server/checks',
+    tag: TAG,
+    summary: 'Checks that apply to a server',
+    permissions: VIEW,
+    subject: ({ hub, companyId, params }) => findServer(hub.database.db, companyId, params.server ?? ''),
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url, subject }) {
+      const page = pageOf(query)
+      const filter = { serverId: subject.server.id }
+      const { rows, total } = await listChecks(hub.database.db, companyId, filter, page)
+      return paged(url, page, total, rows.map(presentCheck))
+    },
+  }),
+]

@@ -1,0 +1,131 @@
+// REST: /monitoring/silences (decision G-121).
+import { Type } from '@sinclair/typebox'
+import { sql } from 'drizzle-orm'
+import { uuidList } from '../db/transaction.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { faultsError, instant, oneOf, optional, scope, text } from '../http/schema.ts'
+import { resolveScope, scopeFaults, toScope } from '../scopes/scope.ts'
+import {
+  createSilence,
+  deleteSilence,
+  endSilence,
+  findSilence,
+  listSilences,
+  presentSilence,
+  silenceStatuses,
+  updateSilence,
+} from './silences.ts'
+
+const TAG = 'Silences'
+const MANAGE = ['monitoring.manage']
+const REASON_MAX = 500
+const PREVIEW_SHOWN = 15
+const subject = ({ hub, companyId, params }: RouteContext) =>
+  findSilence(hub.database.db, companyId, params.silence ?? '')
+
+export const silenceRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/monitoring/silences',
+    tag: TAG,
+    summary: 'List silences, newest first',
+    permissions: MANAGE,
+    query: Type.Object({ status: Type.Optional(oneOf(silenceStatuses)), ...pageQuery }),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const { rows, total } = await listSilences(hub.database.db, companyId, query.status, page)
+      return paged(
+        url,
+        page,
+        total,
+        rows.map(row => presentSilence(row, hub.now())),
+      )
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/silences',
+    tag: TAG,
+    summary: 'Create a silence',
+    permissions: MANAGE,
+    status: 201,
+    body: Type.Object({
+      scope: scope(),
+      starts_at: optional(instant()),
+      ends_at: instant(),
+      reason: text(REASON_MAX),
+    }),
+    handle: async context => ({
+      data: presentSilence(await createSilence(context, context.body), context.hub.now()),
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/silences/preview',
+    tag: TAG,
+    summary: 'The machines that a scope covers',
+    permissions: MANAGE,
+    body: Type.Object({ scope: scope() }),
+    async handle({ hub, companyId, body }) {
+      const { db } = hub.database
+      const asked = toScope(body.scope)
+      const faults = await scopeFaults(db, companyId, asked)
+      if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+      const ids = await resolveScope(db, companyId, asked)
+      const rows = await db.execute<{ id: string; name: string }>(sql`
+        select id, name from servers where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
+        order by lower(name), id limit ${PREVIEW_SHOWN}`)
+      return { data: { matched_servers: ids.length, servers: [...rows] } }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/monitoring/silences/:silence',
+    tag: TAG,
+    summary: 'Show a silence',
+    permissions: MANAGE,
+    subject,
+    handle: async ({ hub, subject }) => ({ data: presentSilence(subject, hub.now()) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/monitoring/silences/:silence',
+    tag: TAG,
+    summary: 'Change a silence that is not over',
+    permissions: MANAGE,
+    subject,
+    body: Type.Object({
+      scope: Type.Optional(scope()),
+      starts_at: optional(instant()),
+      ends_at: Type.Optional(instant()),
+      reason: Type.Optional(text(REASON_MAX)),
+    }),
+    handle: async context => ({
+      data: presentSilence(await updateSilence(context, context.subject.silence.id, context.body), context.hub.now()),
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/monitoring/silences/:silence/end',
+    tag: TAG,
+    summary: 'End a silence now',
+    permissions: MANAGE,
+    subject,
+    handle: async context => ({
+      data: presentSilence(await endSilence(context, context.subject.silence.id), context.hub.now()),
+    }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/monitoring/silences/:silence',
+    tag: TAG,
+    summary: 'Delete a silence',
+    permissions: MANAGE,
+    subject,
+    async handle(context) {
+      await deleteSilence(context, context.subject.silence.id)
+      return undefined
+    },
+  }),
+]

@@ -1,0 +1,192 @@
+// Silences: windows in which events of a scope are stored but not told (document 1 "Silence"; decision G-121).
+import { randomUUID } from 'node:crypto'
+import { and, count, desc, eq, sql } from 'drizzle-orm'
+import type { RuleScope } from '../../../core/alerting/rule.ts'
+import { DAY_MS } from '../../../core/limits.ts'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import type { Executor } from '../db/connect.ts'
+import { silences } from '../db/schema.ts'
+import { users } from '../db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import type { RouteContext } from '../http/route.ts'
+import { faultsError, isUuid } from '../http/schema.ts'
+import type { Words } from '../http/texts.ts'
+import { words } from '../http/texts.ts'
+import { reloadCollectors } from '../jobs/collector-jobs.ts'
+import { resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+
+const DAYS_MAX = 366
+
+export const silenceStatuses = ['scheduled', 'active', 'expired', 'cancelled'] as const
+export type SilenceStatus = (typeof silenceStatuses)[number]
+
+const selectSilences = (db: Executor) =>
+  db
+    .select({ silence: silences, creator: { id: users.id, name: users.name } })
+    .from(silences)
+    .leftJoin(users, eq(users.id, silences.createdBy))
+
+export type SilenceRow = Awaited<ReturnType<typeof selectSilences>>[number]
+
+export function statusOf({ silence }: SilenceRow, nowMs: number): SilenceStatus {
+  if (silence.cancelledAt !== null) return 'cancelled'
+  if (silence.endsAt.getTime() <= nowMs) return 'expired'
+  return silence.startsAt.getTime() > nowMs ? 'scheduled' : 'active'
+}
+
+export const presentSilence = (row: SilenceRow, nowMs: number) => ({
+  id: row.silence.id,
+  company_id: row.silence.companyId,
+  scope: row.silence.scope,
+  resolved_server_count: row.silence.scope.all ? null : row.silence.resolvedServerIds.length,
+  starts_at: row.silence.startsAt,
+  ends_at: row.silence.endsAt,
+  reason: row.silence.reason,
+  status: statusOf(row, nowMs),
+  created_by: row.creator,
+  created_at: row.silence.createdAt,
+})
+
+const STATUS = sql`case when ${silences.cancelledAt} is not null then 'cancelled'
+  when ${silences.endsAt} <= now() then 'expired' when ${silences.startsAt} > now() then 'scheduled' else 'active' end`
+
+export async function listSilences(db: Executor, companyId: string, status: SilenceStatus | undefined, page: Page) {
+  const where = and(
+    eq(silences.companyId, companyId),
+    sql`${silences.deletedAt} is null`,
+    status ? sql`${STATUS} = ${status}` : undefined,
+  )
+  const [rows, totals] = await Promise.all([
+    selectSilences(db)
+      .where(where)
+      .orderBy(desc(silences.createdAt), desc(silences.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(silences).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+export async function findSilence(db: Executor, companyId: string, id: string): Promise<SilenceRow> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await selectSilences(db).where(
+    and(eq(silences.companyId, companyId), eq(silences.id, id), sql`${silences.deletedAt} is null`),
+  )
+  if (!row) throw notFound()
+  return row
+}
+
+export type SilenceInput = {
+  readonly scope?: ScopeInput | undefined
+  readonly starts_at?: string | null | undefined
+  readonly ends_at?: string | undefined
+  readonly reason?: string | undefined
+}
+
+type Window = { readonly scope: RuleScope; readonly startsAt: Date; readonly endsAt: Date; readonly reason: string }
+
+/** Throws 422 for a scope that names nothing or foreign machines, and for a window that is none. */
+async function checkSilence(db: Executor, companyId: string, silence: Window, nowMs: number): Promise<void> {
+  const faults: Map<string, Words> = await scopeFaults(db, companyId, silence.scope)
+  const [startMs, endMs] = [silence.startsAt.getTime(), silence.endsAt.getTime()]
+  if (endMs <= startMs) faults.set('ends_at', words('after_start'))
+  else if (endMs <= nowMs) faults.set('ends_at', words('future'))
+  else if (endMs - startMs > DAYS_MAX * DAY_MS) faults.set('ends_at', words('at_most_days', { days: DAYS_MAX }))
+  if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+}
+
+/** Whatever changed: a new place in the feed, and the collectors are told after the commit. */
+async function announce(context: RouteContext, tx: Tx, id: string): Promise<void> {
+  tx.touch('silences', [id])
+  await reloadCollectors(context.hub, tx, 'silences')
+}
+
+const subjectOf = (row: SilenceRow) => ({ type: 'silence', id: row.silence.id, name: row.silence.reason.slice(0, 100) })
+
+export async function createSilence(
+  context: RouteContext,
+  input: SilenceInput & { readonly scope: ScopeInput; readonly ends_at: string; readonly reason: string },
+): Promise<SilenceRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const silence: Window = {
+      scope: toScope(input.scope),
+      startsAt: input.starts_at ? new Date(input.starts_at) : new Date(hub.now()),
+      endsAt: new Date(input.ends_at),
+      reason: input.reason,
+    }
+    await checkSilence(tx.db, companyId, silence, hub.now())
+    const id = randomUUID()
+    const resolvedServerIds = await resolvedIds(tx.db, companyId, silence.scope)
+    const createdBy = context.caller.user.id
+    await tx.db.insert(silences).values({ id, companyId, ...silence, resolvedServerIds, createdBy })
+    await announce(context, tx, id)
+    const row = await findSilence(tx.db, companyId, id)
+    await auditRequest(tx, context, 'silence.create', subjectOf(row))
+    return row
+  })
+}
+
+function refuseOver(row: SilenceRow, nowMs: number): void {
+  const status = statusOf(row, nowMs)
+  if (status === 'expired' || status === 'cancelled') throw invalidField('status', 'state_refused', { state: status })
+}
+
+export async function updateSilence(context: RouteContext, id: string, patch: SilenceInput): Promise<SilenceRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findSilence(tx.db, companyId, id)
+    refuseOver(before, hub.now())
+    const { silence } = before
+    const fresh: Window = {
+      scope: patch.scope ? toScope(patch.scope) : silence.scope,
+      startsAt: patch.starts_at ? new Date(patch.starts_at) : silence.startsAt,
+      endsAt: patch.ends_at ? new Date(patch.ends_at) : silence.endsAt,
+      reason: patch.reason ?? silence.reason,
+    }
+    await checkSilence(tx.db, companyId, fresh, hub.now())
+    const resolvedServerIds = await resolvedIds(tx.db, companyId, fresh.scope)
+    await tx.db
+      .update(silences)
+      .set({ ...fresh, resolvedServerIds })
+      .where(eq(silences.id, id))
+    await announce(context, tx, id)
+    const after = await findSilence(tx.db, companyId, id)
+    const changes = changesBetween(presentSilence(before, hub.now()), presentSilence(after, hub.now()))
+    await auditRequest(tx, context, 'silence.update', subjectOf(after), changes)
+    return after
+  })
+}
+
+/** Ends a silence now: it is cancelled, and leaves the feed as a tombstone. */
+export async function endSilence(context: RouteContext, id: string): Promise<SilenceRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findSilence(tx.db, companyId, id)
+    refuseOver(before, hub.now())
+    const now = new Date(hub.now())
+    await tx.db.update(silences).set({ cancelledAt: now, endsAt: now }).where(eq(silences.id, id))
+    await announce(context, tx, id)
+    await auditRequest(tx, context, 'silence.end', subjectOf(before))
+    return findSilence(tx.db, companyId, id)
+  })
+}
+
+export async function deleteSilence(context: RouteContext, id: string): Promise<void> {
+  const { hub, companyId } = context
+  await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const before = await findSilence(tx.db, companyId, id)
+    await tx.db
+      .update(silences)
+      .set({ deletedAt: new Date(hub.now()) })
+      .where(eq(silences.id, id))
+    await announce(context, tx, id)
+    await auditRequest(tx, context, 'silence.delete', subjectOf(before))
+  })
+}

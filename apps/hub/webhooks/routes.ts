@@ -1,0 +1,280 @@
+// REST: /webhooks (decision G-105).
+import { randomUUID } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import { and, count, desc, eq } from 'drizzle-orm'
+import { severities } from '../../../core/alerting/rule.ts'
+import { auditRequest } from '../audit/audit.ts'
+import type { Executor } from '../db/connect.ts'
+import { notificationDeliveries, webhooks } from '../db/schema-identity.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { Reply, type Route, type RouteContext, route } from '../http/route.ts'
+import { boolean, isUuid, listOf, oneOf, optional, text } from '../http/schema.ts'
+import type { Hub } from '../hub-context.ts'
+import { newWebhookSecret } from '../identity/secrets.ts'
+import { addDeliveries, mayCall, presentDelivery } from '../notifications/deliveries.ts'
+import { templateTypes } from '../notifications/templates.ts'
+
+const TAG = 'Webhooks'
+const VIEW = ['webhooks.view']
+const MANAGE = ['webhooks.manage']
+const URL_MAX = 2048
+
+export const webhookEvents = [...templateTypes, 'ping'] as const
+
+type Webhook = typeof webhooks.$inferSelect
+
+const present = (row: Webhook) => ({
+  id: row.id,
+  company_id: row.companyId,
+  name: row.name,
+  url: row.url,
+  events: row.events,
+  min_severity: row.minSeverity,
+  enabled: row.enabled,
+  failures_in_a_row: row.failuresInARow,
+  disabled_reason: row.disabledReason,
+  created_at: row.createdAt,
+})
+
+async function find(db: Executor, companyId: string, id: string): Promise<Webhook> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await db
+    .select()
+    .from(webhooks)
+    .where(and(eq(webhooks.companyId, companyId), eq(webhooks.id, id)))
+  if (!row) throw notFound()
+  return row
+}
+
+const subject = ({ hub, companyId, params }: RouteContext) => find(hub.database.db, companyId, params.webhook ?? '')
+const subjectOf = (row: Webhook) => ({ type: 'webhook', id: row.id, name: row.name })
+
+const common = {
+  events: optional(listOf(oneOf(templateTypes), templateTypes.length)),
+  min_severity: Type.Optional(oneOf(severities)),
+  enabled: Type.Optional(boolean()),
+}
+
+async function checkUrl(hub: Hub, url: string | undefined): Promise<void> {
+  if (url !== undefined && !(await mayCall(hub, url))) throw invalidField('url', 'private_url')
+}
+
+async function change(context: RouteContext, row: Webhook, set: Partial<Webhook>, action: string): Promise<Webhook> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    await tx.db.update(webhooks).set(set).where(eq(webhooks.id, row.id))
+    await auditRequest(tx, context, action, subjectOf(row))
+    return find(tx.db, companyId, row.id)
+  })
+}
+
+export const webhookRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/webhooks',
+    tag: TAG,
+    summary: 'List webhooks',
+    permissions: VIEW,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const { db } = hub.database
+      const where = eq(webhooks.companyId, companyId)
+      const [rows, totals] = await Promise.all([
+        db
+          .select()
+          .from(webhooks)
+          .where(where)
+          .orderBy(desc(webhooks.createdAt), desc(webhooks.id))
+          .limit(page.limit)
+          .offset(page.offset),
+        db.select({ total: count() }).from(webhooks).where(where),
+      ])
+      return paged(url, page, totals[0]?.total ?? 0, rows.map(present))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/webhooks',
+    tag: TAG,
+    summary: 'Create a webhook; its secret is shown once',
+    permissions: MANAGE,
+    status: 201,
+    body: Type.Object({ name: text(255), url: text(URL_MAX), ...common }),
+    async handle(context) {
+      const { hub, companyId, body } = context
+      await checkUrl(hub, body.url)
+      const secret = newWebhookSecret()
+      const id = randomUUID()
+      const row = await inTransaction(hub.database.db, async tx => {
+        await tx.db.insert(webhooks).values({
+          id,
+          companyId,
+          name: body.name,
+          url: body.url,
+          secretSealed: hub.sealer.seal(secret),
+          events: body.events ?? [],
+          minSeverity: body.min_severity ?? 'info',
+          enabled: body.enabled ?? true,
+        })
+        const made = await find(tx.db, companyId, id)
+        await auditRequest(tx, context, 'webhook.create', subjectOf(made))
+        return made
+      })
+      return { data: present(row), secret }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/webhooks/events',
+    tag: TAG,
+    summary: 'Event types',
+    permissions: VIEW,
+    handle: async () => ({ data: webhookEvents }),
+  }),
+  route({
+    method: 'GET',
+    path: '/webhooks/:webhook',
+    tag: TAG,
+    summary: 'Show a webhook',
+    permissions: VIEW,
+    subject,
+    handle: async ({ subject }) => ({ data: present(subject) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/webhooks/:webhook',
+    tag: TAG,
+    summary: 'Change a webhook',
+    permissions: MANAGE,
+    subject,
+    body: Type.Object({ name: Type.Optional(text(255)), url: Type.Optional(text(URL_MAX)), ...common }),
+    async handle(context) {
+      const { hub, body, subject: before } = context
+      await checkUrl(hub, body.url)
+      const set = {
+        name: body.name ?? before.name,
+        url: body.url ?? before.url,
+        events: body.events === undefined ? before.events : (body.events ?? []),
+        minSeverity: body.min_severity ?? before.minSeverity,
+        enabled: body.enabled ?? before.enabled,
+      }
+      return { data: present(await change(context, before, set, 'webhook.update')) }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/webhooks/:webhook',
+    tag: TAG,
+    summary: 'Delete a webhook',
+    permissions: MANAGE,
+    subject,
+    async handle(context) {
+      const { hub, subject: row } = context
+      await inTransaction(hub.database.db, async tx => {
+        await tx.db.delete(webhooks).where(eq(webhooks.id, row.id))
+        await auditRequest(tx, context, 'webhook.delete', subjectOf(row))
+      })
+      return undefined
+    },
+  }),
+  ...(['enable', 'disable'] as const).map(action =>
+    route({
+      method: 'POST',
+      path: `/webhooks/:webhook/${action}`,
+      tag: TAG,
+      summary: action === 'enable' ? 'Enable a webhook' : 'Disable a webhook',
+      permissions: MANAGE,
+      subject,
+      async handle(context) {
+        const enabled = action === 'enable'
+        const set = enabled ? { enabled, failuresInARow: 0, disabledReason: null } : { enabled }
+        return { data: present(await change(context, context.subject, set, `webhook.${action}`)) }
+      },
+    }),
+  ),
+  route({
+    method: 'POST',
+    path: '/webhooks/:webhook/test',
+    tag: TAG,
+    summary: 'Send a ping',
+    permissions: MANAGE,
+    subject,
+    async handle({ hub, companyId, subject: row }) {
+      const ids = await inTransaction(hub.database.db, tx =>
+        addDeliveries(hub, tx, [
+          {
+            companyId,
+            channel: 'webhook',
+            target: row.url,
+            webhookId: row.id,
+            type: 'ping',
+            payload: { company_id: companyId, data: { webhook_id: row.id } },
+          },
+        ]),
+      )
+      return new Reply(202, { data: { delivery_id: ids[0] } })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/webhooks/:webhook/rotate-secret',
+    tag: TAG,
+    summary: 'A new secret, shown once',
+    permissions: MANAGE,
+    subject,
+    async handle(context) {
+      const secret = newWebhookSecret()
+      const set = { secretSealed: context.hub.sealer.seal(secret) }
+      return { data: present(await change(context, context.subject, set, 'webhook.rotate_secret')), secret }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/webhooks/:webhook/deliveries',
+    tag: TAG,
+    summary: 'Deliveries, newest first',
+    permissions: VIEW,
+    subject,
+    query: Type.Object(pageQuery),
+    async handle({ hub, query, url, subject }) {
+      const page = pageOf(query)
+      const { db } = hub.database
+      const where = eq(notificationDeliveries.webhookId, subject.id)
+      const [rows, totals] = await Promise.all([
+        db
+          .select()
+          .from(notificationDeliveries)
+          .where(where)
+          .orderBy(desc(notificationDeliveries.createdAt), desc(notificationDeliveries.id))
+          .limit(page.limit)
+          .offset(page.offset),
+        db.select({ total: count() }).from(notificationDeliveries).where(where),
+      ])
+      return paged(url, page, totals[0]?.total ?? 0, rows.map(presentDelivery))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/webhooks/:webhook/deliveries/:delivery/redeliver',
+    tag: TAG,
+    summary: 'Send a delivery again',
+    permissions: MANAGE,
+    subject,
+    async handle({ hub, params, subject }) {
+      const id = params.delivery ?? ''
+      const { db } = hub.database
+      const [row] = isUuid(id)
+        ? await db
+            .select()
+            .from(notificationDeliveries)
+            .where(and(eq(notificationDeliveries.id, id), eq(notificationDeliveries.webhookId, subject.id)))
+        : []
+      if (!row) throw notFound()
+      await inTransaction(db, tx => hub.jobs.enqueue(tx, 'notifications.webhook', { delivery_id: row.id }))
+      return new Reply(202, { data: { delivery_id: row.id } })
+    },
+  }),
+]
