@@ -54,7 +54,7 @@ function hashOf(text: string): string {
 const batch = (fields: Parameters<Rig['send']>[0]) =>
   toBinary(MetricsBatchSchema, create(MetricsBatchSchema, fields)) as Uint8Array<ArrayBuffer>
 
-const post = (body: BodyInit, headers: Record<string, string> = {}) =>
+const post = (body: Bun.BodyInit, headers: Record<string, string> = {}) =>
   rig.call('/metrics', { method: 'POST', headers: { 'content-type': 'application/x-protobuf', ...headers }, body })
 
 const publishedCount = async () => (await rig.published()).length

@@ -23,12 +23,15 @@ export class ScriptedHub {
   clockOffsetMs = 0
   private server: Bun.Server<undefined>
 
+  private readonly port: number
+
   constructor() {
     this.server = this.serve(0)
+    this.port = this.server.port ?? 0
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.server.port}`
+    return `http://127.0.0.1:${this.port}`
   }
 
   async stop(): Promise<void> {
@@ -37,7 +40,7 @@ export class ScriptedHub {
 
   /** Serves again on the port it had. */
   restart(): void {
-    this.server = this.serve(this.server.port ?? 0)
+    this.server = this.serve(this.port)
   }
 
   ok(data: unknown, status = 200): Response {

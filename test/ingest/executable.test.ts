@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { collectorPaths, ingestKeys, loadCollectorConfig, workerKeys } from '../../apps/collector/config.ts'
+import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry.ts'
+import { RegistryStore } from '../../apps/collector/store/registry-store.ts'
+import { sha256Hex } from '../../core/series/hash.ts'
+import { agentId, agentRecord, protoHeaders, token, until } from './rig.ts'
+import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
+
+const main = join(import.meta.dir, '../../apps/collector/ingest/main.ts')
+let directory = ''
+let hub: ScriptedHub
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-exe-'))
+  hub = new ScriptedHub()
+})
+afterAll(async () => {
+  await hub.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function write(name: string, text: string): string {
+  const path = join(directory, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const run = (args: string[], environment: Record<string, string> = {}) =>
+  Bun.spawn(['bun', main, ...args], { stdout: 'pipe', stderr: 'pipe', env: { ...process.env, ...environment } })
+
+const post = (url: string, asToken = token) =>
+  fetch(`${url}/agent/v1/metrics`, { method: 'POST', headers: { ...protoHeaders, authorization: `Bearer ${asToken}` } })
+
+test('[OPS-020] [OPS-016] [BUS-004] the executable starts, says ready, serves, follows the shared registry and stops in order', async () => {
+  hub.feeds.agents!.push(agentRecord())
+  const tokenFile = write('token', `${hubToken}\n`)
+  const dataDir = join(directory, 'data')
+  const config = write(
+    'ingest.yaml',
+    [
+      'listen: 127.0.0.1:0',
+      'ops: { listen: 127.0.0.1:0 }',
+      `data_dir: ${dataDir}`,
+      `hub: { url: "${hub.url}", token_file: ${tokenFile} }`,
+      `collector_id: ${id('collector')}`,
+    ].join('\n'),
+  )
+  const readyFile = join(directory, 'ready.json')
+  const child = run(['--config', config, '--ready-file', readyFile], { SVC_INGEST_LIMITS_METRICS_BURST: '100' })
+  const text = async () => {
+    try {
+      return readFileSync(readyFile, 'utf8')
+    } catch {
+      return ''
+    }
+  }
+  await until('the ready file', async () => (await text()) !== '', 15_000)
+  expect(statSync(readyFile).mode & 0o777).toBe(0o600)
+  const ready = JSON.parse(await text()) as { agent_url: string; ops_url: string; pid: number }
+  expect(ready.pid).toBe(child.pid)
+  expect(await (await fetch(`${ready.ops_url}/readyz`)).json()).toEqual({ ready: true, failing: [] })
+  expect((await fetch(`${ready.ops_url}/healthz`)).status).toBe(200)
+  expect((await post(ready.agent_url)).status).toBe(200)
+  const metricsText = await (await fetch(`${ready.ops_url}/metrics`)).text()
+  expect(metricsText).toContain('svc_ingest_batches_total 1')
+  expect(metricsText).toContain('svc_http_requests_total{endpoint="metrics",code="200"} 1')
+  expect(metricsText).toContain('svc_bus_lag 1')
+  expect(metricsText).toContain('svc_registry_agents{state="active"} 1')
+  expect(metricsText).toContain('svc_build_info{version="')
+
+  // Revocations and pushes of another process on the same data_dir reach ingest by the shared file.
+  const store = new RegistryStore(collectorPaths(dataDir).registry)
+  const others = new AgentRegistry(store)
+  others.revoke(agentId)
+  const fresh = { agent_id: id('fresh'), server_id: id('fresh server'), token_hash: sha256Hex('agt_fresh') }
+  const record = parseAgentRecord(agentRecord(fresh))
+  if (isRecordFault(record)) throw new Error(record.field)
+  others.push(record)
+  store.close()
+  await until('the revocation', async () => (await post(ready.agent_url)).status === 403)
+  await until('the push', async () => (await post(ready.agent_url, 'agt_fresh')).status === 200)
+
+  await until('a heartbeat', () => hub.to('/heartbeat').length > 0)
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+  expect(await text()).toBe('')
+  const output = await new Response(child.stdout).text()
+  expect(output).toContain('"msg":"ready"')
+  expect(output).not.toContain(hubToken)
+  // What was seen is told at the stop.
+  expect(hub.to('/agents/seen').length).toBeGreaterThan(0)
+}, 30_000)
+
+test('check-config says every fault with its key, and exits 1', async () => {
+  const bad = write('bad.yaml', 'nonsense: 1\nlisten: 5\nhub: { url: "ftp://x" }\nregistry: { sync_interval: soon }\n')
+  const child = run(['check-config', '--config', bad])
+  expect(await child.exited).toBe(1)
+  const said = await new Response(child.stderr).text()
+  for (const key of ['nonsense', 'listen', 'hub.url', 'registry.sync_interval']) expect(said).toContain(key)
+  expect(said).not.toContain('    at ')
+  const good = run(['check-config', '--config', write('good.yaml', 'listen: 127.0.0.1:0\n')])
+  expect(await good.exited).toBe(0)
+})
+
+test('a start with a fault in the configuration is refused', async () => {
+  const child = run(['--config', write('faulty.yaml', 'ingest: { limits: { max_points: -1 } }\n')])
+  expect(await child.exited).toBe(1)
+  expect(await new Response(child.stderr).text()).toContain('ingest.limits.max_points = -1 must be')
+})
+
+const defaults = (keys: typeof ingestKeys | typeof workerKeys) => loadCollectorConfig(keys, undefined, {}).config
+
+test('[OPS-006] [OPS-007] [OPS-008] [OPS-010] [OPS-012] [OPS-013] [OPS-014] [OPS-015] [ING-024] the defaults are those of the contract', () => {
+  const { config: worker } = loadCollectorConfig(workerKeys, undefined, {})
+  const { config: ingest } = loadCollectorConfig(ingestKeys, undefined, {})
+  expect(worker['alerting.no_data_after']).toBe(300_000)
+  expect(worker['alerting.flap_window']).toBe(1_800_000)
+  expect(worker['alerting.flap_transitions']).toBe(4)
+  expect(worker['alerting.flap_stable']).toBe(1_800_000)
+  expect(worker['alerting.group_down.enabled']).toBe(true)
+  expect(worker['alerting.rules_state_interval']).toBe(30_000)
+  expect(worker['alerting.rules_sync_interval']).toBe(60_000)
+  expect(worker['alerting.silences_sync_interval']).toBe(60_000)
+  expect(ingest['redis.cache_ttl']).toBe(15_000)
+  expect(ingest['ingest.limits.max_series_per_company']).toBe(0)
+  expect(ingest['debug.accept_json']).toBe(false)
+  expect(defaults(ingestKeys).collector_id).toBeNull()
+})
+
+test('[OPS-009] [OPS-011] overrides of a company and the snapshot directory are read, and checked', () => {
+  const file = (ratio: number) => ({
+    alerting: { rules_dir: '/var/lib/svc/rules', group_down: { companies: { [id('company')]: { min: 3, ratio } } } },
+  })
+  const { config, faults } = loadCollectorConfig(workerKeys, file(0.5), {})
+  expect(faults).toEqual([])
+  expect(config['alerting.rules_dir']).toBe('/var/lib/svc/rules')
+  expect(config['alerting.group_down.companies']).toEqual({ [id('company')]: { min: 3, ratio: 0.5 } })
+  expect(loadCollectorConfig(workerKeys, file(2), {}).faults.map(fault => fault.key)).toEqual([
+    `alerting.group_down.companies.${id('company')}.ratio`,
+  ])
+})
+
+test('[SYNC-041] the period of seen reports cannot reach a third of the online threshold', () => {
+  expect(loadCollectorConfig(ingestKeys, undefined, {}).config['seen.interval']).toBeLessThan(100_000)
+  expect(loadCollectorConfig(ingestKeys, { seen: { interval: '101s' } }, {}).faults.map(fault => fault.key)).toEqual([
+    'seen.interval',
+  ])
+})
+
+test('listen can be written nested beside listen.insecure', () => {
+  const { config, faults } = loadCollectorConfig(
+    ingestKeys,
+    { listen: { address: '0.0.0.0:8081', insecure: true } },
+    {},
+  )
+  expect(faults).toEqual([])
+  expect(config.listen).toBe('0.0.0.0:8081')
+  expect(config['listen.insecure']).toBe(true)
+})

@@ -1,0 +1,305 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { FeedStore, type RawRecord } from '../../apps/collector/hub-link/feed-store.ts'
+import { FeedSync, isGone } from '../../apps/collector/hub-link/feed-sync.ts'
+import { Heartbeat } from '../../apps/collector/hub-link/heartbeat.ts'
+import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
+import { type SeenAgent, SeenReporter } from '../../apps/collector/hub-link/report-seen.ts'
+import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
+import { agentId, someSeries, startRig, until } from './rig.ts'
+import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
+
+let hub: ScriptedHub
+let directory = ''
+let logLines: Record<string, unknown>[] = []
+const metrics = createCollectorMetrics('0', 'worker')
+const log = pino({ level: 'info' }, { write: (line: string) => void logLines.push(JSON.parse(line)) })
+const clock = { nowMs: 0 }
+const nowMs = () => (clock.nowMs > 0 ? clock.nowMs : Date.now())
+
+beforeEach(() => {
+  hub = new ScriptedHub()
+  directory = mkdtempSync(join(tmpdir(), 'svc-feeds-'))
+  logLines = []
+  clock.nowMs = 0
+})
+afterEach(async () => {
+  await hub.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const makeClient = (changes: Partial<ConstructorParameters<typeof HubClient>[0]> = {}) =>
+  new HubClient({
+    url: hub.url,
+    token: hubToken,
+    collectorId: id('collector'),
+    isPlainAllowed: false,
+    log,
+    nowMs: Date.now,
+    onClockSkew: seconds => metrics.clockSkew.set(seconds),
+    timeoutMs: 2000,
+    ...changes,
+  })
+
+/** A sync of rules and every set that it put in force. */
+function makeRules(feed: 'rules' | 'silences' = 'rules') {
+  const applied: string[][] = []
+  const sync = new FeedSync({
+    feed,
+    intervalMs: 3_600_000,
+    hub: makeClient(),
+    store: new FeedStore(directory, feed, log),
+    isGone: isGone[feed],
+    onApplied: (records: ReadonlyMap<string, RawRecord>) => void applied.push([...records.keys()].sort()),
+    log,
+    metrics,
+    nowMs,
+  })
+  return { sync, applied }
+}
+const rule = (name: string, syncVersion: number, changes: Record<string, unknown> = {}) => ({
+  id: name,
+  company_id: id('company'),
+  sync_version: syncVersion,
+  enabled: true,
+  deleted: false,
+  ...changes,
+})
+
+test('[SYNC-001] [SYNC-004] [SYNC-005] [SYNC-006] [SYNC-031] rules are pulled at the start with limit=500, page after page, and put in force in one piece', async () => {
+  for (let index = 1; index <= 1200; index++) hub.feeds.rules!.push(rule(`rule-${index}`, index * 3, { version: 1 }))
+  const { sync, applied } = makeRules()
+  expect(await sync.start()).toBe('applied')
+  expect(hub.to('/rules').map(request => [request.query.get('since'), request.query.get('limit')])).toEqual([
+    ['0', '500'],
+    ['1500', '500'],
+    ['3000', '500'],
+  ])
+  expect(applied.map(set => set.length)).toEqual([0, 1200])
+  expect(sync.status()).toMatchObject({ since: 3600, lastSyncError: null })
+  await sync.stop()
+})
+
+test('[SYNC-007] [SYNC-008] [SYNC-009] [SYNC-014] [SYNC-015] [SYNC-019] an error in mid-way keeps set and cursor', async () => {
+  for (const feed of ['rules', 'silences'] as const) {
+    hub.script = () => null
+    hub.feeds[feed]!.push(rule('a', 1))
+    const { sync, applied } = makeRules(feed)
+    await sync.start()
+    for (let index = 2; index <= 700; index++) hub.feeds[feed]!.push(rule(`r${index}`, index))
+    hub.script = ({ query }) => (query.get('since') === '501' ? hub.error(500, 'server_error') : null)
+    expect(await sync.reload()).toBe('unavailable')
+    expect(applied).toEqual([[], ['a']])
+    expect(sync.status()).toMatchObject({ since: 1, lastSyncError: 'the hub answered 500 server_error' })
+    hub.script = () => null
+    expect(await sync.reload()).toBe('applied')
+    expect(applied.at(-1)).toHaveLength(700)
+    await sync.stop()
+  }
+})
+
+test('[SYNC-003] [SYNC-010] [SYNC-011] [SYNC-018] [SYNC-020] a reload takes in what came, and takes out disabled and deleted rules', async () => {
+  hub.feeds.rules!.push(rule('a', 1), rule('b', 2), rule('c', 3))
+  const { sync, applied } = makeRules()
+  await sync.start()
+  hub.feeds.rules!.push(rule('a', 4, { enabled: false }), rule('b', 5, { deleted: true }), rule('d', 6))
+  expect(await sync.reload()).toBe('applied')
+  expect(applied.at(-1)).toEqual(['c', 'd'])
+  await sync.stop()
+})
+
+test('a reload during a pull is answered by a pull that began after it', async () => {
+  const { sync, applied } = makeRules()
+  let release = () => {}
+  const held = new Promise<void>(settle => {
+    release = settle
+  })
+  let isFirst = true
+  hub.script = async () => {
+    if (isFirst) {
+      isFirst = false
+      const answer = hub.ok({ rules: [], next_since: 0, more: false })
+      await held
+      return answer
+    }
+    return null as never
+  }
+  const first = sync.start()
+  await until('the first pull is under way', () => hub.requests.length === 1)
+  hub.feeds.rules!.push(rule('late', 1))
+  const reloads = [sync.reload(), sync.reload()]
+  release()
+  expect(await Promise.all([first, ...reloads])).toEqual(['applied', 'applied', 'applied'])
+  expect(applied.at(-1)).toEqual(['late'])
+  expect(hub.requests).toHaveLength(2)
+  await sync.stop()
+})
+
+test('[SYNC-012] [SYNC-013] [SYNC-021] a restart while the hub is down runs the last set, and goes on from its cursor', async () => {
+  hub.feeds.rules!.push(rule('a', 1, { unknown_field: { kept: true } }), rule('b', 2))
+  const before = makeRules()
+  await before.sync.start()
+  await before.sync.stop()
+  const file = join(directory, 'rules.json')
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(JSON.parse(readFileSync(file, 'utf8')).records[0].unknown_field).toEqual({ kept: true })
+
+  await hub.stop()
+  const after = makeRules()
+  expect(after.applied).toEqual([['a', 'b']])
+  expect(await after.sync.start()).toBe('unavailable')
+  expect(after.applied).toEqual([['a', 'b']])
+  expect(after.sync.isFilled).toBe(true)
+  hub.restart()
+  hub.requests.length = 0
+  expect(await after.sync.reload()).toBe('applied')
+  expect(hub.to('/rules')[0]?.query.get('since')).toBe('2')
+  await after.sync.stop()
+})
+
+test('a saved feed that cannot be read is said and pulled anew', async () => {
+  writeFileSync(join(directory, 'rules.json'), '{"format":1,"recor')
+  hub.feeds.rules!.push(rule('a', 1))
+  const { sync, applied } = makeRules()
+  expect(await sync.start()).toBe('applied')
+  expect(applied.at(-1)).toEqual(['a'])
+  expect(logLines.some(line => String(line.msg).includes('cannot read a saved feed'))).toBe(true)
+  await sync.stop()
+})
+
+test('[SYNC-002] [SYNC-017] [SYNC-022] without a call feeds are pulled at every interval', async () => {
+  const sync = new FeedSync({
+    feed: 'silences',
+    intervalMs: 20,
+    hub: makeClient(),
+    store: new FeedStore(directory, 'silences', log),
+    isGone: isGone.silences,
+    onApplied: () => {},
+    log,
+    metrics,
+    nowMs,
+  })
+  await sync.start()
+  await until('three more pulls', () => hub.to('/silences').length >= 4)
+  await sync.stop()
+})
+
+test('a hub whose answers are no pages changes nothing', async () => {
+  hub.feeds.rules!.push(rule('a', 1))
+  const { sync, applied } = makeRules()
+  await sync.start()
+  const answers = [
+    () => new Response('<html>'),
+    () => hub.ok({ rules: 'none', next_since: 1, more: false }),
+    () => hub.ok({ rules: [], next_since: 'x', more: false }),
+    () => hub.ok({ rules: [], next_since: 1, more: true }),
+  ]
+  for (const answer of answers) {
+    hub.script = () => answer()
+    expect(await sync.reload()).toBe('unavailable')
+  }
+  expect(applied.at(-1)).toEqual(['a'])
+  expect(sync.status().since).toBe(1)
+  await sync.stop()
+})
+
+test('401 and 403 about the collector’s own token are logged as errors and stand in last_sync_error', async () => {
+  const { sync } = makeRules()
+  hub.script = () => hub.error(403, 'forbidden')
+  expect(await sync.start()).toBe('unavailable')
+  expect(sync.status().lastSyncError).toBe('the hub answered 403 forbidden')
+  expect(logLines.some(line => line.level === 50 && String(line.msg).includes('hub.token'))).toBe(true)
+  expect(JSON.stringify(logLines)).not.toContain(hubToken)
+  await sync.stop()
+})
+
+test('[OPS-001] [OPS-002] a clock that differs by more than 5 s is said once, and shown always', async () => {
+  const f = async (offsetMs: number) => {
+    logLines = []
+    hub.clockOffsetMs = offsetMs
+    const client = makeClient()
+    await client.settings('x')
+    await client.settings('x')
+    const text = await metrics.scrape()
+    const shown = Number(/^svc_hub_clock_skew_seconds (\S+)/m.exec(text)?.[1])
+    expect(Math.abs(shown - offsetMs / 1000)).toBeLessThan(1)
+    return logLines.filter(line => String(line.msg).includes('differ by more than 5 seconds')).length
+  }
+  expect(await f(0)).toBe(0)
+  expect(await f(4900)).toBe(0)
+  expect(await f(7000)).toBe(1)
+  expect(await f(-7000)).toBe(1)
+})
+
+test('plain http to another machine is refused', () => {
+  expect(() => makeClient({ url: 'http://hub.example.net' })).toThrow('plain http')
+  expect(() => makeClient({ url: 'http://hub.example.net', isPlainAllowed: true })).not.toThrow()
+  expect(() => makeClient({ url: 'https://hub.example.net' })).not.toThrow()
+})
+
+test('a hub that does not answer in time cannot be reached', async () => {
+  hub.script = async () => {
+    await Bun.sleep(500)
+    return hub.ok({})
+  }
+  expect(await makeClient({ timeoutMs: 50 }).settings('x')).toEqual({
+    kind: 'unreachable',
+    message: 'no answer in time',
+  })
+})
+
+test('[ING-002] [SYNC-040] [SYNC-042] agents that sent are reported as seen, once, with version and protocol', async () => {
+  const rig = await startRig({ keys: { 'seen.interval': '100ms' } })
+  await rig.send({ series: someSeries(1) })
+  await until('the report', () => rig.hub.to('/agents/seen').length > 0)
+  expect(rig.hub.to('/agents/seen')[0]?.body).toEqual({
+    collector_id: id('collector'),
+    agents: [
+      { agent_id: agentId, last_seen_at: expect.stringMatching(/Z$/), agent_version: '1.2.3', proto_version: 1 },
+    ],
+  })
+  await rig.send({})
+  await until('the next report', () => rig.hub.to('/agents/seen').length > 1)
+  expect(rig.hub.to('/agents/seen')).toHaveLength(2)
+  await rig.stop()
+})
+
+test('at most 1000 agents go in a report, and what the hub did not take is news still', async () => {
+  const agents: SeenAgent[] = Array.from({ length: 2500 }, (_, index) => ({
+    record: { agentId: id(`a${index}`) },
+    lastSeenAtMs: 1,
+    agentVersion: '',
+    protoVersion: 0,
+    isSeenNews: true,
+  }))
+  const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
+  hub.script = () => (hub.requests.length === 2 ? hub.error(503, 'unavailable') : null)
+  await reporter.report()
+  expect(agents.filter(agent => agent.isSeenNews)).toHaveLength(1500)
+  await reporter.stop()
+  expect(agents.filter(agent => agent.isSeenNews)).toHaveLength(0)
+  expect(hub.to('/agents/seen').map(request => (request.body as { agents: unknown[] }).agents.length)).toEqual([
+    1000, 1000, 1000, 500,
+  ])
+})
+
+test('[SYNC-043] a heartbeat carries what the process knows', async () => {
+  const heartbeat = new Heartbeat({
+    hub: makeClient(),
+    facts: () => ({ version: '1', agent_count: 3, ingest_rps: 1.5, outbox_depth: 4 }),
+    intervalMs: 20,
+    log,
+  })
+  await until('two heartbeats', () => hub.to('/heartbeat').length >= 2)
+  expect(hub.to('/heartbeat')[0]?.body).toEqual({
+    version: '1',
+    agent_count: 3,
+    ingest_rps: 1.5,
+    outbox_depth: 4,
+    collector_id: id('collector'),
+  })
+  await heartbeat.stop()
+})
