@@ -21,6 +21,7 @@ import { registerNotificationJobs } from './notifications/dispatch.ts'
 import { apiRoutes } from './routes.ts'
 import { createMetrics } from './telemetry.ts'
 import { productVersion } from './version.ts'
+import { webPages } from './web/pages.ts'
 
 const MINUTE_MS = 60_000
 /** Older protocol versions are switched off. */
@@ -39,7 +40,7 @@ export type RunningHub = {
 export type HubOptions = {
   readonly config: HubConfig
   readonly log: Logger
-  /** Pages of the web interface. */
+  /** The web interface, unless others are given. */
   readonly pages?: readonly Page[]
 }
 
@@ -172,7 +173,7 @@ async function serveOps(hub: Hub, request: Request): Promise<Response> {
 }
 
 /** Starts everything. Throws StartError or MigrationError with a message for the operator. */
-export async function startHub({ config, log, pages = [] }: HubOptions): Promise<RunningHub> {
+export async function startHub({ config, log, pages = webPages() }: HubOptions): Promise<RunningHub> {
   const database = await openHubDatabase(config)
   const listeners: Listener[] = []
   try {

@@ -59,7 +59,8 @@ function acceptsJson(accept: string | null): boolean {
   })
 }
 
-async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
+/** The bytes of a body. Throws 413 when it is larger. */
+export async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
   const tooLarge = () => new ApiError(413, 'too_large', words('too_large', { limit: bytesMax }))
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge()
   if (!request.body) return new Uint8Array()

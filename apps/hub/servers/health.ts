@@ -47,13 +47,19 @@ function toStatus(body: unknown): Status | null {
   return { state, lastSeen: typeof data.last_seen === 'string' ? data.last_seen : null, metrics }
 }
 
-type Answer = { status: Status | null; note: CollectorNote }
+/** As much of a server as a question to its collector needs. */
+export type ServerRef = {
+  readonly server: Pick<ServerRow['server'], 'id' | 'companyId'>
+  readonly agentId: string | null
+}
+export type CollectorAnswer = { readonly status: Status | null; readonly note: CollectorNote }
 
 const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
 const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
 const UNKNOWN: Status = { state: 'unknown', lastSeen: null, metrics: {} }
 
-async function askCollector(hub: Hub, { server, agentId }: ServerRow): Promise<Answer> {
+/** What the collector says of a machine now: its state and the newest values. */
+export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<CollectorAnswer> {
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
   if (agentId === null) return { status: UNKNOWN, note: NO_DATA }
@@ -69,7 +75,8 @@ async function askCollector(hub: Hub, { server, agentId }: ServerRow): Promise<A
 
 const ROOT_MOUNTS = ['/', 'C:']
 
-function summaryOf(status: Status | null) {
+/** The key values of a machine: percent, load, and when they were sampled. */
+export function summaryOf(status: Status | null) {
   const first = (name: string): Sample | undefined => status?.metrics[name]?.[0]
   const disks = status?.metrics.disk_used_percent ?? []
   const root = disks.find(sample => ROOT_MOUNTS.includes(sample.labels.mount ?? ''))
@@ -118,7 +125,7 @@ function refusedField(message: string): string {
 }
 
 /** The collector's series, passed through. A refusal of the collector becomes 422 on the field it is about. */
-export async function serverSeries(hub: Hub, row: ServerRow, search: URLSearchParams) {
+export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, search: URLSearchParams) {
   const { server } = row
   const empty = { server_id: server.id, company_id: server.companyId, metric: search.get('metric'), series: [] }
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)

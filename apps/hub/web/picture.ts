@@ -1,7 +1,7 @@
 // What the live page is sent: shared by the hub, which makes it, and the browser, which shows it. Only names and plain values.
-import type { Severity } from '../../../core/alerting/rule.ts'
-import type { AlertType } from '../../../core/lifecycle/alert.ts'
 
+export type Severity = 'critical' | 'warning' | 'info'
+export type AlertType = 'threshold' | 'check' | 'no_data' | 'agent_down' | 'group_down'
 export type Connectivity = 'online' | 'down' | 'unknown'
 export const connectivities: readonly Connectivity[] = ['online', 'down', 'unknown']
 

@@ -14,15 +14,11 @@ export type LoginUser = { readonly id: string; readonly name: string; readonly c
 
 type UserRow = { id: string; name: string; company_id: string | null; password_hash: string | null }
 
-/** Compared with when there is no such user, so that an answer takes the same time. A hash of a random text. */
-const dummyHash = Bun.password.hash(randomUUID(), 'argon2id')
-
-/** One comparison at a time: each takes memory and a processor, and anybody may ask for it. */
-let lastComparison: Promise<unknown> = Promise.resolve()
-function comparePassword(password: string, hash: string): Promise<boolean> {
-  const comparison = lastComparison.then(() => Bun.password.verify(password, hash)).catch(() => false)
-  lastComparison = comparison
-  return comparison
+/** Compared with when there is no such user, so that an answer takes the same time. Made when first needed. */
+let dummyHash: Promise<string> | null = null
+const hashOfNobody = (): Promise<string> => {
+  dummyHash ??= Bun.password.hash(randomUUID(), 'argon2id')
+  return dummyHash
 }
 
 /** The person whose e-mail and password these are; null when they are not, or the user may not log in. */
@@ -30,7 +26,9 @@ export async function findLogin(hub: Hub, email: string, password: string): Prom
   const [row] = await hub.database.db.execute<UserRow>(sql`
     select u.id, u.name, u.company_id, u.password_hash from users u left join companies c on c.id = u.company_id
     where lower(u.email) = lower(${email}) and u.kind = 'person' and u.disabled_at is null and c.deleted_at is null`)
-  const isRight = await comparePassword(password, row?.password_hash ?? (await dummyHash))
+  const hash = row?.password_hash ?? (await hashOfNobody())
+  // A hash of a kind that is not known is no login, and no fault of the caller.
+  const isRight = await Bun.password.verify(password, hash).catch(() => false)
   if (!row || row.password_hash === null || !isRight) return null
   return { id: row.id, name: row.name, companyId: row.company_id }
 }

@@ -96,6 +96,7 @@ const texts = {
   flapping: { en: 'Flapping', vi: 'Chập chờn' },
   acknowledge: { en: 'Acknowledge', vi: 'Xác nhận' },
   close: { en: 'Close', vi: 'Đóng' },
+  close_confirm: { en: 'Really close', vi: 'Xác nhận đóng' },
   acknowledge_of: { en: 'Acknowledge: {what}, {server}', vi: 'Xác nhận: {what}, {server}' },
   close_of: { en: 'Close: {what}, {server}', vi: 'Đóng: {what}, {server}' },
   act_failed: { en: 'Not done: {message}', vi: 'Không thực hiện được: {message}' },

@@ -1,0 +1,46 @@
+// Who looks at the live page, in which company, with which permissions: the same session, company and permission rules as the API.
+import { clientAddress, isInRanges } from '../http/addresses.ts'
+import { ApiError } from '../http/api-error.ts'
+import type { Arrival } from '../http/pipeline.ts'
+import { words } from '../http/texts.ts'
+import type { Hub } from '../hub-context.ts'
+import { authenticate, type Caller, companyOf, sessionCookie } from '../identity/authenticate.ts'
+import type { Visitor } from './sessions.ts'
+
+/** A person with a session; a bearer token opens the API, not the pages. */
+export type Guest = { readonly caller: Caller; readonly csrfToken: string }
+
+export function visitorOf(hub: Hub, request: Request, arrival: Arrival): Visitor {
+  const ip = clientAddress(arrival.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
+  return { ip, userAgent: request.headers.get('user-agent')?.slice(0, 512) ?? null }
+}
+
+export const isTrustedPeer = (hub: Hub, arrival: Arrival): boolean =>
+  isInRanges(arrival.peer, hub.config.trusted_proxies)
+
+/** The guest of a request that only reads; null without a session that still counts. */
+export async function guestOf(hub: Hub, request: Request): Promise<Guest | null> {
+  const cookie = request.headers.get('cookie')
+  if (cookie === null || !cookie.includes(`${sessionCookie}=`)) return null
+  try {
+    // By cookie alone, and as a reading request: whoever changes something checks the token of the form itself.
+    const caller = await authenticate(hub.database.db, new Request(request.url, { headers: { cookie } }))
+    return caller.csrfToken === null ? null : { caller, csrfToken: caller.csrfToken }
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return null
+    throw error
+  }
+}
+
+const NEEDED = ['monitoring.view', 'servers.view']
+
+/** The company that the guest looks at; `asked` is the id of another than its own. Throws ApiError 403. */
+export async function companyToShow(hub: Hub, { caller }: Guest, asked: string | null): Promise<string> {
+  const companyId = await companyOf(hub.database.db, caller, asked)
+  const missing = NEEDED.find(permission => !caller.permissions.has(permission))
+  if (missing !== undefined)
+    throw new ApiError(403, 'forbidden', words('permission_denied', { permission: missing }), {
+      reason: 'permission_denied',
+    })
+  return companyId
+}

@@ -1,0 +1,196 @@
+// GET /web/live: one stream of server-sent events for a page (decision G-123). Every five seconds a picture; once for each server that
+// comes into view, its curve. The session is looked up again before every picture, so that a lost permission is lost at once.
+import { ApiError, tooManyRequests } from '../http/api-error.ts'
+import type { Arrival } from '../http/pipeline.ts'
+import { respondError, toApiError } from '../http/respond.ts'
+import type { Hub } from '../hub-context.ts'
+import { companyToShow, type Guest, guestOf, visitorOf } from './access.ts'
+import type { LivePictures, LiveView } from './live-picture.ts'
+import { languageOf } from './login.ts'
+import { connectivities, type EndReason, type Picture, type ServerState } from './picture.ts'
+
+const PICTURE_EVERY_MS = 5_000
+const HEARTBEAT_EVERY_MS = 15_000
+const STREAMS_PER_SESSION = 10
+/** A viewer that reads nothing is dropped when this much waits for it. */
+const WAITING_BYTES_MAX = 1024 * 1024
+const CURVES_AT_ONCE = 3
+const PAGE_MAX = 100_000
+
+const NO_STORE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
+
+const stateNames: readonly string[] = [...connectivities, 'alerts']
+const isState = (text: string | null): text is ServerState => text !== null && stateNames.includes(text)
+
+/** The part of the company that an address asks for. What it does not say, or says wrongly, is the first page of all. */
+export function viewOf(search: URLSearchParams): LiveView {
+  const pageOf = (name: string): number => {
+    const page = Number(search.get(name) ?? 1)
+    return Number.isInteger(page) && page >= 1 && page <= PAGE_MAX ? page : 1
+  }
+  const state = search.get('state')
+  return {
+    page: pageOf('page'),
+    alertsPage: pageOf('alerts_page'),
+    search: (search.get('search') ?? '').trim().slice(0, 255),
+    state: isState(state) ? state : null,
+  }
+}
+
+/** Ends after `ms` or at the signal, whichever comes first. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) return resolve()
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+  })
+}
+
+type Send = (event: string, data: unknown) => void
+
+/** Sends the curves of servers that have come into view, a few at a time. One that cannot be had is asked for again later. */
+async function sendCurves(
+  pictures: LivePictures,
+  companyId: string,
+  picture: Picture,
+  sent: Set<string>,
+  send: Send,
+): Promise<void> {
+  const waiting = picture.servers.map(server => server.id).filter(id => !sent.has(id))
+  const worker = async () => {
+    for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
+      const series = await pictures.seriesOf(companyId, id)
+      if (series === null) continue
+      sent.add(id)
+      send('series', series)
+    }
+  }
+  await Promise.all(Array.from({ length: CURVES_AT_ONCE }, worker))
+}
+
+/** Why the guest may not look any longer; null when it may. */
+async function refusalOf(hub: Hub, request: Request, company: string | null): Promise<EndReason | null> {
+  const guest = await guestOf(hub, request)
+  if (guest === null) return 'signed_out'
+  try {
+    await companyToShow(hub, guest, company)
+    return null
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return 'refused'
+    throw error
+  }
+}
+
+export class LiveStreams {
+  private readonly openBySession = new Map<string, number>()
+
+  constructor(
+    private readonly hub: Hub,
+    private readonly pictures: LivePictures,
+  ) {}
+
+  /** Answers with a stream, or with an error as the API has them. Never throws. */
+  async open(request: Request, arrival: Arrival): Promise<Response> {
+    try {
+      const guest = await guestOf(this.hub, request)
+      if (guest === null) return Response.json({ reason: 'invalid_token' }, { status: 401, headers: NO_STORE })
+      this.checkRate(guest, visitorOf(this.hub, request, arrival).ip)
+      const company = new URL(request.url).searchParams.get('company')
+      const companyId = await companyToShow(this.hub, guest, company)
+      return this.stream(request, guest, companyId, company)
+    } catch (error) {
+      return respondError(toApiError(error, this.hub.log), 'user', languageOf(request), { ...NO_STORE }, this.hub.now())
+    }
+  }
+
+  /** A stream counts as one request of the session, like every other. */
+  private checkRate({ caller }: Guest, ip: string): void {
+    const taken = this.hub.requestWindows.take(`session ${ip}`, this.hub.config['rate.session_per_minute'])
+    if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
+    if ((this.openBySession.get(caller.credentialId) ?? 0) >= STREAMS_PER_SESSION) throw tooManyRequests(60)
+  }
+
+  private countOpen(sessionId: string, change: 1 | -1): void {
+    const count = (this.openBySession.get(sessionId) ?? 0) + change
+    if (count > 0) this.openBySession.set(sessionId, count)
+    else this.openBySession.delete(sessionId)
+  }
+
+  private stream(request: Request, { caller }: Guest, companyId: string, company: string | null): Response {
+    const { hub } = this
+    const view = viewOf(new URL(request.url).searchParams)
+    const ended = new AbortController()
+    const end = () => ended.abort()
+    const forget = hub.bell.onClose(end)
+    request.signal.addEventListener('abort', end)
+    this.countOpen(caller.credentialId, 1)
+    let isCancelled = false
+    const encoder = new TextEncoder()
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: controller => {
+          const write = (text: string) => {
+            if (ended.signal.aborted) return
+            if ((controller.desiredSize ?? 0) < 0) return end()
+            controller.enqueue(encoder.encode(text))
+          }
+          const send: Send = (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+          const heartbeat = setInterval(() => write(': beat\n\n'), HEARTBEAT_EVERY_MS)
+          const work = this.sendPictures(request, companyId, company, view, send, ended.signal)
+          void work
+            .catch(error => hub.log.error({ err: error }, 'the live page lost its stream; it opens a new one'))
+            .finally(() => {
+              clearInterval(heartbeat)
+              forget()
+              request.signal.removeEventListener('abort', end)
+              this.countOpen(caller.credentialId, -1)
+              // A stream that its reader has cancelled is closed already.
+              if (!isCancelled) controller.close()
+              end()
+            })
+        },
+        cancel: () => {
+          isCancelled = true
+          end()
+        },
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: WAITING_BYTES_MAX }),
+    )
+    return new Response(body, {
+      headers: { ...NO_STORE, 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' },
+    })
+  }
+
+  /** Returns when the viewer is gone, the hub stops or the guest may not look any longer. */
+  private async sendPictures(
+    request: Request,
+    companyId: string,
+    company: string | null,
+    view: LiveView,
+    send: Send,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const sent = new Set<string>()
+    let curves: Promise<void> | null = null
+    while (!signal.aborted) {
+      const picture = await this.pictures.picture(companyId, view)
+      send('picture', picture)
+      curves ??= sendCurves(this.pictures, companyId, picture, sent, send)
+        .catch(error => this.hub.log.warn({ err: error }, 'cannot read the curves of the live page'))
+        .finally(() => {
+          curves = null
+        })
+      await pause(PICTURE_EVERY_MS, signal)
+      if (signal.aborted) return
+      const refusal = await refusalOf(this.hub, request, company)
+      if (refusal === null) continue
+      send('end', { reason: refusal })
+      return
+    }
+  }
+}

@@ -1,0 +1,133 @@
+// The login: a form without script, limited by e-mail and address (decision G-02), and the logout.
+import { ApiError } from '../http/api-error.ts'
+import { type Arrival, readBytes } from '../http/pipeline.ts'
+import { preferredLanguage } from '../http/texts.ts'
+import type { Hub } from '../hub-context.ts'
+import { guestOf, isTrustedPeer, visitorOf } from './access.ts'
+import { brand, html, pageResponse, redirect } from './html.ts'
+import { beginSession, endedCookieHeader, endSession, findLogin, isSecure, sessionCookieHeader } from './sessions.ts'
+import { say, type WebLanguage } from './words.ts'
+
+const FORM_BYTES_MAX = 16 * 1024
+const FAILURES_PER_MINUTE = 5
+/** Of one address, whatever the e-mails: every attempt costs the hub a slow hash. */
+const ATTEMPTS_PER_MINUTE = 60
+const WAITING_MAX = 100
+
+export const languageOf = (request: Request): WebLanguage => preferredLanguage(request.headers.get('accept-language'))
+
+type Fault = { readonly status: number; readonly message: string; readonly retryAfterSeconds?: number }
+
+/** The login page, with the reason when an attempt was refused. */
+export function loginPage(language: WebLanguage, email = '', fault: Fault | null = null): Response {
+  const body = html`<main class="login">
+<div class="login-box">
+<h1 class="brand">${brand(language)}</h1>
+<form method="post" action="/login">
+${fault === null ? null : html`<p class="fault" role="alert">${fault.message}</p>`}
+<label for="email">${say(language, 'email')}</label>
+<input id="email" name="email" type="email" autocomplete="username" required maxlength="254" value="${email}"${email === '' ? html` autofocus` : null}>
+<label for="password">${say(language, 'password')}</label>
+<input id="password" name="password" type="password" autocomplete="current-password" required maxlength="1024"${email === '' ? null : html` autofocus`}>
+<button class="primary" type="submit">${say(language, 'sign_in')}</button>
+</form>
+<p class="hint">${say(language, 'sign_in_hint')}</p>
+</div>
+</main>`
+  const retry = fault?.retryAfterSeconds
+  const title = `${say(language, 'sign_in')} · ${say(language, 'product')}`
+  return pageResponse(
+    fault?.status ?? 200,
+    { language, title, body },
+    retry === undefined ? {} : { 'Retry-After': String(retry) },
+  )
+}
+
+/** Whether a form was sent from a page of this hub: by what the browser says of it, else by its origin. */
+function isOwnForm(request: Request): boolean {
+  const site = request.headers.get('sec-fetch-site')
+  if (site !== null) return site === 'same-origin' || site === 'none'
+  const origin = request.headers.get('origin')
+  return origin === null || URL.parse(origin)?.host === request.headers.get('host')
+}
+
+/** The fields of a form; none when the body is something else or too large. */
+async function readForm(request: Request): Promise<URLSearchParams> {
+  const type = request.headers.get('content-type') ?? ''
+  if (!type.toLowerCase().startsWith('application/x-www-form-urlencoded')) return new URLSearchParams()
+  try {
+    return new URLSearchParams(new TextDecoder().decode(await readBytes(request, FORM_BYTES_MAX)))
+  } catch (error) {
+    if (error instanceof ApiError) return new URLSearchParams()
+    throw error
+  }
+}
+
+let waiting = 0
+let lastTurn: Promise<unknown> = Promise.resolve()
+
+/** One login after the other: a hash takes memory, and a limit that is looked at in turn cannot be raced. Null: too many wait. */
+async function inTurn<T>(work: () => Promise<T>): Promise<T | null> {
+  if (waiting >= WAITING_MAX) return null
+  waiting++
+  const turn = lastTurn.then(work)
+  lastTurn = turn.catch(() => {})
+  try {
+    return await turn
+  } finally {
+    waiting--
+  }
+}
+
+/** POST /login */
+export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+  const language = languageOf(request)
+  const refuse = (email: string, status: number, key: 'login_failed' | 'login_foreign' | 'unavailable') =>
+    loginPage(language, email, { status, message: say(language, key) })
+  const limited = (email: string, seconds: number) =>
+    loginPage(language, email, {
+      status: 429,
+      message: say(language, 'login_limited', { seconds }),
+      retryAfterSeconds: seconds,
+    })
+  if (!isOwnForm(request)) return refuse('', 403, 'login_foreign')
+  const visitor = visitorOf(hub, request, arrival)
+  const attempt = hub.requestWindows.take(`login ${visitor.ip}`, ATTEMPTS_PER_MINUTE)
+  if (!attempt.allowed) return limited('', attempt.retryAfterSeconds)
+
+  const form = await readForm(request)
+  const email = (form.get('email') ?? '').trim().slice(0, 254)
+  const password = form.get('password') ?? ''
+  if (email === '' || password === '' || password.length > 1024) return refuse(email, 401, 'login_failed')
+
+  const failures = `login failures ${email.toLowerCase()} ${visitor.ip}`
+  const answer = await inTurn(async () => {
+    const allowance = hub.requestWindows.peek(failures, FAILURES_PER_MINUTE)
+    if (!allowance.allowed) return limited(email, allowance.retryAfterSeconds)
+    const user = await findLogin(hub, email, password)
+    if (user !== null) return user
+    hub.requestWindows.take(failures, FAILURES_PER_MINUTE)
+    return refuse(email, 401, 'login_failed')
+  })
+  if (answer === null) return refuse(email, 503, 'unavailable')
+  if (answer instanceof Response) return answer
+
+  // A session that the browser still has ends with the new one.
+  const former = await guestOf(hub, request)
+  if (former !== null) await endSession(hub, former.caller, visitor)
+  const token = await beginSession(hub, answer, visitor)
+  const secure = isSecure(hub, request, isTrustedPeer(hub, arrival))
+  return redirect('/', { 'Set-Cookie': sessionCookieHeader(token, secure) })
+}
+
+/** POST /logout: with the session's token in X-CSRF-Token or in the form. */
+export async function logOut(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+  const secure = isSecure(hub, request, isTrustedPeer(hub, arrival))
+  const guest = await guestOf(hub, request)
+  if (guest !== null) {
+    const given = request.headers.get('x-csrf-token') ?? (await readForm(request)).get('csrf_token')
+    if (given !== guest.csrfToken) return redirect('/')
+    await endSession(hub, guest.caller, visitorOf(hub, request, arrival))
+  }
+  return redirect('/login', { 'Set-Cookie': endedCookieHeader(secure) })
+}

@@ -1,0 +1,131 @@
+// The web interface of the hub: login, logout, the live page with its stream, and the files they need.
+import { eq } from 'drizzle-orm'
+import type { Page } from '../app.ts'
+import { companies } from '../db/schema-identity.ts'
+import { ApiError } from '../http/api-error.ts'
+import type { Arrival } from '../http/pipeline.ts'
+import { toApiError } from '../http/respond.ts'
+import { render } from '../http/texts.ts'
+import type { Hub } from '../hub-context.ts'
+import { usableCompanies } from '../identity/authenticate.ts'
+import { productVersion } from '../version.ts'
+import { companyToShow, type Guest, guestOf } from './access.ts'
+import { assets, serveAsset } from './assets.ts'
+import { brand, type Html, html, pageResponse, redirect } from './html.ts'
+import { LiveStreams } from './live.ts'
+import { LivePictures } from './live-picture.ts'
+import { languageOf, logIn, loginPage, logOut } from './login.ts'
+import { say, type WebLanguage } from './words.ts'
+
+function signOutForm(language: WebLanguage, csrfToken: string): Html {
+  return html`<form class="sign-out" method="post" action="/logout">
+<input type="hidden" name="csrf_token" value="${csrfToken}">
+<button type="submit">${say(language, 'sign_out')}</button>
+</form>`
+}
+
+/** The companies to choose from; just the name when there is one. */
+function companyChoice(language: WebLanguage, usable: readonly { id: string; name: string }[], shownId: string): Html {
+  const shown = usable.find(company => company.id === shownId)
+  if (usable.length < 2) return html`<span class="company">${shown?.name ?? ''}</span>`
+  const options = usable.map(
+    ({ id, name }) => html`<option value="${id}"${id === shownId ? html` selected` : null}>${name}</option>`,
+  )
+  return html`<select id="company" class="company" aria-label="${say(language, 'company')}">${options}</select>`
+}
+
+const header = (language: WebLanguage, guest: Guest, middle: Html): Html => html`<header class="top">
+<a class="brand" href="/">${brand(language)}</a>
+${middle}
+<span class="spacer"></span>
+<span id="connection" class="connection" role="status" data-state="connecting"></span>
+<span class="user">${guest.caller.user.name}</span>
+${signOutForm(language, guest.csrfToken)}
+</header>`
+
+async function livePage(hub: Hub, guest: Guest, companyId: string, language: WebLanguage): Promise<Response> {
+  const { db } = hub.database
+  const own = await usableCompanies(db, guest.caller)
+  const isListed = own.some(company => company.id === companyId)
+  const shown = isListed
+    ? own
+    : await db.select({ id: companies.id, name: companies.name }).from(companies).where(eq(companies.id, companyId))
+  const body = html`<a class="skip" href="#servers">${say(language, 'skip')}</a>
+${header(language, guest, companyChoice(language, shown, companyId))}
+<div id="live"><noscript><p class="banner">${say(language, 'needs_script')}</p></noscript></div>
+<footer class="bottom"><a href="/docs">${say(language, 'api_documents')}</a> <span>${productVersion}</span></footer>`
+  const mayManage = guest.caller.permissions.has('monitoring.manage')
+  const data = { csrf: guest.csrfToken, company: companyId, 'may-manage': String(mayManage) }
+  return pageResponse(200, { language, title: say(language, 'product'), body, data, withScript: true })
+}
+
+const noAccessPage = (guest: Guest, language: WebLanguage, reason: string): Response => {
+  const body = html`${header(language, guest, html``)}
+<main class="notice"><h1>${say(language, 'no_access_title')}</h1><p>${say(language, 'no_access')}</p><p class="muted">${reason}</p></main>`
+  return pageResponse(403, { language, title: say(language, 'no_access_title'), body })
+}
+
+async function home(hub: Hub, request: Request): Promise<Response> {
+  const language = languageOf(request)
+  const guest = await guestOf(hub, request)
+  if (guest === null) return loginPage(language)
+  const asked = new URL(request.url).searchParams.get('company')
+  try {
+    return await livePage(hub, guest, await companyToShow(hub, guest, asked), language)
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403)
+      return noAccessPage(guest, language, render(error.text, language))
+    throw error
+  }
+}
+
+async function loginOrHome(hub: Hub, request: Request): Promise<Response> {
+  return (await guestOf(hub, request)) === null ? loginPage(languageOf(request)) : redirect('/')
+}
+
+type Handle = (hub: Hub, request: Request, arrival: Arrival) => Promise<Response>
+
+/** A fault becomes a page that says so and nothing else; the log has the rest. */
+const guarded =
+  (handle: Handle): Handle =>
+  async (hub, request, arrival) => {
+    try {
+      return await handle(hub, request, arrival)
+    } catch (error) {
+      const { status } = toApiError(error, hub.log)
+      const language = languageOf(request)
+      const text = say(language, status === 503 ? 'unavailable' : 'failed')
+      const body = html`<main class="notice"><h1>${say(language, 'product')}</h1><p>${text}</p></main>`
+      return pageResponse(status, { language, title: say(language, 'product'), body })
+    }
+  }
+
+/** The pages of a hub, for its application. */
+export function webPages(): readonly Page[] {
+  const streams = new WeakMap<Hub, LiveStreams>()
+  const streamsOf = (hub: Hub): LiveStreams => {
+    const known = streams.get(hub) ?? new LiveStreams(hub, new LivePictures(hub))
+    streams.set(hub, known)
+    return known
+  }
+  return [
+    { method: 'GET', path: '/', handle: guarded(home) },
+    { method: 'GET', path: '/login', handle: guarded(loginOrHome) },
+    { method: 'POST', path: '/login', handle: guarded(logIn) },
+    { method: 'POST', path: '/logout', handle: guarded(logOut) },
+    { method: 'GET', path: '/web/live', handle: (hub, request, arrival) => streamsOf(hub).open(request, arrival) },
+    // Notifications link to an alert; the live page shows it among the open ones.
+    {
+      method: 'GET',
+      path: '/alerts/:alert',
+      handle: (_hub, request) => redirect(`/#alert-${lastSegment(request.url)}`),
+    },
+    { method: 'GET', path: '/favicon.ico', handle: () => redirect(assets.icon.path) },
+    ...Object.values(assets).map(
+      (asset): Page => ({ method: 'GET', path: asset.path, handle: () => serveAsset(asset) }),
+    ),
+  ]
+}
+
+/** An id, and nothing that could lead elsewhere. */
+const lastSegment = (url: string): string => /[0-9a-f-]{0,36}$/.exec(new URL(url).pathname)?.[0] ?? ''
