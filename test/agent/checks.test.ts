@@ -11,8 +11,8 @@ import { CHECKS_AT_A_TIME, CheckRunner } from '../../apps/agent/collectors/check
 import { HostFiles, linuxRoots } from '../../apps/agent/collectors/host-files.ts'
 import { isScRunning, isServiceActive, type ProbeContext, probe } from '../../apps/agent/collectors/probes.ts'
 import { type Check, targetLabel } from '../../core/agent/check.ts'
+import { until } from '../support/until.ts'
 import { withRig } from './rig.ts'
-import { until } from './test-clock.ts'
 
 const NOW_MS = 1_790_000_000_000
 const DAY_MS = 86_400_000
@@ -220,12 +220,12 @@ test('at most ten checks run at a time, none twice at once, each stamped with th
   )
   runner.start(checks)
   runner.start(checks)
-  await until(() => running === CHECKS_AT_A_TIME, 'ten running checks')
+  await until('ten running checks', () => running === CHECKS_AT_A_TIME)
   expect(runner.take()).toEqual([])
   nowMs += 5_000
   while (started.length < 25 || running > 0) {
     for (const go of release.splice(0)) go()
-    await until(() => release.length > 0 || (started.length === 25 && running === 0), 'the next checks')
+    await until('the next checks', () => release.length > 0 || (started.length === 25 && running === 0))
   }
   await runner.settle(1_000)
   expect(most).toBe(10)

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { until } from '../support/until.ts'
 import { Peer, protocolError } from './peer.ts'
-import { until } from './test-clock.ts'
 
 const MAIN = join(import.meta.dir, '../../apps/agent/main.ts')
 const DEADLINE_MS = 40_000
@@ -77,7 +77,7 @@ test(
     writeFileSync(path, `state_dir: ${stateDir()}\n`)
     const ready = join(folder, 'ready.json')
     run(path, '--ready-file', ready)
-    await until(() => peer.inventories.length > 0, 'an inventory', DEADLINE_MS)
+    await until('an inventory', () => peer.inventories.length > 0, DEADLINE_MS)
     expect(JSON.parse(readFileSync(ready, 'utf8')).agent_id).toBe(peer.agentId)
     expect(peer.enrolments.length).toBe(1)
   },
@@ -119,8 +119,8 @@ test(
     for (const route of ['POST /metrics', 'POST /inventory'])
       peer.always(route, () => protocolError(401, 'unauthorized'))
     await until(
-      () => peer.of('POST /inventory').length > 0 && status().state === 'unauthorized',
       'unauthorized',
+      () => peer.of('POST /inventory').length > 0 && status().state === 'unauthorized',
       DEADLINE_MS,
     )
     const told = await command('status', '--config', config, '--json')
@@ -136,7 +136,7 @@ test(
     peer.always('POST /metrics', () => protocolError(503, 'unavailable'))
     const config = configFile()
     const first = run(config)
-    await until(() => peer.of('POST /metrics').length > 0 && buffered().length > 0, 'a buffered cycle', DEADLINE_MS)
+    await until('a buffered cycle', () => peer.of('POST /metrics').length > 0 && buffered().length > 0, DEADLINE_MS)
     first.kill('SIGKILL')
     await first.exited
     const waiting = buffered().length
@@ -144,7 +144,7 @@ test(
     peer.always('POST /metrics', null)
     const restartedAtMs = Date.now()
     run(config)
-    await until(() => peer.batches.length > 0, 'a batch', DEADLINE_MS)
+    await until('a batch', () => peer.batches.length > 0, DEADLINE_MS)
     expect(peer.points('uptime_seconds').filter(({ tsMs }) => tsMs < restartedAtMs).length).toBe(waiting)
     expect(peer.enrolments.length).toBe(1)
   },
@@ -156,7 +156,7 @@ test(
   async () => {
     const ready = join(folder, 'ready.json')
     const child = run(configFile(), '--ready-file', ready)
-    await until(() => peer.batches.length > 0, 'a batch', DEADLINE_MS)
+    await until('a batch', () => peer.batches.length > 0, DEADLINE_MS)
     const inodes = new Set<string>()
     for (const descriptor of readdirSync(`/proc/${child.pid}/fd`)) {
       try {

@@ -1,4 +1,5 @@
 // An agent on a virtual clock beside a scripted collector, with a state directory of its own.
+import { setDefaultTimeout } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,9 @@ import { type RunningAgent, type StartOptions, startAgent } from '../../apps/age
 import { type AgentOptions, resolveAgentOptions } from '../../apps/agent/config.ts'
 import { Peer } from './peer.ts'
 import { TestClock } from './test-clock.ts'
+
+// Virtual days are thousands of real requests: a busy machine may need its time for them.
+setDefaultTimeout(60_000)
 
 export const LICENSE = 'lic_secret_of_the_test'
 

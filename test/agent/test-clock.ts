@@ -4,9 +4,12 @@ import type { Clock } from '../../apps/agent/clock.ts'
 
 type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
 
-/** Waits in real time until something holds; fails with `what` when it does not come about. */
-export async function until(condition: () => boolean, what: string, deadlineMs = 10_000): Promise<void> {
-  const endMs = performance.now() + deadlineMs
+/** How long in real time the agent may take for what is due at one instant. */
+const STEP_DEADLINE_MS = 20_000
+
+/** Like test/support/until.ts, asking every millisecond: a test takes thousands of virtual steps. */
+async function until(condition: () => boolean, what: string): Promise<void> {
+  const endMs = performance.now() + STEP_DEADLINE_MS
   while (!condition()) {
     if (performance.now() > endMs) throw new Error(`did not come about: ${what}`)
     await new Promise(resolve => setTimeout(resolve, 1))
