@@ -74,7 +74,7 @@ const adminJson = async (site: SiteProcess, path: string): Promise<Json> => {
   return (await response.json()) as Json
 }
 
-test(`[SNAP-008, ING-038] a site killed ${KILLS} times under load keeps every acknowledged sample and tells every alert once`, async () => {
+test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keeps every acknowledged sample and tells every alert once`, async () => {
   console.log(`seed ${SEED}`)
   const random = randomOf(SEED)
   const dir = newTempDir()
@@ -100,6 +100,12 @@ test(`[SNAP-008, ING-038] a site killed ${KILLS} times under load keeps every ac
       severity: 'warning',
     })
     expect(rule.status).toBe(201)
+    // 202 from one process means: pulled, and in force in every shard.
+    const reload = await fetch(`${site.facts.admin_url}/internal/v1/reload/rules`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${site.facts.admin_token}` },
+    })
+    expect(reload.status).toBe(202)
     const baseMs = Date.now() - 20 * 3_600_000
     for (let kill = 0; kill < KILLS; kill++) {
       let isOver = false
