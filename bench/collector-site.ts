@@ -116,6 +116,7 @@ const worker = await startWorker({
   samplesThreadUrl: new URL('../apps/collector/worker/samples-thread.ts', import.meta.url),
   threads: Number(threads),
   reloadAgentFeeds: null,
+  checksStatus: null,
   onFailure: error => {
     throw error
   },

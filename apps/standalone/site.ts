@@ -17,6 +17,7 @@ import { RegistryStore } from '../collector/store/registry-store.ts'
 import { createCollectorMetrics, createLogger } from '../collector/telemetry.ts'
 import { productVersion as version } from '../collector/version.ts'
 import { startWorker } from '../collector/worker/worker.ts'
+import { feedStatus } from '../collector/worker/worker-status.ts'
 import { ensureFirstSite } from '../hub/bootstrap.ts'
 import { isMigrated } from '../hub/db/migrate.ts'
 import { startHub } from '../hub/hub.ts'
@@ -214,6 +215,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     samplesThreadUrl: start.threads.samples,
     threads: Math.max(1, availableParallelism()),
     reloadAgentFeeds: { checks: () => checks.reload() },
+    checksStatus: () => ({ ...feedStatus(checks.status()), ...checks.counts() }),
     onFailure: start.onFailure,
   })
   wake = worker.wake

@@ -87,6 +87,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     samplesThreadUrl,
     threads: Math.max(1, availableParallelism()),
     reloadAgentFeeds: null,
+    checksStatus: null,
     onFailure: error => {
       log.fatal({ err: error }, 'evaluation failed; start again, nothing acknowledged is lost')
       process.exit(70)

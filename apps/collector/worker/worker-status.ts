@@ -22,9 +22,11 @@ export type WorkerStatusDeps = {
   readonly role: 'worker' | 'all'
   readonly metrics: CollectorMetrics
   readonly nowMs: () => number
+  readonly checksStatus: (() => ChecksStatus) | null
 }
 
-const feedStatus = (status: SyncStatus): FeedStatus => ({
+/** The cursor and the last pull of a feed, as /status shows them. */
+export const feedStatus = (status: SyncStatus): FeedStatus => ({
   since: status.since,
   lastSyncAtMs: status.lastSyncAtMs ?? 0,
   lastSyncError: status.lastSyncError,
@@ -39,9 +41,7 @@ export class WorkerStatus {
   private samples: SamplesClient | null = null
   private feeds: { rules: FeedSync; silences: FeedSync } | null = null
   private evaluationsBefore = 0
-  retention: RetentionStatus | null = null
-  /** The checks section, where ingest is in this process. */
-  checks: (() => ChecksStatus) | null = null
+  janitor: { readonly last: RetentionStatus | null } | null = null
 
   constructor(
     private readonly deps: WorkerStatusDeps,
@@ -98,8 +98,8 @@ export class WorkerStatus {
         loaded: this.silences.loaded,
         active: activeSilences(this.silences, this.deps.nowMs()),
       },
-      checks: this.checks?.() ?? null,
-      retention: this.retention,
+      checks: this.deps.checksStatus?.() ?? null,
+      retention: this.janitor?.last ?? null,
     }
   }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
+import type { ChecksStatus } from '../admin/collector-status.ts'
 import { createAdminApp } from '../admin/server.ts'
 import { busConsumers } from '../bus/bus.ts'
 import { SqliteBusReader } from '../bus/sqlite-bus.ts'
@@ -17,8 +18,9 @@ import { EvaluationStore } from '../store/evaluation-store.ts'
 import type { AgentChange, AgentRegistry } from '../store/registry.ts'
 import { Tombstones } from '../store/tombstones.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { createAdminDeps, type ReloadAgentFeeds } from './admin-deps.ts'
+import { createAdminDeps, type ReloadAgentFeeds, retentionOf } from './admin-deps.ts'
 import { Groups } from './groups.ts'
+import { Janitor } from './janitor.ts'
 import { Outbox } from './outbox.ts'
 import { type SamplesClient, startSamples } from './samples-client.ts'
 import type { FromShardThread, ServerAttributesUpdate } from './shard-messages.ts'
@@ -41,6 +43,8 @@ export type WorkerDeps = {
   readonly threads: number
   /** Reload of what ingest reads from the hub; null where ingest is another process. */
   readonly reloadAgentFeeds: ReloadAgentFeeds | null
+  /** The checks in force, where ingest is in this process. */
+  readonly checksStatus: (() => ChecksStatus) | null
   /** The process cannot do its work any more and must end. */
   readonly onFailure: (error: Error) => void
 }
@@ -213,6 +217,8 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     ...tlsOf(config),
   })
 
+  const janitor = startJanitor(deps, samples, settings)
+  status.janitor = janitor
   const trim = setInterval(() => {
     bus
       .pass(busConsumers.evaluation, 0, shards.snapshotPosition())
@@ -232,6 +238,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       stopListening()
       stopPurges()
       groups.stop()
+      await janitor.stop()
       await Promise.all([rules.stop(), silences.stop()])
       clearInterval(trim)
       await Promise.all([shards.stop(), samples.stop()])
@@ -266,6 +273,25 @@ function startWorkerSamples(deps: WorkerDeps, consumers: readonly string[]): Pro
       log.warn({ cause: message }, 'the samples store cannot take samples; they wait on the bus')
     },
   })
+}
+
+function startJanitor(deps: WorkerDeps, samples: SamplesClient, settings: CompanySettingsCache): Janitor {
+  const { config, log, metrics, nowMs } = deps
+  const janitor = new Janitor({
+    samples,
+    askRetention: async companyId => retentionOf(await settings.fresh(companyId)) ?? undefined,
+    nowMs,
+    sweepEveryMs: config['retention.sweep'],
+    newCompanyWaitMs: config['retention.new_company_wait'],
+    isDryRun: config['retention.dry_run'],
+    onDaysDeleted: days => metrics.janitorDaysDeleted.inc(days),
+    onError: (what, error) => {
+      metrics.janitorErrors.inc()
+      log.error({ err: error }, what)
+    },
+  })
+  janitor.start()
+  return janitor
 }
 
 /** Each rejected rule is told once a version: a log line, a counter; all of them stand in /status. */
