@@ -90,23 +90,23 @@ test('the clear licence and token stand in no log line', () => {
   expect(log).not.toContain(newToken)
 })
 
-const refusals: [number, string, string][] = [
-  [401, 'invalid_token', '401 invalid_token'],
-  [401, 'token_revoked', '401 token_revoked'],
-  [401, 'token_expired', '401 token_expired'],
-  [409, 'token_used', '409 token_used'],
-  [409, 'already_enrolled', '409 already_enrolled'],
-  [422, 'binding_failed', '422 binding_failed'],
-  [422, 'quota_exceeded', '422 quota_exceeded'],
-  [422, 'something_else', '422 binding_failed'],
-  [429, 'rate_limited', '429 rate_limited'],
-  [401, 'unauthorized', '503 unavailable'],
-  [403, 'forbidden', '503 unavailable'],
-  [404, 'not_found', '503 unavailable'],
-  [500, 'server_error', '503 unavailable'],
+const refusals: [string, number, string, string][] = [
+  ['[ENR-008]', 401, 'invalid_token', '401 invalid_token'],
+  ['[ENR-009]', 401, 'token_revoked', '401 token_revoked'],
+  ['[ENR-011]', 401, 'token_expired', '401 token_expired'],
+  ['[ENR-012] [ENR-038]', 409, 'token_used', '409 token_used'],
+  ['[ENR-013] [ENR-038]', 409, 'already_enrolled', '409 already_enrolled'],
+  ['[ENR-014]', 422, 'binding_failed', '422 binding_failed'],
+  ['[ENR-015] [ENR-037]', 422, 'quota_exceeded', '422 quota_exceeded'],
+  ['[ENR-036]', 422, 'something_else', '422 binding_failed'],
+  ['[ENR-035] [WIRE-041]', 429, 'rate_limited', '429 rate_limited'],
+  ['[WIRE-045]', 401, 'unauthorized', '503 unavailable'],
+  ['[WIRE-045]', 403, 'forbidden', '503 unavailable'],
+  ['[WIRE-045]', 404, 'not_found', '503 unavailable'],
+  ['[WIRE-045]', 500, 'server_error', '503 unavailable'],
 ]
-for (const [status, code, expected] of refusals)
-  test(`[ENR-008] [ENR-009] [ENR-011] [ENR-012] [ENR-036] [ENR-037] [ENR-038] ${status} ${code} of the hub reaches the agent as ${expected}`, async () => {
+for (const [ids, status, code, expected] of refusals)
+  test(`${ids} ${status} ${code} of the hub reaches the agent as ${expected}`, async () => {
     rig.hub.script = ({ path }) => (path === '/enroll' ? rig.hub.error(status, code, { 'retry-after': '17' }) : null)
     const response = await enroll()
     if (status === 429) expect(response.headers.get('retry-after')).toBe('17')

@@ -7,7 +7,8 @@ import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agen
 import { AgentRegistry } from '../../apps/collector/store/registry.ts'
 import { RegistryStore } from '../../apps/collector/store/registry-store.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
-import { agentId, agentRecord, protoHeaders, token, until } from './rig.ts'
+import { until } from '../support/until.ts'
+import { agentId, agentRecord, protoHeaders, token } from './rig.ts'
 import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
 
 const main = join(import.meta.dir, '../../apps/collector/ingest/main.ts')

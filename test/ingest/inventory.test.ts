@@ -5,10 +5,13 @@ import { InventoryForwarder } from '../../apps/collector/hub-link/forward-invent
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { InventoryFactsSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { agentId, agentRecord, companyId, errorOf, type Rig, serverId, startRig, until } from './rig.ts'
+import { until } from '../support/until.ts'
+import { agentId, agentRecord, companyId, errorOf, type Rig, serverId, startRig } from './rig.ts'
 import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
 
-const facts = (changes: MessageInitShape<typeof InventoryFactsSchema> = {}) =>
+type FactsInit = Exclude<MessageInitShape<typeof InventoryFactsSchema>, { $typeName: string }>
+
+const facts = (changes: Partial<FactsInit> = {}) =>
   toBinary(
     InventoryFactsSchema,
     create(InventoryFactsSchema, {

@@ -3,6 +3,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { EnrollRequestSchema, RenewResponseSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { until } from '../support/until.ts'
 import { agentId, agentRecord, errorOf, type Rig, someSeries, startRig, token } from './rig.ts'
 import { id } from './scripted-hub.ts'
 
@@ -32,12 +33,16 @@ test('[REG-001] [REG-003] [REG-004] [SYNC-026] [SYNC-027] a token that is not kn
 })
 
 test('many calls with one unknown token are one look-up', async () => {
-  rig.hub.script = async ({ query }) => {
-    if (query.has('token_hash')) await Bun.sleep(20)
-    return null as never
-  }
+  let release = () => {}
+  const held = new Promise<void>(settle => {
+    release = settle
+  })
   rig.hub.feeds.agents!.push(late())
-  expect(new Set(await Promise.all(Array.from({ length: 20 }, () => status())))).toEqual(new Set(['200']))
+  rig.hub.script = ({ query }) => (query.has('token_hash') ? held.then(() => rig.hub.ok({ agent: late() })) : null)
+  const calls = Promise.all(Array.from({ length: 20 }, () => status()))
+  await until('the look-up', () => lookups().length > 0)
+  release()
+  expect(new Set(await calls)).toEqual(new Set(['200']))
   expect(lookups()).toHaveLength(1)
 })
 

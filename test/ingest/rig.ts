@@ -214,12 +214,3 @@ export const someSeries = (count: number, tsMs = Date.now()) =>
     labels: { core: String(index) },
     points: [{ tsMs: BigInt(tsMs), value: index }],
   }))
-
-/** Waits until a condition holds. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>, withinMs = 5000): Promise<void> {
-  const deadline = Date.now() + withinMs
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await Bun.sleep(5)
-  }
-}

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
-import { loadManifest, parseManifest } from '../../apps/collector/ingest/serve-update.ts'
+import { loadManifest, parseManifest } from '../../apps/collector/ingest/update-manifest.ts'
 import { signedManifestText } from '../../core/agent/update-manifest.ts'
 import { updateCohort } from '../../core/wire/update-offer.ts'
 import { UpdateManifestSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
@@ -71,7 +71,7 @@ test('[WIRE-021] [WIRE-046] [WIRE-047] [WIRE-053] the manifest is offered to an 
     keyId: 'k1',
     revokedVersions: ['1.9.0', '1.8.0'],
   })
-  for (const other of [
+  const others: Record<string, string>[] = [
     { os: 'windows' },
     { arch: 'arm64' },
     { channel: 'beta' },
@@ -79,8 +79,8 @@ test('[WIRE-021] [WIRE-046] [WIRE-047] [WIRE-053] the manifest is offered to an 
     { version: '2.0.1' },
     { version: '0.9.0' },
     { version: 'dev' },
-  ])
-    expect((await ask(other)).status, JSON.stringify(other)).toBe(204)
+  ]
+  for (const other of others) expect((await ask(other)).status, JSON.stringify(other)).toBe(204)
 })
 
 test('an agent must say os, arch, version and channel, and have a token', async () => {

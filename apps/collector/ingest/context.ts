@@ -8,11 +8,11 @@ import type { HubClient } from '../hub-link/hub-client.ts'
 import type { AgentRegistry } from '../store/registry.ts'
 import type { RegistryLookup } from '../store/registry-lookup.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
+import type { AgentConfigs } from './agent-configs.ts'
 import type { Authenticator } from './authenticate.ts'
 import type { TrustedProxies } from './client-address.ts'
-import type { AgentConfigs } from './serve-config.ts'
-import type { UpdateOffer } from './serve-update.ts'
 import type { AgentSession, Sessions } from './session.ts'
+import type { UpdateOffer } from './update-manifest.ts'
 
 export type IngestContext = {
   readonly config: IngestConfig

@@ -12,13 +12,13 @@ import { SeenReporter } from '../hub-link/report-seen.ts'
 import type { AgentRegistry } from '../store/registry.ts'
 import { RegistryLookup } from '../store/registry-lookup.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
+import { AgentConfigs } from './agent-configs.ts'
 import { Authenticator } from './authenticate.ts'
 import { TrustedProxies } from './client-address.ts'
 import type { IngestContext } from './context.ts'
-import { AgentConfigs } from './serve-config.ts'
-import { loadManifest, UpdateOffer } from './serve-update.ts'
 import { startListener } from './server.ts'
 import { Sessions } from './session.ts'
+import { loadManifest, UpdateOffer } from './update-manifest.ts'
 
 const SWEEP_PERIOD_MS = 60_000
 /** Requests a second are an average over so long. */
