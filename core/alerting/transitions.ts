@@ -20,7 +20,8 @@ export function opened(
   evaluation.touchedRows.add(row)
   if (verdict === 'withhold') {
     // The alert that the hub knows goes on: its peak is that of its whole life.
-    if (!Number.isNaN(flap.peak) && !isWorse(rule.operatorCode, states.peak[row]!, flap.peak))
+    const peak = states.peak[row]!
+    if (!Number.isNaN(flap.peak) && (Number.isNaN(peak) || !isWorse(rule.operatorCode, peak, flap.peak)))
       states.peak[row] = flap.peak
     return
   }

@@ -22,6 +22,20 @@ const SWEEP_SLICE = 20_000
 /** Without a wake-up (another process publishes) the bus is looked at this often. */
 const POLL_MS = 50
 
+/** What a loop keeps durably. */
+export type ShardStore = Pick<
+  EvaluationStore,
+  | 'journalMark'
+  | 'commit'
+  | 'journalAfter'
+  | 'keys'
+  | 'keepKeys'
+  | 'saveSnapshot'
+  | 'loadSnapshot'
+  | 'keepRules'
+  | 'rulesAfter'
+>
+
 export class ShardLoop {
   readonly evaluation: EvaluationState
   private readonly reader = new EntryReader()
@@ -41,8 +55,8 @@ export class ShardLoop {
   /** The last position of the bus at the start; null = not known yet. */
   private caughtUpAt: number | null = null
   private startedAtMs: number
-  private nextSweepAtMs = 0
-  private nextSnapshotAtMs = 0
+  private nextSweepAtMs: number
+  private nextSnapshotAtMs: number
   private isStopping = false
   private wakeUp: (() => void) | null = null
   snapshotSeconds = 0
@@ -51,13 +65,15 @@ export class ShardLoop {
   constructor(
     private readonly config: ShardThreadConfig,
     private readonly bus: BusReader,
-    private readonly store: EvaluationStore,
+    private readonly store: ShardStore,
     private readonly nowMs: () => number,
     private readonly tell: (message: FromShardThread) => void,
   ) {
     this.evaluation = new EvaluationState(config.settings)
     for (const shard of config.shards) this.owned[shard] = 1
     this.startedAtMs = nowMs()
+    this.nextSnapshotAtMs = this.startedAtMs + config.snapshotIntervalMs / config.shards.length
+    this.nextSweepAtMs = this.startedAtMs + config.sweepIntervalMs
   }
 
   /**
@@ -187,26 +203,28 @@ export class ShardLoop {
 
   /** Runs until `stop`. */
   async run(): Promise<void> {
-    const snapshotEveryMs = this.config.snapshotIntervalMs / this.config.shards.length
-    this.nextSnapshotAtMs = this.nowMs() + snapshotEveryMs
-    this.nextSweepAtMs = this.nowMs() + this.config.sweepIntervalMs
     while (!this.isStopping) {
-      const consumed = await this.consume()
-      const nowMs = this.nowMs()
-      if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
-        this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
-        // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
-        await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
-      }
-      if (nowMs >= this.nextSnapshotAtMs) {
-        this.nextSnapshotAtMs = nowMs + snapshotEveryMs
-        this.snapshotNext()
-      }
-      if (consumed === 0 && !this.isStopping) await this.sleep()
+      if ((await this.turn()) === 0 && !this.isStopping) await this.sleep()
       else await new Promise(resolve => setImmediate(resolve))
     }
     while ((await this.consume()) > 0);
     this.snapshot()
+  }
+
+  /** Consumes, sweeps and saves what is due. Returns the number of entries read. */
+  async turn(): Promise<number> {
+    const consumed = await this.consume()
+    const nowMs = this.nowMs()
+    if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
+      this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
+      // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
+      await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
+    }
+    if (nowMs >= this.nextSnapshotAtMs) {
+      this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
+      this.snapshotNext()
+    }
+    return consumed
   }
 
   stop(): void {
