@@ -7,27 +7,30 @@ import type { SeriesId } from '../series/series-key.ts'
 const ACTIVE_SECONDS = 3600
 /** Raw forms a series may have in the table (the order of a map's entries is free on the wire) before it is rebuilt. */
 const FORMS_PER_SERIES_MAX = 8
+const FORMS_MAX = 0xfff0
 const NONE = 0xffff
+
+/** Words of a form: hash A, hash B, and the index of the series with the form that followed last time in the high half. */
+const FORM_WORDS = 3
+/** Words of a series: id low, id high, when it was last seen. */
+const SERIES_WORDS = 3
 
 /** Series of a company on this node, shared by the agents of the company; limit 0 = off. */
 export type CompanySeries = { inUse: number }
 
 export class AgentSeries {
-  /** Open addressing over raw forms: hash words, index of the series, and the slot that followed in the last batch. */
-  private hashA = new Uint32Array(0)
-  private hashB = new Uint32Array(0)
-  private slotSeries = new Uint16Array(0)
-  private slotNext = new Uint16Array(0)
+  // Forms lie in the order in which they first came, which is the order in which an agent sends them: a batch walks the two tables from
+  // front to back, and the index is only asked when the order changes.
+  private forms = new Uint32Array(0)
   private formCount = 0
-  private mask = -1
-  /** By index of the series. */
-  private idLo = new Uint32Array(0)
-  private idHi = new Uint32Array(0)
-  private lastSeen = new Uint32Array(0)
+  /** Open addressing over the forms: numbers of forms, or NONE. */
+  private index = new Uint16Array(0)
+  private table = new Uint32Array(0)
   count = 0
   /** No series can age out before this instant, seconds. */
   private expiresFromSeconds = 0
-  private previousSlot = NONE
+  private previousForm = NONE
+  private firstForm = NONE
   /** All definitions go out again with the next batch: after a refused publish, and each hour. */
   announcesAll = false
 
@@ -35,55 +38,66 @@ export class AgentSeries {
 
   /** Starts a batch: the first series is predicted to be the one that came first last time. */
   startBatch(): void {
-    this.previousSlot = NONE
-    this.firstExpected = this.firstSlot
+    this.previousForm = NONE
   }
-  private firstSlot = NONE
-  private firstExpected = NONE
 
   /** Index of the series with these raw bytes' hash, or -1. In the order of the last batch this costs one comparison. */
   find(a: number, b: number): number {
-    if (this.mask < 0) return -1
-    const predicted = this.previousSlot === NONE ? this.firstExpected : this.slotNext[this.previousSlot]!
-    if (predicted !== NONE && this.hashA[predicted] === a && this.hashB[predicted] === b) {
-      this.previousSlot = predicted
-      return this.slotSeries[predicted]!
+    const { forms, previousForm } = this
+    const predicted = previousForm === NONE ? this.firstForm : forms[previousForm * FORM_WORDS + 2]! >>> 16
+    if (predicted !== NONE) {
+      const at = predicted * FORM_WORDS
+      if (forms[at] === a && forms[at + 1] === b) {
+        this.previousForm = predicted
+        return forms[at + 2]! & NONE
+      }
     }
-    const slot = this.slotOf(a, b)
-    if (this.slotSeries[slot] === NONE) return -1
-    this.remember(slot)
-    return this.slotSeries[slot]!
+    if (this.formCount === 0) return -1
+    const form = this.index[this.slotOf(a, b)]!
+    if (form === NONE) return -1
+    this.remember(form)
+    return forms[form * FORM_WORDS + 2]! & NONE
   }
 
-  private remember(slot: number): void {
-    if (this.previousSlot === NONE) this.firstSlot = slot
-    else this.slotNext[this.previousSlot] = slot
-    this.previousSlot = slot
+  private remember(form: number): void {
+    const { forms, previousForm } = this
+    if (previousForm === NONE) this.firstForm = form
+    else {
+      const at = previousForm * FORM_WORDS + 2
+      forms[at] = (forms[at]! & NONE) | (form << 16)
+    }
+    this.previousForm = form
   }
 
+  /** The slot of the index that has the form with these hashes, or the empty one where it would be. */
   private slotOf(a: number, b: number): number {
-    let slot = a & this.mask
-    while (this.slotSeries[slot] !== NONE && (this.hashA[slot] !== a || this.hashB[slot] !== b))
-      slot = (slot + 1) & this.mask
-    return slot
+    const { index, forms } = this
+    const mask = index.length - 1
+    let slot = a & mask
+    for (;;) {
+      const form = index[slot]!
+      if (form === NONE || (forms[form * FORM_WORDS] === a && forms[form * FORM_WORDS + 1] === b)) return slot
+      slot = (slot + 1) & mask
+    }
   }
 
   seen(series: number, nowSeconds: number): void {
-    this.lastSeen[series] = nowSeconds
+    this.table[series * SERIES_WORDS + 2] = nowSeconds
   }
 
   lo(series: number): number {
-    return this.idLo[series]!
+    return this.table[series * SERIES_WORDS]!
   }
 
   hi(series: number): number {
-    return this.idHi[series]!
+    return this.table[series * SERIES_WORDS + 1]!
   }
 
   /** Index of the series with this id, or -1: for a raw form not seen before of a series that is known. */
   findId(id: SeriesId): number {
-    for (let series = 0; series < this.count; series++)
-      if (this.idLo[series] === id.lo && this.idHi[series] === id.hi) return series
+    const { table, count } = this
+    for (let series = 0, at = 0; series < count; series++, at += SERIES_WORDS)
+      if (table[at] === id.lo && table[at + 1] === id.hi) return series
     return -1
   }
 
@@ -98,11 +112,12 @@ export class AgentSeries {
   /** Takes a series in; the caller has asked `hasRoom`. */
   add(id: SeriesId, nowSeconds: number): number {
     assert(this.count < NONE, 'series of one agent fit 16 bits')
-    if (this.count === this.idLo.length) this.growSeries()
     const series = this.count++
-    this.idLo[series] = id.lo
-    this.idHi[series] = id.hi
-    this.lastSeen[series] = nowSeconds
+    const at = series * SERIES_WORDS
+    if (at === this.table.length) this.table = grown(this.table, SERIES_WORDS)
+    this.table[at] = id.lo
+    this.table[at + 1] = id.hi
+    this.table[at + 2] = nowSeconds
     if (series === 0) this.expiresFromSeconds = nowSeconds + ACTIVE_SECONDS
     this.company.inUse++
     return series
@@ -110,15 +125,17 @@ export class AgentSeries {
 
   /** Remembers that raw bytes with this hash mean the series. */
   addForm(a: number, b: number, series: number): void {
-    if (this.formCount >= this.count * FORMS_PER_SERIES_MAX) this.clearForms()
-    if ((this.formCount + 1) * 3 > this.slotSeries.length * 2) this.growSlots()
+    if (this.formCount >= Math.min(this.count * FORMS_PER_SERIES_MAX, FORMS_MAX)) this.clearForms()
+    if ((this.formCount + 1) * 3 > this.index.length * 2) this.growIndex()
     const slot = this.slotOf(a, b)
-    if (this.slotSeries[slot] === NONE) this.formCount++
-    this.hashA[slot] = a
-    this.hashB[slot] = b
-    this.slotSeries[slot] = series
-    this.slotNext[slot] = NONE
-    this.remember(slot)
+    const form = this.index[slot] === NONE ? this.formCount++ : this.index[slot]!
+    const at = form * FORM_WORDS
+    if (at === this.forms.length) this.forms = grown(this.forms, FORM_WORDS)
+    this.index[slot] = form
+    this.forms[at] = a
+    this.forms[at + 1] = b
+    this.forms[at + 2] = series | (NONE << 16)
+    this.remember(form)
   }
 
   /** Takes back every series from `count` on: the batch that brought them was refused. */
@@ -140,14 +157,14 @@ export class AgentSeries {
   }
 
   private dropSilent(nowSeconds: number): void {
+    const { table } = this
     let kept = 0
     let oldest = nowSeconds
     for (let series = 0; series < this.count; series++) {
-      const seenAt = this.lastSeen[series]!
+      const at = series * SERIES_WORDS
+      const seenAt = table[at + 2]!
       if (nowSeconds - seenAt >= ACTIVE_SECONDS) continue
-      this.idLo[kept] = this.idLo[series]!
-      this.idHi[kept] = this.idHi[series]!
-      this.lastSeen[kept] = seenAt
+      table.copyWithin(kept * SERIES_WORDS, at, at + SERIES_WORDS)
       if (seenAt < oldest) oldest = seenAt
       kept++
     }
@@ -157,43 +174,25 @@ export class AgentSeries {
 
   /** Forgets the raw forms; they are learnt again from the next batches. */
   private clearForms(): void {
-    this.slotSeries.fill(NONE)
-    this.slotNext.fill(NONE)
+    this.index.fill(NONE)
     this.formCount = 0
-    this.previousSlot = NONE
-    this.firstSlot = NONE
-    this.firstExpected = NONE
+    this.previousForm = NONE
+    this.firstForm = NONE
   }
 
-  private growSeries(): void {
-    const capacity = Math.max(16, Math.ceil(this.idLo.length * 1.5))
-    const grow = (from: Uint32Array<ArrayBuffer>) => {
-      const to = new Uint32Array(capacity)
-      to.set(from)
-      return to
+  private growIndex(): void {
+    this.index = new Uint16Array(Math.max(32, this.index.length * 2)).fill(NONE)
+    for (let form = 0; form < this.formCount; form++) {
+      const at = form * FORM_WORDS
+      this.index[this.slotOf(this.forms[at]!, this.forms[at + 1]!)] = form
     }
-    this.idLo = grow(this.idLo)
-    this.idHi = grow(this.idHi)
-    this.lastSeen = grow(this.lastSeen)
   }
+}
 
-  private growSlots(): void {
-    const { hashA, hashB, slotSeries } = this
-    const capacity = Math.max(32, slotSeries.length * 2)
-    this.hashA = new Uint32Array(capacity)
-    this.hashB = new Uint32Array(capacity)
-    this.slotSeries = new Uint16Array(capacity).fill(NONE)
-    this.slotNext = new Uint16Array(capacity).fill(NONE)
-    this.mask = capacity - 1
-    for (let old = 0; old < slotSeries.length; old++) {
-      if (slotSeries[old] === NONE) continue
-      const slot = this.slotOf(hashA[old]!, hashB[old]!)
-      this.hashA[slot] = hashA[old]!
-      this.hashB[slot] = hashB[old]!
-      this.slotSeries[slot] = slotSeries[old]!
-    }
-    this.previousSlot = NONE
-    this.firstSlot = NONE
-    this.firstExpected = NONE
-  }
+/** The same words with room for half as many more, at least 16 records. */
+function grown(words: Uint32Array<ArrayBuffer>, recordWords: number): Uint32Array<ArrayBuffer> {
+  const records = Math.max(16, Math.ceil((words.length / recordWords) * 1.5))
+  const larger = new Uint32Array(records * recordWords)
+  larger.set(words)
+  return larger
 }
