@@ -1,5 +1,6 @@
 // The collector's log (JSON lines, request ids) and self-metrics (decision G-145 and the operating page). One registry a process;
 // what is counted for every batch is a plain number that is turned into metrics when it is scraped.
+import { openSync } from 'node:fs'
 import pino, { type Logger } from 'pino'
 import { Counter, Gauge, Histogram, type MetricObjectWithValues, type MetricValueWithName, Registry } from 'prom-client'
 import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
@@ -26,7 +27,7 @@ export function createLogger(level: string, role: CollectorRole, file: string | 
         censor: '(hidden)',
       },
     },
-    pino.destination({ dest: file ?? 1, sync: false }),
+    pino.destination({ fd: file === null ? 1 : openSync(file, 'a', 0o600), sync: false }),
   )
 }
 

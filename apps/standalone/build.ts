@@ -41,6 +41,8 @@ function copyPackages(names: readonly string[]): void {
 async function compile(name: string, entries: readonly string[]): Promise<void> {
   const built = await Bun.build({
     entrypoints: entries.map(entry => join(root, entry)),
+    // Thread files are found by their path below this root.
+    root,
     compile: { outfile: join(dist, name) },
     target: 'bun',
     minify: { syntax: true, whitespace: false, identifiers: false },

@@ -4,17 +4,14 @@ import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import packageFile from '../../package.json' with { type: 'json' }
 import { describeFault } from '../collector/config.ts'
+import { threadFiles } from '../collector/worker/thread-files.ts'
 import { loadSiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault, writeAtomically } from './data-dir.ts'
 import { type RunningSite, type SiteFacts, startSite } from './site.ts'
 
 const STOP_LIMIT_MS = 15_000
 
-// Only an entry file can name the files of threads: a compiled executable resolves them from here.
-const threads = {
-  shards: new URL('../collector/worker/shard-thread.ts', import.meta.url),
-  samples: new URL('../collector/worker/samples-thread.ts', import.meta.url),
-}
+const threads = threadFiles(import.meta.url)
 
 type Options = SiteOptions & {
   readonly localAgent: boolean

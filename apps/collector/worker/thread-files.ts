@@ -1,0 +1,14 @@
+// Where the files of worker threads are. A compiled executable holds them below its own root by their path in the sources, and only the
+// entry file knows that root: it hands in its `import.meta.url`.
+
+const COMPILED = '/$bunfs/root/'
+
+/** The thread files of a worker, for the entry file of an executable. */
+export function threadFiles(entryUrl: string): { readonly shards: URL; readonly samples: URL } {
+  const isCompiled = entryUrl.includes(COMPILED)
+  const root = isCompiled ? new URL('./', entryUrl) : entryUrl.slice(0, entryUrl.lastIndexOf('/apps/') + 1)
+  return {
+    shards: new URL('apps/collector/worker/shard-thread.ts', root),
+    samples: new URL('apps/collector/worker/samples-thread.ts', root),
+  }
+}
