@@ -99,13 +99,17 @@ export async function pageOfServers(hub: Hub, companyId: string, view: ServerVie
   return { servers, counts, matching, page }
 }
 
-/** Metric and labels of a series key; a shortened key is shown as it is. */
+/** Labels that only repeat what another one says. */
+const isTelling = (name: string, labels: Readonly<Record<string, string>>): boolean =>
+  labels.mount === undefined || (name !== 'device' && name !== 'fstype')
+
+/** Metric and telling labels of a series key; a shortened key is shown as it is. */
 function partsOfSeries(key: string): { metric: string | null; series: string } {
   if (key === '') return { metric: null, series: '' }
   try {
     const { metric, labels } = parseSeriesKey(key)
-    const pairs = Object.entries(labels).map(([name, value]) => `${name}=${value}`)
-    return { metric, series: pairs.join(' ') }
+    const telling = Object.entries(labels).filter(([name]) => isTelling(name, labels))
+    return { metric, series: telling.map(([name, value]) => `${name}=${value}`).join(' ') }
   } catch {
     return { metric: null, series: key }
   }

@@ -176,15 +176,18 @@ export class LiveStreams {
     signal: AbortSignal,
   ): Promise<void> {
     const sent = new Set<string>()
-    let curves: Promise<void> | null = null
+    let isSendingCurves = false
     while (!signal.aborted) {
       const picture = await this.pictures.picture(companyId, view)
       send('picture', picture)
-      curves ??= sendCurves(this.pictures, companyId, picture, sent, send)
-        .catch(error => this.hub.log.warn({ err: error }, 'cannot read the curves of the live page'))
-        .finally(() => {
-          curves = null
-        })
+      if (!isSendingCurves) {
+        isSendingCurves = true
+        void sendCurves(this.pictures, companyId, picture, sent, send)
+          .catch(error => this.hub.log.warn({ err: error }, 'cannot read the curves of the live page'))
+          .finally(() => {
+            isSendingCurves = false
+          })
+      }
       await pause(PICTURE_EVERY_MS, signal)
       if (signal.aborted) return
       const refusal = await refusalOf(this.hub, request, company)

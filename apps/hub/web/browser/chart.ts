@@ -9,6 +9,9 @@ const WINDOW_SECONDS = chartMinutes * 60
 /** A longer pause than this many usual steps is a gap in the line. */
 const GAP_STEPS = 2.5
 const FEW_POINTS = 4
+const VALUE_AXIS = 40
+const EDGE = 6
+const LABEL_HALF = 16
 
 const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
@@ -100,9 +103,15 @@ export class Chart {
 
   private draw(): void {
     const { columns } = this
-    if (!columns || columns.times.length === 0) return this.remove()
+    if (!columns || columns.times.length === 0) {
+      this.remove()
+      return
+    }
     const data = withGaps(columns, usualStep(columns.times, this.stepSeconds))
-    if (this.plot) return this.plot.setData(data)
+    if (this.plot) {
+      this.plot.setData(data)
+      return
+    }
     const width = this.place.clientWidth
     if (width === 0) return
     this.plot = new uPlot(this.options(width), data, this.place)
@@ -119,7 +128,7 @@ export class Chart {
     return {
       width,
       height: HEIGHT,
-      padding: [6, 6, 0, 0],
+      padding: [6, EDGE, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
       scales: {
@@ -135,10 +144,10 @@ export class Chart {
           stroke: muted,
           grid: { show: false },
           ticks: { show: false },
-          values: (_plot, splits) => splits.map(seconds => clockTime(seconds * 1000)),
+          values: (plot, splits) => splits.map(seconds => this.timeLabel(plot, seconds)),
         },
         {
-          size: 34,
+          size: VALUE_AXIS,
           gap: 4,
           font,
           stroke: muted,
@@ -151,6 +160,13 @@ export class Chart {
       series: [{}, line('--cpu'), line('--memory')],
       hooks: { setCursor: [plot => this.showReadout(plot)] },
     }
+  }
+
+  /** Empty where a label would run into the other axis or over the edge. */
+  private timeLabel(plot: uPlot, seconds: number): string {
+    const fromEnd = ((this.nowSeconds - seconds) / WINDOW_SECONDS) * (plot.width - VALUE_AXIS - EDGE)
+    const isInside = fromEnd >= LABEL_HALF - EDGE && plot.width - VALUE_AXIS - EDGE - fromEnd >= LABEL_HALF + EDGE
+    return isInside ? clockTime(seconds * 1000) : ''
   }
 
   private showReadout(plot: uPlot): void {

@@ -54,12 +54,8 @@ export class ServerCard {
     this.root = el(
       'article',
       { class: 'card' },
-      el(
-        'header',
-        {},
-        el('div', { class: 'who' }, this.name, el('p', { class: 'muted' }, this.hostname, this.seen)),
-        el('div', { class: 'tags' }, this.alerts, this.status, this.state),
-      ),
+      el('header', {}, this.name, el('div', { class: 'tags' }, this.alerts, this.status, this.state)),
+      el('p', { class: 'muted where' }, this.hostname, this.seen),
       el('div', { class: 'gauges' }, this.cpu.root, this.memory.root, this.disk.root, this.load.root),
       this.figure,
     )
@@ -68,7 +64,7 @@ export class ServerCard {
   update(server: ServerPicture, nowMs: number, collector: CollectorState): void {
     const { latest, lastSeenAtMs } = server
     setText(this.name, server.name)
-    setText(this.hostname, server.hostname !== null && server.hostname !== server.name ? server.hostname : '')
+    setText(this.hostname, server.hostname ?? '')
     setAttribute(this.root, 'data-state', server.connectivity)
     setText(this.state, t(server.connectivity))
     show(this.status, server.status !== 'active')
