@@ -1,7 +1,7 @@
 // What a batch of 150 series costs from its compressed bytes to the bus entry, against the generated code decoding alone. Prints one
 // JSON line a question; microseconds are of processor time.
 import { fromBinary } from '@bufbuild/protobuf'
-import { encodeEntry } from '../core/bus/entry.ts'
+import { EntryEncoder } from '../core/bus/entry.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { AdmissionReport } from '../core/wire/admission.ts'
 import { AgentSeries } from '../core/wire/agent-series.ts'
@@ -37,6 +37,7 @@ const bodies = Array.from({ length: BODIES }, (_, index) =>
 const compressed = bodies.map(body => Bun.zstdCompressSync(body as Uint8Array<ArrayBuffer>))
 const batch = new SampleBatch()
 const decoder = new BatchDecoder(batch, limits)
+const entries = new EntryEncoder()
 const report = new AdmissionReport()
 const agents = Array.from({ length: AGENTS }, () => new AgentSeries({ inUse: 0 }))
 for (const agent of agents) decoder.decode(bodies[0]!, agent, nowMs, report)
@@ -77,6 +78,6 @@ say(
   'zstd, decode, admit and encode the entry',
   microseconds(index => {
     decoder.decode(inflate(index), agents[index % AGENTS]!, nowMs, report)
-    encodeEntry(header, batch)
+    entries.encode(header, batch)
   }),
 )

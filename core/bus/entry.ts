@@ -55,65 +55,92 @@ function entryBytesMax(batch: SampleBatch): number {
   return padTo(bytes, 8)
 }
 
-/** Encodes a batch. The result is its own memory, exactly as long as the entry. */
-export function encodeEntry(header: EntryHeader, batch: SampleBatch): Uint8Array {
-  const { seriesCount, pointCount } = batch
-  const buffer = new ArrayBuffer(entryBytesMax(batch))
-  const bytes = new Uint8Array(buffer)
-  const u32 = new Uint32Array(buffer)
-  const f64 = new Float64Array(buffer)
-  const commonTsMs = pointCount > 0 ? batch.tsMs[0]! : 0
-  let hasTimes = false
-  for (let point = 1; point < pointCount; point++)
-    if (batch.tsMs[point] !== commonTsMs) {
-      hasTimes = true
-      break
+/** Encodes batch after batch in one buffer, which grows to the largest entry seen; one a thread. */
+export class EntryEncoder {
+  private bytes = new Uint8Array(0)
+  private u32 = new Uint32Array(0)
+  private f64 = new Float64Array(0)
+
+  private reserve(byteCount: number): void {
+    if (this.bytes.length >= byteCount) return
+    const buffer = new ArrayBuffer(Math.max(16 * 1024, 2 ** Math.ceil(Math.log2(byteCount))))
+    this.bytes = new Uint8Array(buffer)
+    this.u32 = new Uint32Array(buffer)
+    this.f64 = new Float64Array(buffer)
+  }
+
+  /** Encodes a batch. The result is its own memory, exactly as long as the entry. */
+  encode(header: EntryHeader, batch: SampleBatch): Uint8Array {
+    const { seriesCount, pointCount } = batch
+    this.reserve(entryBytesMax(batch))
+    const { bytes, u32, f64 } = this
+    const commonTsMs = pointCount > 0 ? batch.tsMs[0]! : 0
+    const flags = formOf(batch)
+    bytes[4] = ENTRY_VERSION
+    bytes[5] = flags
+    bytes[6] = shardOfServer(header.serverId)
+    bytes[7] = 0
+    writeUuid(bytes, 8, header.companyId)
+    writeUuid(bytes, 24, header.serverId)
+    writeUuid(bytes, 40, header.agentId)
+    f64[7] = header.receivedAtMs
+    f64[8] = header.seq
+    u32[18] = seriesCount
+    u32[19] = pointCount
+    u32[21] = header.intervalSeconds
+    f64[11] = commonTsMs
+
+    let at = HEADER_BYTES >> 2
+    const { idLo, idHi, pointStart } = batch
+    for (let series = 0; series < seriesCount; series++) {
+      u32[at++] = idLo[series]!
+      u32[at++] = idHi[series]!
     }
-  let hasCounts = pointCount !== seriesCount
-  for (let series = 0; series < seriesCount && !hasCounts; series++) hasCounts = batch.pointStart[series] !== series
+    if (flags & FLAG_COUNTS) {
+      for (let series = 0; series < seriesCount; series++) u32[at++] = pointStart[series + 1]! - pointStart[series]!
+      if (at & 1) u32[at++] = 0
+    }
+    let at64 = at >> 1
+    const { value, tsMs } = batch
+    for (let point = 0; point < pointCount; point++) f64[at64++] = value[point]!
+    if (flags & FLAG_TIMES) for (let point = 0; point < pointCount; point++) f64[at64++] = tsMs[point]!
+    const definitionsAt = at64 << 3
+    const end = this.definitions(batch, definitionsAt)
+    u32[20] = end - definitionsAt
+    const length = padTo(end, 8)
+    bytes.fill(0, end, length)
+    u32[0] = length
+    return bytes.slice(0, length)
+  }
 
-  bytes[4] = ENTRY_VERSION
-  bytes[5] = (hasCounts ? FLAG_COUNTS : 0) | (hasTimes ? FLAG_TIMES : 0)
-  bytes[6] = shardOfServer(header.serverId)
-  writeUuid(bytes, 8, header.companyId)
-  writeUuid(bytes, 24, header.serverId)
-  writeUuid(bytes, 40, header.agentId)
-  f64[7] = header.receivedAtMs
-  f64[8] = header.seq
-  u32[18] = seriesCount
-  u32[19] = pointCount
-  u32[21] = header.intervalSeconds
-  f64[11] = commonTsMs
-
-  let at = HEADER_BYTES >> 2
-  for (let series = 0; series < seriesCount; series++) {
-    u32[at++] = batch.idLo[series]!
-    u32[at++] = batch.idHi[series]!
+  /** Writes the definitions from `start`; returns where they end. */
+  private definitions(batch: SampleBatch, start: number): number {
+    let end = start
+    for (const { seriesIndex, key } of batch.definitions) {
+      const { written } = encoder.encodeInto(key, this.bytes.subarray(end + 8))
+      const padded = padTo(written, 4)
+      this.u32[end >> 2] = seriesIndex
+      this.u32[(end >> 2) + 1] = written
+      this.bytes.fill(0, end + 8 + written, end + 8 + padded)
+      end += 8 + padded
+    }
+    return end
   }
-  if (hasCounts) {
-    for (let series = 0; series < seriesCount; series++)
-      u32[at++] = batch.pointStart[series + 1]! - batch.pointStart[series]!
-    at = padTo(at, 2)
-  }
-  let at64 = at >> 1
-  f64.set(batch.value.subarray(0, pointCount), at64)
-  at64 += pointCount
-  if (hasTimes) {
-    f64.set(batch.tsMs.subarray(0, pointCount), at64)
-    at64 += pointCount
-  }
-  let end = at64 << 3
-  for (const { seriesIndex, key } of batch.definitions) {
-    const written = encoder.encodeInto(key, bytes.subarray(end + 8)).written
-    u32[end >> 2] = seriesIndex
-    u32[(end >> 2) + 1] = written
-    end += 8 + padTo(written, 4)
-  }
-  u32[20] = end - (at64 << 3)
-  const length = padTo(end, 8)
-  u32[0] = length
-  return bytes.subarray(0, length)
 }
+
+/** The flags of a batch: whether series have other than one point each, and points times of their own. */
+function formOf(batch: SampleBatch): number {
+  const { seriesCount, pointCount, tsMs, pointStart } = batch
+  let flags = pointCount === seriesCount ? 0 : FLAG_COUNTS
+  for (let series = 0; series < seriesCount && flags === 0; series++)
+    if (pointStart[series] !== series) flags = FLAG_COUNTS
+  for (let point = 1; point < pointCount; point++) if (tsMs[point] !== tsMs[0]) return flags | FLAG_TIMES
+  return flags
+}
+
+/** Encodes one batch on its own. */
+export const encodeEntry = (header: EntryHeader, batch: SampleBatch): Uint8Array =>
+  new EntryEncoder().encode(header, batch)
 
 /**
  * Walks the entries of one group of the bus. The views stay valid for the group; `next` moves to the following entry.

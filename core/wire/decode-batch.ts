@@ -201,9 +201,10 @@ export class BatchDecoder {
   private hash(bytes: Uint8Array, start: number, end: number): void {
     let a = 0x9e3779b1 ^ (end - start)
     let b = 0x85ebca77
+    const { view } = this.cursor
     let at = start
     for (; at + 4 <= end; at += 4) {
-      const word = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
+      const word = view.getInt32(at, true)
       a = Math.imul(a ^ word, 0x2c1b3c6d)
       a ^= a >>> 15
       b = Math.imul(b + word, 0x297a2d39)

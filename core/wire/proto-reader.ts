@@ -12,7 +12,8 @@ const FIELD_MAX = 0x1fffffff
 
 export class ProtoCursor {
   bytes: Uint8Array = new Uint8Array(0)
-  private view: DataView = new DataView(new ArrayBuffer(0))
+  /** The same bytes, for words. */
+  view: DataView = new DataView(new ArrayBuffer(0))
   position = 0
   failed = false
   /** The high word of the last 64-bit varint. */

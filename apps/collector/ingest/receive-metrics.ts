@@ -2,7 +2,7 @@
 // only once the bus holds it (document 3 "Agent to collector"; decisions G-24, G-55 to G-58). Between decode and encode there is no
 // await: one decoder and one batch serve every request of the thread.
 import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf'
-import { encodeEntry } from '../../../core/bus/entry.ts'
+import { EntryEncoder } from '../../../core/bus/entry.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../core/wire/admission.ts'
 import { AgentSeries } from '../../../core/wire/agent-series.ts'
@@ -46,6 +46,7 @@ export class MetricsReceiver {
   private readonly batch = new SampleBatch()
   private readonly decoder: BatchDecoder
   private readonly acks = new AckEncoder()
+  private readonly entries = new EntryEncoder()
   /** Used again while nothing was noted in it. */
   private report = new AdmissionReport()
   private readonly bodyBytesMax: number
@@ -191,7 +192,7 @@ export class MetricsReceiver {
     if (refusal) return this.refusal(refusal)
     const { facts } = decoder
     const { record } = session
-    const entry = encodeEntry(
+    const entry = this.entries.encode(
       {
         companyId: record.companyId,
         serverId: record.serverId,
