@@ -29,13 +29,16 @@ function testGroups(): string[] {
   return folders.sort((a, b) => weight(a) - weight(b) || a.localeCompare(b))
 }
 
-async function run(command: readonly string[]): Promise<{ code: number; output: string; seconds: number }> {
+async function run(
+  command: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<{ code: number; output: string; seconds: number }> {
   const startedAt = performance.now()
   const child = Bun.spawn([...command], {
     cwd: root,
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { ...process.env, FORCE_COLOR: '0' },
+    env: { ...process.env, FORCE_COLOR: '0', ...environment },
   })
   const [out, err, code] = await Promise.all([
     new Response(child.stdout).text(),
@@ -55,7 +58,10 @@ async function runTests(folder: string): Promise<Outcome> {
   const files = readdirSync(join(root, folder))
     .filter(name => name.endsWith('.test.ts'))
     .map(name => `./${join(folder, name)}`)
-  const { code, output, seconds } = await run(['bun', 'test', ...files])
+  // The executables were built a step before: the walk of a newcomer runs against them too.
+  const environment =
+    folder === 'test/system' && existsSync(join(root, 'dist/standalone')) ? { CHECK_COMPILED: '1' } : {}
+  const { code, output, seconds } = await run(['bun', 'test', ...files], environment)
   const passed = Number(/(?:^|\n)\s*(\d+) pass\b/.exec(output)?.[1] ?? 0)
   const failed = Number(/(?:^|\n)\s*(\d+) fail\b/.exec(output)?.[1] ?? 0)
   // A process that dies before its summary, or that runs no test, has failed.
@@ -84,7 +90,11 @@ async function step(name: string, outcome: Promise<Outcome>): Promise<void> {
 }
 
 for (const [name, command] of Object.entries(commands)) if (isWanted(name)) await step(name, runCommand(command))
-for (const folder of testGroups()) if (isWanted(folder)) await step(folder, runTests(folder))
+for (const folder of testGroups()) {
+  if (!isWanted(folder)) continue
+  if (folder === 'test/system') await step('build', runCommand(['bun', 'apps/standalone/build.ts']))
+  await step(folder, runTests(folder))
+}
 if (failures.length) console.log(`failed: ${failures.join(', ')}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed === 0 ? 0 : 1)

@@ -7,6 +7,7 @@ import { describeFault } from '../collector/config.ts'
 import { threadFiles } from '../collector/worker/thread-files.ts'
 import { loadSiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault, writeAtomically } from './data-dir.ts'
+import { checkAddress } from './ports.ts'
 import { type RunningSite, type SiteFacts, startSite } from './site.ts'
 
 const STOP_LIMIT_MS = 15_000
@@ -105,6 +106,10 @@ async function main(): Promise<void> {
     line('the configuration is valid')
     return
   }
+  await checkAddress('--hub-listen', options.hubListen)
+  await checkAddress('--agent-listen', options.agentListen)
+  await checkAddress('--admin-listen', options.adminListen)
+  await checkAddress('--ops-listen', options.opsListen)
   const dataDir = openDataDir(options.dataDir)
   let running: RunningSite | null = null
   let isAsked = false

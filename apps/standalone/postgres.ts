@@ -13,8 +13,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
+import { freePort } from './ports.ts'
 
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 10_000
@@ -152,18 +152,6 @@ async function stopOrphan(directory: string): Promise<void> {
   process.kill(pid, 'SIGINT')
   const endsAt = performance.now() + STOP_TIMEOUT_MS
   while (isAlive() && performance.now() < endsAt) await Bun.sleep(20)
-}
-
-/** A port that is free now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 }
 
 /** The server writes its state into the last line of its pid file. */

@@ -23,7 +23,8 @@ import { isMigrated } from '../hub/db/migrate.ts'
 import { startHub } from '../hub/hub.ts'
 import type { SiteConfig, SiteOptions } from './config.ts'
 import type { DataDir } from './data-dir.ts'
-import { freePort, startPostgres } from './postgres.ts'
+import { freePort } from './ports.ts'
+import { startPostgres } from './postgres.ts'
 
 export type SiteThreads = { readonly shards: URL | string; readonly samples: URL | string }
 
