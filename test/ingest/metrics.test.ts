@@ -3,6 +3,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { PublishRefusal } from '../../apps/collector/bus/bus.ts'
 import { MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { until } from '../support/until.ts'
 import {
   ackOf,
   agentId,
@@ -108,6 +109,8 @@ test('[ING-003] an empty batch is taken and put on the bus', async () => {
   expect(await publishedCount()).toBe(before + 1)
   const bare = await ackOf(await rig.call('/metrics', { method: 'POST' }))
   expect(bare.ackSeq).toBe(0n)
+  const encoded = await ackOf(await rig.call('/metrics', { method: 'POST', headers: { 'content-encoding': 'zstd' } }))
+  expect(encoded.acceptedPoints).toBe(0)
 })
 
 test('[WIRE-042] [WIRE-040] [WIRE-010] [ING-013] malformed bodies answer 400 in JSON, and nothing of them is kept', async () => {
@@ -315,6 +318,45 @@ test('a batch that the bus does not take answers 503 with Retry-After, and its s
   await ackOf(await rig.send({ series }))
   expect((await rig.published()).at(-1)?.keys).toEqual([])
   expect(await rig.metricsText()).toContain('svc_bus_dropped_total 2')
+})
+
+test('definitions go out again each hour, and with every batch while the bus has not answered for them', async () => {
+  const settles: ((refusal: PublishRefusal | null) => void)[] = []
+  let isHeld = false
+  const own = await startRig({
+    bus: writer => ({
+      publish: async (server, entry) => {
+        if (isHeld) {
+          const refusal = await new Promise<PublishRefusal | null>(settle => void settles.push(settle))
+          if (refusal) return refusal
+        }
+        return writer.publish(server, entry)
+      },
+      stats: () => writer.stats(),
+      close: () => writer.close(),
+    }),
+  })
+  const startMs = Date.now()
+  own.clock.nowMs = startMs
+  const load = (tsMs: number) => [{ name: 'cpu_load1', points: [{ tsMs: BigInt(tsMs), value: 1 }] }]
+  await ackOf(await own.send({ series: load(startMs) }))
+  await ackOf(await own.send({ series: load(startMs) }))
+  own.clock.nowMs = startMs + 3_600_000
+  await ackOf(await own.send({ series: load(own.clock.nowMs) }))
+  await ackOf(await own.send({ series: load(own.clock.nowMs) }))
+  expect((await own.published()).map(batch => batch.keys.length)).toEqual([1, 0, 1, 0])
+
+  isHeld = true
+  const fresh = [{ name: 'cpu_load5', points: [{ tsMs: BigInt(own.clock.nowMs), value: 1 }] }]
+  const first = own.send({ series: fresh })
+  await until('the first is on its way', () => settles.length === 1)
+  const second = own.send({ series: fresh })
+  await until('the second is on its way', () => settles.length === 2)
+  settles[0]?.('failed')
+  settles[1]?.(null)
+  expect([(await first).status, (await second).status]).toEqual([503, 200])
+  expect((await own.published()).at(-1)?.keys).toEqual(['cpu_load5'])
+  await own.stop()
 })
 
 test('[WIRE-032] the X-Request-Id of an agent stands in the log', async () => {

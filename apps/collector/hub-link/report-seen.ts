@@ -76,6 +76,11 @@ export class SeenReporter {
     for (const agent of page) agent.isSeenNews = false
     const answer = await this.hub.postSeen(entries)
     if (answer.kind === 'ok') return true
+    if (answer.kind === 'refused' && [400, 413, 422].includes(answer.status)) {
+      // The page itself is at fault: sent again it would hold up all others for ever.
+      this.log.error({ reason: describeAnswer(answer), agents: page.length }, 'the hub refuses a report of seen agents')
+      return true
+    }
     for (const agent of page) agent.isSeenNews = true
     this.log.warn(
       { reason: describeAnswer(answer) },

@@ -82,6 +82,8 @@ async function readStream(request: Request, bytesMax: number): Promise<Uint8Arra
 
 /** The body once inflated, at most `bytesMax`, by its Content-Encoding: none, identity, zstd or gzip. */
 export function inflate(bytes: Uint8Array, encoding: string | null, bytesMax: number): Uint8Array | ApiError {
+  // An empty message has no bytes to compress.
+  if (bytes.length === 0) return bytes
   switch (encoding === 'zstd' ? encoding : (encoding ?? '').trim().toLowerCase()) {
     case 'zstd':
       return inflateZstd(bytes, bytesMax)

@@ -20,6 +20,9 @@ const IDLE_SECONDS = 45
 /** The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their place. */
 const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
+/** How long a stop waits for requests under way. */
+const STOP_GRACE_MS = 3_000
+
 type Handler = (request: Request, peer: () => string) => Promise<Response | ApiError> | Response | ApiError
 type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST'; readonly handle: Handler }
 
@@ -153,6 +156,11 @@ export function startListener(context: IngestContext, isPortShared = false): Age
       void old.stop(false)
       server = serve(boundPort, next)
     },
-    stop: () => server.stop(false),
+    stop: async () => {
+      const deadline = new Promise<void>(settle => setTimeout(settle, STOP_GRACE_MS).unref())
+      await Promise.race([server.stop(false), deadline])
+      // Bodies that still trickle are not waited for: nobody was told that they are kept.
+      await server.stop(true)
+    },
   }
 }
