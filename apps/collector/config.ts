@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { isVersion } from '../../core/agent/version.ts'
 import {
   address,
   boolean,
@@ -198,6 +199,31 @@ export function groupOverrides(config: WorkerConfig): Map<string, { windowMs?: n
   )
 }
 
+/** Plain HTTP stays on this machine, served or called, unless the operator says otherwise (decision G-15). */
+function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const faults: ConfigFault[] = []
+  const isAllowed = config['listen.insecure'] === true
+  const isTls = typeof config['tls.cert_file'] === 'string'
+  for (const key of ['listen', 'admin.listen', 'ops.listen']) {
+    const value = config[key]
+    if (typeof value !== 'string' || isAllowed || isLoopback(splitAddress(value).hostname)) continue
+    if (key === 'ops.listen' || !isTls)
+      faults.push({
+        key,
+        value,
+        message: 'would serve plain HTTP beyond this machine; set listen.insecure to allow it',
+      })
+  }
+  const hubUrl = config['hub.url']
+  if (typeof hubUrl !== 'string') return faults
+  const url = URL.canParse(hubUrl) ? new URL(hubUrl) : null
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
+    faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
+  else if (url.protocol === 'http:' && !isAllowed && !isLoopback(url.hostname))
+    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another machine; use https' })
+  return faults
+}
+
 function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
   const both = (first: string, second: string) => {
@@ -206,9 +232,11 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   }
   both('tls.cert_file', 'tls.key_file')
   if ('update.manifest_file' in config) both('update.manifest_file', 'update.public_key_file')
+  faults.push(...plainFaults(config))
   const hubUrl = config['hub.url']
-  if (typeof hubUrl === 'string' && !/^https?:$/.test(URL.canParse(hubUrl) ? new URL(hubUrl).protocol : ''))
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
+  const minVersion = config['agents.min_version']
+  if (typeof minVersion === 'string' && minVersion !== '' && !isVersion(minVersion))
+    faults.push({ key: 'agents.min_version', value: minVersion, message: 'must be a semantic version such as 1.2.3' })
   if (hubUrl !== null && config['hub.token'] === null)
     faults.push({ key: 'hub.token', value: '', message: 'is needed with hub.url' })
   const companies = config['alerting.group_down.companies']

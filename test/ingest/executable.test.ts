@@ -2,7 +2,13 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { collectorPaths, ingestKeys, loadCollectorConfig, workerKeys } from '../../apps/collector/config.ts'
+import {
+  allCollectorKeys,
+  collectorPaths,
+  ingestKeys,
+  loadCollectorConfig,
+  workerKeys,
+} from '../../apps/collector/config.ts'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry.ts'
 import { RegistryStore } from '../../apps/collector/store/registry-store.ts'
@@ -104,6 +110,24 @@ test('check-config says every fault with its key, and exits 1', async () => {
   expect(said).not.toContain('    at ')
   const good = run(['check-config', '--config', write('good.yaml', 'listen: 127.0.0.1:0\n')])
   expect(await good.exited).toBe(0)
+})
+
+test('plain HTTP beyond this machine is a fault of the configuration, served or called', () => {
+  const f = (file: Record<string, unknown>) =>
+    loadCollectorConfig(allCollectorKeys, file, {}).faults.map(fault => fault.key)
+  const open = {
+    listen: '0.0.0.0:1',
+    'admin.listen': '10.0.0.1:1',
+    'ops.listen': '[::]:1',
+    'hub.url': 'http://hub.example.net',
+    'hub.token': 'x',
+  }
+  expect(f(open)).toEqual(['listen', 'admin.listen', 'ops.listen', 'hub.url'])
+  expect(f({ ...open, 'listen.insecure': true })).toEqual([])
+  expect(f({ listen: '0.0.0.0:1', 'tls.cert_file': 'c', 'tls.key_file': 'k' })).toEqual([])
+  expect(
+    f({ listen: '[::1]:1', 'hub.url': 'http://127.0.0.1:1', 'hub.token': 'x', 'agents.min_version': '1' }),
+  ).toEqual(['agents.min_version'])
 })
 
 test('a start with a fault in the configuration is refused', async () => {

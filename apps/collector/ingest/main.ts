@@ -5,10 +5,10 @@ import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
 import { SqliteBusWriter } from '../bus/sqlite-bus.ts'
 import {
+  allCollectorKeys,
   collectorPaths,
   describeFault,
   type IngestConfig,
-  ingestKeys,
   loadCollectorConfig,
   readConfigFile,
 } from '../config.ts'
@@ -28,9 +28,9 @@ const REGISTRY_POLL_MS = 500
 const BUS_GROUP_WAIT_MS = 5
 const STOP_DEADLINE_MS = 14_000
 
-/** The configuration; throws with every fault in it, a line each. */
+/** The configuration; throws with every fault in it, a line each. Keys of the worker are known too: the two can share a file. */
 function loadConfig(file: string | undefined): IngestConfig {
-  const { config, faults } = loadCollectorConfig(ingestKeys, file ? readConfigFile(file) : undefined, {})
+  const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
   if (config['bus.kind'] !== 'sqlite')
     faults.push({ key: 'bus.kind', value: config['bus.kind'], message: 'must be sqlite for this executable' })
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
@@ -106,7 +106,13 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const firstSync = Promise.all([agentsSync.start(), checks.start()])
   if (!registry.isFilled) await firstSync
   const ingest = await startIngest({ ...shared, config, registry, bus, checks })
-  const poll = setInterval(() => registry.refresh(), REGISTRY_POLL_MS)
+  const poll = setInterval(() => {
+    try {
+      registry.refresh()
+    } catch (error) {
+      log.error({ err: error }, 'cannot read the registry that the processes share')
+    }
+  }, REGISTRY_POLL_MS)
   const opsListen = config['ops.listen']
   const ops =
     opsListen === null

@@ -42,7 +42,12 @@ export async function renewCredentials(context: IngestContext, request: Request)
     context.log.error("the hub's answer to a renewal is not complete")
     return unavailable('the hub cannot answer now')
   }
-  context.registry.apply([record])
+  try {
+    context.registry.apply([record])
+  } catch (error) {
+    // It is known in memory; the agent must not lose the token that the hub has just made.
+    context.log.error({ err: error }, 'cannot keep an agent record on disk')
+  }
   const form = bodyForm(headers.get('content-type'), context.config['debug.accept_json'])
   return messageResponse(
     RenewResponseSchema,

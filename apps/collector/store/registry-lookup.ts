@@ -77,7 +77,12 @@ export class RegistryLookup {
       log.error({ field: record.field, expected: record.expected }, "the hub's answer to a look-up is no agent record")
       return 'unavailable'
     }
-    registry.apply([record])
+    try {
+      registry.apply([record])
+    } catch (error) {
+      // It is known in memory; only a restart would have to ask again.
+      log.error({ err: error }, 'cannot keep an agent record on disk')
+    }
     if (registry.byTokenHash(tokenHash, nowMs())) return 'found'
     // The hub knows an older or a newer token of the agent than the one that was asked.
     this.rememberUnknown(tokenHash)
