@@ -16,8 +16,9 @@ import { insertRule } from '../rules/rules.ts'
 import { resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
 import { defaultCheckRule, parseTarget, type Target, targetMatchers } from './check-target.ts'
 
+// The table is named in full: a column of the only table of a select is rendered bare, which here would mean the rule's.
 const RULE_IDS: SQL<string[]> = sql`array(select r.id::text from monitoring_rules r
-  where r.check_id = ${checks.id} and r.deleted_at is null order by r.created_at, r.id)`
+  where r.check_id = monitoring_checks.id and r.deleted_at is null order by r.created_at, r.id)`
 
 const selectChecks = (db: Executor) => db.select({ check: checks, ruleIds: RULE_IDS }).from(checks)
 export type CheckRow = Awaited<ReturnType<typeof selectChecks>>[number]
