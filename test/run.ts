@@ -10,6 +10,7 @@ type Outcome = { readonly passed: number; readonly failed: number; readonly seco
 /** A step that is one command: passed or failed as a whole. */
 const commands: Readonly<Record<string, readonly string[]>> = {
   types: ['bun', 'x', '--no-install', 'tsc', '--noEmit'],
+  'types-browser': ['bun', 'x', '--no-install', 'tsc', '--noEmit', '-p', 'apps/hub/web/browser'],
   lint: ['bun', 'x', '--no-install', 'biome', 'check', '--error-on-warnings', '.'],
   'proto-lint': ['bun', 'x', '--no-install', 'buf', 'lint', 'proto'],
   'proto-breaking': ['bun', 'x', '--no-install', 'buf', 'breaking', 'proto', '--against', 'proto/image.binpb'],

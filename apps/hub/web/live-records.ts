@@ -103,9 +103,10 @@ export async function pageOfServers(hub: Hub, companyId: string, view: ServerVie
 const isTelling = (name: string, labels: Readonly<Record<string, string>>): boolean =>
   labels.mount === undefined || (name !== 'device' && name !== 'fstype')
 
-/** Metric and telling labels of a series key; a shortened key is shown as it is. */
-function partsOfSeries(key: string): { metric: string | null; series: string } {
-  if (key === '') return { metric: null, series: '' }
+/** Metric and telling labels of a series key; a shortened key is shown as it is, as is the group of a group alert. */
+function partsOfSeries(type: AlertPicture['type'], key: string): { metric: string | null; series: string } {
+  if (type === 'agent_down') return { metric: null, series: '' }
+  if (type === 'group_down') return { metric: null, series: key }
   try {
     const { metric, labels } = parseSeriesKey(key)
     const telling = Object.entries(labels).filter(([name]) => isTelling(name, labels))
@@ -123,7 +124,7 @@ function toPicture({ alert, server, rule, acknowledger }: AlertRow): AlertPictur
     state: alert.state === 'acknowledged' ? 'acknowledged' : 'open',
     serverName: server.name,
     ruleName: rule?.name ?? null,
-    ...partsOfSeries(alert.seriesKey),
+    ...partsOfSeries(alert.type, alert.seriesKey),
     openedAtMs: alert.openedAt.getTime(),
     lastValue: alert.lastValue,
     threshold: alert.threshold,

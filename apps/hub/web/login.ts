@@ -11,7 +11,7 @@ import { say, type WebLanguage } from './words.ts'
 const FORM_BYTES_MAX = 16 * 1024
 const FAILURES_PER_MINUTE = 5
 /** Of one address, whatever the e-mails: every attempt costs the hub a slow hash. */
-const ATTEMPTS_PER_MINUTE = 60
+const ATTEMPTS_PER_MINUTE = 100
 const WAITING_MAX = 100
 
 export const languageOf = (request: Request): WebLanguage => preferredLanguage(request.headers.get('accept-language'))

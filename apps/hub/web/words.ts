@@ -89,6 +89,7 @@ const texts = {
   group_down: { en: '{count} servers down at once', vi: '{count} máy chủ ngừng cùng lúc' },
   no_data_of: { en: 'No data: {name}', vi: 'Không có dữ liệu: {name}' },
   value_and_threshold: { en: '{value}, threshold {threshold}', vi: '{value}, ngưỡng {threshold}' },
+  silent_for: { en: 'silent for {time}', vi: 'im lặng {time}' },
   since: { en: 'since {time}', vi: 'từ {time}' },
   acknowledged_by: { en: 'Acknowledged by {name}', vi: '{name} đã xác nhận' },
   acknowledged: { en: 'Acknowledged', vi: 'Đã xác nhận' },
