@@ -155,8 +155,17 @@ function restart(
   evaluation.flapping.delete(row)
 }
 
-/** The last agent of a machine was revoked (decision G-48): its alerts end, its presence goes without an event. */
-export function leaveScope(evaluation: EvaluationState, server: ServerSeries, nowMs: number): void {
+/**
+ * The last agent of a machine was revoked (decision G-48): its alerts end, its presence goes without an event. `agentIds` are revoked;
+ * where another one speaks for the machine already, nothing happens.
+ */
+export function leaveScope(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  agentIds: readonly string[],
+  nowMs: number,
+): void {
+  if (!agentIds.includes(server.presence.agentId)) return
   for (let index = 0; index < server.count; index++)
     while (server.head[index] !== NO_ROW) {
       const row = server.head[index]!
@@ -164,9 +173,9 @@ export function leaveScope(evaluation: EvaluationState, server: ServerSeries, no
       removeState(evaluation, row)
     }
   forgetServer(evaluation, server)
-  const { key, companyId, serverId, shard, presence } = server
-  const left = { kind: 'left', key, companyId, serverId, shard, agentId: presence.agentId, leftAtMs: nowMs } as const
-  evaluation.left.set(key, left)
+  const { key, companyId, serverId, shard } = server
+  const left = { kind: 'left', key, companyId, serverId, shard, agentIds, leftAtMs: nowMs } as const
+  evaluation.noteLeft(left)
   evaluation.departed.push(left)
 }
 
@@ -182,6 +191,7 @@ export function closeForChange(
   const flap = evaluation.flapping.get(row)
   const isOpenAtHub = states.phase[row] === FIRING || flap?.isFlapping === true
   if (!isOpenAtHub || rule === null) return
+  const isWithheld = flap?.isFlapping === true && states.phase[row] !== FIRING
   const opened = flap?.isFlapping ? { openedTsMs: flap.toldOpenedTsMs } : {}
   emit(evaluation, row, rule, {
     type: 'alert.resolved',
@@ -189,5 +199,6 @@ export function closeForChange(
     occurredAtMs: nowMs,
     value: states.lastValue[row]!,
     ...opened,
+    ...(isWithheld ? { peak: flap.peak } : {}),
   })
 }

@@ -52,11 +52,13 @@ export class EvaluationState {
   readonly touchedServers = new Set<ServerSeries>()
   /** Rows whose journalled state already reflects the bus up to this position (after a crash). */
   readonly settledUpTo = new Map<number, number>()
+  /** Machines that left: the bus up to there is not theirs any more (after a crash). */
+  readonly leftUpTo = new Map<string, number>()
   readonly presenceSettledUpTo = new Map<ServerSeries, number>()
   /** States that were removed with an event: the journal says so. */
   removed: StateRecord[] = []
-  /** Machines whose last agent was revoked, by key: batches of that agent that were on their way are not theirs any more. */
-  readonly left = new Map<string, LeftRecord>()
+  /** Machines that lost their last agent, by key: what their revoked agents had on its way does not count. */
+  readonly left = new Map<string, LeftRecord[]>()
   /** Those since the last `takeJournal`. */
   departed: LeftRecord[] = []
   private events: AlertEvent[] = []
@@ -79,6 +81,10 @@ export class EvaluationState {
   /** Why an event of this machine at that time is not told to people, or null. */
   suppressionOf(companyId: string, serverId: string, occurredAtMs: number): SuppressReason | null {
     return suppressReason(this.silences, companyId, serverId, this.attributes.get(serverId)?.status ?? '', occurredAtMs)
+  }
+
+  noteLeft(record: LeftRecord): void {
+    this.left.set(record.key, [...(this.left.get(record.key) ?? []), record])
   }
 
   companyRules(companyId: string): CompanyRules {

@@ -15,7 +15,7 @@ const IDLE_SERIES_MAX = 2000
 /** Evaluates the entry that the reader stands on; `position` is its place on the bus. */
 export function applyEntry(evaluation: EvaluationState, reader: EntryReader, position: number): void {
   const key = reader.serverKey()
-  if (evaluation.left.size > 0 && evaluation.left.get(key)?.agentId === reader.agentId()) return
+  if (evaluation.left.size > 0 && isOfLeft(evaluation, reader, key, position)) return
   let server = evaluation.serversByKey.get(key)
   if (!server) server = evaluation.server(key, reader.companyId(), reader.serverId(), reader.shard, reader.agentId())
   const nowMs = reader.receivedAtMs
@@ -48,6 +48,14 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   }
   evaluation.samples += point
   if (server.count > IDLE_SERIES_MAX && server.stateCount * 2 < server.count) dropIdleSeries(evaluation, server)
+}
+
+function isOfLeft(evaluation: EvaluationState, reader: EntryReader, key: string, position: number): boolean {
+  const left = evaluation.left.get(key)
+  if (!left) return false
+  if (position <= (evaluation.leftUpTo.get(key) ?? 0)) return true
+  const agentId = reader.agentId()
+  return left.some(record => record.agentIds.includes(agentId))
 }
 
 /** One point of a series, for every state of the series. */

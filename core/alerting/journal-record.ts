@@ -29,14 +29,14 @@ export type PresenceRecord = {
   readonly presence: Presence
 }
 
-/** The last agent of a machine was revoked: nothing of the machine is left, and what that agent had on its way does not count. */
+/** The last agent of a machine was revoked: nothing of the machine is left, and what its agents had on their way does not count. */
 export type LeftRecord = {
   readonly kind: 'left'
   readonly key: string
   readonly companyId: string
   readonly serverId: string
   readonly shard: number
-  readonly agentId: string
+  readonly agentIds: readonly string[]
   readonly leftAtMs: number
 }
 

@@ -59,7 +59,8 @@ export function applyJournal(evaluation: EvaluationState, record: JournalRecord,
   if (record.kind === 'left') {
     const gone = evaluation.serversByKey.get(record.key)
     if (gone) forgetServer(evaluation, gone)
-    evaluation.left.set(record.key, record)
+    evaluation.noteLeft(record)
+    evaluation.leftUpTo.set(record.key, position)
     return
   }
   const agentId = record.kind === 'state' ? record.agentId : record.presence.agentId

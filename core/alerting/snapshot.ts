@@ -104,8 +104,9 @@ function collect(evaluation: EvaluationState, shard: number): { servers: ServerS
 
 /** Machines of the shard that left; after a day nothing of their agents can be on its way. */
 function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): LeftRecord[] {
-  for (const [key, { leftAtMs }] of evaluation.left) if (nowMs - leftAtMs > DAY_MS) evaluation.left.delete(key)
-  return [...evaluation.left.values()].filter(left => left.shard === shard)
+  for (const [key, records] of evaluation.left)
+    if (records.every(({ leftAtMs }) => nowMs - leftAtMs > DAY_MS)) evaluation.left.delete(key)
+  return [...evaluation.left.values()].flat().filter(left => left.shard === shard)
 }
 
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
@@ -243,7 +244,7 @@ export function restoreSnapshot(
   }
   for (const { state, flap } of header.flapping)
     evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
-  for (const left of header.left) evaluation.left.set(left.key, left)
+  for (const left of header.left) evaluation.noteLeft(left)
   return { position: header.position, journalMark: header.journalMark }
 }
 

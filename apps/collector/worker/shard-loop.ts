@@ -50,6 +50,8 @@ export class ShardLoop {
   private readonly isSaved = new Uint8Array(64)
   private replayUntil = 0
   private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
+  /** Machines without an agent: they leave once what they had sent is evaluated. */
+  private readonly leaving = new Map<string, readonly string[]>()
   /** All that the bus held at the start is evaluated. */
   private isCaughtUp = false
   /** The last position of the bus at the start; null = not known yet. */
@@ -123,19 +125,23 @@ export class ShardLoop {
   }
 
   setAttributes(updates: readonly ServerAttributesUpdate[]): void {
-    for (const { serverId, attributes } of updates) {
-      if (attributes) this.evaluation.attributes.set(serverId, attributes)
-      else this.machineLeft(serverId)
+    for (const update of updates) {
+      const { serverId } = update
+      if (update.attributes) {
+        this.evaluation.attributes.set(serverId, update.attributes)
+        this.leaving.delete(serverId)
+      } else if (this.isCaughtUp) this.machineLeft(serverId, update.revokedAgentIds)
+      else this.leaving.set(serverId, update.revokedAgentIds)
     }
     this.commit()
   }
 
   /** The last agent of a machine was revoked: its alerts close, its presence ends without an event (decision G-48). */
-  private machineLeft(serverId: string): void {
+  protected machineLeft(serverId: string, agentIds: readonly string[]): void {
     this.evaluation.attributes.delete(serverId)
     for (const server of this.evaluation.servers) {
       if (server?.serverId !== serverId) continue
-      leaveScope(this.evaluation, server, this.nowMs())
+      leaveScope(this.evaluation, server, agentIds, this.nowMs())
       this.commit()
     }
   }
@@ -145,8 +151,8 @@ export class ShardLoop {
     for (const server of this.evaluation.servers)
       if (server && server.companyId === companyId && (serverId === null || server.serverId === serverId))
         forgetServer(this.evaluation, server)
-    for (const [key, left] of this.evaluation.left)
-      if (left.companyId === companyId && (serverId === null || left.serverId === serverId))
+    for (const [key, records] of this.evaluation.left)
+      if (records.some(left => left.companyId === companyId && (serverId === null || left.serverId === serverId)))
         this.evaluation.left.delete(key)
     this.snapshot()
   }
@@ -271,9 +277,12 @@ export class ShardLoop {
       this.replayUntil = 0
       this.evaluation.settledUpTo.clear()
       this.evaluation.presenceSettledUpTo.clear()
+      this.evaluation.leftUpTo.clear()
     }
     if (!this.isCaughtUp && this.position >= this.caughtUpAt) {
       this.isCaughtUp = true
+      for (const [serverId, agentIds] of this.leaving) this.machineLeft(serverId, agentIds)
+      this.leaving.clear()
       this.takeRules()
     }
     return entries

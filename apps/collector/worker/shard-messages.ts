@@ -19,7 +19,10 @@ export type ShardThreadConfig = {
   readonly presenceGraceMinMs: number
 }
 
-export type ServerAttributesUpdate = { readonly serverId: string; readonly attributes: ServerAttributes | null }
+/** null attributes: the machine has no agent any more that is not revoked; those that were are named. */
+export type ServerAttributesUpdate =
+  | { readonly serverId: string; readonly attributes: ServerAttributes }
+  | { readonly serverId: string; readonly attributes: null; readonly revokedAgentIds: readonly string[] }
 
 export type ToShardThread =
   | {
@@ -34,7 +37,6 @@ export type ToShardThread =
   | { readonly kind: 'wake' }
   | { readonly kind: 'rules'; readonly call: number; readonly rules: readonly RawRule[]; readonly rulesSince: number }
   | { readonly kind: 'silences'; readonly call: number; readonly silences: readonly RawSilence[] }
-  /** null attributes: the machine has no agent any more that is not revoked. */
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
   | { readonly kind: 'forget'; readonly call: number; readonly companyId: string; readonly serverId: string | null }
   /** The whole set of living tombstones: batches of these tenants are dropped. */

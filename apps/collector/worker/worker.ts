@@ -60,9 +60,14 @@ export type RunningWorker = {
 }
 
 /** The attributes of a machine after a change of its agents: the latest agent that is not revoked speaks for it. */
-function attributesUpdate(registry: AgentRegistry, companyId: string, serverId: string): ServerAttributesUpdate {
+function attributesUpdate(
+  registry: AgentRegistry,
+  companyId: string,
+  serverId: string,
+  agentIds: readonly string[],
+): ServerAttributesUpdate {
   const record = registry.latestOfServer(companyId, serverId)
-  if (!record) return { serverId, attributes: null }
+  if (!record) return { serverId, attributes: null, revokedAgentIds: agentIds }
   const { serverStatus: status, subnetId, datacenter, intervalSeconds } = record
   return {
     serverId,
@@ -71,10 +76,17 @@ function attributesUpdate(registry: AgentRegistry, companyId: string, serverId: 
 }
 
 function attributesOf(registry: AgentRegistry, changes: readonly AgentChange[]): ServerAttributesUpdate[] {
-  const servers = new Map<string, string>()
-  for (const { before, record } of changes)
-    for (const side of [before, record]) if (side?.serverId) servers.set(side.serverId, side.companyId)
-  return [...servers].map(([serverId, companyId]) => attributesUpdate(registry, companyId, serverId))
+  const servers = new Map<string, { companyId: string; agentIds: string[] }>()
+  for (const { agentId, before, record } of changes)
+    for (const side of [before, record]) {
+      if (!side?.serverId) continue
+      const server = servers.get(side.serverId)
+      if (server) server.agentIds.push(agentId)
+      else servers.set(side.serverId, { companyId: side.companyId, agentIds: [agentId] })
+    }
+  return [...servers].map(([serverId, { companyId, agentIds }]) =>
+    attributesUpdate(registry, companyId, serverId, agentIds),
+  )
 }
 
 const allAttributes = (registry: AgentRegistry): ServerAttributesUpdate[] =>

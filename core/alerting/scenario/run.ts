@@ -230,7 +230,7 @@ class ScenarioRun implements ScenarioNames {
       }
       this.describe(action.server, machine)
     }
-    this.worker?.setAttributes(machine.id, machine.attributes)
+    this.worker?.setAttributes(machine.id, machine.attributes, machine.agentId)
   }
 
   private rulesChanged(): void {

@@ -123,7 +123,7 @@ export class ScenarioWorker {
     this.evaluation.silences = compileSilences(raw)
   }
 
-  setAttributes(serverId: string, attributes: ServerAttributes | null): void {
+  setAttributes(serverId: string, attributes: ServerAttributes | null, agentId: string): void {
     if (attributes) {
       this.evaluation.attributes.set(serverId, attributes)
       return
@@ -132,7 +132,7 @@ export class ScenarioWorker {
     presenceChanged(this.groups, serverId, 'up', this.nowMs)
     for (const server of this.evaluation.servers) {
       if (server?.serverId !== serverId) continue
-      leaveScope(this.evaluation, server, this.nowMs)
+      leaveScope(this.evaluation, server, [agentId], this.nowMs)
       this.commit()
     }
   }
@@ -153,6 +153,7 @@ export class ScenarioWorker {
       this.replayUntil = 0
       this.evaluation.settledUpTo.clear()
       this.evaluation.presenceSettledUpTo.clear()
+      this.evaluation.leftUpTo.clear()
     }
   }
 
