@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
+import { revokeAgents } from '../agents/agents.ts'
 import { writeAudit } from '../audit/audit.ts'
 import { licenses, settings } from '../db/schema.ts'
 import { companies, type PlanOverrides } from '../db/schema-identity.ts'
@@ -129,12 +130,14 @@ export async function companyFamily(tx: Tx, companyId: string): Promise<{ id: st
 export async function deleteCompany(hub: Hub, tx: Tx, companyId: string): Promise<void> {
   for (const company of await companyFamily(tx, companyId)) {
     await tx.db.execute(sql`update companies set deleted_at = coalesce(deleted_at, now()) where id = ${company.id}`)
-    const revoked = await tx.db.execute<{ id: string }>(sql`
-      update monitoring_agents set state = 'revoked', revoked_at = now(), revoked_reason = 'company deleted',
-        version = version + 1 where company_id = ${company.id} and state <> 'revoked' returning id`)
-    tx.touch(
-      'agents',
-      revoked.map(row => row.id),
+    const agents = await tx.db.execute<{ id: string }>(
+      sql`select id from monitoring_agents where company_id = ${company.id} and state <> 'revoked'`,
+    )
+    await revokeAgents(
+      hub,
+      tx,
+      agents.map(agent => agent.id),
+      'company deleted',
     )
     await tx.db.execute(
       sql`delete from sessions where user_id in (select id from users where company_id = ${company.id})`,
