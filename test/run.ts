@@ -60,8 +60,8 @@ async function runTests(folder: string): Promise<Outcome> {
     .filter(name => name.endsWith('.test.ts'))
     .map(name => `./${join(folder, name)}`)
   // The executables were built a step before: the walk of a newcomer runs against them too.
-  const environment =
-    folder === 'test/system' && existsSync(join(root, 'dist/standalone')) ? { CHECK_COMPILED: '1' } : {}
+  const isCompiled = folder === 'test/system' && existsSync(join(root, 'dist/standalone'))
+  const environment: Record<string, string> = isCompiled ? { CHECK_COMPILED: '1' } : {}
   const { code, output, seconds } = await run(['bun', 'test', ...files], environment)
   const passed = Number(/(?:^|\n)\s*(\d+) pass\b/.exec(output)?.[1] ?? 0)
   const failed = Number(/(?:^|\n)\s*(\d+) fail\b/.exec(output)?.[1] ?? 0)
