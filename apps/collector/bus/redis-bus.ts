@@ -1,0 +1,237 @@
+// The bus between machines: a Redis stream a shard (decision G-142). A script gives positions and adds entries in one step and refuses
+// at the bound; what all consumers passed is removed with the step that passes it. An acknowledged batch is in Redis' append-only
+// file: `appendfsync everysec` survives the end of the process, `always` a power cut too.
+import type { Redis } from 'ioredis'
+import { shardOfServer } from '../../../core/bus/entry.ts'
+import { limits } from '../../../core/limits.ts'
+import { asBuffer, RedisScript, redisCause } from '../store/redis-client.ts'
+import type { RedisKeys } from '../store/redis-keys.ts'
+import { LUA_NOW, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis-scripts.ts'
+import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
+
+const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => partition)
+/** One script at most so long: the server does nothing else meanwhile. */
+const FLUSH_BYTES_MAX = 2 * 1024 * 1024
+/** Batches that may wait for Redis in this process; beyond it the bus is full. */
+const PENDING_BYTES_MAX = 64 * 1024 * 1024
+const READ_ENTRIES_MAX = 64
+
+/** KEYS: state, a stream a group. ARGV: most bytes, most age, then partition, count, bytes a group. Returns 1, or 0 at the bound. */
+const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
+local state = KEYS[1]
+local nowMs = now()
+if tonumber(redis.call('HGET', state, 'held') or '0') >= tonumber(ARGV[1]) then return 0 end
+local oldest = {'HMGET', state}
+for partition = 0, ${limits.stateShards - 1} do oldest[partition + 3] = 'oldest:' .. partition end
+for _, atMs in ipairs(redis.call(unpack(oldest))) do
+  if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return 0 end
+end
+for group = 2, #KEYS do
+  local at = 3 + (group - 2) * 3
+  local partition, count, bytes = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local last = redis.call('HINCRBY', state, 'head:' .. partition, count)
+  local total = redis.call('HINCRBY', state, 'bytes:' .. partition, #bytes)
+  redis.call('HINCRBY', state, 'held:' .. partition, #bytes)
+  redis.call('HINCRBY', state, 'held', #bytes)
+  redis.call('HSETNX', state, 'oldest:' .. partition, text(nowMs))
+  redis.call('XADD', KEYS[group], text(last) .. '-0', 't', text(nowMs), 'c', text(total - #bytes), 'n', count, 'b', bytes)
+end
+return 1
+`)
+
+/** KEYS: passed, state, stream. ARGV: consumer, partition, position. */
+const PASS = new RedisScript(`${LUA_TEXT}${LUA_TRIM}${LUA_PASS}
+if pass(ARGV[1], ARGV[2], ARGV[3], KEYS[1]) then trim(ARGV[2], KEYS[3], KEYS[2], KEYS[1]) end
+return 1
+`)
+
+type Pending = {
+  readonly partition: number
+  readonly entry: Uint8Array
+  readonly settle: (refusal: PublishRefusal | null) => void
+}
+
+export type RedisBusWriterOptions = {
+  readonly redis: Redis
+  readonly keys: RedisKeys
+  /** The bound: bytes and age of what at least one consumer has not passed. */
+  readonly bytesMax: number
+  readonly ageMaxMs: number
+  readonly onError: (cause: string) => void
+}
+
+/**
+ * The writing side; one a process. What arrives while a script is under way goes with the next one: batches of a machine keep their
+ * order. A script without an answer is not sent again: its publishers hear that it failed, and agents send again.
+ */
+export class RedisBusWriter implements BusWriter {
+  private readonly options: RedisBusWriterOptions
+  private pending: Pending[] = []
+  private pendingBytes = 0
+  private flushing: Promise<void> | null = null
+  private isFailing = false
+
+  constructor(options: RedisBusWriterOptions) {
+    this.options = options
+  }
+
+  publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
+    if (this.pendingBytes >= PENDING_BYTES_MAX) return Promise.resolve('full')
+    return new Promise(settle => {
+      this.pending.push({ partition: shardOfServer(serverId), entry, settle })
+      this.pendingBytes += entry.length
+      this.flushing ??= this.flushAll()
+    })
+  }
+
+  private async flushAll(): Promise<void> {
+    // Those who publish in the same turn go together.
+    await Promise.resolve()
+    while (this.pending.length > 0) {
+      let count = 0
+      let bytes = 0
+      while (count < this.pending.length && bytes < FLUSH_BYTES_MAX) bytes += this.pending[count++]!.entry.length
+      const group = this.pending.splice(0, count)
+      const refusal = await this.send(group)
+      this.pendingBytes -= bytes
+      for (const { settle } of group) settle(refusal)
+    }
+    this.flushing = null
+  }
+
+  private async send(group: readonly Pending[]): Promise<PublishRefusal | null> {
+    const { redis, keys, bytesMax, ageMaxMs, onError } = this.options
+    const byPartition = new Map<number, Uint8Array[]>()
+    for (const { partition, entry } of group) {
+      const entries = byPartition.get(partition)
+      if (entries) entries.push(entry)
+      else byPartition.set(partition, [entry])
+    }
+    const scriptKeys = [keys.busState]
+    const args: (string | number | Buffer)[] = [bytesMax, ageMaxMs]
+    for (const [partition, entries] of byPartition) {
+      scriptKeys.push(keys.stream(partition))
+      args.push(partition, entries.length, entries.length === 1 ? asBuffer(entries[0]!) : Buffer.concat(entries))
+    }
+    try {
+      const taken = await PUBLISH.run(redis, scriptKeys, args)
+      this.isFailing = false
+      return taken === 1 ? null : 'full'
+    } catch (error) {
+      const cause = redisCause(error)
+      if (cause.startsWith('OOM')) return 'full'
+      if (!this.isFailing) onError(cause)
+      this.isFailing = true
+      return 'failed'
+    }
+  }
+
+  async stats(): Promise<BusStats> {
+    return busStats(this.options.redis, this.options.keys)
+  }
+
+  async close(): Promise<void> {
+    await this.flushing
+  }
+}
+
+/** What waits on the bus, for all partitions. */
+export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats> {
+  const [state, passed, evaluated] = await Promise.all([
+    redis.hgetall(keys.busState),
+    redis.hgetall(keys.busPassed),
+    redis.hgetall(keys.busEvaluated),
+  ])
+  let lagEntries = 0
+  let oldestAtMs: number | null = null
+  for (const partition of PARTITIONS) {
+    const head = Number(state[`head:${partition}`] ?? 0)
+    const evaluatedTo = Math.max(Number(evaluated[partition] ?? 0), Number(passed[`evaluation:${partition}`] ?? 0))
+    lagEntries += Math.max(0, head - Math.min(evaluatedTo, Number(passed[`samples:${partition}`] ?? 0)))
+    const oldest = state[`oldest:${partition}`]
+    if (oldest !== undefined) oldestAtMs = Math.min(oldestAtMs ?? Number.POSITIVE_INFINITY, Number(oldest))
+  }
+  return { lagEntries, bytes: Number(state.held ?? 0), oldestAtMs }
+}
+
+/**
+ * A reading side. It looks at the heads of all partitions with one command every few milliseconds, and reads only a partition that
+ * has something new. `partitions` are those that this process has a lease of.
+ */
+export class RedisBusReader implements BusReader {
+  partitions: readonly number[] = []
+  private heads = new Float64Array(limits.stateShards)
+  private hasHeads = false
+  private timer: ReturnType<typeof setTimeout> | null = null
+  private isClosed = false
+
+  /** `onNews`: a head moved. `lookMs`: how often the heads are looked at. */
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+    private readonly lookMs: number,
+    private readonly onNews: (partition: number) => void,
+  ) {
+    this.look()
+  }
+
+  private look(): void {
+    if (this.isClosed) return
+    this.readHeads()
+      .catch(() => {
+        // The connection says its trouble itself; the next look finds what came meanwhile.
+        this.hasHeads = false
+      })
+      .finally(() => {
+        if (!this.isClosed) this.timer = setTimeout(() => this.look(), this.lookMs)
+      })
+  }
+
+  private async readHeads(): Promise<void> {
+    const found = await this.redis.hmget(this.keys.busState, ...PARTITIONS.map(partition => `head:${partition}`))
+    this.hasHeads = true
+    found.forEach((text, partition) => {
+      const head = Number(text ?? 0)
+      if (head === this.heads[partition]) return
+      this.heads[partition] = head
+      this.onNews(partition)
+    })
+  }
+
+  async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
+    if (this.hasHeads && this.heads[partition] === position) return []
+    const from = `(${position}-0`
+    const rows = await this.redis.xrangeBuffer(this.keys.stream(partition), from, '+', 'COUNT', READ_ENTRIES_MAX)
+    const groups: BusGroup[] = []
+    let bytes = 0
+    for (const [id, fields] of rows) {
+      const last = Number.parseInt(id.toString('latin1'), 10)
+      const count = Number(fields[5]!.toString('latin1'))
+      const batches = fields[7]!
+      groups.push({ partition, firstPosition: last - count + 1, count, bytes: batches })
+      bytes += batches.length
+      if (bytes >= bytesMax) break
+    }
+    return groups
+  }
+
+  async lastPosition(partition: number): Promise<number> {
+    const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`)) ?? 0)
+    this.heads[partition] = head
+    return head
+  }
+
+  async passed(consumer: string, partition: number): Promise<number> {
+    return Number((await this.redis.hget(this.keys.busPassed, `${consumer}:${partition}`)) ?? 0)
+  }
+
+  async pass(consumer: string, partition: number, position: number): Promise<void> {
+    const { busPassed, busState, stream } = this.keys
+    await PASS.run(this.redis, [busPassed, busState, stream(partition)], [consumer, partition, position])
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    if (this.timer !== null) clearTimeout(this.timer)
+  }
+}

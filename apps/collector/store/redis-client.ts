@@ -1,0 +1,98 @@
+// A connection to Redis with the habits that the collector relies on: a command fails at once while the connection is away, nothing
+// is sent twice, every command has a deadline; scripts are named by their digest; trouble is said once, not at every try.
+import { createHash } from 'node:crypto'
+import { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+
+const COMMAND_TIMEOUT_MS = 5_000
+const CONNECT_TIMEOUT_MS = 5_000
+const RETRY_MAX_MS = 1_000
+
+export type RedisOptions = {
+  readonly url: string
+  /** Who connects, as CLIENT LIST shows it. */
+  readonly name: string
+  /** Told once when the connection breaks or cannot be made, with the cause, and once when it stands again. */
+  readonly onTrouble: (cause: string) => void
+  readonly onRecovered: () => void
+}
+
+/** The text of what went wrong. Errors of the driver carry the command and its arguments: these stay out of the log. */
+export const redisCause = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Told of trouble through a log. */
+export const toldTo = (log: Logger): Pick<RedisOptions, 'onTrouble' | 'onRecovered'> => ({
+  onTrouble: cause => log.error({ cause }, 'cannot reach Redis; it is tried again'),
+  onRecovered: () => log.info('Redis answers again'),
+})
+
+/** Opens a connection, which makes itself again for as long as it is not closed. */
+export function openRedis(options: RedisOptions): Redis {
+  let isTroubled = false
+  let cause = 'the connection was closed'
+  const redis = new Redis(options.url, {
+    connectionName: options.name,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: null,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy: tries => Math.min(RETRY_MAX_MS, 50 * 2 ** Math.min(tries, 5)),
+  })
+  redis.on('error', (error: unknown) => {
+    cause = redisCause(error)
+  })
+  redis.on('close', () => {
+    if (!isTroubled && redis.status !== 'end') options.onTrouble(cause)
+    isTroubled = true
+  })
+  redis.on('ready', () => {
+    if (isTroubled) options.onRecovered()
+    isTroubled = false
+    cause = 'the connection was closed'
+  })
+  return redis
+}
+
+/** Resolves once the connection stands, at once when it does. */
+export function whenReady(redis: Redis): Promise<void> {
+  if (redis.status === 'ready') return Promise.resolve()
+  return new Promise(resolve => redis.once('ready', () => resolve()))
+}
+
+/** A script of Redis. Runs by its digest; where the server does not know it yet, by its text. */
+export class RedisScript {
+  private readonly digest: string
+
+  constructor(private readonly text: string) {
+    this.digest = createHash('sha1').update(text).digest('hex')
+  }
+
+  async run(redis: Redis, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
+    try {
+      return await redis.evalsha(this.digest, keys.length, ...keys, ...args)
+    } catch (error) {
+      if (!redisCause(error).startsWith('NOSCRIPT')) throw error
+      return redis.eval(this.text, keys.length, ...keys, ...args)
+    }
+  }
+}
+
+/** Bytes as the driver takes them, without a copy. */
+export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+/**
+ * What an operator should know of the server: whether it keeps what it acknowledges, and whether it throws keys away. Empty where
+ * all is well or the server does not say.
+ */
+export async function durabilityFaults(redis: Redis): Promise<string[]> {
+  const info = await redis.info()
+  const of = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
+  const faults: string[] = []
+  if (of('aof_enabled') === '0')
+    faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
+  const policy = of('maxmemory_policy')
+  if (policy !== '' && policy !== 'noeviction')
+    faults.push(`maxmemory-policy is ${policy}: Redis may throw away batches and alerts; set noeviction`)
+  return faults
+}

@@ -1,0 +1,169 @@
+// The bus over Redis, on a real server.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Redis } from 'ioredis'
+import { busConsumers } from '../../apps/collector/bus/bus.ts'
+import { busStats, RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { openRedis, whenReady } from '../../apps/collector/store/redis-client.ts'
+import { redisKeys } from '../../apps/collector/store/redis-keys.ts'
+import { EntryReader, shardOfServer } from '../../core/bus/entry.ts'
+import { entryOf } from '../support/clickhouse.ts'
+import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const COMPANY = '11111111-1111-4111-8111-111111111111'
+const SERVER = '22222222-2222-4222-8222-222222222222'
+const SHARD = shardOfServer(SERVER)
+const GIB = 1024 ** 3
+
+let server: TestRedis
+let redis: Redis
+let prefixes = 0
+beforeAll(async () => {
+  server = await startTestRedis()
+  redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+  await whenReady(redis)
+})
+afterAll(async () => {
+  redis.disconnect()
+  await server.close()
+})
+
+const entry = (value: number, serverId = SERVER) =>
+  entryOf(COMPANY, serverId, [{ metric: 'cpu_usage_percent', points: [[value, value]] }])
+
+function openBus(bounds: { bytesMax?: number; ageMaxMs?: number } = {}) {
+  const keys = redisKeys(`t${++prefixes}:`)
+  const causes: string[] = []
+  const writer = new RedisBusWriter({
+    redis,
+    keys,
+    bytesMax: bounds.bytesMax ?? GIB,
+    ageMaxMs: bounds.ageMaxMs ?? 3_600_000,
+    onError: cause => causes.push(cause),
+  })
+  const reader = new RedisBusReader(redis, keys, 5, () => {})
+  return { keys, writer, reader, causes }
+}
+
+/** The values of all batches of a partition after a position. */
+async function valuesAfter(reader: RedisBusReader, partition: number, from: number): Promise<number[]> {
+  const entries = new EntryReader()
+  const values: number[] = []
+  let position = from
+  for (;;) {
+    const groups = await reader.read(partition, position, 1024)
+    if (groups.length === 0 && (await reader.lastPosition(partition)) === position) return values
+    for (const group of groups) {
+      expect(group.firstPosition).toBe(position + 1)
+      entries.open(group.bytes)
+      while (entries.next()) values.push(entries.f64[entries.valuesAt]!)
+      position = group.firstPosition + group.count - 1
+    }
+  }
+}
+
+test('[BUS-005] batches of one machine come off the bus in the order in which two ingest nodes had them acknowledged', async () => {
+  const { keys, writer, reader } = openBus()
+  const other = new RedisBusWriter({ redis, keys, bytesMax: GIB, ageMaxMs: 3_600_000, onError: () => {} })
+  const together = await Promise.all([1, 2, 3, 4, 5].map(value => writer.publish(SERVER, entry(value))))
+  expect(together).toEqual([null, null, null, null, null])
+  expect(await other.publish(SERVER, entry(6))).toBeNull()
+  expect(await writer.publish(SERVER, entry(7))).toBeNull()
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3, 4, 5, 6, 7])
+  expect(await valuesAfter(reader, SHARD, 5)).toEqual([6, 7])
+  await reader.close()
+})
+
+test('a batch goes to the partition of its machine', async () => {
+  const { writer, reader } = openBus()
+  const servers = Array.from({ length: 20 }, (_, index) => `22222222-2222-4222-8222-2222222222${10 + index}`)
+  await Promise.all(servers.map((serverId, index) => writer.publish(serverId, entry(index, serverId))))
+  const entries = new EntryReader()
+  let found = 0
+  for (let partition = 0; partition < 64; partition++) {
+    await reader.lastPosition(partition)
+    for (const group of await reader.read(partition, 0, GIB)) {
+      entries.open(group.bytes)
+      while (entries.next()) {
+        expect(shardOfServer(entries.serverId())).toBe(partition)
+        found++
+      }
+    }
+  }
+  expect(found).toBe(20)
+  await reader.close()
+})
+
+test('an entry is removed once both consumers have passed it, and not before', async () => {
+  const { keys, writer, reader } = openBus()
+  for (let value = 1; value <= 4; value++) await writer.publish(SERVER, entry(value))
+  const full = await writer.stats()
+  await reader.pass(busConsumers.evaluation, SHARD, 3)
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3, 4])
+  await reader.pass(busConsumers.samples, SHARD, 2)
+  expect(await redis.xlen(keys.stream(SHARD))).toBe(2)
+  expect((await writer.stats()).bytes).toBe(full.bytes / 2)
+  await reader.pass(busConsumers.samples, SHARD, 1)
+  expect(await reader.passed(busConsumers.samples, SHARD)).toBe(2)
+  await reader.pass(busConsumers.samples, SHARD, 4)
+  await reader.pass(busConsumers.evaluation, SHARD, 4)
+  expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null })
+  expect(await writer.publish(SERVER, entry(5))).toBeNull()
+  expect(await valuesAfter(reader, SHARD, 4)).toEqual([5])
+  expect((await busStats(redis, keys)).lagEntries).toBe(1)
+  await reader.close()
+})
+
+test('at the bound of bytes the bus refuses, keeps what it acknowledged, and takes again once consumers went on', async () => {
+  const bytes = entry(1).length
+  const { writer, reader } = openBus({ bytesMax: bytes * 3 })
+  const answers: unknown[] = []
+  for (let value = 1; value <= 5; value++) answers.push(await writer.publish(SERVER, entry(value)))
+  expect(answers).toEqual([null, null, null, 'full', 'full'])
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3])
+  for (const consumer of Object.values(busConsumers)) await reader.pass(consumer, SHARD, 1)
+  expect(await writer.publish(SERVER, entry(6))).toBeNull()
+  expect(await valuesAfter(reader, SHARD, 1)).toEqual([2, 3, 6])
+  await reader.close()
+})
+
+test('at the bound of age the bus refuses', async () => {
+  const { writer, reader } = openBus({ ageMaxMs: 50 })
+  expect(await writer.publish(SERVER, entry(1))).toBeNull()
+  await until('the batch to be too old', async () => (await writer.publish(SERVER, entry(2))) === 'full')
+  for (const consumer of Object.values(busConsumers))
+    await reader.pass(consumer, SHARD, await reader.lastPosition(SHARD))
+  expect(await writer.publish(SERVER, entry(3))).toBeNull()
+  await reader.close()
+})
+
+test('a server that has no memory left is a full bus', async () => {
+  const small = await startTestRedis({ maxMemory: 1 })
+  const narrow = openRedis({ url: small.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+  await whenReady(narrow)
+  const writer = new RedisBusWriter({
+    redis: narrow,
+    keys: redisKeys('t:'),
+    bytesMax: GIB,
+    ageMaxMs: 1000,
+    onError: () => {},
+  })
+  expect(await writer.publish(SERVER, entry(1))).toBe('full')
+  narrow.disconnect()
+  await small.close()
+})
+
+test('while Redis is away a batch is refused; what was acknowledged is there when it is back', async () => {
+  const { writer, reader, causes } = openBus()
+  expect(await writer.publish(SERVER, entry(1))).toBeNull()
+  expect(await writer.publish(SERVER, entry(2))).toBeNull()
+  await server.kill()
+  expect(await writer.publish(SERVER, entry(3))).toBe('failed')
+  expect(await writer.publish(SERVER, entry(4))).toBe('failed')
+  expect(causes).toHaveLength(1)
+  await server.start()
+  await whenReady(redis)
+  expect(await writer.publish(SERVER, entry(5))).toBeNull()
+  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 5])
+  await reader.close()
+})

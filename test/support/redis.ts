@@ -1,0 +1,80 @@
+// A real redis-server for tests: on a free port, in a directory of its own, with an append-only file so that it can be killed and
+// started again on what it acknowledged.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { until } from './until.ts'
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
+
+export type TestRedis = {
+  readonly url: string
+  /** A connection of the test's own; closed with the server. */
+  readonly client: Redis
+  /** kill -9, as a crash would end it. */
+  kill(): Promise<void>
+  /** Starts it again on the files it left. */
+  start(): Promise<void>
+  /** Ends it and removes its directory. */
+  close(): Promise<void>
+}
+
+/** Starts a server. `maxMemory` in bytes bounds it, refusing writes beyond. Throws with the way out when redis-server is missing. */
+export async function startTestRedis(options: { maxMemory?: number } = {}): Promise<TestRedis> {
+  if (Bun.which('redis-server') === null)
+    throw new Error('redis-server is not installed: apt-get install redis-server (CI does)')
+  const directory = mkdtempSync(join(tmpdir(), 'redis-test-'))
+  const port = await freePort()
+  const url = `redis://127.0.0.1:${port}`
+  let child: ReturnType<typeof Bun.spawn> | null = null
+  const client = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: null, retryStrategy: () => 20 })
+  client.on('error', () => {})
+
+  const start = async (): Promise<void> => {
+    const command = ['redis-server', '--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', '']
+    command.push('--appendonly', 'yes', '--appendfsync', 'everysec', '--loglevel', 'warning')
+    if (options.maxMemory) command.push('--maxmemory', String(options.maxMemory))
+    child = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore' })
+    await until('redis-server to answer', async () => {
+      const probe = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: 500 })
+      probe.on('error', () => {})
+      try {
+        await probe.connect()
+        return (await probe.ping()) === 'PONG'
+      } catch {
+        return false
+      } finally {
+        probe.disconnect()
+      }
+    })
+  }
+  const kill = async (): Promise<void> => {
+    child?.kill('SIGKILL')
+    await child?.exited
+    child = null
+  }
+  await start()
+  await client.connect()
+  return {
+    url,
+    client,
+    kill,
+    start,
+    close: async () => {
+      client.disconnect()
+      await kill()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
