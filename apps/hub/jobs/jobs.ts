@@ -16,14 +16,16 @@ export type Queue = {
   readonly name: string
   /** Seconds between the tries; one more try than waits. */
   readonly waitsSeconds: readonly number[]
+  /** One after the other in the order in which they were written: what people read must not come out of order. */
+  readonly isSerial?: boolean
   readonly handle: (payload: JobPayload) => Promise<void>
   /** After the last try, or a permanent failure. */
   readonly onFailed?: (payload: JobPayload, message: string) => Promise<void>
 }
 
-type JobRow = { id: string; queue: string; payload: JobPayload; tries: number }
+type JobRow = { id: string; queue: string; payload: JobPayload; tries: number; position: string }
 
-const CLAIMED_AT_ONCE = 8
+const RUNNING_MAX = 16
 /** A job that runs longer is taken for lost and tried again. */
 const LEASE_SECONDS = 300
 
@@ -44,6 +46,8 @@ export class Jobs {
   private readonly queues = new Map<string, Queue>()
   private timer: ReturnType<typeof setInterval> | null = null
   private running: Promise<void> | null = null
+  private readonly active = new Set<Promise<void>>()
+  private readonly lastOfQueue = new Map<string, Promise<void>>()
   private isAskedAgain = false
   private isStopped = false
 
@@ -80,6 +84,7 @@ export class Jobs {
     this.isStopped = true
     if (this.timer) clearInterval(this.timer)
     await this.running
+    await Promise.all(this.active)
   }
 
   /** Looks for due jobs now. */
@@ -100,24 +105,40 @@ export class Jobs {
       })
   }
 
+  /** Starts what is due while there is room; a job that ends makes room and looks again, so a slow one holds nobody up. */
   private async drain(): Promise<void> {
-    while (!this.isStopped) {
-      const jobs = await this.claim()
+    while (!this.isStopped && this.active.size < RUNNING_MAX) {
+      const jobs = await this.claim(RUNNING_MAX - this.active.size)
       if (jobs.length === 0) return
-      await Promise.all(jobs.map(job => this.run(job)))
+      for (const job of jobs) this.begin(job)
     }
   }
 
-  private async claim(): Promise<JobRow[]> {
+  private begin(job: JobRow): void {
+    const isSerial = this.queues.get(job.queue)?.isSerial === true
+    const before = isSerial ? this.lastOfQueue.get(job.queue) : undefined
+    const act: Promise<void> = (before ?? Promise.resolve())
+      .then(() => this.run(job))
+      .catch(error => this.log.error({ err: error, queue: job.queue }, 'cannot record the end of a job'))
+      .finally(() => {
+        this.active.delete(act)
+        if (this.lastOfQueue.get(job.queue) === act) this.lastOfQueue.delete(job.queue)
+        this.wake()
+      })
+    this.active.add(act)
+    if (isSerial) this.lastOfQueue.set(job.queue, act)
+  }
+
+  private async claim(count: number): Promise<JobRow[]> {
     const { db } = this.database
     await db.execute(sql`update jobs set state = 'waiting', locked_until = null
       where state = 'running' and locked_until < now()`)
     const rows = await db.execute<JobRow>(sql`
       update jobs set state = 'running', tries = tries + 1, dedupe_key = null, locked_until = now() + make_interval(secs => ${LEASE_SECONDS})
       where id in (select id from jobs where state = 'waiting' and run_at <= now()
-        order by run_at limit ${CLAIMED_AT_ONCE} for update skip locked)
-      returning id, queue, payload, tries`)
-    return [...rows]
+        order by run_at, position limit ${count} for update skip locked)
+      returning id, queue, payload, tries, position`)
+    return [...rows].sort((a, b) => Number(a.position) - Number(b.position))
   }
 
   private async run(job: JobRow): Promise<void> {

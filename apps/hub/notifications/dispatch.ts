@@ -60,6 +60,7 @@ export function registerNotificationJobs(hub: Hub): void {
   hub.jobs.register({
     name: 'notifications.dispatch',
     waitsSeconds: [10, 30, 60],
+    isSerial: true,
     handle: payload => dispatch(hub, payload),
   })
   registerDeliveryJobs(hub)
