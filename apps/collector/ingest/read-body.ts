@@ -34,15 +34,16 @@ async function discardRest(reader: BodyReader, already: number): Promise<void> {
   }
 }
 
-/** The bytes of a body, at most `bytesMax`; an ApiError beyond it, or when the sender broke off. */
+/** The bytes of a body, at most `bytesMax`; an ApiError beyond it. Rejects when the sender breaks off: see `isBrokenOff`. */
 export function readBody(request: Request, bytesMax: number): Promise<Uint8Array | ApiError> {
   const declared = request.headers.get('content-length')
   if (declared === null) return readStream(request, bytesMax)
   if (Number(declared) > bytesMax) return refuseBody(request, bytesMax)
-  return request.bytes().catch(endedEarly)
+  return request.bytes()
 }
 
-const endedEarly = (): ApiError => badRequest('the body ended early')
+/** True for the error of a body whose sender is gone; there is nobody to be answered. */
+export const isBrokenOff = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError'
 
 async function refuseBody(request: Request, bytesMax: number): Promise<ApiError> {
   await discardBody(request)

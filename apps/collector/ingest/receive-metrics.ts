@@ -91,7 +91,13 @@ export class MetricsReceiver {
     if (taking instanceof ApiError) return taking
     const { ack, publishing } = taking
     if (publishing) {
-      const refusal = await publishing.answer
+      let refusal: PublishRefusal | null
+      try {
+        refusal = await publishing.answer
+      } catch (error) {
+        this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
+        refusal = 'failed'
+      }
       const refused = this.settle(session, publishing, ack, refusal)
       if (refused) return refused
     }
@@ -152,15 +158,8 @@ export class MetricsReceiver {
     if (admitted instanceof ApiError) return admitted
     const hasDefinitions = this.batch.definitions.length > 0
     if (hasDefinitions) session.definitionsInFlight++
-    const answer = this.publish(session.record.serverId, admitted.entry)
+    const answer = context.bus.publish(session.record.serverId, admitted.entry)
     return { ack: admitted.ack, publishing: { answer, series, seriesBefore, isAnnouncing, hasDefinitions } }
-  }
-
-  private publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
-    return this.context.bus.publish(serverId, entry).catch(error => {
-      this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
-      return 'failed' as const
-    })
   }
 
   /** What follows from the bus's answer; an error when it did not take the batch. */

@@ -5,10 +5,10 @@ import { create } from '@bufbuild/protobuf'
 import { limits } from '../../../core/limits.ts'
 import { PingResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { isLoopback, splitAddress } from '../config.ts'
-import { ApiError, errorResponse, messageResponse } from './answers.ts'
+import { ApiError, badRequest, errorResponse, messageResponse } from './answers.ts'
 import type { IngestContext } from './context.ts'
 import { enroll } from './enroll.ts'
-import { discardBody } from './read-body.ts'
+import { discardBody, isBrokenOff } from './read-body.ts'
 import { receiveInventory } from './receive-inventory.ts'
 import { MetricsReceiver } from './receive-metrics.ts'
 import { renewCredentials } from './renew-credentials.ts'
@@ -85,6 +85,7 @@ async function answer(context: IngestContext, endpoint: Endpoint, request: Reque
     const result = await endpoint.handle(request, peer)
     response = result instanceof ApiError ? errorResponse(result) : result
   } catch (error) {
+    if (isBrokenOff(error)) return errorResponse(badRequest('the body ended early'))
     context.log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
     response = errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
   }
