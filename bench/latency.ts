@@ -25,6 +25,10 @@ try {
     threshold: 50,
     severity: 'info',
   })
+  await fetch(`${site.facts.admin_url}/internal/v1/reload/rules`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${site.facts.admin_token}` },
+  })
   const baseMs = Date.now() - 3_600_000
   const latenciesMs: number[] = []
   for (let event = 0; event < events; event++) {
