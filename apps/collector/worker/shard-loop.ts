@@ -348,14 +348,16 @@ export class ShardLoop {
     this.store.keepKeys(this.evaluation.dictionary.takeLearnt())
     const savedAtMs = this.nowMs()
     for (const shard of shards) {
+      // While the bus is read again from the oldest snapshot, a shard may already be further than the bus is.
+      const position = Math.max(this.position, this.restoredAt[shard]!)
       const servers = this.evaluation.servers.filter(server => server?.shard === shard)
       if (servers.length > 0 || this.isSaved[shard] === 1) {
-        const bytes = encodeSnapshot(this.evaluation, shard, this.position, this.store.journalMark, savedAtMs)
-        this.store.saveSnapshot(shard, bytes, this.position, this.store.journalMark)
+        const bytes = encodeSnapshot(this.evaluation, shard, position, this.store.journalMark, savedAtMs)
+        this.store.saveSnapshot(shard, bytes, position, this.store.journalMark)
         this.isSaved[shard] = 1
         this.snapshotBytes = bytes.length
       }
-      this.restoredAt[shard] = this.position
+      this.restoredAt[shard] = position
     }
     this.snapshotSeconds = (performance.now() - startedAt) / 1000
     this.tell({ kind: 'snapshot', position: Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!)) })
