@@ -92,6 +92,10 @@ export class Oracle {
   take(step: OracleStep): void {
     switch (step.kind) {
       case 'started':
+        // A fresh process knows of machines what it is given: one without an agent has no status (decision G-93).
+        this.attributes.clear()
+        this.graceFromMs = step.atMs
+        return
       case 'overflow':
         this.graceFromMs = step.atMs
         return
