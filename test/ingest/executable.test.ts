@@ -41,7 +41,7 @@ const run = (args: string[], environment: Record<string, string> = {}) =>
 const post = (url: string, asToken = token) =>
   fetch(`${url}/agent/v1/metrics`, { method: 'POST', headers: { ...protoHeaders, authorization: `Bearer ${asToken}` } })
 
-test('[OPS-020] [OPS-016] [BUS-004] the executable starts, says ready, serves, follows the shared registry and stops in order', async () => {
+test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, says ready, serves, follows the shared registry and stops in order', async () => {
   hub.feeds.agents!.push(agentRecord())
   const tokenFile = write('token', `${hubToken}\n`)
   const dataDir = join(directory, 'data')
@@ -86,6 +86,10 @@ test('[OPS-020] [OPS-016] [BUS-004] the executable starts, says ready, serves, f
   const record = parseAgentRecord(agentRecord(fresh))
   if (isRecordFault(record)) throw new Error(record.field)
   others.push(record)
+  // So does the counter of a reload call.
+  const pulls = hub.to('/checks').length
+  store.raiseReload('checks')
+  await until('the pull of checks', () => hub.to('/checks').length > pulls)
   store.close()
   await until('the revocation', async () => (await post(ready.agent_url)).status === 403)
   await until('the push', async () => (await post(ready.agent_url, 'agt_fresh')).status === 200)

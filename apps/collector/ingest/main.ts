@@ -23,7 +23,7 @@ import { productVersion } from '../version.ts'
 import { ChecksFeed } from './checks-feed.ts'
 import { startIngest } from './ingest.ts'
 
-/** How often what the worker wrote into the registry (pushes, revocations, purges) is looked for. */
+/** How often what the worker wrote for all (pushes, revocations, purges, reload calls) is looked for. */
 const REGISTRY_POLL_MS = 500
 const BUS_GROUP_WAIT_MS = 5
 const STOP_DEADLINE_MS = 14_000
@@ -97,7 +97,8 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const metrics = createCollectorMetrics(productVersion, 'ingest')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
   const paths = collectorPaths(config.data_dir)
-  const registry = new AgentRegistry(new RegistryStore(paths.registry))
+  const store = new RegistryStore(paths.registry)
+  const registry = new AgentRegistry(store)
   const hub = createHub(config, log, metrics)
   const bus = createBus(config, log)
   const shared = { hub, log, metrics, nowMs: Date.now }
@@ -106,9 +107,13 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const firstSync = Promise.all([agentsSync.start(), checks.start()])
   if (!registry.isFilled) await firstSync
   const ingest = await startIngest({ ...shared, config, registry, bus, checks })
+  let reloads = store.reloadCount('checks')
   const poll = setInterval(() => {
     try {
       registry.refresh()
+      const count = store.reloadCount('checks')
+      if (count !== reloads) void checks.reload()
+      reloads = count
     } catch (error) {
       log.error({ err: error }, 'cannot read the registry that the processes share')
     }

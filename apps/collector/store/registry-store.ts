@@ -85,6 +85,7 @@ export class RegistryStore {
       'CREATE TABLE IF NOT EXISTS cursor (id INTEGER PRIMARY KEY CHECK (id = 1), since INTEGER NOT NULL, synced_at_ms INTEGER NOT NULL, change INTEGER NOT NULL)',
     )
     this.database.run('INSERT OR IGNORE INTO cursor (id, since, synced_at_ms, change) VALUES (1, 0, 0, 0)')
+    this.database.run('CREATE TABLE IF NOT EXISTS reloads (feed TEXT PRIMARY KEY, count INTEGER NOT NULL)')
     this.database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
   }
 
@@ -163,6 +164,20 @@ export class RegistryStore {
         if (before === this.change) this.change = change
       })
       .immediate()
+  }
+
+  /** Tells the other processes to pull a feed now: raises its counter (document 3: the shared counter of a reload call). */
+  raiseReload(feed: string): void {
+    this.database
+      .query('INSERT INTO reloads (feed, count) VALUES (?, 1) ON CONFLICT (feed) DO UPDATE SET count = count + 1')
+      .run(feed)
+  }
+
+  /** How often a feed was to be pulled by all processes; one that sees it grow pulls. */
+  reloadCount(feed: string): number {
+    return (
+      this.database.query<{ count: number }, [string]>('SELECT count FROM reloads WHERE feed = ?').get(feed)?.count ?? 0
+    )
   }
 
   /** Drops rows of agents that were removed long ago. */
