@@ -1,6 +1,7 @@
 // The web interface of the hub: login, logout, the live page with its stream, and the files they need.
-import { eq } from 'drizzle-orm'
+import { eq, isNotNull, sql } from 'drizzle-orm'
 import type { Page } from '../app.ts'
+import { collectors } from '../db/schema.ts'
 import { companies } from '../db/schema-identity.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Arrival } from '../http/pipeline.ts'
@@ -43,6 +44,17 @@ ${middle}
 ${signOutForm(language, guest.csrfToken)}
 </header>`
 
+/** Where agents report, as far as the hub was told; else what a collector listens on unless it is told otherwise. */
+async function agentUrl(hub: Hub): Promise<string> {
+  const [row] = await hub.database.db
+    .select({ url: collectors.baseUrl })
+    .from(collectors)
+    .where(isNotNull(collectors.baseUrl))
+    .orderBy(sql`${collectors.lastHeartbeatAt} desc nulls last`)
+    .limit(1)
+  return row?.url ?? 'http://127.0.0.1:8081'
+}
+
 async function livePage(hub: Hub, guest: Guest, companyId: string, language: WebLanguage): Promise<Response> {
   const { db } = hub.database
   const own = await usableCompanies(db, guest.caller)
@@ -55,7 +67,13 @@ ${header(language, guest, companyChoice(language, shown, companyId))}
 <div id="live"><noscript><p class="banner">${say(language, 'needs_script')}</p></noscript></div>
 <footer class="bottom"><a href="/docs">${say(language, 'api_documents')}</a> <span>${productVersion}</span></footer>`
   const mayManage = guest.caller.permissions.has('monitoring.manage')
-  const data = { csrf: guest.csrfToken, company: companyId, 'may-manage': String(mayManage) }
+  const data = {
+    csrf: guest.csrfToken,
+    company: companyId,
+    'may-manage': String(mayManage),
+    'may-add': String(mayManage && guest.caller.permissions.has('servers.manage')),
+    'agent-url': await agentUrl(hub),
+  }
   return pageResponse(200, { language, title: say(language, 'product'), body, data, withScript: true })
 }
 

@@ -103,28 +103,26 @@ const texts = {
   act_failed: { en: 'Not done: {message}', vi: 'Không thực hiện được: {message}' },
 
   empty_title: { en: 'No servers yet', vi: 'Chưa có máy chủ' },
-  empty_text: {
-    en: 'A server appears here as soon as an agent on it enrols. Each agent needs a licence: a key that you create once and give to the agent at its first start.',
-    vi: 'Máy chủ sẽ xuất hiện tại đây ngay khi agent trên máy đó đăng ký. Mỗi agent cần một giấy phép: khóa được tạo một lần và dùng khi agent khởi động lần đầu.',
+  add_server: { en: 'Add a server', vi: 'Thêm máy chủ' },
+  add_text: {
+    en: 'Give the machine a name. You get a licence for it: a key with which its agent reports here.',
+    vi: 'Đặt tên cho máy. Bạn sẽ nhận một giấy phép: khóa để agent trên máy đó gửi dữ liệu về đây.',
   },
-  empty_create: { en: 'Create a licence', vi: 'Tạo giấy phép' },
-  empty_ask: {
-    en: 'Ask somebody with the permission monitoring.manage for a licence.',
-    vi: 'Hãy xin giấy phép từ người có quyền monitoring.manage.',
+  add_name: { en: 'Name of the server', vi: 'Tên máy chủ' },
+  add_submit: { en: 'Add and create its licence', vi: 'Thêm và tạo giấy phép' },
+  add_close: { en: 'Done', vi: 'Xong' },
+  add_ask: {
+    en: 'Ask somebody with the permissions servers.manage and monitoring.manage to add one.',
+    vi: 'Hãy nhờ người có quyền servers.manage và monitoring.manage thêm máy chủ.',
   },
-  empty_created: {
-    en: 'The licence is shown this once. Run this on the machine to be watched, with the address of your collector:',
-    vi: 'Giấy phép chỉ hiển thị một lần. Chạy lệnh sau trên máy cần giám sát, với địa chỉ bộ thu thập của bạn:',
+  add_command: {
+    en: 'Now start the agent on {name}, with the address of your collector. The licence is shown this once:',
+    vi: 'Bây giờ hãy chạy agent trên {name}, với địa chỉ bộ thu thập của bạn. Giấy phép chỉ hiển thị một lần:',
   },
-  empty_command: {
-    en: 'Then run this on the machine to be watched, with the address of your collector and the licence:',
-    vi: 'Sau đó chạy lệnh sau trên máy cần giám sát, với địa chỉ bộ thu thập và giấy phép:',
+  add_after: {
+    en: 'The page needs no reload: the server turns online by itself.',
+    vi: 'Không cần tải lại trang: máy chủ sẽ tự chuyển sang hoạt động.',
   },
-  empty_after: {
-    en: 'The page needs no reload: the server appears by itself.',
-    vi: 'Không cần tải lại trang: máy chủ sẽ tự xuất hiện.',
-  },
-  empty_name: { en: 'First agents', vi: 'Các agent đầu tiên' },
 } as const
 
 export type WebText = keyof typeof texts

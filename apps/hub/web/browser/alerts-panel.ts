@@ -69,7 +69,8 @@ class AlertView {
     setText(this.severity, t(alert.severity))
     setText(this.title, title)
     setText(this.server, alert.serverName)
-    setText(this.series, [alert.metric, alert.series].filter(Boolean).join(' '))
+    const metric = alert.metric === title ? null : alert.metric
+    setText(this.series, [metric, alert.series].filter(Boolean).join(' '))
     setText(this.value, readingOf(alert))
     setText(this.since, `${t('since', { time: sinceTime(alert.openedAtMs, nowMs) })} (${ago(alert.openedAtMs, nowMs)})`)
     setAttribute(this.since, 'datetime', new Date(alert.openedAtMs).toISOString())

@@ -34,8 +34,9 @@ export async function post(path: string, body: unknown = {}): Promise<ApiResult>
   }
 }
 
-/** A member of an answer that must be text. */
-export const textOf = (body: unknown, name: string): string | null => {
-  const value = isObject(body) ? body[name] : null
-  return typeof value === 'string' ? value : null
+/** A member of an answer, by its path; null when it is no text. */
+export function textOf(body: unknown, ...path: readonly string[]): string | null {
+  let at = body
+  for (const name of path) at = isObject(at) ? at[name] : null
+  return typeof at === 'string' ? at : null
 }

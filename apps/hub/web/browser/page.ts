@@ -5,6 +5,9 @@ export const language: WebLanguage = document.documentElement.lang === 'vi' ? 'v
 export const companyId = document.body.dataset.company ?? ''
 export const csrfToken = document.body.dataset.csrf ?? ''
 export const mayManage = document.body.dataset.mayManage === 'true'
+export const mayAdd = document.body.dataset.mayAdd === 'true'
+/** Where agents report. */
+export const agentUrl = document.body.dataset.agentUrl ?? ''
 
 export const t = (key: WebText, params?: WebParams): string => say(language, key, params)
 

@@ -1,7 +1,7 @@
 // The servers: how many in which state (and at the same time the choice of what is shown), search, cards, pages.
 import type { Picture, ServerPicture, ServerSeries, ServerState } from '../picture.ts'
+import { AddServer } from './add-server.ts'
 import { el, KeyedList, setAttribute, setText, show } from './elements.ts'
-import { EnrolHelp } from './enrol-help.ts'
 import { count } from './format.ts'
 import { t } from './page.ts'
 import { Pager } from './pager.ts'
@@ -36,7 +36,7 @@ export class ServersPanel {
     return { ...tile, number, root }
   })
   private readonly none = el('div', { class: 'none-match', hidden: true })
-  private readonly help = new EnrolHelp()
+  private readonly adding = new AddServer()
   private readonly controls: HTMLElement
   private readonly pager: Pager
   private searchTimer = 0
@@ -60,13 +60,14 @@ export class ServersPanel {
       { class: 'controls' },
       el('div', { class: 'tiles', role: 'group', 'aria-label': t('servers') }, ...this.buttons.map(item => item.root)),
       this.search,
+      this.adding.button,
     )
     this.root = el(
       'section',
       { class: 'servers', id: 'servers', tabindex: '-1', 'aria-labelledby': 'servers-title' },
       el('h2', { id: 'servers-title', class: 'visually-hidden' }, t('servers')),
       this.controls,
-      this.help.root,
+      this.adding.root,
       this.none,
       this.grid,
       this.pager.root,
@@ -132,7 +133,7 @@ export class ServersPanel {
       setAttribute(root, 'data-some', String(picture.counts[counter] > 0))
     }
     const isEmpty = picture.counts.all === 0
-    show(this.help.root, isEmpty)
+    this.adding.update(isEmpty)
     show(this.controls, !isEmpty)
     show(this.none, !isEmpty && picture.matching === 0)
     this.views.update(picture.servers)
