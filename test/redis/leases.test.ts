@@ -1,0 +1,111 @@
+// Leases of shards between workers, on a real server.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Redis } from 'ioredis'
+import { openRedis, whenReady } from '../../apps/collector/store/redis-client.ts'
+import { DUTIES, redisKeys } from '../../apps/collector/store/redis-keys.ts'
+import { RedisLeases } from '../../apps/collector/store/redis-leases.ts'
+import { Leases } from '../../apps/collector/worker/leases.ts'
+import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+let server: TestRedis
+let redis: Redis
+let prefixes = 0
+beforeAll(async () => {
+  server = await startTestRedis()
+  redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+  await whenReady(redis)
+})
+afterAll(async () => {
+  redis.disconnect()
+  await server.close()
+})
+
+const TTL_MS = 300
+
+function openWorker(prefix: string, owner: string) {
+  const store = new RedisLeases(redis, redisKeys(prefix), owner, TTL_MS)
+  const told: string[] = []
+  const running = new Map<number, string>()
+  let isCut = false
+  const leases = new Leases({
+    store: {
+      tend: async takes => {
+        if (isCut) throw new Error('cut off')
+        return store.tend(takes)
+      },
+      release: held => store.release(held),
+    },
+    periodMs: 20,
+    shardCount: DUTIES,
+    onGained: ({ lease, token }) => running.set(lease, token),
+    onLost: lease => {
+      running.delete(lease)
+      told.push(`lost ${lease}`)
+    },
+    handOver: async lease => {
+      running.delete(lease)
+      told.push(`handed over ${lease}`)
+    },
+    onError: what => told.push(what),
+  })
+  return {
+    leases,
+    running,
+    told,
+    /** As a machine that stands still: nothing is renewed any more. */
+    cut: (on: boolean) => {
+      isCut = on
+    },
+    shards: () => [...running.keys()].filter(lease => lease < DUTIES),
+  }
+}
+
+test('the first worker takes every shard and the duties; a second one gets half, handed over in order', async () => {
+  const prefix = `t${++prefixes}:`
+  const first = openWorker(prefix, 'first')
+  const second = openWorker(prefix, 'second')
+  first.leases.start()
+  await until('the first to have all', () => first.running.size === 65)
+  second.leases.start()
+  await until('halves', () => first.shards().length === 32 && second.shards().length === 32)
+  expect(first.told.filter(line => line.startsWith('lost'))).toEqual([])
+  expect(first.told.filter(line => line.startsWith('handed over'))).toHaveLength(32)
+  expect(new Set([...first.shards(), ...second.shards()]).size).toBe(64)
+  expect([...first.running.keys(), ...second.running.keys()].filter(lease => lease === DUTIES)).toEqual([DUTIES])
+  await second.leases.stop()
+  await until('all to be back', () => first.shards().length === 64)
+  await first.leases.stop()
+  expect(await redis.keys(`${prefix}lease:shard:*`)).toEqual([])
+})
+
+test('what a silent worker had goes to another one under a greater number, and the silent one lets go', async () => {
+  const prefix = `t${++prefixes}:`
+  const first = openWorker(prefix, 'first')
+  const second = openWorker(prefix, 'second')
+  first.leases.start()
+  await until('the first to have all', () => first.running.size === 65)
+  const tokens = new Map(first.running)
+  second.leases.start()
+  first.cut(true)
+  await until('the second to have all', () => second.running.size === 65)
+  for (const [lease, token] of second.running) {
+    const before = tokens.get(lease)
+    if (before) expect(Number(token.split(' ')[1])).toBeGreaterThan(Number(before.split(' ')[1]))
+  }
+  first.cut(false)
+  await until('the first to have half again', () => first.shards().length === 32)
+  expect(first.told.some(line => line.startsWith('lost'))).toBe(true)
+  await Promise.all([first.leases.stop(), second.leases.stop()])
+})
+
+test('a lease whose work ended by itself is taken again under another token', async () => {
+  const worker = openWorker(`t${++prefixes}:`, 'only')
+  worker.leases.start()
+  const before = await until('shard 5', () => worker.running.get(5))
+  worker.leases.drop(5, before)
+  expect(worker.running.has(5)).toBe(false)
+  const after = await until('shard 5 again', () => worker.running.get(5))
+  expect(after).not.toBe(before)
+  await worker.leases.stop()
+})
