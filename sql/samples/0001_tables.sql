@@ -1,3 +1,4 @@
+-- An insert is on the disk when it is acknowledged (fsync_after_insert): the bus then forgets what it held of it.
 CREATE DATABASE IF NOT EXISTS {db};
 
 CREATE TABLE IF NOT EXISTS {db}.schema_version (
@@ -15,7 +16,7 @@ CREATE TABLE IF NOT EXISTS {db}.series (
   last_seen SimpleAggregateFunction(max, DateTime64(3, 'UTC'))
 ) ENGINE = AggregatingMergeTree
 ORDER BY (company_id, server_id, metric, series_id, key)
-SETTINGS non_replicated_deduplication_window = 1000, index_granularity = 1024;
+SETTINGS non_replicated_deduplication_window = 1000, index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1;
 
 CREATE TABLE IF NOT EXISTS {db}.samples_raw (
   company_id UUID CODEC(ZSTD(1)),
@@ -27,7 +28,7 @@ CREATE TABLE IF NOT EXISTS {db}.samples_raw (
 PARTITION BY toYYYYMMDD(ts)
 ORDER BY (company_id, server_id, series_id, ts)
 TTL toDateTime(ts) + INTERVAL 30 DAY DELETE
-SETTINGS non_replicated_deduplication_window = 1000, ttl_only_drop_parts = 1;
+SETTINGS non_replicated_deduplication_window = 1000, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1;
 
 CREATE TABLE IF NOT EXISTS {db}.rollup_5m (
   company_id UUID CODEC(ZSTD(1)),
@@ -55,7 +56,7 @@ CREATE TABLE IF NOT EXISTS {db}.rollup_late (
   server_id UUID,
   ts DateTime64(3, 'UTC')
 ) ENGINE = MergeTree ORDER BY batch
-SETTINGS non_replicated_deduplication_window = 1000;
+SETTINGS non_replicated_deduplication_window = 1000, fsync_after_insert = 1, fsync_part_directory = 1;
 
 CREATE TABLE IF NOT EXISTS {db}.rollup_progress (
   cell LowCardinality(String),
