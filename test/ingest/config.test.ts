@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { AgentConfigSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { ackOf, agentRecord, companyId, errorOf, type Rig, serverId, someSeries, startRig } from './rig.ts'
-import { id } from './scripted-hub.ts'
+import { id, ScriptedHub } from './scripted-hub.ts'
 
 const check = (name: string, changes: Record<string, unknown> = {}) => ({
   id: id(name),
@@ -94,6 +94,20 @@ test('[SYNC-023] [SYNC-025] a deleted check leaves the config', async () => {
   rig.hub.feeds.checks!.push(check('db', { deleted: true, sync_version: 4 }))
   await rig.checks.reload()
   expect((await getConfig()).config.checks).toEqual([])
+})
+
+test('[CFG-003] [CFG-013] a hub without a checks feed and without an interval leaves both unset', async () => {
+  const hub = new ScriptedHub()
+  hub.script = ({ path }) => (path === '/checks' ? hub.error(404, 'not_found') : null)
+  const own = await startRig({ hub })
+  const config = fromBinary(AgentConfigSchema, await (await own.call('/config')).bytes())
+  expect(config).toMatchObject({ intervalSeconds: 0, checks: [], minAgentVersion: '', logLevel: '' })
+  expect(config.collectors).toBeUndefined()
+  expect(config.limits?.maxSeries).toBe(500)
+  expect(config.collectorUrl).toBe(own.ingest.url)
+  await own.stop()
+  expect(hub.to('/servers/attributes')).toEqual([])
+  await hub.stop()
 })
 
 test('[CFG-035] config calls over 2 a minute answer 429 with Retry-After', async () => {

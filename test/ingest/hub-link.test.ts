@@ -84,7 +84,7 @@ test('[SYNC-001] [SYNC-004] [SYNC-005] [SYNC-006] [SYNC-031] rules are pulled at
   await sync.stop()
 })
 
-test('[SYNC-007] [SYNC-008] [SYNC-009] [SYNC-014] [SYNC-015] [SYNC-019] an error in mid-way keeps set and cursor', async () => {
+test('[SYNC-016] [SYNC-007] [SYNC-008] [SYNC-009] [SYNC-014] [SYNC-015] [SYNC-019] an error in mid-way keeps set and cursor', async () => {
   for (const feed of ['rules', 'silences'] as const) {
     hub.script = () => null
     hub.feeds[feed]!.push(rule('a', 1))

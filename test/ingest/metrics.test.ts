@@ -389,7 +389,7 @@ test('[ING-036] [ING-037] ten batches at once, then one in 15 s: more answer 429
   await own.stop()
 })
 
-test('[ING-019] [ING-020] [ING-021] [ING-022] [ING-023] 500 series are active at once; further ones are dropped until places are free', async () => {
+test('[OPS-004] [ING-019] [ING-020] [ING-021] [ING-022] [ING-023] 500 series are active at once; further ones are dropped until places are free', async () => {
   const own = await startRig()
   own.clock.nowMs = Date.now()
   expect((await ackOf(await own.send({ series: someSeries(500) }))).acceptedPoints).toBe(500)
@@ -406,7 +406,7 @@ test('[ING-019] [ING-020] [ING-021] [ING-022] [ING-023] 500 series are active at
   await own.stop()
 })
 
-test('[ING-024] [ING-025] [ING-026] series over the limit of the company are dropped with a warning', async () => {
+test('[OPS-005] [ING-024] [ING-025] [ING-026] series over the limit of the company are dropped with a warning', async () => {
   const own = await startRig({
     keys: { 'ingest.limits.max_series_per_company': 5 },
     agents: [

@@ -26,6 +26,8 @@ function instantOf(value: unknown): number | null {
 export class CompanySettingsCache {
   private readonly held = new Map<string, Held>()
   private readonly pulls = new Map<string, Promise<Held>>()
+  /** Raised by `clear`: what was asked before it is not kept. */
+  private generation = 0
 
   constructor(
     private readonly hub: HubClient | null,
@@ -53,6 +55,8 @@ export class CompanySettingsCache {
 
   /** Everything is asked for again at its next use; what is known stays for as long as the hub is silent. */
   clear(): void {
+    this.generation++
+    this.pulls.clear()
     for (const held of this.held.values()) held.validUntilMs = 0
   }
 
@@ -63,17 +67,20 @@ export class CompanySettingsCache {
   private pull(companyId: string): Promise<Held> {
     const running = this.pulls.get(companyId)
     if (running) return running
-    const pull = this.ask(companyId).finally(() => this.pulls.delete(companyId))
+    const pull = this.ask(companyId).finally(() => {
+      if (this.pulls.get(companyId) === pull) this.pulls.delete(companyId)
+    })
     this.pulls.set(companyId, pull)
     return pull
   }
 
   private async ask(companyId: string): Promise<Held> {
+    const { generation } = this
     const before = this.held.get(companyId)?.settings ?? null
     const answer = this.hub ? await this.hub.settings(companyId) : null
     if (answer?.kind !== 'ok') {
       const error = answer ? describeAnswer(answer) : 'no hub is configured'
-      return this.hold(companyId, { settings: before, validUntilMs: this.nowMs() + ERROR_CACHE_MS, error })
+      return this.hold(companyId, generation, { settings: before, validUntilMs: this.nowMs() + ERROR_CACHE_MS, error })
     }
     const { data } = answer
     const settings: CompanySettings = {
@@ -84,11 +91,11 @@ export class CompanySettingsCache {
       previousDays: numberOf(data.metrics_retention_previous_days),
       graceUntilMs: instantOf(data.metrics_retention_grace_until),
     }
-    return this.hold(companyId, { settings, validUntilMs: this.nowMs() + this.cacheMs, error: null })
+    return this.hold(companyId, generation, { settings, validUntilMs: this.nowMs() + this.cacheMs, error: null })
   }
 
-  private hold(companyId: string, held: Held): Held {
-    this.held.set(companyId, held)
+  private hold(companyId: string, generation: number, held: Held): Held {
+    if (generation === this.generation) this.held.set(companyId, held)
     return held
   }
 }

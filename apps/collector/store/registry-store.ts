@@ -87,6 +87,9 @@ export class RegistryStore {
     this.database.run('INSERT OR IGNORE INTO cursor (id, since, synced_at_ms, change) VALUES (1, 0, 0, 0)')
     this.database.run('CREATE TABLE IF NOT EXISTS reloads (feed TEXT PRIMARY KEY, count INTEGER NOT NULL)')
     this.database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
+    this.database
+      .query('DELETE FROM agents WHERE removed = 1 AND change < (SELECT change FROM cursor) - ?')
+      .run(REMOVED_ROWS_MAX)
   }
 
   private share(text: string): string {
@@ -178,13 +181,6 @@ export class RegistryStore {
     return (
       this.database.query<{ count: number }, [string]>('SELECT count FROM reloads WHERE feed = ?').get(feed)?.count ?? 0
     )
-  }
-
-  /** Drops rows of agents that were removed long ago. */
-  compact(): void {
-    this.database
-      .query('DELETE FROM agents WHERE removed = 1 AND change < (SELECT change FROM cursor) - ?')
-      .run(REMOVED_ROWS_MAX)
   }
 
   close(): void {
