@@ -52,7 +52,7 @@ export const hubKeys = {
   'smtp.url': secret('smtp://user:password@host:port; empty: no e-mail is sent'),
   'mail.from': text(null, 'sender of e-mail'),
   'jobs.poll': duration(SECOND_MS, 'how often waiting jobs are looked for', { min: 50 }),
-  'jobs.backoff_scale': decimal(1, 'factor on every wait between tries of a job', { min: 0.001, max: 1 }),
+  'jobs.backoff_scale': decimal(1, 'factor on every wait between tries of a job', { min: 0.0001, max: 1 }),
 } as const
 
 export type HubConfig = Config<typeof hubKeys>

@@ -52,7 +52,7 @@ export class TestHub {
       'ops.listen': '127.0.0.1:0',
       'log.level': 'fatal',
       'jobs.poll': '50ms',
-      'jobs.backoff_scale': 0.001,
+      'jobs.backoff_scale': 0.0002,
       'rate.default_per_minute': MANY,
       'rate.collector_per_minute': MANY,
       'rate.enroll_per_minute': MANY,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { and, count, desc, eq, gte, inArray, lte, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import type { Severity } from '../../../core/alerting/rule.ts'
-import { type AlertState, closeGroup } from '../../../core/lifecycle/alert.ts'
+import { type AlertState, alertStates, closeGroup } from '../../../core/lifecycle/alert.ts'
 import { auditRequest } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { alertComments, alertEvents, alerts, rules, servers } from '../db/schema.ts'
@@ -107,10 +107,25 @@ function alertFilter(companyId: string, filter: AlertFilter) {
   )
 }
 
+/** The total of a list; filters by state and severity alone are summed from the kept counts. */
+async function countAlerts(db: Executor, companyId: string, filter: AlertFilter): Promise<number> {
+  const { serverId, agentId, groupId, openedFrom, openedTo } = filter
+  if (serverId || agentId || groupId || openedFrom || openedTo) {
+    const [row] = await db.select({ total: count() }).from(alerts).where(alertFilter(companyId, filter))
+    return row?.total ?? 0
+  }
+  const states = filter.state === 'active' ? activeStates : filter.state ? [filter.state] : alertStates
+  const [row] = await db.execute<{ total: number }>(sql`
+    select coalesce(sum(count), 0)::int as total from monitoring_alert_counts
+    where company_id = ${companyId} and state in ${states} and (${filter.severity ?? null}::text is null
+      or severity = ${filter.severity ?? null})`)
+  return row?.total ?? 0
+}
+
 /** Newest first. The page's ids are found in the index alone; the joins run for those rows only. */
 export async function listAlerts(db: Executor, companyId: string, filter: AlertFilter, page: Page) {
   const where = alertFilter(companyId, filter)
-  const [ids, totals] = await Promise.all([
+  const [ids, total] = await Promise.all([
     db
       .select({ id: alerts.id })
       .from(alerts)
@@ -118,14 +133,14 @@ export async function listAlerts(db: Executor, companyId: string, filter: AlertF
       .orderBy(desc(alerts.openedAt), desc(alerts.id))
       .limit(page.limit)
       .offset(page.offset),
-    db.select({ total: count() }).from(alerts).where(where),
+    countAlerts(db, companyId, filter),
   ])
   const rows = await alertsByIds(
     db,
     companyId,
     ids.map(row => row.id),
   )
-  return { rows, total: totals[0]?.total ?? 0 }
+  return { rows, total }
 }
 
 /** The alerts of the ids, newest first. */
@@ -275,18 +290,24 @@ export async function listAlertEvents(db: Executor, companyId: string, alertId: 
 }
 
 export async function alertStats(db: Executor, companyId: string) {
-  const rows = await db.execute<{ state: string; severity: string; suppressed: boolean; count: number }>(sql`
-    select state, severity, suppressed, count(*)::int as count from monitoring_alerts
-    where company_id = ${companyId} group by 1, 2, 3`)
+  const [rows, hidden] = await Promise.all([
+    db.execute<{ state: string; severity: string; count: number }>(sql`
+      select state, severity, count::int as count from monitoring_alert_counts where company_id = ${companyId}`),
+    db.execute<{ count: number }>(sql`select count(*)::int as count from monitoring_alerts
+      where company_id = ${companyId} and suppressed and state in ('open', 'acknowledged')`),
+  ])
   const byState: Record<string, number> = { open: 0, acknowledged: 0, resolved: 0, closed: 0, grouped: 0 }
   const bySeverity: Record<string, number> = { info: 0, warning: 0, critical: 0 }
-  let suppressed = 0
   for (const row of rows) {
     byState[row.state] = (byState[row.state] ?? 0) + row.count
     if (row.state !== 'open' && row.state !== 'acknowledged') continue
     bySeverity[row.severity] = (bySeverity[row.severity] ?? 0) + row.count
-    if (row.suppressed) suppressed += row.count
   }
-  const active = (byState.open ?? 0) + (byState.acknowledged ?? 0)
-  return { active, acknowledged: byState.acknowledged ?? 0, suppressed, by_state: byState, by_severity: bySeverity }
+  return {
+    active: (byState.open ?? 0) + (byState.acknowledged ?? 0),
+    acknowledged: byState.acknowledged ?? 0,
+    suppressed: hidden[0]?.count ?? 0,
+    by_state: byState,
+    by_severity: bySeverity,
+  }
 }

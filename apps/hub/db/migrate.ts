@@ -5,6 +5,7 @@ import foundation from '../../../sql/hub/0001_foundation.sql' with { type: 'text
 import monitoring from '../../../sql/hub/0002_monitoring.sql' with { type: 'text' }
 import notifications from '../../../sql/hub/0003_notifications.sql' with { type: 'text' }
 import jobOrder from '../../../sql/hub/0004_job_order.sql' with { type: 'text' }
+import alertCounts from '../../../sql/hub/0005_alert_counts.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -13,6 +14,7 @@ export const migrations: readonly Migration[] = [
   { number: 2, name: 'monitoring', sql: monitoring },
   { number: 3, name: 'notifications', sql: notifications },
   { number: 4, name: 'job_order', sql: jobOrder },
+  { number: 5, name: 'alert_counts', sql: alertCounts },
 ]
 
 /** Any number will do, as long as every hub takes the same. */
