@@ -33,6 +33,8 @@ export const redisKeys = (prefix: string) => ({
   snapshot: (shard: number): string => `${prefix}snapshot:${shard}`,
   /** List of JSON {i: number, p: position, r: record}: journal since the snapshot. */
   journal: (shard: number): string => `${prefix}journal:${shard}`,
+  /** Hash: journal -> number of the last record that the shard ever wrote. */
+  shardState: (shard: number): string => `${prefix}shard:${shard}`,
   /** Set of full series keys of a shard. */
   seriesKeys: (shard: number): string => `${prefix}keys:${shard}`,
   /** Hash: company -> JSON {since, rules}: rules that the shard was put under since its owner's set was kept. */

@@ -1,0 +1,205 @@
+// What the evaluation of one shard keeps in Redis: snapshot, journal, keys of series, rules in force, and the events it makes. Everything
+// is read once, when the shard is taken over. Writes are handed over in order and done one after another, each under the token of
+// the lease: what is durable is always what some instant of the evaluation had made, and an owner of before cannot add to it.
+import type { Redis } from 'ioredis'
+import type { AlertEvent } from '../../../core/alerting/event.ts'
+import type { JournalRecord } from '../../../core/alerting/journal-record.ts'
+import type { RawRule } from '../../../core/alerting/rule.ts'
+import { asBuffer, RedisScript } from './redis-client.ts'
+import type { RedisKeys } from './redis-keys.ts'
+import { LUA_HOLDS } from './redis-leases.ts'
+import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
+
+/** The shard is another worker's now, or Redis did not take a write: evaluation of it starts again from what is durable. */
+export class ShardLost extends Error {}
+
+/**
+ * KEYS: lease, outbox, its ids, lost machines, journal, shard state. ARGV: token, made at, prefix of agent states, last journal
+ * number, number of events, then id, type, machine, agent (empty for rule events), time, JSON of each; then the journal.
+ */
+const COMMIT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+local at = 6
+for _ = 1, tonumber(ARGV[5]) do
+  local id, kind, server, agent, sinceMs, event = unpack(ARGV, at, at + 5)
+  at = at + 6
+  local isNew = addEvent(KEYS[2], KEYS[3], id, kind, ARGV[2], event)
+  if isNew and kind == 'agent.down' then
+    redis.call('SET', ARGV[3] .. agent .. ':st', 'down ' .. sinceMs)
+    redis.call('HSET', KEYS[4], server, sinceMs)
+  elseif isNew and kind == 'agent.up' then
+    redis.call('SET', ARGV[3] .. agent .. ':st', 'up ' .. sinceMs)
+    redis.call('HDEL', KEYS[4], server)
+  end
+end
+for record = at, #ARGV do redis.call('RPUSH', KEYS[5], ARGV[record]) end
+redis.call('HSET', KEYS[6], 'journal', ARGV[4])
+return 1
+`)
+
+/** KEYS: lease, snapshot, journal. ARGV: token, bytes. All of the journal is older than the snapshot: both are written in order. */
+const SAVE = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+redis.call('SET', KEYS[2], ARGV[2])
+redis.call('DEL', KEYS[3])
+return 1
+`)
+
+/** KEYS: lease, set. ARGV: token, members. */
+const ADD_KEYS = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+for at = 2, #ARGV, 1000 do redis.call('SADD', KEYS[2], unpack(ARGV, at, math.min(at + 999, #ARGV))) end
+return 1
+`)
+
+/** KEYS: lease, hash. ARGV: token, then company and rules. */
+const KEEP_RULES = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+for at = 2, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1]) end
+return 1
+`)
+
+const KEYS_A_CALL = 5_000
+const AGENT_SERIES = 'agent:'
+
+type Found = {
+  readonly snapshot: Buffer | null
+  readonly journal: readonly { readonly i: number; readonly p: number; readonly r: JournalRecord }[]
+  readonly journalMark: number
+  readonly keys: readonly string[]
+  readonly rules: Readonly<Record<string, string>>
+}
+
+type Place = { readonly redis: Redis; readonly keys: RedisKeys; readonly shard: number; readonly token: string }
+
+export class RedisShardStore {
+  /** Number of the last journal record of the shard. */
+  journalMark: number
+  private readonly waiting: (() => Promise<unknown>)[] = []
+  private writing: Promise<void> | null = null
+  private failure: ShardLost | null = null
+
+  private constructor(
+    private readonly place: Place,
+    private found: Found | null,
+  ) {
+    this.journalMark = found?.journalMark ?? 0
+  }
+
+  /** Reads what is kept of the shard. The lease must be held already: nobody writes any more then. */
+  static async open(place: Place): Promise<RedisShardStore> {
+    const { redis, keys, shard } = place
+    const [snapshot, journal, state, seriesKeys, rules] = await Promise.all([
+      redis.getBuffer(keys.snapshot(shard)),
+      redis.lrange(keys.journal(shard), 0, -1),
+      redis.hget(keys.shardState(shard), 'journal'),
+      redis.smembers(keys.seriesKeys(shard)),
+      redis.hgetall(keys.appliedRules(shard)),
+    ])
+    return new RedisShardStore(place, {
+      snapshot,
+      journal: journal.map(text => JSON.parse(text)),
+      journalMark: Number(state ?? 0),
+      keys: seriesKeys,
+      rules,
+    })
+  }
+
+  /** Resolves once everything that was handed over is durable. Rejects with ShardLost when it will never be. */
+  async settled(): Promise<void> {
+    while (this.writing) await this.writing
+    if (this.failure) throw this.failure
+  }
+
+  private write(operation: () => Promise<unknown>): void {
+    if (this.failure) return
+    this.waiting.push(operation)
+    this.writing ??= this.writeAll()
+  }
+
+  private async writeAll(): Promise<void> {
+    try {
+      for (let next = this.waiting.shift(); next; next = this.waiting.shift())
+        if ((await next()) !== 1) throw new Error('the lease is not held any more')
+    } catch (error) {
+      this.failure = new ShardLost(`shard ${this.place.shard} cannot be written`, { cause: error })
+      this.waiting.length = 0
+    }
+    this.writing = null
+  }
+
+  commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
+    const { redis, keys, shard, token } = this.place
+    const records = journal.map(record => JSON.stringify({ i: ++this.journalMark, p: position, r: record }))
+    const args: (string | number)[] = [token, Math.floor(nowMs), `${keys.prefix}agent:`, this.journalMark]
+    args.push(events.length)
+    for (const event of events) {
+      const isAgent = event.type === 'agent.down' || event.type === 'agent.up'
+      const agentId = isAgent ? event.series_key.slice(AGENT_SERIES.length) : ''
+      args.push(event.event_id, event.type, event.server_id, agentId, Date.parse(event.occurred_at))
+      args.push(JSON.stringify(event))
+    }
+    args.push(...records)
+    const scriptKeys = [
+      keys.lease(shard),
+      keys.outbox(shard),
+      keys.outboxIds(shard),
+      keys.presenceDown,
+      keys.journal(shard),
+      keys.shardState(shard),
+    ]
+    this.write(() => COMMIT.run(redis, scriptKeys, args))
+  }
+
+  *journalAfter(
+    _shard: number,
+    position: number,
+    mark: number,
+  ): Generator<{ position: number; record: JournalRecord }> {
+    for (const { i, p, r } of this.found?.journal ?? []) if (p > position || i > mark) yield { position: p, record: r }
+  }
+
+  keys(): string[] {
+    return [...(this.found?.keys ?? [])]
+  }
+
+  keepKeys(seriesKeys: readonly string[]): void {
+    const { redis, keys, shard, token } = this.place
+    for (let at = 0; at < seriesKeys.length; at += KEYS_A_CALL) {
+      const some = seriesKeys.slice(at, at + KEYS_A_CALL)
+      this.write(() => ADD_KEYS.run(redis, [keys.lease(shard), keys.seriesKeys(shard)], [token, ...some]))
+    }
+  }
+
+  keepRules(_thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
+    if (companies.size === 0) return
+    const { redis, keys, shard, token } = this.place
+    const args = [...companies].flatMap(([companyId, rules]) => [companyId, JSON.stringify({ since, rules })])
+    this.write(() => KEEP_RULES.run(redis, [keys.lease(shard), keys.appliedRules(shard)], [token, ...args]))
+  }
+
+  /** Rules that the shard was put under after the set with cursor `since`, by company. */
+  rulesAfter(_thread: number, since: number): Map<string, RawRule[]> {
+    const later = new Map<string, RawRule[]>()
+    for (const [companyId, text] of Object.entries(this.found?.rules ?? {})) {
+      const kept: { since: number; rules: RawRule[] } = JSON.parse(text)
+      if (kept.since > since) later.set(companyId, kept.rules)
+    }
+    return later
+  }
+
+  saveSnapshot(_shard: number, bytes: Uint8Array, _position: number, _mark: number): void {
+    const { redis, keys, shard, token } = this.place
+    const scriptKeys = [keys.lease(shard), keys.snapshot(shard), keys.journal(shard)]
+    this.write(() => SAVE.run(redis, scriptKeys, [token, asBuffer(bytes)]))
+  }
+
+  loadSnapshot(_shard: number): Uint8Array | null {
+    return this.found?.snapshot ?? null
+  }
+
+  /** What was read at the opening is not needed any more. */
+  restored(): void {
+    this.found = null
+  }
+}
