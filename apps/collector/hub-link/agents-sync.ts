@@ -9,6 +9,8 @@ import { pullPages } from './feed-sync.ts'
 import type { HubClient } from './hub-client.ts'
 import { type PullOutcome, SyncLoop } from './sync-loop.ts'
 
+/** Records that are put into the registry at once. */
+const APPLY_RECORDS = 2000
 const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
 
 export type AgentsSyncOptions = {
@@ -41,7 +43,13 @@ async function pullAgents({ registry, hub, log, nowMs }: AgentsSyncOptions): Pro
   if ('error' in pulled) return pulled
   const records = readRecords(pulled.records, log)
   if (isReplacing) registry.removeOthers(new Set(records.map(record => record.agentId)))
-  registry.apply(records, { since: pulled.nextSince, syncedAtMs: nowMs() })
+  // A first read can bring a hundred thousand agents: batches are answered in between. Each record stands alone; the cursor comes last.
+  for (let from = 0; from + APPLY_RECORDS < records.length; from += APPLY_RECORDS) {
+    registry.apply(records.slice(from, from + APPLY_RECORDS))
+    await new Promise(setImmediate)
+  }
+  const rest = records.length % APPLY_RECORDS || Math.min(records.length, APPLY_RECORDS)
+  registry.apply(records.slice(records.length - rest), { since: pulled.nextSince, syncedAtMs: nowMs() })
   return { error: null }
 }
 

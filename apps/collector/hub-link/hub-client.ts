@@ -209,9 +209,7 @@ export class HubClient {
     if (Number.isNaN(hubMs)) return
     const skewMs = hubMs - (sentAtMs + gotAtMs) / 2
     this.options.onClockSkew(skewMs / 1000)
-    // Half the round trip is not known to either side: only what lies beyond it is a difference of the clocks.
-    const certainMs = Math.abs(skewMs) - (gotAtMs - sentAtMs) / 2
-    if (certainMs <= limits.clockSkewWarnMs || gotAtMs - this.skewWarnedAtMs < SKEW_WARN_PERIOD_MS) return
+    if (Math.abs(skewMs) <= limits.clockSkewWarnMs || gotAtMs - this.skewWarnedAtMs < SKEW_WARN_PERIOD_MS) return
     this.skewWarnedAtMs = gotAtMs
     this.options.log.warn(
       { clock_skew_seconds: Math.round(skewMs / 100) / 10 },
