@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { firstCertificate, secondCertificate, type TestCertificate } from './certificates.ts'
 import { ackOf, errorOf, protoHeaders, type Rig, startRig, token } from './rig.ts'
 
 let rig: Rig
@@ -12,18 +13,14 @@ let directory = ''
 const certFile = () => join(directory, 'cert.pem')
 const keyFile = () => join(directory, 'key.pem')
 
-/** A fresh self-signed certificate for localhost with this common name. */
-function writeCertificate(name: string): void {
-  const made = Bun.spawnSync([
-    ...['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-    ...['-keyout', keyFile(), '-out', certFile(), '-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'],
-  ])
-  if (made.exitCode !== 0) throw new Error(made.stderr.toString())
+function writeCertificate({ cert, key }: TestCertificate): void {
+  writeFileSync(certFile(), cert)
+  writeFileSync(keyFile(), key)
 }
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'svc-tls-'))
-  writeCertificate('first')
+  writeCertificate(firstCertificate)
   rig = await startRig({
     keys: {
       'tls.cert_file': certFile(),
@@ -112,7 +109,7 @@ test('[WIRE-004] HTTP/2 is answered, a refusal too', async () => {
 
 test('the certificate is read again; one that cannot be used leaves the old one in force', async () => {
   expect(await commonName()).toBe('first')
-  writeCertificate('second')
+  writeCertificate(secondCertificate)
   await rig.ingest.reloadCertificate()
   expect(await commonName()).toBe('second')
   writeFileSync(certFile(), 'no certificate')
