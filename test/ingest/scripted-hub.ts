@@ -17,6 +17,10 @@ export const hubToken = 'service-token-of-the-collector'
 export class ScriptedHub {
   readonly requests: HubRequest[] = []
   readonly feeds: Record<string, Record<string, unknown>[]> = { agents: [], rules: [], silences: [], checks: [] }
+  /** Answers of GET /settings/{company_id}, by company. */
+  readonly settings = new Map<string, Record<string, unknown>>()
+  /** Events that were answered as accepted, in the order in which they came; repeated ones again. */
+  readonly taken: Record<string, unknown>[] = []
   /** Asked before everything else; null goes on to the plain answer. */
   script: Script = () => null
   /** Added to the hub's clock. */
@@ -79,7 +83,16 @@ export class ScriptedHub {
     return (await this.script(seen)) ?? this.plain(seen)
   }
 
-  private plain({ method, path, query }: HubRequest): Response {
+  private plain({ method, path, query, body }: HubRequest): Response {
+    if (path === '/events') {
+      const { events } = body as { events: Record<string, unknown>[] }
+      this.taken.push(...events)
+      return this.ok({ accepted: events.map(event => event.event_id), rejected: [] })
+    }
+    if (path.startsWith('/settings/')) {
+      const settings = this.settings.get(path.slice('/settings/'.length))
+      return settings ? this.ok(settings) : this.error(404, 'not_found')
+    }
     if (method === 'POST') return this.ok({ accepted: 0, rejected: [], updated: 0, unknown: [] })
     const feed = path.slice(1)
     const records = this.feeds[feed]

@@ -146,3 +146,28 @@ test('thousands of idle connections and bodies that do not come leave the others
   await own.stop()
   for (const socket of sockets.slice(0, 1000)) socket.destroy()
 }, 60_000)
+
+test('[WIRE-042] [ING-013] a sender that breaks off in the middle is no fault of the server, and nothing is kept of it', async () => {
+  const own = await startRig({ keys: { 'ingest.limits.metrics_burst': 1000 } })
+  const port = Number(new URL(own.ingest.url).port)
+  const head = [
+    'POST /agent/v1/metrics HTTP/1.1',
+    'Host: x',
+    'X-SVC-Proto: 1',
+    'X-SVC-Agent-Version: 1',
+    `Authorization: Bearer ${token}`,
+  ]
+  for (const framing of ['Content-Length: 100', 'Transfer-Encoding: chunked'])
+    for (let times = 0; times < 20; times++)
+      await new Promise<void>(settle => {
+        const socket = connect(port, '127.0.0.1', () => {
+          socket.write(`${[...head, framing].join('\r\n')}\r\n\r\n5\r\nab`, () => socket.destroy())
+        })
+        socket.on('error', () => settle())
+        socket.on('close', () => settle())
+      })
+  expect((await own.send({ seq: 1n })).status).toBe(200)
+  expect((await own.published()).map(batch => batch.seq)).toEqual([1])
+  expect(own.logLines.filter(line => line.level === 50)).toEqual([])
+  await own.stop()
+})

@@ -9,6 +9,7 @@ const PREFIX = '/api/v1/monitoring/collector'
 const TIMEOUT_MS = 10_000
 const ISSUE_TIMEOUT_MS = 15_000
 const SKEW_WARN_PERIOD_MS = 10 * 60_000
+const OWN_TOKEN_NOTE_PERIOD_MS = 60_000
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 /** What the hub answered. `refused`: any status that is not a success, with the hub's code ('' when it gave none). */
@@ -68,6 +69,8 @@ type Call = {
   readonly text?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
+  /** Issues something: goes over a connection of its own, for a kept one that was closed is tried again by the runtime. */
+  readonly isOnce?: boolean
 }
 
 /** One short sentence for logs and last_sync_error; never a token or a body. */
@@ -81,6 +84,7 @@ export class HubClient {
   private readonly options: HubClientOptions
   private readonly base: string
   private skewWarnedAtMs = Number.NEGATIVE_INFINITY
+  private ownTokenNotedAtMs = Number.NEGATIVE_INFINITY
 
   /** Throws when the address of the hub is plain http to another machine. */
   constructor(options: HubClientOptions) {
@@ -105,6 +109,7 @@ export class HubClient {
       body: { ...body, ...this.collectorField() },
       headers: { 'x-forwarded-for': agentAddress },
       timeoutMs: ISSUE_TIMEOUT_MS,
+      isOnce: true,
     })
   }
 
@@ -114,6 +119,7 @@ export class HubClient {
       path: `/agents/${encodeURIComponent(agentId)}/renew`,
       body: { token_hash: tokenHash, ...this.collectorField() },
       timeoutMs: ISSUE_TIMEOUT_MS,
+      isOnce: true,
     })
   }
 
@@ -171,6 +177,7 @@ export class HubClient {
         },
         ...(text === null ? {} : { body: text }),
         redirect: 'manual',
+        keepalive: call.isOnce !== true,
         signal: AbortSignal.timeout(call.timeoutMs ?? this.options.timeoutMs ?? TIMEOUT_MS),
       })
       const body = parseBody(await response.text())
@@ -189,11 +196,7 @@ export class HubClient {
     const code = typeof error.code === 'string' ? error.code : ''
     const message = typeof error.message === 'string' ? error.message : ''
     const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
-    if (isOwnTokenRefused(response.status, code))
-      this.options.log.error(
-        { path: call.path.split('?')[0], status: response.status, code },
-        "the hub refuses this collector's own token; check hub.token",
-      )
+    if (isOwnTokenRefused(response.status, code)) this.noteOwnToken(call, response.status, code)
     return {
       kind: 'refused',
       status: response.status,
@@ -201,6 +204,17 @@ export class HubClient {
       message,
       retryAfterSeconds: Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : null,
     }
+  }
+
+  /** Said once a minute: every call meets it. */
+  private noteOwnToken(call: Call, status: number, code: string): void {
+    const nowMs = this.options.nowMs()
+    if (nowMs - this.ownTokenNotedAtMs < OWN_TOKEN_NOTE_PERIOD_MS) return
+    this.ownTokenNotedAtMs = nowMs
+    this.options.log.error(
+      { path: call.path.split('?')[0], status, code },
+      "the hub refuses this collector's own token; check hub.token",
+    )
   }
 
   /** The hub's time is taken as that of the middle of the call. */
