@@ -6,6 +6,7 @@ import { type EvaluatedRule, evaluateReturned, evaluateSample } from './evaluate
 import type { EvaluationState } from './evaluation-state.ts'
 import { batchSeen } from './presence.ts'
 import { dropIdleSeries } from './removal.ts'
+import type { ServerSeries } from './server-series.ts'
 import { FIRING, NO_ROW } from './state-table.ts'
 import { closed, opened, remind } from './transitions.ts'
 
@@ -24,7 +25,9 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   const rules = evaluation.companyRules(server.companyId)
   if (server.boundTo !== rules) rebindServer(evaluation, server, rules, nowMs)
   reader.eachDefinition((_, fullKey) => evaluation.dictionary.learn(fullKey))
-  server.startBatch()
+  let { ids, head, count: known } = server
+  let expected = 0
+  let index = 0
   const { u32, f64, idsAt, seriesCount, hasCounts, hasTimes } = reader
   const isReplay = evaluation.settledUpTo.size > 0
   let point = 0
@@ -32,12 +35,17 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
     const lo = u32[idsAt + series * 2]!
     const hi = u32[idsAt + series * 2 + 1]!
     const count = hasCounts ? u32[reader.countsAt + series]! : 1
-    let index = server.find(lo, hi)
-    if (index < 0) {
-      index = server.add(lo, hi)
-      bindNewSeries(evaluation, server, index, nowMs)
-    } else if (server.undefinedSeries?.has(index)) bindNewSeries(evaluation, server, index, nowMs)
-    const row = server.head[index]!
+    // In the order of the last batch, the series is the one after the last.
+    if (expected < known && ids[expected * 2] === lo && ids[expected * 2 + 1] === hi) index = expected
+    else {
+      index = seriesOf(evaluation, server, lo, hi, expected, nowMs)
+      ids = server.ids
+      head = server.head
+      known = server.count
+    }
+    expected = index + 1
+    if (server.undefinedSeries?.has(index)) bindNewSeries(evaluation, server, index, nowMs)
+    const row = head[index]!
     if (row !== NO_ROW) {
       if (count === 1 && !isReplay) {
         const tsMs = hasTimes ? f64[reader.timesAt + point]! : reader.commonTsMs
@@ -48,6 +56,22 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   }
   evaluation.samples += point
   if (server.count > IDLE_SERIES_MAX && server.stateCount * 2 < server.count) dropIdleSeries(evaluation, server)
+}
+
+/** A series that is not the expected one: found elsewhere, or new. */
+function seriesOf(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  lo: number,
+  hi: number,
+  expected: number,
+  nowMs: number,
+): number {
+  const found = server.find(lo, hi, expected)
+  if (found >= 0) return found
+  const added = server.add(lo, hi)
+  bindNewSeries(evaluation, server, added, nowMs)
+  return added
 }
 
 function isOfLeft(evaluation: EvaluationState, reader: EntryReader, key: string, position: number): boolean {

@@ -25,10 +25,9 @@ export type Presence = {
 export class ServerSeries {
   count = 0
   /** (lo, hi) of each series. */
-  private ids = new Uint32Array(32)
+  ids = new Uint32Array(32)
   /** First state of each series, NO_ROW = none. */
   head = new Int32Array(16).fill(NO_ROW)
-  private expected = 0
   /** Series whose key is not known yet: they are bound when their definition comes. */
   undefinedSeries: Set<number> | null = null
   /** The rules that the series are bound to; null = they must be bound again. */
@@ -58,24 +57,12 @@ export class ServerSeries {
     }
   }
 
-  startBatch(): void {
-    this.expected = 0
-  }
-
-  /** Index of a series, or -1. One comparison when the machine sends its series in the order of the last batch. */
-  find(lo: number, hi: number): number {
+  /** Index of a series, or -1; the search begins at `from`. */
+  find(lo: number, hi: number, from = 0): number {
     const { ids, count } = this
-    const expected = this.expected
-    if (expected < count && ids[expected * 2] === lo && ids[expected * 2 + 1] === hi) {
-      this.expected = expected + 1
-      return expected
-    }
-    for (let step = 1; step <= count; step++) {
-      const index = (expected + step) % count
-      if (ids[index * 2] === lo && ids[index * 2 + 1] === hi) {
-        this.expected = index + 1
-        return index
-      }
+    for (let step = 0; step < count; step++) {
+      const index = (from + step) % count
+      if (ids[index * 2] === lo && ids[index * 2 + 1] === hi) return index
     }
     return -1
   }
@@ -86,7 +73,6 @@ export class ServerSeries {
     this.ids[index * 2] = lo
     this.ids[index * 2 + 1] = hi
     this.head[index] = NO_ROW
-    this.expected = index + 1
     return index
   }
 

@@ -5,7 +5,7 @@
 //   seq, lastValue                        float64
 //   id low, id high                       uint32
 //   lastTs, lastReceived                  int32, ms before savedAt; states out of that range stand in the extended columns
-//   rule                                  uint16, index into the header's rules
+//   rule                                  uint16, index into the header's rules; uint32 where these are more than 65,536
 //   phase | flags << 4 | extended << 7    uint8
 // then columns of m extended states (not OK, or out of range): lastTs, lastReceived, since, opened, peak, notified, float64.
 // The header names the bus position and the journal record that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
@@ -25,6 +25,7 @@ const BYTES_A_STATE = 8 + 8 + 4 + 4 + 4 + 4 + 2 + 1
 const EXTENDED_COLUMNS = 6
 const DELTA_MAX = 0x7fffffff
 const EXTENDED = 0x80
+const NARROW_RULES_MAX = 0x10000
 
 type SavedRule = Omit<CompiledRule, 'matchers' | 'serverIds'>
 type SavedServer = {
@@ -67,7 +68,7 @@ function crc32(bytes: Uint8Array): number {
 }
 
 /** The columns of n states and m extended ones, over one buffer. */
-function columns(buffer: ArrayBuffer, at: number, n: number, m: number) {
+function columns(buffer: ArrayBuffer, at: number, n: number, m: number, rules: number) {
   let offset = at
   const take = <T>(bytes: number, make: (offset: number) => T): T => {
     const view = make(offset)
@@ -81,13 +82,17 @@ function columns(buffer: ArrayBuffer, at: number, n: number, m: number) {
     idHi: take(n * 4, o => new Uint32Array(buffer, o, n)),
     lastTs: take(n * 4, o => new Int32Array(buffer, o, n)),
     lastReceived: take(n * 4, o => new Int32Array(buffer, o, n)),
-    rule: take(n * 2, o => new Uint16Array(buffer, o, n)),
+    rule:
+      rules > NARROW_RULES_MAX
+        ? take(n * 4, o => new Uint32Array(buffer, o, n))
+        : take(n * 2, o => new Uint16Array(buffer, o, n)),
     phase: take(n, o => new Uint8Array(buffer, o, n)),
     extended: take(m * EXTENDED_COLUMNS * 8, o => new Float64Array(buffer, o, m * EXTENDED_COLUMNS)),
   }
 }
 
-const columnsBytesMax = (n: number, m: number): number => n * BYTES_A_STATE + m * EXTENDED_COLUMNS * 8 + 9 * 8
+const columnsBytesMax = (n: number, m: number, rules: number): number =>
+  n * (BYTES_A_STATE + (rules > NARROW_RULES_MAX ? 2 : 0)) + m * EXTENDED_COLUMNS * 8 + 9 * 8
 
 /** What of a shard is saved, found in one walk. */
 function collect(evaluation: EvaluationState, shard: number): { servers: ServerSeries[]; rows: number[] } {
@@ -163,10 +168,17 @@ export function encodeSnapshot(
   }
   const headerBytes = new TextEncoder().encode(JSON.stringify(header))
   const columnsAt = padTo8(PREFIX_BYTES + headerBytes.length)
-  const buffer = new ArrayBuffer(padTo8(columnsAt + columnsBytesMax(rows.length, extended)))
+  const buffer = new ArrayBuffer(padTo8(columnsAt + columnsBytesMax(rows.length, extended, rules.length)))
   const bytes = new Uint8Array(buffer)
   bytes.set(headerBytes, PREFIX_BYTES)
-  writeColumns(evaluation, rows, ruleIndex, columns(buffer, columnsAt, rows.length, extended), savedAtMs, isExtended)
+  writeColumns(
+    evaluation,
+    rows,
+    ruleIndex,
+    columns(buffer, columnsAt, rows.length, extended, rules.length),
+    savedAtMs,
+    isExtended,
+  )
   for (let index = 0; index < MAGIC.length; index++) bytes[index] = MAGIC.charCodeAt(index)
   const view = new DataView(buffer)
   view.setUint32(12, headerBytes.length, true)
@@ -229,7 +241,14 @@ export function restoreSnapshot(
     new TextDecoder().decode(bytes.subarray(PREFIX_BYTES, PREFIX_BYTES + headerBytes)),
   ) as Header
   const buffer = bytes.buffer as ArrayBuffer
-  const from = columns(buffer, bytes.byteOffset + padTo8(PREFIX_BYTES + headerBytes), header.states, header.extended)
+  const from = columns(
+    buffer,
+    bytes.byteOffset + padTo8(PREFIX_BYTES + headerBytes),
+    header.states,
+    header.extended,
+    header.rules.length,
+  )
+  evaluation.states.reserve(header.states)
   const slots = header.rules.map(saved => restoreSlot(evaluation, saved))
   const rows: number[] = []
   let at = 0
@@ -279,8 +298,9 @@ function readState(
   const { states } = evaluation
   const lo = from.idLo[at]!
   const hi = from.idHi[at]!
-  let index = server.find(lo, hi)
-  if (index < 0) index = server.add(lo, hi)
+  // The states of a series stand together, and the machine is new here.
+  const last = server.count - 1
+  const index = last >= 0 && server.lo(last) === lo && server.hi(last) === hi ? last : server.add(lo, hi)
   const { slot, isSameSignature } = slots[from.rule[at]!]!
   const row = addState(evaluation, server, index, slot, from.seq[at]!)
   rows.push(row)

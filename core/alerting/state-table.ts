@@ -71,12 +71,17 @@ export class StateTable {
     return this.top
   }
 
+  /** Makes room for `count` more rows in one go. */
+  reserve(count: number): void {
+    if (this.top + count > this.capacity) this.grow(this.top + count)
+  }
+
   /** A fresh row in phase OK that has seen no sample. `seq`: the wall time of its creation (decision G-78). */
   add(rule: number, signature: number, server: number, series: number, seq: number): number {
     let row = this.freeRow
     if (row !== NO_ROW) this.freeRow = this.next[row]!
     else {
-      if (this.top === this.capacity) this.grow()
+      if (this.top === this.capacity) this.grow(this.top + 1)
       row = this.top++
     }
     this.count++
@@ -111,8 +116,8 @@ export class StateTable {
     this.count--
   }
 
-  private grow(): void {
-    const capacity = Math.ceil(this.capacity * GROWTH)
+  private grow(rowsMin: number): void {
+    const capacity = Math.max(rowsMin, Math.ceil(this.capacity * GROWTH))
     const bytes = (from: Uint8Array) => {
       const to = new Uint8Array(capacity)
       to.set(from)
