@@ -149,6 +149,8 @@ export class World {
     const config = {
       shards: this.shards,
       threadIndex: 0,
+      partition: 0,
+      pollMs: 50,
       busPath: '',
       dataDir: '',
       snapshotDir: '',
