@@ -3,6 +3,7 @@
 import { openSync } from 'node:fs'
 import pino, { type Logger } from 'pino'
 import { Counter, Gauge, Histogram, type MetricObjectWithValues, type MetricValueWithName, Registry } from 'prom-client'
+import { errorFacts } from '../../core/error-facts.ts'
 import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
 
 export type CollectorRole = 'ingest' | 'worker' | 'all'
@@ -13,6 +14,7 @@ export function createLogger(level: string, role: CollectorRole, file: string | 
     {
       level,
       base: { service: role === 'all' ? 'collector' : `collector-${role}` },
+      serializers: { err: (error: unknown) => errorFacts(error) },
       redact: {
         paths: [
           'token',

@@ -3,7 +3,7 @@
 import type { Hub } from '../hub-context.ts'
 import { authenticate, type Caller, companyOf } from '../identity/authenticate.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
-import { ApiError, invalidField, tooManyRequests } from './api-error.ts'
+import { ApiError, invalidField, notFound, tooManyRequests } from './api-error.ts'
 import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
 import { preferredLanguage, words } from './texts.ts'
@@ -75,17 +75,49 @@ export async function readBytes(request: Request, bytesMax: number): Promise<Uin
 }
 
 /** The JSON body; an absent one is an empty object. */
-async function readJson(request: Request, bytesMax: number): Promise<unknown> {
+async function readJson(request: Request, bytesMax: number, family: Family): Promise<unknown> {
   const bytes = await readBytes(request, bytesMax)
   if (bytes.byteLength === 0) return {}
   const type = (request.headers.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
   if (type !== 'application/json' && !type.endsWith('+json'))
     throw new ApiError(415, 'unsupported_media_type', words('unsupported_type'))
+  let text: string
+  let body: unknown
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    body = JSON.parse(text)
   } catch {
     throw invalidField('body', 'json')
   }
+  // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a collector, whose
+  // events hold what agents sent, it is replaced, so that nothing is lost.
+  if (!/\\u(0000|d[89a-f])/i.test(text)) return body
+  if (family === 'user') {
+    const field = fieldWithNul(body, '')
+    if (field !== null) throw invalidField(field || 'body', 'no_nul')
+  }
+  return storable(body)
+}
+
+const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
+
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return storableText(value)
+  if (Array.isArray(value)) return value.map(storable)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [storableText(key), storable(member)]))
+}
+
+/** The path of the first text that holds NUL, by dots; null when none does. */
+function fieldWithNul(value: unknown, path: string): string | null {
+  if (typeof value === 'string') return value.includes('\0') ? path : null
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, member] of Object.entries(value)) {
+    const here = path ? `${path}.${key}` : key
+    const found = key.includes('\0') ? path || 'body' : fieldWithNul(member, here)
+    if (found !== null) return found
+  }
+  return null
 }
 
 /** What the server knows of a request besides the request itself. */
@@ -102,6 +134,12 @@ async function admit(
   checkAddress(caller, ip)
   checkRate(hub, family, caller, ip, headers)
   return caller
+}
+
+/** NUL names no resource, and is no value of a filter. */
+function refuseNul(params: Readonly<Record<string, string>>, url: URL): void {
+  if (Object.values(params).some(value => value.includes('\0'))) throw notFound()
+  for (const [name, value] of url.searchParams) if (value.includes('\0')) throw invalidField(name, 'no_nul')
 }
 
 /** Runs a route for a request. Never throws. */
@@ -127,6 +165,8 @@ export async function runRoute(
       family === 'user' ? await companyOf(hub.database.db, caller, request.headers.get('x-company-id')) : ''
     checkPermissions(route, caller)
     if (!acceptsJson(request.headers.get('accept'))) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
+    const url = new URL(request.url)
+    refuseNul(params, url)
     const context: RouteContext = {
       hub,
       caller,
@@ -136,10 +176,10 @@ export async function runRoute(
       forwardedFor,
       userAgent: request.headers.get('user-agent')?.slice(0, 512) ?? null,
       language,
-      url: new URL(request.url),
+      url,
       signal: request.signal,
     }
-    const result = await route.run(context, () => readJson(request, route.bodyBytesMax ?? BODY_BYTES_MAX))
+    const result = await route.run(context, () => readJson(request, route.bodyBytesMax ?? BODY_BYTES_MAX, family))
     response = respond(result, route.status, family, headers, hub.now())
   } catch (error) {
     response = respondError(toApiError(error, log), family, language, headers, hub.now())

@@ -34,6 +34,7 @@ const texts = {
   server_error: { en: 'An unexpected error happened.', vi: 'Đã xảy ra lỗi không mong muốn.' },
   unavailable: { en: 'The service is not available at the moment.', vi: 'Dịch vụ tạm thời không khả dụng.' },
 
+  no_nul: { en: 'must not hold the character NUL', vi: 'không được chứa ký tự NUL' },
   json: { en: 'must be valid JSON', vi: 'phải là JSON hợp lệ' },
   object: { en: 'must be an object', vi: 'phải là một đối tượng' },
   required: { en: 'is required', vi: 'là bắt buộc' },
@@ -104,6 +105,12 @@ const texts = {
     en: 'the permission {permission} cannot be given here',
     vi: 'không thể cấp quyền {permission} tại đây',
   },
+  permission_not_held: {
+    en: 'you do not hold the permission {permission} yourself',
+    vi: 'bạn không có quyền {permission}',
+  },
+  not_self: { en: 'not possible on yourself', vi: 'không thể thực hiện với chính bạn' },
+  built_in: { en: 'a built-in role cannot be changed', vi: 'không thể thay đổi vai trò có sẵn' },
   unknown_permission: { en: 'unknown permission {permission}', vi: 'quyền {permission} không tồn tại' },
   collector_refused: { en: '{message}', vi: 'bộ thu thập từ chối: {message}' },
   in_use: { en: 'is in use', vi: 'đang được sử dụng' },

@@ -1,0 +1,28 @@
+// What a log may say of an error: its kind, its message, its code and its causes. No stack, and no statement or parameters of a
+// database: those of drizzle stand in its message, so its cause speaks instead.
+
+export type ErrorFacts = {
+  readonly type: string
+  readonly message: string
+  readonly code?: string
+  readonly cause?: ErrorFacts
+}
+
+const CAUSES_MAX = 3
+/** Errors whose own message holds a statement with its parameters. */
+const TELLS_STATEMENT = /^Failed query:/
+
+/** For the `err` member of a log line. */
+export function errorFacts(error: unknown, depth = 0): ErrorFacts {
+  if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
+  const code =
+    'code' in error && (typeof error.code === 'string' || typeof error.code === 'number')
+      ? String(error.code)
+      : undefined
+  return {
+    type: error.name,
+    message: TELLS_STATEMENT.test(error.message) ? 'a statement of the database failed' : error.message,
+    ...(code === undefined ? {} : { code }),
+    ...(error.cause !== undefined && depth < CAUSES_MAX ? { cause: errorFacts(error.cause, depth + 1) } : {}),
+  }
+}
