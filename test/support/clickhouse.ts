@@ -68,6 +68,7 @@ export function entryOf(
   serverId: string,
   series: readonly TestSeries[],
   receivedAtMs = Date.now(),
+  from: { readonly agentId?: string; readonly intervalSeconds?: number } = {},
 ): Uint8Array {
   const batch = new SampleBatch()
   for (const { metric, labels = {}, points } of series) {
@@ -85,7 +86,8 @@ export function entryOf(
     }
     batch.pointStart[batch.seriesCount] = batch.pointCount
   }
-  return encodeEntry({ companyId, serverId, agentId: AGENT, receivedAtMs, seq: 1, intervalSeconds: 30 }, batch)
+  const { agentId = AGENT, intervalSeconds = 30 } = from
+  return encodeEntry({ companyId, serverId, agentId, receivedAtMs, seq: 1, intervalSeconds }, batch)
 }
 
 /** Numbers in [0, 1) that repeat with their seed (mulberry32). */

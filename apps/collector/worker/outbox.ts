@@ -4,12 +4,22 @@ import { appendFileSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeAnswer, type HubAnswer, type HubClient } from '../hub-link/hub-client.ts'
+import { isJsonObject } from '../store/agent-record.ts'
 import type { EvaluationStore, OutboxRow } from '../store/evaluation-store.ts'
 
 const BACKOFF_START_MS = 1000
 const BACKOFF_CAP_MS = 60_000
 /** Events may also come from a thread that could not say so: the outbox is looked at this often. */
 const LOOK_MS = 1000
+/** How many events wait is counted this often where the hub does not take them. */
+const TRIM_MS = 10_000
+
+/** Statuses by which a hub says that the batch itself is at fault. */
+const REFUSALS = new Set([400, 413, 422])
+
+/** How long until the next look, 0 = at once; idle = nothing waits. */
+type Step = { readonly waitMs: number; readonly isIdle: boolean }
+const AGAIN: Step = { waitMs: 0, isIdle: false }
 
 export type OutboxOptions = {
   readonly store: EvaluationStore
@@ -27,6 +37,7 @@ export class Outbox {
   private hasNews = false
   private running: Promise<void> = Promise.resolve()
   private backoffMs = 0
+  private trimAtMs = 0
 
   constructor(private readonly options: OutboxOptions) {}
 
@@ -50,12 +61,33 @@ export class Outbox {
   private async run(): Promise<void> {
     while (!this.isStopping) {
       this.hasNews = false
-      const waitMs = await this.sendNext(limits.eventsPerRequest)
-      if (waitMs === 0) continue
-      if (waitMs === LOOK_MS && this.hasNews) continue
-      await this.sleep(waitMs)
+      const { waitMs, isIdle } = await this.step()
+      if (waitMs > 0 && !(isIdle && this.hasNews) && !this.isStopping) await this.sleep(waitMs)
     }
-    while ((await this.sendNext(limits.eventsPerRequest)) === 0);
+    while ((await this.step()).waitMs === 0);
+  }
+
+  /** Sends once. A fault of this machine (the disk is full) is logged and tried again like one of the hub. */
+  private async step(): Promise<Step> {
+    try {
+      this.trim()
+      return await this.sendNext(limits.eventsPerRequest)
+    } catch (error) {
+      this.options.log.error({ err: error }, 'cannot work on the outbox; events are kept and sent later')
+      return this.backOff(null)
+    }
+  }
+
+  /** The bound holds while the hub is away for days. */
+  private trim(): void {
+    const { store, onDropped, log } = this.options
+    const atMs = performance.now()
+    if (atMs < this.trimAtMs) return
+    this.trimAtMs = atMs + TRIM_MS
+    const dropped = store.trimOutbox(limits.outboxEventsMax)
+    if (dropped === 0) return
+    onDropped(dropped)
+    log.error({ dropped, bound: limits.outboxEventsMax }, 'the outbox is full; the oldest events are given up')
   }
 
   private sleep(ms: number): Promise<void> {
@@ -70,30 +102,18 @@ export class Outbox {
     })
   }
 
-  /** Sends the oldest events. Returns how long to wait before the next look, 0 = look again at once. */
-  private async sendNext(limit: number): Promise<number> {
-    const { store, onDropped, log } = this.options
-    const dropped = store.trimOutbox(limits.outboxEventsMax)
-    if (dropped > 0) {
-      onDropped(dropped)
-      log.error({ dropped, bound: limits.outboxEventsMax }, 'the outbox is full; the oldest events are given up')
-    }
-    const rows = store.nextEvents(limit)
-    if (rows.length === 0) return LOOK_MS
+  /** Sends the oldest events. */
+  private async sendNext(limit: number): Promise<Step> {
+    const rows = this.options.store.nextEvents(limit)
+    if (rows.length === 0) return { waitMs: LOOK_MS, isIdle: true }
     const answer = await this.options.hub.postEvents(rows.map(row => row.event))
     const verdict = judge(answer)
-    if (verdict === 'delivered' && answer.kind === 'ok') {
-      this.recovered()
-      this.settle(rows, answer.data.rejected)
-      return 0
-    }
     if (verdict === 'keep') return this.backOff(answer)
     this.recovered()
-    if (rows.length === 1) {
-      this.deadLetter(rows[0]!, describeAnswer(answer))
-      return 0
-    }
-    return this.sendNext(Math.ceil(rows.length / 2))
+    if (verdict === 'delivered') this.settle(rows, answer)
+    else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
+    else this.deadLetter(rows[0]!, describeAnswer(answer))
+    return AGAIN
   }
 
   private recovered(): void {
@@ -102,25 +122,28 @@ export class Outbox {
   }
 
   /** Accepted and rejected events leave the outbox; rejected ones are logged and counted. */
-  private settle(rows: readonly OutboxRow[], rejected: unknown): void {
+  private settle(rows: readonly OutboxRow[], answer: HubAnswer): void {
     const { store, log, onSent } = this.options
-    const refused = Array.isArray(rejected) ? rejected : []
-    for (const entry of refused)
-      log.warn({ event_id: textOf(entry, 'event_id'), reason: textOf(entry, 'reason') }, 'the hub rejected an event')
+    const listed = answer.kind === 'ok' && Array.isArray(answer.data.rejected) ? answer.data.rejected : []
+    const reasons = new Map(listed.map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]))
+    const refused = rows.filter(row => reasons.has(row.event.event_id))
+    for (const { event } of refused)
+      log.warn({ event_id: event.event_id, reason: reasons.get(event.event_id) }, 'the hub rejected an event')
     store.removeEvents(rows.map(row => row.id))
-    onSent('accepted', rows.length - refused.length)
+    if (refused.length < rows.length) onSent('accepted', rows.length - refused.length)
     if (refused.length > 0) onSent('rejected', refused.length)
   }
 
-  private backOff(answer: HubAnswer): number {
-    const wanted = answer.kind === 'refused' ? (answer.retryAfterSeconds ?? 0) * 1000 : 0
-    if (this.backoffMs === 0)
+  /** `answer` null: the fault is not the hub's, and has been logged. */
+  private backOff(answer: HubAnswer | null): Step {
+    const wantedMs = answer?.kind === 'refused' ? (answer.retryAfterSeconds ?? 0) * 1000 : 0
+    if (answer && this.backoffMs === 0)
       this.options.log.warn(
         { cause: describeAnswer(answer) },
         'cannot give events to the hub; they are kept and sent later',
       )
     this.backoffMs = Math.min(BACKOFF_CAP_MS, this.backoffMs === 0 ? BACKOFF_START_MS : this.backoffMs * 2)
-    return Math.max(this.backoffMs, wanted)
+    return { waitMs: Math.max(this.backoffMs, wantedMs), isIdle: false }
   }
 
   private deadLetter(row: OutboxRow, cause: string): void {
@@ -136,12 +159,13 @@ export class Outbox {
   }
 }
 
-/** `refused`: this batch, or something in it, will never be taken as it is. */
+/**
+ * `refused`: this batch, or something in it, will never be taken as it is. What no hub would answer (a 404, a page instead of JSON)
+ * comes from something else at its address: the events are kept.
+ */
 function judge(answer: HubAnswer): 'delivered' | 'keep' | 'refused' {
-  if (answer.kind === 'ok') return 'delivered'
-  if (answer.kind === 'unreachable') return 'keep'
-  const { status } = answer
-  return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408 ? 'keep' : 'refused'
+  if (answer.kind === 'ok') return isJsonObject(answer.body.data) ? 'delivered' : 'keep'
+  return answer.kind === 'refused' && REFUSALS.has(answer.status) ? 'refused' : 'keep'
 }
 
 function textOf(entry: unknown, field: string): string {

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { id } from '../ingest/scripted-hub.ts'
+import { until } from '../support/until.ts'
+import { type Json, machineOf, ruleRecord, WorkerRig } from './rig.ts'
+
+setDefaultTimeout(60_000)
+const company = id('outbox company')
+
+const answerEvents =
+  (answer: (events: Json[]) => Response | null) =>
+  (request: { path: string; body: unknown }): Response | null => {
+    if (request.path !== '/events') return null
+    return answer((request.body as { events: Json[] }).events)
+  }
+
+describe('the outbox of a running worker', () => {
+  const rig = new WorkerRig()
+  const { hub } = rig
+  const deadLetters = join(rig.directory, 'alerting', 'dead-letters.jsonl')
+  let machineCount = 0
+  /** A machine that no other test has. */
+  const newMachine = () => machineOf(company, `outbox ${++machineCount}`)
+
+  beforeAll(async () => {
+    hub.feeds.rules!.push(ruleRecord(company))
+    await rig.start()
+  })
+  beforeEach(() => {
+    hub.script = () => null
+  })
+  afterAll(() => rig.close())
+
+  test('[EVT-001] [EVT-030] events reach POST /events in the order of seq, of each series', async () => {
+    const machines = [newMachine(), newMachine(), newMachine()]
+    const startMs = Date.now() - 60_000
+    for (let step = 0; step < 6; step++)
+      for (const machine of machines) await rig.swap(machine, step % 2 === 0 ? 90 : 10, startMs + step * 1000)
+    // The fourth transition of a series makes it flap: what follows is withheld.
+    const expected = ['alert.opened', 'alert.resolved', 'alert.opened', 'alert.flapping']
+    for (const machine of machines) {
+      await until('the events of a machine', () => rig.typesOf(machine).length >= expected.length)
+      expect(rig.typesOf(machine)).toEqual(expected)
+      const seqs = rig.eventsOf(machine).map(event => event.seq)
+      expect(seqs).toEqual([...seqs].sort((a, b) => a - b))
+      expect(new Set(seqs).size).toBe(seqs.length)
+    }
+  })
+
+  test('[EVT-002] a backlog goes out in batches of at most 200, oldest first', async () => {
+    hub.script = answerEvents(() => hub.error(503, 'unavailable'))
+    const machines = Array.from({ length: 450 }, newMachine)
+    for (const machine of machines) await rig.swap(machine, 90)
+    await until('the outbox to hold all', async () => (await rig.status()).outbox_depth === 450)
+    const before = hub.to('/events').length
+    hub.script = () => null
+    await until('the outbox to be empty', async () => (await rig.status()).outbox_depth === 0, 70_000)
+    const sizes = hub
+      .to('/events')
+      .slice(before)
+      .map(request => (request.body as { events: Json[] }).events.length)
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeGreaterThanOrEqual(450)
+    expect(Math.max(...sizes)).toBe(200)
+    expect(machines.every(machine => rig.typesOf(machine).join() === 'alert.opened')).toBe(true)
+  })
+
+  for (const [name, answer] of [
+    ['500', () => hub.error(500, 'server_error')],
+    ['503', () => hub.error(503, 'unavailable')],
+    ['401', () => hub.error(401, 'unauthorized')],
+    ['403', () => hub.error(403, 'forbidden')],
+    ['429', () => hub.error(429, 'rate_limited', { 'retry-after': '1' })],
+    ['404 of an address that is no hub', () => new Response('not found', { status: 404 })],
+    ['200 of a page that is no hub', () => new Response('<html></html>')],
+  ] as const)
+    test(`[EVT-026] [EVT-005] events that meet ${name} stay in the outbox and are sent later, with the same event_id`, async () => {
+      const machine = newMachine()
+      const refused: Json[] = []
+      hub.script = answerEvents(events => {
+        refused.push(...events)
+        return answer()
+      })
+      await rig.swap(machine, 90)
+      await until('the first try', () => refused.length >= 1)
+      expect(await rig.metric('svc_outbox_depth')).toBe(1)
+      expect((await rig.status()).outbox_depth).toBe(1)
+      hub.script = () => null
+      await until('the event', () => rig.eventsOf(machine).length > 0, 20_000)
+      expect(rig.typesOf(machine)).toEqual(['alert.opened'])
+      expect(refused.every(event => event.event_id === rig.eventsOf(machine)[0].event_id)).toBe(true)
+      expect(existsSync(deadLetters)).toBe(false)
+    })
+
+  test('[EVT-026] [EVT-027] events of a time without the hub stay in the outbox, in order, and its depth is told', async () => {
+    const machine = newMachine()
+    await hub.stop()
+    const startMs = Date.now() - 60_000
+    await rig.swap(machine, 90, startMs)
+    await rig.swap(machine, 10, startMs + 1000)
+    await until('two events', async () => (await rig.status()).outbox_depth === 2)
+    expect(await rig.metric('svc_outbox_depth')).toBe(2)
+    hub.restart()
+    await until('the events', () => rig.eventsOf(machine).length === 2, 70_000)
+    expect(rig.typesOf(machine)).toEqual(['alert.opened', 'alert.resolved'])
+    await until('an empty outbox', async () => (await rig.metric('svc_outbox_depth')) === 0)
+  })
+
+  test('[EVT-026] Retry-After is honoured: nothing is sent before, whatever arrives meanwhile', async () => {
+    const times: number[] = []
+    hub.script = answerEvents(() => {
+      times.push(performance.now())
+      return times.length === 1 ? hub.error(429, 'rate_limited', { 'retry-after': '3' }) : null
+    })
+    await rig.swap(newMachine(), 90)
+    await until('the first try', () => times.length === 1)
+    for (let count = 0; count < 5; count++) await rig.swap(newMachine(), 90)
+    await until('the second try', () => times.length >= 2)
+    expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(2900)
+  })
+
+  test('[EVT-026] the first pause after a failure is a second, also when more events come meanwhile', async () => {
+    const times: number[] = []
+    hub.script = answerEvents(() => {
+      times.push(performance.now())
+      return times.length < 3 ? hub.error(500, 'server_error') : null
+    })
+    for (let count = 0; count < 20; count++) await rig.swap(newMachine(), 90)
+    await until('the third try', () => times.length >= 3)
+    expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(900)
+    expect(times[2]! - times[1]!).toBeGreaterThanOrEqual(1900)
+  })
+
+  test('[EVT-028] rejected events are logged, counted and not sent again', async () => {
+    const [bad, good] = [newMachine(), newMachine()]
+    const before = await rig.metric('svc_outbox_sent_total{result="rejected"}')
+    const sent: Json[] = []
+    hub.script = answerEvents(events => {
+      sent.push(...events)
+      const refused = events.filter(event => event.server_id === bad.serverId)
+      return hub.ok({
+        accepted: events.filter(event => !refused.includes(event)).map(event => event.event_id),
+        // An id that was never sent, and one twice: what a hub may say must not stop the outbox.
+        rejected: [...refused, ...refused, { event_id: 'unknown' }].map(event => ({
+          event_id: event.event_id,
+          reason: 'unknown_server',
+        })),
+      })
+    })
+    await rig.swap(bad, 90)
+    await rig.swap(good, 90)
+    await until('both to be sent', () => new Set(sent.map(event => event.server_id)).size === 2)
+    await until('an empty outbox', async () => (await rig.status()).outbox_depth === 0)
+    expect(sent.filter(event => event.server_id === bad.serverId)).toHaveLength(1)
+    const lines = rig.logged('the hub rejected an event')
+    expect(lines.some(line => line.reason === 'unknown_server' && line.event_id === sent[0].event_id)).toBe(true)
+    expect((await rig.metric('svc_outbox_sent_total{result="rejected"}')) - (before || 0)).toBe(1)
+  })
+
+  test('[EVT-026] a batch that is refused as a whole is halved; the one bad event goes to the dead-letter file, the rest arrives', async () => {
+    const machines = Array.from({ length: 9 }, newMachine)
+    const bad = machines[4]!
+    let isOpen = false
+    hub.script = answerEvents(events => {
+      if (!isOpen) return hub.error(503, 'unavailable')
+      return events.some(event => event.server_id === bad.serverId) ? hub.error(422, 'invalid_envelope') : null
+    })
+    for (const machine of machines) await rig.swap(machine, 90)
+    await until('nine events', async () => (await rig.status()).outbox_depth === 9)
+    isOpen = true
+    await until('an empty outbox', async () => (await rig.status()).outbox_depth === 0, 20_000)
+    for (const machine of machines) expect(rig.typesOf(machine)).toEqual(machine === bad ? [] : ['alert.opened'])
+    const letters = readFileSync(deadLetters, 'utf8').trim().split('\n')
+    expect(letters).toHaveLength(1)
+    expect(JSON.parse(letters[0]!).event.server_id).toBe(bad.serverId)
+    expect(await rig.metric('svc_outbox_sent_total{result="dead_lettered"}')).toBe(1)
+  })
+
+  test('[EVT-023] [EVT-024] [EVT-025] nothing but alert, agent and group events is sent to /events, and nothing but the hub is called', () => {
+    const types = new Set(hub.taken.map(event => String(event.type)))
+    for (const type of types)
+      expect(type).toMatch(/^(alert|agent)\.(opened|resolved|reminder|flapping|down|up)$|^group_/)
+    expect([...new Set(hub.requests.map(request => request.path))].sort()).toEqual(['/events', '/rules', '/silences'])
+  })
+})
