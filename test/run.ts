@@ -62,7 +62,7 @@ async function runTests(folder: string): Promise<Outcome> {
   // The executables were built a step before: the walk of a newcomer runs against them too.
   const isCompiled = folder === 'test/system' && existsSync(join(root, 'dist/standalone'))
   const environment: Record<string, string> = isCompiled ? { CHECK_COMPILED: '1' } : {}
-  const { code, output, seconds } = await run(['bun', 'test', ...files], environment)
+  const { code, output, seconds } = await run(['bun', 'test', '--timeout', '60000', ...files], environment)
   const passed = Number(/(?:^|\n)\s*(\d+) pass\b/.exec(output)?.[1] ?? 0)
   const failed = Number(/(?:^|\n)\s*(\d+) fail\b/.exec(output)?.[1] ?? 0)
   // A process that dies before its summary, or that runs no test, has failed.
