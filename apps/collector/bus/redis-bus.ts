@@ -39,6 +39,13 @@ end
 return 1
 `)
 
+/** The bus cannot be read just now. */
+export class BusAway extends Error {}
+
+const away = (error: unknown): never => {
+  throw new BusAway(redisCause(error), { cause: error })
+}
+
 /** KEYS: passed, state, stream. ARGV: consumer, partition, position. */
 const PASS = new RedisScript(`${LUA_TEXT}${LUA_TRIM}${LUA_PASS}
 if pass(ARGV[1], ARGV[2], ARGV[3], KEYS[1]) then trim(ARGV[2], KEYS[3], KEYS[2], KEYS[1]) end
@@ -201,7 +208,9 @@ export class RedisBusReader implements BusReader {
   async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
     if (this.hasHeads && this.heads[partition] === position) return []
     const from = `(${position}-0`
-    const rows = await this.redis.xrangeBuffer(this.keys.stream(partition), from, '+', 'COUNT', READ_ENTRIES_MAX)
+    const rows = await this.redis
+      .xrangeBuffer(this.keys.stream(partition), from, '+', 'COUNT', READ_ENTRIES_MAX)
+      .catch(away)
     const groups: BusGroup[] = []
     let bytes = 0
     for (const [id, fields] of rows) {
@@ -216,13 +225,13 @@ export class RedisBusReader implements BusReader {
   }
 
   async lastPosition(partition: number): Promise<number> {
-    const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`)) ?? 0)
+    const head = Number((await this.redis.hget(this.keys.busState, `head:${partition}`).catch(away)) ?? 0)
     this.heads[partition] = head
     return head
   }
 
   async passed(consumer: string, partition: number): Promise<number> {
-    return Number((await this.redis.hget(this.keys.busPassed, `${consumer}:${partition}`)) ?? 0)
+    return Number((await this.redis.hget(this.keys.busPassed, `${consumer}:${partition}`).catch(away)) ?? 0)
   }
 
   async pass(consumer: string, partition: number, position: number): Promise<void> {

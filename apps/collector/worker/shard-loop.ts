@@ -11,19 +11,23 @@ import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot
 import { compileSilences, type RawSilence } from '../../../core/alerting/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting/sweep.ts'
 import { EntryReader } from '../../../core/bus/entry.ts'
+import { limits } from '../../../core/limits.ts'
 import type { BusReader } from '../bus/bus.ts'
 import type { EvaluationStore } from '../store/evaluation-store.ts'
 import type { Tombstone } from './samples-messages.ts'
-import type { FromShardThread, ServerAttributesUpdate, ShardThreadConfig } from './shard-messages.ts'
+import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
 /** Machines and states swept before the loop looks at the bus again. */
 const SWEEP_SLICE = 20_000
-/** Without a wake-up (another process publishes) the bus is looked at this often. */
-const POLL_MS = 50
 
-/** What a loop keeps durably. */
-export type ShardStore = Pick<
+/**
+ * What a loop keeps durably. A store that writes later, in order, has `settled`: it resolves once all that was handed over is durable,
+ * and rejects when that will never be; then this loop must end, and another one starts from what is durable.
+ */
+export type ShardStore = ShardWrites & { readonly settled?: () => Promise<void> }
+
+type ShardWrites = Pick<
   EvaluationStore,
   | 'journalMark'
   | 'commit'
@@ -60,12 +64,13 @@ export class ShardLoop {
   private nextSweepAtMs: number
   private nextSnapshotAtMs: number
   private isStopping = false
+  private drains = true
   private wakeUp: (() => void) | null = null
   snapshotSeconds = 0
   snapshotBytes = 0
 
   constructor(
-    private readonly config: ShardThreadConfig,
+    private readonly config: ShardLoopConfig,
     private readonly bus: BusReader,
     private readonly store: ShardStore,
     private readonly nowMs: () => number,
@@ -74,7 +79,10 @@ export class ShardLoop {
     this.evaluation = new EvaluationState(config.settings)
     for (const shard of config.shards) this.owned[shard] = 1
     this.startedAtMs = nowMs()
-    this.nextSnapshotAtMs = this.startedAtMs + config.snapshotIntervalMs / config.shards.length
+    // Loops of one shard each, started together, are not saved together.
+    const [first = 0] = config.shards
+    this.nextSnapshotAtMs =
+      this.startedAtMs + ((config.snapshotIntervalMs / config.shards.length) * (first + 1)) / limits.stateShards
     this.nextSweepAtMs = this.startedAtMs + config.sweepIntervalMs
   }
 
@@ -118,6 +126,10 @@ export class ShardLoop {
     }
     setRules(this.evaluation, next)
     for (const resolve of waiting) resolve()
+  }
+
+  get partition(): number {
+    return this.config.partition
   }
 
   setSilences(raw: readonly RawSilence[]): void {
@@ -213,8 +225,9 @@ export class ShardLoop {
       if ((await this.turn()) === 0 && !this.isStopping) await this.sleep()
       else await new Promise(resolve => setImmediate(resolve))
     }
-    while ((await this.consume()) > 0);
+    while (this.drains && (await this.consume()) > 0);
     this.snapshot()
+    await this.store.settled?.()
   }
 
   /** Consumes, sweeps and saves what is due. Returns the number of entries read. */
@@ -230,18 +243,21 @@ export class ShardLoop {
       this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
       this.snapshotNext()
     }
+    await this.store.settled?.()
     return consumed
   }
 
-  stop(): void {
+  /** Ends `run`. Unless it `drains`, what is on the bus is left to the next owner of the shards. */
+  stop(drains = true): void {
     this.isStopping = true
+    this.drains = drains
     this.wake()
   }
 
   private sleep(): Promise<void> {
     return new Promise(resolve => {
-      const timer = setTimeout(done, POLL_MS)
       const self = this
+      const timer = setTimeout(done, self.config.pollMs)
       function done() {
         clearTimeout(timer)
         self.wakeUp = null
@@ -253,8 +269,9 @@ export class ShardLoop {
 
   /** Reads and evaluates what the bus has; returns the number of entries. */
   async consume(): Promise<number> {
-    this.caughtUpAt ??= await this.bus.lastPosition(0)
-    const groups = await this.bus.read(0, this.position, READ_BYTES)
+    const { partition } = this.config
+    this.caughtUpAt ??= await this.bus.lastPosition(partition)
+    const groups = await this.bus.read(partition, this.position, READ_BYTES)
     let entries = 0
     for (const group of groups) {
       this.reader.open(group.bytes)

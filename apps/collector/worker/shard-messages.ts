@@ -6,18 +6,27 @@ import type { RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import type { Tombstone } from './samples-messages.ts'
 
-export type ShardThreadConfig = {
-  /** Shards of this thread; a shard has one thread. */
+/** What a loop of shards is told. */
+export type ShardLoopConfig = {
+  /** Shards of this loop; a shard has one loop. */
   readonly shards: readonly number[]
   readonly threadIndex: number
-  readonly busPath: string
-  readonly dataDir: string
-  readonly snapshotDir: string
+  /** The partition of the bus that holds these shards. */
+  readonly partition: number
+  /** Without a wake-up (another process publishes) the bus is looked at this often. */
+  readonly pollMs: number
   readonly settings: EvaluationSettings
   readonly snapshotIntervalMs: number
   readonly sweepIntervalMs: number
   readonly presenceGraceMinMs: number
 }
+
+/** Where a thread finds its bus, and keeps what it must not lose. */
+export type ShardPlace =
+  | { readonly kind: 'sqlite'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
+  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
+
+export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs'> & { readonly place: ShardPlace }
 
 /** null attributes: the machine has no agent any more that is not revoked; those that were are named. */
 export type ServerAttributesUpdate =
@@ -35,6 +44,10 @@ export type ToShardThread =
       readonly attributes: readonly ServerAttributesUpdate[]
     }
   | { readonly kind: 'wake' }
+  /** Over Redis: the lease of a shard is there; it is handed over to another worker; it is lost. */
+  | { readonly kind: 'gain'; readonly shard: number; readonly token: string }
+  | { readonly kind: 'hand_over'; readonly call: number; readonly shard: number }
+  | { readonly kind: 'lose'; readonly shard: number }
   | { readonly kind: 'rules'; readonly call: number; readonly rules: readonly RawRule[]; readonly rulesSince: number }
   | { readonly kind: 'silences'; readonly call: number; readonly silences: readonly RawSilence[] }
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
@@ -48,7 +61,9 @@ export type ToShardThread =
   | { readonly kind: 'status'; readonly call: number }
   | { readonly kind: 'stop'; readonly call: number }
 
+/** Of one loop: all shards of a thread, or a single one. */
 export type ShardStatus = {
+  readonly partition: number
   readonly position: number
   readonly servers: number
   readonly online: number
@@ -104,10 +119,12 @@ export type FromShardThread =
       readonly state: 'up' | 'down'
       readonly atMs: number
     }
-  /** Every shard of the thread is saved up to this position of the bus. */
+  /** Every shard of the loop is saved up to this position of the bus. */
   | { readonly kind: 'snapshot'; readonly position: number }
+  /** Over Redis: evaluation of a shard ended by itself; its lease is to be taken anew. */
+  | { readonly kind: 'lost'; readonly shard: number; readonly token: string; readonly cause: string }
   | { readonly kind: 'done'; readonly call: number }
-  | { readonly kind: 'status'; readonly call: number; readonly status: ShardStatus }
+  | { readonly kind: 'status'; readonly call: number; readonly statuses: readonly ShardStatus[] }
   /** Machines of the company whose agent is there. */
   | { readonly kind: 'online'; readonly call: number; readonly count: number }
   /** Machines that are declared lost, and since when. */

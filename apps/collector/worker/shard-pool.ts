@@ -111,8 +111,12 @@ export class ShardPool {
     for (const { worker } of this.threads) this.send(worker, message)
   }
 
+  private threadOf(shard: number): Thread {
+    return this.threads[shard % this.threads.length]!
+  }
+
   private ownerOf(serverId: string): Thread {
-    return this.threads[shardOfServer(serverId) % this.threads.length]!
+    return this.threadOf(shardOfServer(serverId))
   }
 
   /** The bus holds something new. */
@@ -167,7 +171,7 @@ export class ShardPool {
 
   async status(): Promise<ShardStatus[]> {
     const answers = await this.callAll({ kind: 'status' })
-    return answers.flatMap(answer => (answer.kind === 'status' ? [answer.status] : []))
+    return answers.flatMap(answer => (answer.kind === 'status' ? answer.statuses : []))
   }
 
   async alerting(serverId: string): Promise<ServerAlerting | null> {
@@ -178,6 +182,20 @@ export class ShardPool {
   /** Every snapshot reflects the bus up to here. */
   snapshotPosition(): number {
     return Math.min(...this.threads.map(thread => thread.snapshotPosition))
+  }
+
+  /** Over Redis: evaluation of a shard starts, in its thread. */
+  gain(shard: number, token: string): void {
+    this.send(this.threadOf(shard).worker, { kind: 'gain', shard, token })
+  }
+
+  /** Over Redis: resolves when the shard is saved and its evaluation has ended. */
+  async handOver(shard: number): Promise<void> {
+    await this.call(this.threadOf(shard), { kind: 'hand_over', shard })
+  }
+
+  lose(shard: number): void {
+    this.send(this.threadOf(shard).worker, { kind: 'lose', shard })
   }
 
   /** Drains the bus, saves every shard, ends the threads. */

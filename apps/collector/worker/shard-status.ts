@@ -10,7 +10,12 @@ import type { SeriesAlerting, ServerAlerting, ShardStatus } from './shard-messag
 /** Counts over everything that the thread owns. */
 export function shardStatus(
   evaluation: EvaluationState,
-  loop: { readonly position: number; readonly snapshotSeconds: number; readonly snapshotBytes: number },
+  loop: {
+    readonly partition: number
+    readonly position: number
+    readonly snapshotSeconds: number
+    readonly snapshotBytes: number
+  },
 ): ShardStatus {
   const { states } = evaluation
   let pending = 0
@@ -38,8 +43,9 @@ export function shardStatus(
     if (server.presence.state === 'up') online++
   }
   const { evaluations, samples } = evaluation
-  const { position, snapshotSeconds, snapshotBytes } = loop
+  const { partition, position, snapshotSeconds, snapshotBytes } = loop
   return {
+    partition,
     position,
     servers,
     online,

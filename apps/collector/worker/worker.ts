@@ -175,9 +175,12 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     threadUrl: deps.shardThreadUrl,
     threads: deps.threads,
     config: {
-      busPath: paths.bus,
-      dataDir: alertingDir,
-      snapshotDir: join(alertingDir, 'snapshots'),
+      place: {
+        kind: 'sqlite',
+        busPath: paths.bus,
+        dataDir: alertingDir,
+        snapshotDir: join(alertingDir, 'snapshots'),
+      },
       settings: {
         noDataAfterMs: config['alerting.no_data_after'],
         flapping: {
