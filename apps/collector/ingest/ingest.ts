@@ -20,6 +20,8 @@ import { startListener } from './server.ts'
 import { Sessions } from './session.ts'
 import { loadManifest, UpdateOffer } from './update-manifest.ts'
 
+/** How long a stop waits for the hub to take what is left to tell. */
+const LAST_REPORT_MS = 4_000
 const SWEEP_PERIOD_MS = 60_000
 /** Requests a second are an average over so long. */
 const RATE_WINDOW_MS = 30_000
@@ -161,7 +163,9 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
       clearInterval(sweepTimer)
       stopChecks()
       await listener.stop()
-      await Promise.all([context.inventory.stop(), seen?.stop()])
+      // A hub that is silent does not hold up the stop: agents report again.
+      const deadline = new Promise<void>(settle => setTimeout(settle, LAST_REPORT_MS).unref())
+      await Promise.race([Promise.all([context.inventory.stop(), seen?.stop()]), deadline])
       sessions.stop()
     },
   }
