@@ -6,7 +6,9 @@ import { auditRoutes } from './audit/routes.ts'
 import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
+import { companyAndTeamRoutes } from './companies/routes.ts'
 import type { Route } from './http/route.ts'
+import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
@@ -32,6 +34,8 @@ export const apiRoutes: readonly Route[] = [
   ...collectorRoutes,
   ...notificationRoutes,
   ...webhookRoutes,
+  ...identityRoutes,
+  ...companyAndTeamRoutes,
   ...auditRoutes,
   ...accountRoutes,
 ]

@@ -6,6 +6,7 @@ import monitoring from '../../../sql/hub/0002_monitoring.sql' with { type: 'text
 import notifications from '../../../sql/hub/0003_notifications.sql' with { type: 'text' }
 import jobOrder from '../../../sql/hub/0004_job_order.sql' with { type: 'text' }
 import alertCounts from '../../../sql/hub/0005_alert_counts.sql' with { type: 'text' }
+import identity from '../../../sql/hub/0006_identity.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -15,6 +16,7 @@ export const migrations: readonly Migration[] = [
   { number: 3, name: 'notifications', sql: notifications },
   { number: 4, name: 'job_order', sql: jobOrder },
   { number: 5, name: 'alert_counts', sql: alertCounts },
+  { number: 6, name: 'identity', sql: identity },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -68,6 +68,19 @@ export const userCompanyGrants = pgTable(
   table => [primaryKey({ columns: [table.userId, table.companyId] })],
 )
 
+export const teams = pgTable('teams', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  name: text('name').notNull(),
+  createdAt: at('created_at').notNull().defaultNow(),
+})
+
+export const teamMembers = pgTable(
+  'team_members',
+  { teamId: uuid('team_id').notNull(), userId: uuid('user_id').notNull() },
+  table => [primaryKey({ columns: [table.teamId, table.userId] })],
+)
+
 export const apiTokens = pgTable('api_tokens', {
   id: uuid('id').primaryKey(),
   userId: uuid('user_id').notNull(),

@@ -1,4 +1,4 @@
-// The permission keys, the built-in roles, and what a holder of them may do (decisions G-03, G-67).
+// The permission keys and what a holder of them may do (decisions G-03, G-67). The built-in roles are rows of the database.
 
 /** Given by the commands of the hub or a super admin only; the wildcard does not include them. */
 export const servicePermissions = ['monitoring.collector', 'security.matcher'] as const
@@ -63,14 +63,6 @@ export const isAssignable = (permission: string): boolean => permission === wild
 export const isServicePermission = (permission: string): boolean => service.has(permission)
 export const isKnownPermission = (permission: string): boolean =>
   isAssignable(permission) || isServicePermission(permission)
-
-const viewPermissions = assignablePermissions.filter(key => key.endsWith('.view') && key.split('.').length === 2)
-
-export const builtInRoles: readonly { name: string; permissions: readonly string[] }[] = [
-  { name: 'viewer', permissions: viewPermissions },
-  { name: 'operator', permissions: [...viewPermissions, 'monitoring.manage', 'iac.submit'] },
-  { name: 'admin', permissions: [wildcard] },
-]
 
 /** The keys that a list grants: the wildcard stands for every assignable one, and for no service permission. */
 export function expandPermissions(granted: readonly string[]): Set<string> {

@@ -1,0 +1,293 @@
+// Users and roles as an administrator of a company manages them (decision G-03). Nobody gives what they do not hold, and
+// the permissions of service accounts are not given here at all.
+import { randomUUID } from 'node:crypto'
+import { and, asc, count, eq, ilike, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
+import { roles, userRoles, users } from '../db/schema-identity.ts'
+import { inTransaction, type Tx } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import type { RouteContext } from '../http/route.ts'
+import { isUuid } from '../http/schema.ts'
+import { likePattern } from '../licenses/licenses.ts'
+import { checkAssignable, createUser } from './accounts.ts'
+import type { Caller } from './authenticate.ts'
+import { expandPermissions } from './permissions.ts'
+
+export type User = typeof users.$inferSelect
+export type Role = typeof roles.$inferSelect
+export type UserRow = { readonly user: User; readonly roles: readonly { id: string; name: string }[] }
+
+/** Refuses permissions that may not be given here, and those that the giver does not hold. */
+export function checkGiving(caller: Caller, permissions: readonly string[], field: string): void {
+  checkAssignable(permissions, field)
+  if (caller.user.superAdmin) return
+  for (const permission of expandPermissions(permissions))
+    if (!caller.permissions.has(permission)) throw invalidField(field, 'permission_not_held', { permission })
+}
+
+async function rolesOf(db: Executor, userIds: readonly string[]): Promise<Map<string, { id: string; name: string }[]>> {
+  const found = new Map<string, { id: string; name: string }[]>()
+  if (userIds.length === 0) return found
+  const rows = await db
+    .select({ userId: userRoles.userId, id: roles.id, name: roles.name })
+    .from(userRoles)
+    .innerJoin(roles, eq(roles.id, userRoles.roleId))
+    .where(inArray(userRoles.userId, [...userIds]))
+    .orderBy(asc(roles.name))
+  for (const { userId, id, name } of rows) found.set(userId, [...(found.get(userId) ?? []), { id, name }])
+  return found
+}
+
+export const presentUser = ({ user, roles }: UserRow) => ({
+  id: user.id,
+  company_id: user.companyId,
+  email: user.email,
+  name: user.name,
+  permissions: user.permissions,
+  roles,
+  super_admin: user.superAdmin,
+  language: user.language,
+  time_zone: user.timeZone,
+  enabled: user.disabledAt === null,
+  created_at: user.createdAt,
+})
+
+const people = (companyId: string): SQL => and(eq(users.companyId, companyId), eq(users.kind, 'person')) as SQL
+
+export async function listUsers(db: Executor, companyId: string, search: string | undefined, page: Page) {
+  const like = search ? likePattern(search) : ''
+  const where = and(people(companyId), search ? or(ilike(users.name, like), ilike(users.email, like)) : undefined)
+  const [rows, totals] = await Promise.all([
+    db
+      .select()
+      .from(users)
+      .where(where)
+      .orderBy(asc(sql`lower(${users.name})`), asc(users.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(users).where(where),
+  ])
+  const held = await rolesOf(
+    db,
+    rows.map(row => row.id),
+  )
+  return { rows: rows.map(user => ({ user, roles: held.get(user.id) ?? [] })), total: totals[0]?.total ?? 0 }
+}
+
+export async function findUser(db: Executor, companyId: string, id: string): Promise<UserRow> {
+  if (!isUuid(id)) throw notFound()
+  const [user] = await db
+    .select()
+    .from(users)
+    .where(and(people(companyId), eq(users.id, id)))
+  if (!user) throw notFound()
+  return { user, roles: (await rolesOf(db, [id])).get(id) ?? [] }
+}
+
+export async function permissionsOfUser(db: Executor, { user, roles: held }: UserRow): Promise<string[]> {
+  const ids = held.map(role => role.id)
+  const rows = ids.length > 0 ? await db.select().from(roles).where(inArray(roles.id, ids)) : []
+  return [...expandPermissions([...user.permissions, ...rows.flatMap(role => role.permissions)])].sort()
+}
+
+/** The roles of the ids that the company may use: its own and the built-in ones. */
+async function usableRoles(db: Executor, companyId: string, ids: readonly string[]): Promise<Role[]> {
+  if (ids.length === 0) return []
+  const rows = await db
+    .select()
+    .from(roles)
+    .where(and(inArray(roles.id, [...ids]), or(eq(roles.companyId, companyId), sql`${roles.companyId} is null`)))
+  if (rows.length !== new Set(ids).size) throw invalidField('role_ids', 'unknown_reference')
+  return rows
+}
+
+async function setRoles(context: RouteContext, tx: Tx, userId: string, roleIds: readonly string[]): Promise<void> {
+  const chosen = await usableRoles(tx.db, context.companyId, roleIds)
+  checkGiving(
+    context.caller,
+    chosen.flatMap(role => role.permissions),
+    'role_ids',
+  )
+  await tx.db.delete(userRoles).where(eq(userRoles.userId, userId))
+  if (chosen.length > 0) await tx.db.insert(userRoles).values(chosen.map(role => ({ userId, roleId: role.id })))
+}
+
+const subjectOf = ({ user }: UserRow) => ({ type: 'user', id: user.id, name: user.name })
+
+/** A super administrator is changed by another one only. */
+function refuseAbove(context: RouteContext, { user }: UserRow): void {
+  if (user.superAdmin && !context.caller.user.superAdmin) throw invalidField('user', 'super_admin_only')
+}
+
+export type UserInput = {
+  readonly email: string
+  readonly name: string
+  readonly permissions?: readonly string[] | null | undefined
+  readonly role_ids?: readonly string[] | null | undefined
+}
+
+export async function addUser(context: RouteContext, input: UserInput): Promise<UserRow> {
+  const { hub, companyId } = context
+  checkGiving(context.caller, input.permissions ?? [], 'permissions')
+  return inTransaction(hub.database.db, async tx => {
+    const { email, name } = input
+    const { id } = await createUser(tx, { companyId, email, name, permissions: input.permissions ?? [] })
+    await setRoles(context, tx, id, input.role_ids ?? [])
+    const row = await findUser(tx.db, companyId, id)
+    await auditRequest(tx, context, 'user.create', subjectOf(row))
+    return row
+  })
+}
+
+export type UserPatch = {
+  readonly email?: string | undefined
+  readonly name?: string | undefined
+  readonly permissions?: readonly string[] | undefined
+  readonly language?: 'en' | 'vi' | undefined
+  readonly time_zone?: string | undefined
+}
+
+export async function changeUser(context: RouteContext, id: string, patch: UserPatch): Promise<UserRow> {
+  const { hub, companyId } = context
+  if (patch.permissions) checkGiving(context.caller, patch.permissions, 'permissions')
+  return inTransaction(hub.database.db, async tx => {
+    const before = await findUser(tx.db, companyId, id)
+    refuseAbove(context, before)
+    try {
+      await tx.db
+        .update(users)
+        .set({
+          email: patch.email?.toLowerCase() ?? before.user.email,
+          name: patch.name ?? before.user.name,
+          permissions: patch.permissions ? [...patch.permissions] : before.user.permissions,
+          language: patch.language ?? before.user.language,
+          timeZone: patch.time_zone ?? before.user.timeZone,
+        })
+        .where(eq(users.id, id))
+    } catch (error) {
+      if (violatedUniqueIndex(error) === 'users_email') throw invalidField('email', 'taken')
+      throw error
+    }
+    const after = await findUser(tx.db, companyId, id)
+    const changes = changesBetween(presentUser(before), presentUser(after))
+    await auditRequest(tx, context, 'user.update', subjectOf(after), changes)
+    return after
+  })
+}
+
+export async function setUserRoles(context: RouteContext, id: string, roleIds: readonly string[]): Promise<UserRow> {
+  const { hub, companyId } = context
+  return inTransaction(hub.database.db, async tx => {
+    const before = await findUser(tx.db, companyId, id)
+    refuseAbove(context, before)
+    await setRoles(context, tx, id, roleIds)
+    const after = await findUser(tx.db, companyId, id)
+    const changes = changesBetween({ roles: before.roles }, { roles: after.roles })
+    await auditRequest(tx, context, 'user.roles', subjectOf(after), changes)
+    return after
+  })
+}
+
+function refuseSelf(context: RouteContext, id: string): void {
+  if (context.caller.user.id === id) throw invalidField('user', 'not_self')
+}
+
+/** A disabled user's tokens and sessions stop working at once. */
+export async function setUserEnabled(context: RouteContext, id: string, enabled: boolean): Promise<UserRow> {
+  const { hub, companyId } = context
+  if (!enabled) refuseSelf(context, id)
+  return inTransaction(hub.database.db, async tx => {
+    refuseAbove(context, await findUser(tx.db, companyId, id))
+    await tx.db
+      .update(users)
+      .set({ disabledAt: enabled ? null : new Date(hub.now()) })
+      .where(and(people(companyId), eq(users.id, id)))
+    const row = await findUser(tx.db, companyId, id)
+    await auditRequest(tx, context, enabled ? 'user.enable' : 'user.disable', subjectOf(row))
+    return row
+  })
+}
+
+export async function deleteUser(context: RouteContext, id: string): Promise<void> {
+  const { hub, companyId } = context
+  refuseSelf(context, id)
+  await inTransaction(hub.database.db, async tx => {
+    const row = await findUser(tx.db, companyId, id)
+    refuseAbove(context, row)
+    await tx.db.delete(users).where(eq(users.id, id))
+    await auditRequest(tx, context, 'user.delete', subjectOf(row))
+  })
+}
+
+export const presentRole = (role: Role) => ({
+  id: role.id,
+  company_id: role.companyId,
+  name: role.name,
+  permissions: role.permissions,
+  built_in: role.builtIn,
+  created_at: role.createdAt,
+})
+
+export async function listRoles(db: Executor, companyId: string, page: Page) {
+  const where = or(eq(roles.companyId, companyId), sql`${roles.companyId} is null`)
+  const [rows, totals] = await Promise.all([
+    db
+      .select()
+      .from(roles)
+      .where(where)
+      .orderBy(sql`${roles.companyId} is not null`, asc(sql`lower(${roles.name})`), asc(roles.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(roles).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+export async function findRole(db: Executor, companyId: string, id: string): Promise<Role> {
+  if (!isUuid(id)) throw notFound()
+  const [role] = await db
+    .select()
+    .from(roles)
+    .where(and(eq(roles.id, id), or(eq(roles.companyId, companyId), sql`${roles.companyId} is null`)))
+  if (!role) throw notFound()
+  return role
+}
+
+export async function saveRole(
+  context: RouteContext,
+  before: Role | null,
+  input: { readonly name?: string | undefined; readonly permissions?: readonly string[] | undefined },
+): Promise<Role> {
+  const { hub, companyId } = context
+  if (before?.builtIn) throw invalidField('role', 'built_in')
+  if (input.permissions) checkGiving(context.caller, input.permissions, 'permissions')
+  const id = before?.id ?? randomUUID()
+  const name = input.name ?? before?.name ?? ''
+  const permissions = [...new Set(input.permissions ?? before?.permissions ?? [])].sort()
+  return inTransaction(hub.database.db, async tx => {
+    try {
+      if (before) await tx.db.update(roles).set({ name, permissions }).where(eq(roles.id, id))
+      else await tx.db.insert(roles).values({ id, companyId, name, permissions })
+    } catch (error) {
+      if (violatedUniqueIndex(error) === 'roles_name') throw invalidField('name', 'taken')
+      throw error
+    }
+    const after = await findRole(tx.db, companyId, id)
+    const changes = before ? changesBetween(presentRole(before), presentRole(after)) : {}
+    const subject = { type: 'role', id, name }
+    await auditRequest(tx, context, before ? 'role.update' : 'role.create', subject, changes)
+    return after
+  })
+}
+
+export async function deleteRole(context: RouteContext, role: Role): Promise<void> {
+  if (role.builtIn) throw invalidField('role', 'built_in')
+  await inTransaction(context.hub.database.db, async tx => {
+    const used = await tx.db.select().from(userRoles).where(eq(userRoles.roleId, role.id)).limit(1)
+    if (used.length > 0) throw invalidField('role', 'in_use')
+    await tx.db.delete(roles).where(eq(roles.id, role.id))
+    await auditRequest(tx, context, 'role.delete', { type: 'role', id: role.id, name: role.name })
+  })
+}

@@ -1,0 +1,215 @@
+// REST: /users, /roles, /permissions (group "Identity and permissions").
+import { Type } from '@sinclair/typebox'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { email, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { languages } from '../http/texts.ts'
+import {
+  addUser,
+  changeUser,
+  deleteRole,
+  deleteUser,
+  findRole,
+  findUser,
+  listRoles,
+  listUsers,
+  permissionsOfUser,
+  presentRole,
+  presentUser,
+  saveRole,
+  setUserEnabled,
+  setUserRoles,
+} from './people.ts'
+import { assignablePermissions } from './permissions.ts'
+
+const TAG = 'Identity and permissions'
+const VIEW = ['identity.view']
+const MANAGE = ['identity.manage']
+const LIST_MAX = 200
+const userSubject = ({ hub, companyId, params }: RouteContext) =>
+  findUser(hub.database.db, companyId, params.user ?? '')
+const roleSubject = ({ hub, companyId, params }: RouteContext) =>
+  findRole(hub.database.db, companyId, params.role ?? '')
+const permissions = listOf(text(64), LIST_MAX)
+const roleIds = listOf(uuid(), LIST_MAX)
+
+const userRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/users',
+    tag: TAG,
+    summary: 'List users by name',
+    permissions: VIEW,
+    query: Type.Object({ search: Type.Optional(text(255)), ...pageQuery }),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const { rows, total } = await listUsers(hub.database.db, companyId, query.search, page)
+      return paged(url, page, total, rows.map(presentUser))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/users',
+    tag: TAG,
+    summary: 'Create a user, without a password',
+    permissions: MANAGE,
+    status: 201,
+    body: Type.Object({
+      email: email(),
+      name: text(255),
+      permissions: optional(permissions),
+      role_ids: optional(roleIds),
+    }),
+    handle: async context => ({ data: presentUser(await addUser(context, context.body)) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/users/:user',
+    tag: TAG,
+    summary: 'Show a user',
+    permissions: VIEW,
+    subject: userSubject,
+    handle: async ({ subject }) => ({ data: presentUser(subject) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/users/:user',
+    tag: TAG,
+    summary: 'Change a user',
+    permissions: MANAGE,
+    subject: userSubject,
+    body: Type.Object({
+      email: Type.Optional(email()),
+      name: Type.Optional(text(255)),
+      permissions: Type.Optional(permissions),
+      language: Type.Optional(oneOf(languages)),
+      time_zone: Type.Optional(text(64)),
+    }),
+    handle: async context => ({
+      data: presentUser(await changeUser(context, context.subject.user.id, context.body)),
+    }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/users/:user',
+    tag: TAG,
+    summary: 'Delete a user',
+    permissions: MANAGE,
+    subject: userSubject,
+    async handle(context) {
+      await deleteUser(context, context.subject.user.id)
+      return undefined
+    },
+  }),
+  ...(['enable', 'disable'] as const).map(action =>
+    route({
+      method: 'POST',
+      path: `/users/:user/${action}`,
+      tag: TAG,
+      summary: action === 'enable' ? 'Enable a user' : 'Disable a user: tokens and sessions stop working',
+      permissions: MANAGE,
+      subject: userSubject,
+      handle: async context => ({
+        data: presentUser(await setUserEnabled(context, context.subject.user.id, action === 'enable')),
+      }),
+    }),
+  ),
+  route({
+    method: 'PUT',
+    path: '/users/:user/roles',
+    tag: TAG,
+    summary: 'Set the roles of a user',
+    permissions: MANAGE,
+    subject: userSubject,
+    body: Type.Object({ role_ids: roleIds }),
+    handle: async context => ({
+      data: presentUser(await setUserRoles(context, context.subject.user.id, context.body.role_ids)),
+    }),
+  }),
+  route({
+    method: 'GET',
+    path: '/users/:user/permissions',
+    tag: TAG,
+    summary: 'Effective permissions of a user',
+    permissions: VIEW,
+    subject: userSubject,
+    handle: async ({ hub, subject }) => ({ data: await permissionsOfUser(hub.database.db, subject) }),
+  }),
+]
+
+const roleRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/roles',
+    tag: TAG,
+    summary: 'List roles, the built-in ones first',
+    permissions: VIEW,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const { rows, total } = await listRoles(hub.database.db, companyId, page)
+      return paged(url, page, total, rows.map(presentRole))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/roles',
+    tag: TAG,
+    summary: 'Create a role',
+    permissions: MANAGE,
+    status: 201,
+    body: Type.Object({ name: text(255), permissions }),
+    handle: async context => ({ data: presentRole(await saveRole(context, null, context.body)) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/roles/:role',
+    tag: TAG,
+    summary: 'Show a role',
+    permissions: VIEW,
+    subject: roleSubject,
+    handle: async ({ subject }) => ({ data: presentRole(subject) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/roles/:role',
+    tag: TAG,
+    summary: 'Change a role',
+    permissions: MANAGE,
+    subject: roleSubject,
+    body: Type.Object({ name: Type.Optional(text(255)), permissions: Type.Optional(permissions) }),
+    handle: async context => ({ data: presentRole(await saveRole(context, context.subject, context.body)) }),
+  }),
+  route({
+    method: 'PUT',
+    path: '/roles/:role/permissions',
+    tag: TAG,
+    summary: 'Set the permissions of a role',
+    permissions: MANAGE,
+    subject: roleSubject,
+    body: Type.Object({ permissions }),
+    handle: async context => ({ data: presentRole(await saveRole(context, context.subject, context.body)) }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/roles/:role',
+    tag: TAG,
+    summary: 'Delete a role that nobody holds',
+    permissions: MANAGE,
+    subject: roleSubject,
+    async handle(context) {
+      await deleteRole(context, context.subject)
+      return undefined
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/permissions',
+    tag: TAG,
+    summary: 'The permission keys that can be given',
+    permissions: VIEW,
+    handle: async () => ({ data: assignablePermissions }),
+  }),
+]
+
+export const identityRoutes: readonly Route[] = [...userRoutes, ...roleRoutes]

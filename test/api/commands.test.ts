@@ -1,0 +1,288 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { newDatabase, stopPostgres } from '../support/postgres.ts'
+import { caller, type Json, until } from './hub-harness.ts'
+
+const MAIN = join(import.meta.dir, '../../apps/hub/main.ts')
+const DAY_MS = 86_400_000
+let databaseUrl = ''
+let folder = ''
+let hub: ReturnType<typeof Bun.spawn> | null = null
+let ready: Json = null
+
+/** The environment without anything that would configure the hub. */
+function environment(): Record<string, string> {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC_|MONITORING_|DATABASE_URL)/.test(name))
+  return Object.fromEntries(kept.map(([name, value]) => [name, value ?? '']))
+}
+
+async function run(words: string[], input = ''): Promise<{ code: number; out: string; error: string }> {
+  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+    env: { ...environment(), DATABASE_URL: databaseUrl },
+    stdin: new TextEncoder().encode(input),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, error] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { code: await child.exited, out, error }
+}
+const json = async (...words: string[]): Promise<Json> => {
+  const { code, out, error } = await run([...words, '--json'])
+  expect([code, error]).toEqual([0, ''])
+  return JSON.parse(out)
+}
+const api = (token: string) => caller(ready.hub_url, token)
+
+beforeAll(async () => {
+  databaseUrl = await newDatabase()
+  folder = mkdtempSync(join(tmpdir(), 'hub-commands-'))
+  const file = join(folder, 'hub.yaml')
+  writeFileSync(file, 'listen: 127.0.0.1:0\nops:\n  listen: 127.0.0.1:0\nlog:\n  level: info\n')
+  const readyFile = join(folder, 'ready.json')
+  hub = Bun.spawn(
+    [process.execPath, MAIN, 'serve', '--config', file, '--ready-file', readyFile, '--database-url', databaseUrl],
+    {
+      env: environment(),
+      stdout: 'pipe',
+      stderr: 'inherit',
+    },
+  )
+  ready = await until('the hub is ready', async () => {
+    try {
+      expect(statSync(readyFile).mode & 0o777).toBe(0o600)
+      return JSON.parse(readFileSync(readyFile, 'utf8'))
+    } catch {
+      return null
+    }
+  })
+})
+afterAll(async () => {
+  hub?.kill('SIGTERM')
+  await hub?.exited
+  rmSync(folder, { recursive: true, force: true })
+  await stopPostgres()
+})
+
+describe('the executable', () => {
+  test('[OPS-020] the ops listener answers health, readiness and metrics', async () => {
+    for (const path of ['/healthz', '/readyz', '/metrics'])
+      expect((await fetch(`${ready.ops_url}${path}`)).status).toBe(200)
+    expect(await (await fetch(`${ready.ops_url}/metrics`)).text()).toContain('hub_build_info{version=')
+  })
+
+  test('check-config says every fault with its key', async () => {
+    const file = join(folder, 'bad.yaml')
+    writeFileSync(file, 'listen: nowhere\nrate:\n  default_per_minute: many\nno_such_key: 1\n')
+    const { code, error } = await run(['check-config', '--config', file])
+    expect(code).toBe(1)
+    for (const key of ['listen', 'rate.default_per_minute', 'no_such_key']) expect(error).toContain(key)
+    expect((await run(['check-config'])).code).toBe(0)
+  })
+
+  test('plain HTTP is served on loopback only', async () => {
+    const { code, error } = await run(['serve', '--listen', '0.0.0.0:0'])
+    expect(code).toBe(1)
+    expect(error).toContain('not loopback')
+  })
+
+  test('a database that is newer than the program refuses the start', async () => {
+    const other = await newDatabase()
+    expect((await run(['migrate', '--database-url', other])).code).toBe(0)
+    const client = postgres(other, { max: 1 })
+    await client`insert into hub_migrations (number, name, checksum) values (9999, 'future', 'x')`
+    await client.end()
+    const { code, error } = await run(['serve', '--listen', '127.0.0.1:0', '--database-url', other])
+    expect(code).toBe(1)
+    expect(error).toContain('newer than this program')
+  })
+})
+
+describe('companies, people, tokens', () => {
+  test('[HUB-026] [HUB-024] a token of a new user works, is stored hashed, and ends after 90 days', async () => {
+    const company = await json(
+      'company',
+      'create',
+      '--name',
+      'Acme Corp',
+      '--agent-quota',
+      '5',
+      '--retention-days',
+      '10',
+    )
+    expect(company.slug).toBe('acme-corp')
+    const user = await json(
+      'user',
+      'create',
+      '--company',
+      'acme-corp',
+      '--email',
+      'Boss@Acme.test',
+      '--name',
+      'Boss',
+      '--admin',
+    )
+    expect(user.email).toBe('boss@acme.test')
+    const made = await json('token', 'create', '--user', 'boss@acme.test')
+    expect(made.token).toMatch(/^hub_[0-9A-Za-z]{40}$/)
+    const { body } = await api(made.token)('GET', '/me')
+    expect(body.data).toMatchObject({ email: 'boss@acme.test', company: { id: company.company_id } })
+    const client = postgres(databaseUrl, { max: 1 })
+    const [row] =
+      await client`select expires_at, rate_per_minute, to_jsonb(t)::text as text from api_tokens t where id = ${made.token_id}`
+    await client.end()
+    expect((row?.expires_at.getTime() - Date.now()) / DAY_MS).toBeWithin(89.9, 90.01)
+    expect(row?.text).not.toContain(made.token)
+    expect((await api(made.token)('GET', '/monitoring/licenses/quota')).body.data.agent_quota).toBe(5)
+    expect((await api(made.token)('GET', '/monitoring/settings')).body.data.metrics_retention_effective_days).toBe(10)
+    await json('token', 'revoke', made.token_id)
+    expect((await api(made.token)('GET', '/me')).body.reason).toBe('token_revoked')
+  })
+
+  test('[HUB-048] [HUB-021] [HUB-022] [HUB-023] a token is narrowed, limited and ended by options', async () => {
+    const { company_id } = await json('company', 'create', '--name', 'Narrow')
+    await json(
+      'user',
+      'create',
+      '--company',
+      company_id,
+      '--email',
+      'n@n.test',
+      '--name',
+      'N',
+      '--permissions',
+      'servers.view,monitoring.view',
+    )
+    const narrow = await json(
+      'token',
+      'create',
+      '--user',
+      'n@n.test',
+      '--permissions',
+      'servers.view',
+      '--expires-in',
+      'never',
+      '--rate',
+      '7',
+    )
+    const shown = await api(narrow.token)('GET', '/me')
+    expect([shown.body.data.permissions, shown.headers.get('x-ratelimit-limit')]).toEqual([['servers.view'], '7'])
+    const abroad = await json('token', 'create', '--user', 'n@n.test', '--ip-range', '203.0.113.0/24')
+    expect((await api(abroad.token)('GET', '/me')).body.reason).toBe('ip_not_allowed')
+    const short = await json('token', 'create', '--user', 'n@n.test', '--expires-in', '1s')
+    await until(
+      'the token has ended',
+      async () => (await api(short.token)('GET', '/me')).body.reason === 'token_expired',
+    )
+    for (const words of [
+      ['--expires-in', 'soon'],
+      ['--rate', '0'],
+      ['--ip-range', 'here'],
+      ['--permissions', 'no.such'],
+    ])
+      expect((await run(['token', 'create', '--user', 'n@n.test', ...words])).code).toBe(1)
+  })
+
+  test('child companies are granted; plans are changed', async () => {
+    const parent = await json('company', 'create', '--name', 'Parent')
+    const child = await json('company', 'create', '--name', 'Child', '--parent', parent.company_id)
+    await json('user', 'create', '--company', parent.company_id, '--email', 'p@p.test', '--name', 'P', '--admin')
+    await json('company', 'grant', '--user', 'p@p.test', '--company', child.company_id)
+    const { token } = await json('token', 'create', '--user', 'p@p.test')
+    const inChild = await api(token)('GET', '/monitoring/settings', undefined, { 'X-Company-Id': child.company_id })
+    expect(inChild.body.data).toMatchObject({ company_id: child.company_id, metrics_retention_effective_days: 7 })
+    await json('company', 'plan', child.company_id, '--plan', 'pro', '--agent-quota', 'none')
+    const list = (await json('company', 'list')).data
+    const shown = list.find((item: Json) => item.company_id === child.company_id)
+    expect(shown).toMatchObject({
+      plan: 'pro',
+      plan_overrides: { agent_quota: null },
+      metrics_retention_days: 30,
+      parent_id: parent.company_id,
+    })
+    await json('company', 'suspend', child.company_id)
+    await json('company', 'resume', child.company_id)
+    await json('company', 'purge', parent.company_id, '--yes')
+    expect((await api(token)('GET', '/me')).status).toBe(401)
+    expect((await run(['company', 'plan', child.company_id, '--plan', 'pro'])).code).toBe(1)
+  })
+
+  test('a password is read from standard input and never printed', async () => {
+    const { company_id } = await json('company', 'create', '--name', 'Secretive')
+    const words = [
+      'user',
+      'create',
+      '--company',
+      company_id,
+      '--email',
+      's@s.test',
+      '--name',
+      'S',
+      '--password-stdin',
+      '--json',
+    ]
+    const { code, out } = await run(words, 'correct horse\n')
+    expect([code, out.includes('horse')]).toEqual([0, false])
+    const client = postgres(databaseUrl, { max: 1 })
+    const [row] = await client`select password_hash from users where email = 's@s.test'`
+    await client.end()
+    expect(row?.password_hash).toStartWith('$argon2id$')
+    expect(await Bun.password.verify('correct horse', row?.password_hash)).toBe(true)
+  })
+})
+
+describe('service accounts and servers', () => {
+  test('[HUB-057] [ADM-007] a collector gets its token and admin token once; both can be replaced', async () => {
+    const made = await json('service', 'create', '--kind', 'collector', '--name', 'c1')
+    const feed = (token: string) => api(token)('GET', '/monitoring/collector/rules')
+    expect((await feed(made.token)).status).toBe(200)
+    expect(made.admin_token).toMatch(/^adm_/)
+    const client = postgres(databaseUrl, { max: 1 })
+    const [row] =
+      await client`select to_jsonb(c)::text as text from monitoring_collectors c where id = ${made.collector_id}`
+    const [token] =
+      await client`select expires_at from api_tokens t join monitoring_collectors c on c.service_user_id = t.user_id where c.id = ${made.collector_id}`
+    await client.end()
+    expect(row?.text).not.toContain(made.admin_token)
+    expect(token?.expires_at).toBeNull()
+    const rotated = await json('service', 'rotate', made.collector_id)
+    expect([(await feed(made.token)).status, (await feed(rotated.token)).status]).toEqual([401, 200])
+    expect((await json('service', 'rotate-admin-token', made.collector_id)).admin_token).not.toBe(made.admin_token)
+    const matcher = await json('service', 'create', '--kind', 'matcher', '--name', 'm1', '--ip-range', '127.0.0.0/8')
+    expect((await feed(matcher.token)).status).toBe(403)
+    expect((await run(['service', 'create', '--kind', 'other', '--name', 'x'])).code).toBe(1)
+  })
+
+  test('servers are created and deleted, softly and for good', async () => {
+    const { company_id } = await json('company', 'create', '--name', 'Machines')
+    await json('user', 'create', '--company', company_id, '--email', 'm@m.test', '--name', 'M', '--admin')
+    const { token } = await json('token', 'create', '--user', 'm@m.test')
+    const words = [
+      'server',
+      'create',
+      '--company',
+      company_id,
+      '--name',
+      'web1',
+      '--hostname',
+      'web1.example',
+      '--ip',
+      '10.0.0.1',
+      '--tag',
+      'a',
+      '--tag',
+      'b',
+    ]
+    const { server_id } = await json(...words)
+    const shown = (await api(token)('GET', `/servers/${server_id}`)).body.data
+    expect(shown).toMatchObject({ name: 'web1', hostname: 'web1.example', ip_address: '10.0.0.1', tags: ['a', 'b'] })
+    expect((await run(words)).error).toContain('already taken')
+    await json('server', 'delete', server_id)
+    expect((await api(token)('GET', '/servers/trashed')).body.data).toHaveLength(1)
+    await json('server', 'delete', server_id, '--permanent')
+    expect((await api(token)('GET', '/servers/trashed')).body.data).toEqual([])
+    expect((await run(['server', 'delete', server_id])).code).toBe(1)
+  })
+})
