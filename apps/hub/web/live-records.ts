@@ -20,26 +20,27 @@ export type ServerRecord = {
 
 export type ServerCounts = Record<Connectivity, number> & { all: number; alerts: number }
 
-/** The company's servers as `s`, each with its agent, its open alerts, and online, down or unknown as the API's list has them. */
+/**
+ * The company's servers, each with its agent, its open alerts, and online, down or unknown as the API's list has them. Agents and
+ * alerts are found by their server, one index look-up each, so that the time does not depend on the database's statistics.
+ */
 const machines = (hub: Hub, companyId: string): SQL => {
   const oldest = new Date(hub.now() - hub.config['agents.online_threshold']).toISOString()
   return sql`
-    agents as (
-      select distinct on (server_id) server_id, id, last_seen_at from monitoring_agents
-      where company_id = ${companyId} and state <> 'revoked' and server_id is not null
-      order by server_id, enrolled_at desc),
-    troubles as (
-      select server_id, count(*) filter (where state <> 'grouped')::int as open_alerts,
-        bool_or(type = 'agent_down') as is_down
-      from monitoring_alerts where company_id = ${companyId} and state in ('open', 'acknowledged', 'grouped')
-      group by server_id),
-    machines as (
-      select s.id, s.name, s.hostname, s.ip_address, s.status, a.id as agent_id, a.last_seen_at,
-        coalesce(t.open_alerts, 0) as open_alerts,
+    machines as materialized (
+      select s.id, s.name, s.hostname, s.ip_address, s.status, a.id as agent_id, a.last_seen_at, t.open_alerts,
         case when a.last_seen_at is null then 'unknown'
-          when coalesce(t.is_down, false) or a.last_seen_at < ${oldest}::timestamptz then 'down'
+          when t.is_down or a.last_seen_at < ${oldest}::timestamptz then 'down'
           else 'online' end as connectivity
-      from servers s left join agents a on a.server_id = s.id left join troubles t on t.server_id = s.id
+      from servers s
+      left join lateral (
+        select a.id, a.last_seen_at from monitoring_agents a
+        where a.server_id = s.id and a.state <> 'revoked' order by a.enrolled_at desc limit 1) a on true
+      cross join lateral (
+        select (count(*) filter (where x.state <> 'grouped'))::int as open_alerts,
+          coalesce(bool_or(x.type = 'agent_down'), false) as is_down
+        from monitoring_alerts x
+        where x.server_id = s.id and x.state in ('open', 'acknowledged', 'grouped')) t
       where s.company_id = ${companyId} and s.deleted_at is null)`
 }
 
@@ -54,6 +55,7 @@ const searchFilter = (search: string): SQL => {
   return sql`(name ilike ${like} or hostname ilike ${like} or ip_address ilike ${like})`
 }
 
+type CountRow = ServerCounts & { matching: number; page: number }
 type MachineRow = {
   id: string
   name: string
@@ -64,40 +66,46 @@ type MachineRow = {
   open_alerts: number
   connectivity: Connectivity
 }
+/** The counts stand in every row; without a machine on the page there is one row with nothing else. */
+type PageRow = CountRow & (MachineRow | { id: null })
 
 export type ServerView = { readonly search: string; readonly state: ServerState | null; readonly page: number }
 
-/** One page of the servers that match, by name. A page past the end is the last one. */
+const toRecord = (row: MachineRow): ServerRecord => ({
+  id: row.id,
+  name: row.name,
+  hostname: row.hostname,
+  status: row.status,
+  agentId: row.agent_id,
+  lastSeenAtMs: row.last_seen_at === null ? null : new Date(row.last_seen_at).getTime(),
+  connectivity: row.connectivity,
+  openAlerts: row.open_alerts,
+})
+
+/** One page of the servers that match, by name, and counts of all. A page past the end is the last one. */
 export async function pageOfServers(hub: Hub, companyId: string, view: ServerView, pageSize: number) {
   const matches = sql`${stateFilter(view.state)} and ${searchFilter(view.search)}`
-  const [counted] = await hub.database.db.execute<ServerCounts & { matching: number }>(sql`
-    with ${machines(hub, companyId)}
-    select count(*)::int as all, (count(*) filter (where connectivity = 'online'))::int as online,
-      (count(*) filter (where connectivity = 'down'))::int as down,
-      (count(*) filter (where connectivity = 'unknown'))::int as unknown,
-      (count(*) filter (where open_alerts > 0))::int as alerts,
-      (count(*) filter (where ${matches}))::int as matching
-    from machines`)
-  const { matching, ...counts } = counted ?? { all: 0, online: 0, down: 0, unknown: 0, alerts: 0, matching: 0 }
-  const page = Math.min(view.page, Math.max(1, Math.ceil(matching / pageSize)))
-  const rows = await hub.database.db.execute<MachineRow>(sql`
-    with ${machines(hub, companyId)}
-    select id, name, hostname, status, agent_id, last_seen_at, open_alerts, connectivity from machines
-    where ${matches} order by lower(name), id limit ${pageSize} offset ${(page - 1) * pageSize}`)
-  const servers = rows.map(
-    (row): ServerRecord => ({
-      id: row.id,
-      name: row.name,
-      hostname: row.hostname,
-      status: row.status,
-      agentId: row.agent_id,
-      lastSeenAtMs: row.last_seen_at === null ? null : new Date(row.last_seen_at).getTime(),
-      connectivity: row.connectivity,
-      openAlerts: row.open_alerts,
-    }),
-  )
-  return { servers, counts, matching, page }
+  const rows = await hub.database.db.execute<PageRow>(sql`
+    with ${machines(hub, companyId)},
+    counted as (
+      select count(*)::int as all, (count(*) filter (where connectivity = 'online'))::int as online,
+        (count(*) filter (where connectivity = 'down'))::int as down,
+        (count(*) filter (where connectivity = 'unknown'))::int as unknown,
+        (count(*) filter (where open_alerts > 0))::int as alerts,
+        (count(*) filter (where ${matches}))::int as matching
+      from machines),
+    paged as (
+      select *, least(${view.page}::int, greatest(1, ceil(matching / ${pageSize}::numeric)::int)) as page from counted)
+    select p.*, m.* from paged p left join lateral (
+      select id, name, hostname, status, agent_id, last_seen_at, open_alerts, connectivity from machines
+      where ${matches} order by lower(name), id limit ${pageSize} offset (p.page - 1) * ${pageSize}) m on true
+    order by lower(m.name), m.id`)
+  const { all, online, down, unknown, alerts, matching, page } = rows[0] ?? NO_COUNTS
+  const servers = rows.filter(row => row.id !== null).map(toRecord)
+  return { servers, counts: { all, online, down, unknown, alerts }, matching, page }
 }
+
+const NO_COUNTS: CountRow = { all: 0, online: 0, down: 0, unknown: 0, alerts: 0, matching: 0, page: 1 }
 
 /** Labels that only repeat what another one says. */
 const isTelling = (name: string, labels: Readonly<Record<string, string>>): boolean =>

@@ -118,6 +118,17 @@ const guarded =
     }
   }
 
+/** Counts what a page answers, under one name for all files. */
+const counted = (page: Page): Page => ({
+  ...page,
+  handle: async (hub, request, arrival) => {
+    const response = await page.handle(hub, request, arrival)
+    const path = Object.values(assets).some(asset => asset.path === page.path) ? '/web/:file' : page.path
+    hub.metrics.requests.inc({ route: `${page.method} ${path}`, code: response.status })
+    return response
+  },
+})
+
 /** The pages of a hub, for its application. */
 export function webPages(): readonly Page[] {
   const streams = new WeakMap<Hub, LiveStreams>()
@@ -126,7 +137,7 @@ export function webPages(): readonly Page[] {
     streams.set(hub, known)
     return known
   }
-  return [
+  const pages: readonly Page[] = [
     { method: 'GET', path: '/', handle: guarded(home) },
     { method: 'GET', path: '/login', handle: guarded(loginOrHome) },
     { method: 'POST', path: '/login', handle: guarded(logIn) },
@@ -143,6 +154,7 @@ export function webPages(): readonly Page[] {
       (asset): Page => ({ method: 'GET', path: asset.path, handle: () => serveAsset(asset) }),
     ),
   ]
+  return pages.map(counted)
 }
 
 /** An id, and nothing that could lead elsewhere. */

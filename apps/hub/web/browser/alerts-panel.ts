@@ -2,7 +2,7 @@
 import type { AlertPicture, Picture } from '../picture.ts'
 import { post } from './api.ts'
 import { el, KeyedList, setAttribute, setText, show } from './elements.ts'
-import { ago, count, duration, fullTime, sinceTime, valueText } from './format.ts'
+import { ago, count, fullTime, sinceTime, valueText } from './format.ts'
 import { mayManage, t } from './page.ts'
 import { Pager } from './pager.ts'
 
@@ -27,7 +27,7 @@ function titleOf(alert: AlertPicture): string {
 /** `97.3 %, threshold 90 %`; empty where an alert has no value, or its title says it. */
 function readingOf({ type, metric, lastValue, threshold }: AlertPicture): string {
   if (lastValue === null || type === 'group_down') return ''
-  if (type === 'agent_down') return t('silent_for', { time: duration(lastValue) })
+  if (type === 'agent_down') return t('silent_for', { seconds: count(lastValue) })
   const value = valueText(metric, lastValue)
   return threshold === null ? value : t('value_and_threshold', { value, threshold: valueText(metric, threshold) })
 }

@@ -59,18 +59,6 @@ export function ago(atMs: number, nowMs: number): string {
   return relative.format(-Math.floor(seconds / length), unit)
 }
 
-/** Seconds in their largest whole unit: `2 min`. */
-export function duration(seconds: number): string {
-  const [unit, length] = STEPS.find(step => seconds >= step[1]) ?? ['second', 1]
-  const format = new Intl.NumberFormat(language, {
-    style: 'unit',
-    unit,
-    unitDisplay: 'short',
-    maximumFractionDigits: 0,
-  })
-  return format.format(Math.floor(seconds / length))
-}
-
 const clock = new Intl.DateTimeFormat(language, { hour: '2-digit', minute: '2-digit', hour12: false })
 const dayAndClock = new Intl.DateTimeFormat(language, {
   day: 'numeric',

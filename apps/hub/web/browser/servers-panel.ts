@@ -46,7 +46,13 @@ export class ServersPanel {
     private choice: Choice,
     private readonly onChoice: (choice: Choice) => void,
   ) {
-    this.search = el('input', { type: 'search', 'aria-label': t('search'), placeholder: t('search'), maxlength: '255' })
+    this.search = el('input', {
+      type: 'search',
+      'aria-label': t('search'),
+      placeholder: t('search'),
+      title: t('search_title'),
+      maxlength: '255',
+    })
     this.search.value = choice.search
     this.pager = new Pager(t('servers'), page => {
       this.choose({ page })
