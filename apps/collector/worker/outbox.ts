@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeAnswer, type HubAnswer, type HubClient } from '../hub-link/hub-client.ts'
 import { isJsonObject } from '../store/agent-record.ts'
-import type { EvaluationStore, OutboxRow } from '../store/evaluation-store.ts'
+import type { OutboxRow } from '../store/evaluation-store.ts'
 
 const BACKOFF_START_MS = 1000
 const BACKOFF_CAP_MS = 60_000
@@ -21,8 +21,20 @@ const REFUSALS = new Set([400, 413, 422])
 type Step = { readonly waitMs: number; readonly isIdle: boolean }
 const AGAIN: Step = { waitMs: 0, isIdle: false }
 
+type Soon<T> = T | Promise<T>
+
+/** Where the events wait: on disk, or in Redis. */
+export type OutboxStore = {
+  /** The oldest events, in order. */
+  nextEvents(limit: number): Soon<OutboxRow[]>
+  /** Events that the hub has, or will never take. */
+  removeEvents(ids: readonly number[]): Soon<void>
+  /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
+  trimOutbox(eventsMax: number): Soon<number>
+}
+
 export type OutboxOptions = {
-  readonly store: EvaluationStore
+  readonly store: OutboxStore
   readonly hub: HubClient
   readonly log: Logger
   readonly deadLetterPath: string
@@ -70,7 +82,7 @@ export class Outbox {
   /** Sends once. A fault of this machine (the disk is full) is logged and tried again like one of the hub. */
   private async step(): Promise<Step> {
     try {
-      this.trim()
+      await this.trim()
       return await this.sendNext(limits.eventsPerRequest)
     } catch (error) {
       this.options.log.error({ err: error }, 'cannot work on the outbox; events are kept and sent later')
@@ -79,12 +91,12 @@ export class Outbox {
   }
 
   /** The bound holds while the hub is away for days. */
-  private trim(): void {
+  private async trim(): Promise<void> {
     const { store, onDropped, log } = this.options
     const atMs = performance.now()
     if (atMs < this.trimAtMs) return
     this.trimAtMs = atMs + TRIM_MS
-    const dropped = store.trimOutbox(limits.outboxEventsMax)
+    const dropped = await store.trimOutbox(limits.outboxEventsMax)
     if (dropped === 0) return
     onDropped(dropped)
     log.error({ dropped, bound: limits.outboxEventsMax }, 'the outbox is full; the oldest events are given up')
@@ -104,15 +116,15 @@ export class Outbox {
 
   /** Sends the oldest events. */
   private async sendNext(limit: number): Promise<Step> {
-    const rows = this.options.store.nextEvents(limit)
+    const rows = await this.options.store.nextEvents(limit)
     if (rows.length === 0) return { waitMs: LOOK_MS, isIdle: true }
     const answer = await this.options.hub.postEvents(rows.map(row => row.event))
     const verdict = judge(answer)
     if (verdict === 'keep') return this.backOff(answer)
     this.recovered()
-    if (verdict === 'delivered') this.settle(rows, answer)
+    if (verdict === 'delivered') await this.settle(rows, answer)
     else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
-    else this.deadLetter(rows[0]!, describeAnswer(answer))
+    else await this.deadLetter(rows[0]!, describeAnswer(answer))
     return AGAIN
   }
 
@@ -122,14 +134,14 @@ export class Outbox {
   }
 
   /** Accepted and rejected events leave the outbox; rejected ones are logged and counted. */
-  private settle(rows: readonly OutboxRow[], answer: HubAnswer): void {
+  private async settle(rows: readonly OutboxRow[], answer: HubAnswer): Promise<void> {
     const { store, log, onSent } = this.options
     const listed = answer.kind === 'ok' && Array.isArray(answer.data.rejected) ? answer.data.rejected : []
     const reasons = new Map(listed.map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]))
     const refused = rows.filter(row => reasons.has(row.event.event_id))
     for (const { event } of refused)
       log.warn({ event_id: event.event_id, reason: reasons.get(event.event_id) }, 'the hub rejected an event')
-    store.removeEvents(rows.map(row => row.id))
+    await store.removeEvents(rows.map(row => row.id))
     if (refused.length < rows.length) onSent('accepted', rows.length - refused.length)
     if (refused.length > 0) onSent('rejected', refused.length)
   }
@@ -146,7 +158,7 @@ export class Outbox {
     return { waitMs: Math.max(this.backoffMs, wantedMs), isIdle: false }
   }
 
-  private deadLetter(row: OutboxRow, cause: string): void {
+  private async deadLetter(row: OutboxRow, cause: string): Promise<void> {
     const { store, log, onSent, deadLetterPath, nowMs } = this.options
     const line = JSON.stringify({ at: new Date(nowMs()).toISOString(), cause, event: row.event })
     appendFileSync(deadLetterPath, `${line}\n`, { mode: 0o600 })
@@ -154,7 +166,7 @@ export class Outbox {
       { event_id: row.event.event_id, type: row.event.type, cause },
       'the hub will not take an event; it is in the dead-letter file',
     )
-    store.removeEvents([row.id])
+    await store.removeEvents([row.id])
     onSent('dead_lettered', 1)
   }
 }

@@ -59,33 +59,29 @@ async function handle(message: ToShardThread): Promise<void> {
     case 'down':
     case 'alerting':
     case 'status':
-      answer(host, message)
+      tell(answerTo(host, message))
   }
 }
 
-/** Questions about what the loops know. */
-function answer(
-  host: ShardHost,
+/** What the loops know. */
+function answerTo(
+  { loops }: ShardHost,
   message: Extract<ToShardThread, { kind: 'online' | 'down' | 'alerting' | 'status' }>,
-): void {
-  const { loops } = host
+): FromShardThread {
   const { call } = message
   switch (message.kind) {
     case 'online': {
       const count = loops.reduce((sum, loop) => sum + onlineServers(loop.evaluation, message.companyId), 0)
-      return tell({ kind: 'online', call, count })
+      return { kind: 'online', call, count }
     }
     case 'down':
-      return tell({ kind: 'down', call, machines: loops.flatMap(loop => downServers(loop.evaluation)) })
+      return { kind: 'down', call, machines: loops.flatMap(loop => downServers(loop.evaluation)) }
     case 'alerting': {
-      for (const loop of loops) {
-        const alerting = serverAlerting(loop.evaluation, message.serverId)
-        if (alerting) return tell({ kind: 'alerting', call, alerting })
-      }
-      return tell({ kind: 'alerting', call, alerting: null })
+      const found = loops.map(loop => serverAlerting(loop.evaluation, message.serverId))
+      return { kind: 'alerting', call, alerting: found.find(alerting => alerting !== null) ?? null }
     }
     case 'status':
-      return tell({ kind: 'status', call, statuses: loops.map(loop => shardStatus(loop.evaluation, loop)) })
+      return { kind: 'status', call, statuses: loops.map(loop => shardStatus(loop.evaluation, loop)) }
   }
 }
 
