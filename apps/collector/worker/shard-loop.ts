@@ -125,7 +125,12 @@ export class ShardLoop {
       this.store.keepRules(this.config.threadIndex, since, companies)
     }
     setRules(this.evaluation, next)
-    for (const resolve of waiting) resolve()
+    // A store that lost its shard never settles well: another loop has it then, and nobody waits for this one.
+    const resolveAll = () => {
+      for (const resolve of waiting) resolve()
+    }
+    if (this.store.settled) this.store.settled().then(resolveAll, resolveAll)
+    else resolveAll()
   }
 
   get partition(): number {
@@ -226,7 +231,7 @@ export class ShardLoop {
       else await new Promise(resolve => setImmediate(resolve))
     }
     while (this.drains && (await this.consume()) > 0);
-    this.snapshot()
+    if (this.replayUntil === 0) this.snapshot()
     await this.store.settled?.()
   }
 
@@ -239,7 +244,8 @@ export class ShardLoop {
       // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
       await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
     }
-    if (nowMs >= this.nextSnapshotAtMs) {
+    // Not before the bus has caught up with the journal: a state that is ahead of its place on the bus would be saved without saying so.
+    if (nowMs >= this.nextSnapshotAtMs && this.replayUntil === 0) {
       this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
       this.snapshotNext()
     }
