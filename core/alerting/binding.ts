@@ -118,7 +118,9 @@ function settleChange(
   const slot = evaluation.slots[states.rule[row]!]!
   const compiled = rules.byId.get(slot.id)
   if (!compiled) {
-    closeForChange(evaluation, row, slot.rule, 'rule_removed', nowMs)
+    // The company is part of the signature: a rule that is another company's now has changed, it is not gone.
+    const isElsewhere = evaluation.companyRules(slot.companyId).byId.has(slot.id)
+    closeForChange(evaluation, row, slot.rule, isElsewhere ? 'rule_changed' : 'rule_removed', nowMs)
     removeState(evaluation, row)
   } else if (states.signature[row] !== slot.signature) {
     closeForChange(evaluation, row, slot.rule, 'rule_changed', nowMs)

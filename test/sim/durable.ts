@@ -72,19 +72,31 @@ export class MemoryBus implements BusReader {
   async close(): Promise<void> {}
 }
 
+/** A store of the evaluation that dies with the fuse, and its outbox as the sender sees it. */
+export type SimStore = ShardStore & {
+  /** Called when these are durable. */
+  onCommit: (events: readonly AlertEvent[]) => void
+  onRules: () => void
+  /** The process starts anew. */
+  reopen: () => void
+  /** The oldest events, as text. */
+  nextEvents: (count: number) => string[]
+  /** The hub took the oldest `count` events. */
+  removeEvents: (count: number) => void
+}
+
 type KeptRules = { readonly since: number; readonly rules: string }
 
 /** The store as `EvaluationStore` keeps it, without the disk; everything goes through JSON as there. */
-export class MemoryStore implements ShardStore {
+export class MemoryStore implements SimStore {
   journalMark = 0
-  readonly outbox: string[] = []
+  private readonly outbox: string[] = []
   private readonly outboxIds = new Set<string>()
   private journal: { id: number; shard: number; position: number; record: string }[] = []
   private readonly snapshots = new Map<number, Uint8Array>()
   private readonly seriesKeys = new Set<string>()
   private readonly applied = new Map<string, KeptRules>()
 
-  /** Called when these are durable. */
   onCommit: (events: readonly AlertEvent[]) => void = () => {}
   onRules: () => void = () => {}
 
@@ -103,7 +115,12 @@ export class MemoryStore implements ShardStore {
     })
   }
 
-  /** The hub took the oldest `count` events. */
+  reopen(): void {}
+
+  nextEvents(count: number): string[] {
+    return this.outbox.slice(0, count)
+  }
+
   removeEvents(count: number): void {
     for (const text of this.outbox.splice(0, count)) this.outboxIds.delete((JSON.parse(text) as AlertEvent).event_id)
   }

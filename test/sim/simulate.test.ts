@@ -1,10 +1,15 @@
 // Seeded worlds against the oracle. SIM_WORLDS = how many, SIM_SEED = the first. A failing world prints its seed and is shrunk.
 import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DiskStore } from './disk-store.ts'
 import { type Plan, planOf, START_MS } from './plan.ts'
 import { World } from './world.ts'
 
 const WORLDS = Number(process.env.SIM_WORLDS ?? 300)
 const FIRST_SEED = Number(process.env.SIM_SEED ?? 1)
+const DISK_WORLDS = Math.ceil(WORLDS / 30)
 const SHRINK_RUNS_MAX = 3000
 
 async function faultsOf(plan: Plan): Promise<string[]> {
@@ -56,3 +61,20 @@ test(`[SNAP-006, SNAP-007, SNAP-008, EVT-004, EVT-006] ${WORLDS} worlds with cra
   }
   expect(events).toBeGreaterThan(WORLDS)
 }, 3_600_000)
+
+test(`[SNAP-004, SNAP-006, SNAP-007, SNAP-008] ${DISK_WORLDS} worlds on the SQLite store and snapshot files that the worker uses`, async () => {
+  for (let seed = FIRST_SEED + 1_000_000; seed < FIRST_SEED + 1_000_000 + DISK_WORLDS; seed++) {
+    const directory = mkdtempSync(join(tmpdir(), 'sim-'))
+    let store: DiskStore | null = null
+    try {
+      const world = new World(planOf(seed), fuse => {
+        store = new DiskStore(fuse, directory)
+        return store
+      })
+      expect({ seed, faults: await world.run() }).toEqual({ seed, faults: [] })
+    } finally {
+      if (store) (store as DiskStore).close()
+      rmSync(directory, { recursive: true, force: true })
+    }
+  }
+}, 600_000)

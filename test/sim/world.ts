@@ -8,7 +8,7 @@ import type { RawSilence } from '../../core/alerting/suppression.ts'
 import { encodeEntry, shardOfServer } from '../../core/bus/entry.ts'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
 import { seriesId } from '../../core/series/series-key.ts'
-import { Fuse, Killed, MemoryBus, MemoryStore } from './durable.ts'
+import { Fuse, Killed, MemoryBus, MemoryStore, type SimStore } from './durable.ts'
 import { HubModel } from './hub-model.ts'
 import { Oracle, type OracleEvent, type OracleStep, type SweepPart } from './oracle.ts'
 import { type Plan, type SimAction, type SimBatch, START_MS } from './plan.ts'
@@ -39,12 +39,13 @@ class WatchedLoop extends ShardLoop {
 export class World {
   private readonly fuse = new Fuse()
   private readonly bus = new MemoryBus()
-  private readonly store = new MemoryStore(this.fuse)
+  private readonly store: SimStore
   private readonly hub = new HubModel()
   private readonly oracle: Oracle
   private readonly random: Random
   private readonly shards: readonly number[]
   private readonly batches: SimBatch[] = []
+  private readonly waiting: Uint8Array[] = []
   private readonly announced = new Set<string>()
   private readonly emitted = new Map<string, AlertEvent>()
   private readonly attributes = new Map<string, ServerAttributesUpdate>()
@@ -63,7 +64,11 @@ export class World {
   private sweepPart: SweepPart | null = null
   private coming: RawRule[] | readonly RawRule[] = []
 
-  constructor(private readonly plan: Plan) {
+  constructor(
+    private readonly plan: Plan,
+    storeOf: (fuse: Fuse) => SimStore = fuse => new MemoryStore(fuse),
+  ) {
+    this.store = storeOf(this.fuse)
     this.oracle = new Oracle(plan.settings)
     const servers = plan.actions.flatMap(({ action }) => (action.kind === 'batch' ? [action.batch.serverId] : []))
     this.shards = [...new Set(servers.map(shardOfServer)), 63].sort((a, b) => a - b)
@@ -115,7 +120,7 @@ export class World {
     await this.startIfDue()
     await this.alive(() => this.work())
     this.isHubUp = true
-    while (this.store.outbox.length > 0) this.deliver()
+    while (this.store.nextEvents(1).length > 0) this.deliver()
     this.flush()
     return [...this.faults, ...this.differences()]
   }
@@ -146,6 +151,7 @@ export class World {
   }
 
   private async start(): Promise<void> {
+    this.store.reopen()
     const config = {
       shards: this.shards,
       threadIndex: 0,
@@ -212,6 +218,8 @@ export class World {
 
   private async work(): Promise<void> {
     const { loop } = this
+    // What came together is one group of the bus: it counts together, or not at all.
+    while (this.waiting.length > 0) this.bus.publish(this.waiting.splice(0, this.random.between(1, 4)))
     if (!loop) return
     for (let turns = 0; (await loop.turn()) > 0; turns++)
       if (turns > TURNS_MAX) throw new Error('the loop does not come to rest')
@@ -304,14 +312,14 @@ export class World {
       this.announced.add(announcement)
     }
     this.batches.push(batch)
-    this.bus.publish([encodeEntry({ ...batch, seq: this.batches.length }, samples)])
+    this.waiting.push(encodeEntry({ ...batch, seq: this.batches.length }, samples))
   }
 
   /** A few events at a time; sometimes the hub took them and the answer was lost. */
   private deliver(): void {
     if (!this.isHubUp) return
     const count = this.random.between(1, 200)
-    for (const text of this.store.outbox.slice(0, count)) this.hub.receive(JSON.parse(text) as AlertEvent)
+    for (const text of this.store.nextEvents(count)) this.hub.receive(JSON.parse(text) as AlertEvent)
     if (this.random.chance(0.7)) this.store.removeEvents(count)
   }
 

@@ -1,0 +1,78 @@
+// The store that the worker uses, on disk, opened anew at every start of the simulated process; the fuse decides where it dies.
+import { EvaluationStore } from '../../apps/collector/store/evaluation-store.ts'
+import type { AlertEvent } from '../../core/alerting/event.ts'
+import type { JournalRecord } from '../../core/alerting/journal-record.ts'
+import type { RawRule } from '../../core/alerting/rule.ts'
+import type { Fuse, SimStore } from './durable.ts'
+
+export class DiskStore implements SimStore {
+  onCommit: (events: readonly AlertEvent[]) => void = () => {}
+  onRules: () => void = () => {}
+  private inner: EvaluationStore
+
+  constructor(
+    private readonly fuse: Fuse,
+    private readonly directory: string,
+  ) {
+    this.inner = new EvaluationStore(directory, directory)
+  }
+
+  get journalMark(): number {
+    return this.inner.journalMark
+  }
+
+  reopen(): void {
+    this.inner.close()
+    this.inner = new EvaluationStore(this.directory, this.directory)
+  }
+
+  close(): void {
+    this.inner.close()
+  }
+
+  commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
+    this.fuse.run(() => {
+      this.onCommit(events)
+      this.inner.commit(events, journal, position, nowMs)
+    })
+  }
+
+  journalAfter(shard: number, position: number, mark: number): ReturnType<EvaluationStore['journalAfter']> {
+    return this.inner.journalAfter(shard, position, mark)
+  }
+
+  keys(): string[] {
+    return this.inner.keys()
+  }
+
+  keepKeys(keys: readonly string[]): void {
+    this.fuse.run(() => this.inner.keepKeys(keys))
+  }
+
+  saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void {
+    this.fuse.run(() => this.inner.saveSnapshot(shard, bytes, position, mark))
+  }
+
+  loadSnapshot(shard: number): Uint8Array | null {
+    return this.inner.loadSnapshot(shard)
+  }
+
+  keepRules(thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
+    this.fuse.run(() => {
+      this.onRules()
+      this.inner.keepRules(thread, since, companies)
+    })
+  }
+
+  rulesAfter(thread: number, since: number): Map<string, RawRule[]> {
+    return this.inner.rulesAfter(thread, since)
+  }
+
+  nextEvents(count: number): string[] {
+    return this.inner.nextEvents(count).map(row => JSON.stringify(row.event))
+  }
+
+  removeEvents(count: number): void {
+    this.inner.removeEvents(this.inner.nextEvents(count).map(row => row.id))
+  }
+}
