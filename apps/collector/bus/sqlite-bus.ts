@@ -1,6 +1,6 @@
 // The bus on one machine: a SQLite file in WAL mode. Entries that arrive within a few milliseconds are one group: one row, one
 // commit, one sync of the disk; a publisher hears of success only after that sync.
-import { Database } from 'bun:sqlite'
+import { Database, SQLiteError } from 'bun:sqlite'
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
@@ -10,34 +10,67 @@ const GROUP_BYTES_MAX = 4 * 1024 * 1024
 const READ_ROWS_MAX = 64
 /** Below this much free disk the bus refuses instead of failing in mid-write. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
+/** Passed groups are removed in transactions of about so much: a publisher never waits long for one. */
+const REMOVE_BYTES_MAX = 4 * 1024 * 1024
+/** Between two of them: a writer that found the file locked looks again in its own time, and must find it free. */
+const REMOVE_PAUSE_MS = 5
+/** A refusal is noted at most this often. */
+const REFUSAL_NOTE_MS = 1000
+/** Pages of the log after which a commit also moves them into the file: readers do it early, so that the writer hardly ever does. */
+const CHECKPOINT_PAGES = { reader: 500, writer: 4000 } as const
+/** 'SVCB': the file is a bus of this product. */
+const APPLICATION_ID = 0x53564342
 
 type GroupRow = { first: number; count: number; bytes: Uint8Array }
 
-function openDatabase(path: string): Database {
+/** Opens the file, which is made when it is missing. Throws in words for the operator when it is no bus that this program knows. */
+function openDatabase(path: string, side: 'reader' | 'writer'): Database {
   const database = new Database(path, { create: true, strict: true })
-  database.run('PRAGMA busy_timeout = 10000')
-  database.run('PRAGMA page_size = 16384')
-  database.run('PRAGMA journal_mode = WAL')
-  // FULL syncs the log at every commit: an acknowledged batch survives a power cut, not only a kill.
-  database.run('PRAGMA synchronous = FULL')
-  database.run('PRAGMA wal_autocheckpoint = 2000')
-  database
-    .transaction(() => {
-      const version = database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
-      if (version > FORMAT_VERSION)
-        throw new Error(
-          `cannot open bus ${path}: it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
-        )
-      database.run(
-        'CREATE TABLE IF NOT EXISTS groups (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, size INTEGER NOT NULL, at_ms INTEGER NOT NULL, bytes BLOB NOT NULL)',
-      )
-      database.run('CREATE TABLE IF NOT EXISTS consumers (name TEXT PRIMARY KEY, position INTEGER NOT NULL)')
-      database.run('CREATE TABLE IF NOT EXISTS head (id INTEGER PRIMARY KEY CHECK (id = 1), last INTEGER NOT NULL)')
-      database.run('INSERT OR IGNORE INTO head (id, last) VALUES (1, 0)')
-      database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
-    })
-    .immediate()
+  try {
+    database.run('PRAGMA busy_timeout = 10000')
+    database.run('PRAGMA page_size = 16384')
+    database.run('PRAGMA journal_mode = WAL')
+    // The writer syncs the log at every commit: an acknowledged batch survives a power cut, not only a kill. What readers note may
+    // be lost with the power: then they read again.
+    database.run(`PRAGMA synchronous = ${side === 'writer' ? 'FULL' : 'NORMAL'}`)
+    database.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES[side]}`)
+    database.transaction(() => migrate(database)).immediate()
+  } catch (error) {
+    database.close()
+    const code = error instanceof SQLiteError ? error.code : undefined
+    const isDamaged = code === 'SQLITE_NOTADB' || code === 'SQLITE_CORRUPT'
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new Error(
+      `cannot open bus ${path}: ${isDamaged ? `it is damaged, or no bus (${cause}); move it away, and batches that nobody has read yet are lost` : cause}`,
+      { cause: error },
+    )
+  }
   return database
+}
+
+function migrate(database: Database): void {
+  const number = (pragma: string): number => Number(Object.values(database.query(`PRAGMA ${pragma}`).get() ?? {})[0])
+  const version = number('user_version')
+  const application = number('application_id')
+  if (version > FORMAT_VERSION)
+    throw new Error(`it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`)
+  const tables = database
+    .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    .all()
+    .map(row => row.name)
+  // Files of the first format carry no mark; they are known by their tables.
+  if (application !== APPLICATION_ID && tables.length > 0 && !tables.includes('groups'))
+    throw new Error('it is the database of something else; name another data_dir')
+  database.run(
+    'CREATE TABLE IF NOT EXISTS groups (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, size INTEGER NOT NULL, at_ms INTEGER NOT NULL, bytes BLOB NOT NULL)',
+  )
+  database.run('CREATE TABLE IF NOT EXISTS consumers (name TEXT PRIMARY KEY, position INTEGER NOT NULL)')
+  database.run('CREATE TABLE IF NOT EXISTS head (id INTEGER PRIMARY KEY CHECK (id = 1), last INTEGER NOT NULL)')
+  database.run('INSERT OR IGNORE INTO head (id, last) VALUES (1, 0)')
+  database.run('CREATE TABLE IF NOT EXISTS refusal (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL)')
+  database.run('INSERT OR IGNORE INTO refusal (id, at_ms) VALUES (1, 0)')
+  if (application !== APPLICATION_ID) database.run(`PRAGMA application_id = ${APPLICATION_ID}`)
+  if (version !== FORMAT_VERSION) database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
 }
 
 type Pending = { readonly entry: Uint8Array; readonly settle: (refusal: PublishRefusal | null) => void }
@@ -68,11 +101,12 @@ export class SqliteBusWriter implements BusWriter {
   private heldFrom = 0
   private heldBytes = 0
   private trimCheckedAtMs = 0
+  private refusalNotedAtMs = 0
   private freeBytes = Number.POSITIVE_INFINITY
 
   constructor(options: SqliteBusOptions) {
     this.options = options
-    this.database = openDatabase(options.path)
+    this.database = openDatabase(options.path, 'writer')
     this.last = this.database.query<{ last: number }, []>('SELECT last FROM head').get()!.last
     const rows = this.database
       .query<{ last: number; size: number; atMs: number }, []>(
@@ -86,7 +120,10 @@ export class SqliteBusWriter implements BusWriter {
   }
 
   publish(_serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
-    if (this.isFull()) return Promise.resolve('full')
+    if (this.isFull()) {
+      this.noteRefusal()
+      return Promise.resolve('full')
+    }
     return new Promise(settle => {
       this.pending.push({ entry, settle })
       this.pendingBytes += entry.length
@@ -109,6 +146,18 @@ export class SqliteBusWriter implements BusWriter {
       this.freeBytes < FREE_BYTES_MIN ||
       (oldest !== undefined && nowMs - oldest.atMs > this.options.ageMaxMs)
     )
+  }
+
+  /** Told to the readers: an agent whose batches were refused is not to be taken for lost (decision G-142). */
+  private noteRefusal(): void {
+    const atMs = this.options.nowMs()
+    if (atMs - this.refusalNotedAtMs < REFUSAL_NOTE_MS) return
+    this.refusalNotedAtMs = atMs
+    try {
+      this.database.query('UPDATE refusal SET at_ms = ?').run(Math.floor(atMs))
+    } catch (error) {
+      this.options.onError(error)
+    }
   }
 
   private passedByAll(): number {
@@ -193,10 +242,12 @@ export class SqliteBusWriter implements BusWriter {
 export class SqliteBusReader implements BusReader {
   readonly partitions = [0]
   private readonly database: Database
+  private removing: Promise<void> | null = null
+  private isClosed = false
 
   /** `consumers`: every consumer that must exist before anything may be removed. */
   constructor(path: string, consumers: readonly string[]) {
-    this.database = openDatabase(path)
+    this.database = openDatabase(path, 'reader')
     const insert = this.database.query('INSERT OR IGNORE INTO consumers (name, position) VALUES (?, 0)')
     for (const name of consumers) insert.run(name)
   }
@@ -227,22 +278,53 @@ export class SqliteBusReader implements BusReader {
   }
 
   async pass(consumer: string, _partition: number, position: number): Promise<void> {
-    this.database
-      .transaction(() => {
-        this.database
-          .query(
-            'INSERT INTO consumers (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position)',
-          )
-          .run(consumer, position)
-        const passed = this.database
-          .query<{ position: number }, []>('SELECT min(position) AS position FROM consumers')
-          .get()!.position
-        this.database.query('DELETE FROM groups WHERE first + count - 1 <= ? AND first <= ?').run(passed, passed)
-      })
-      .immediate()
+    if (position > (await this.passed(consumer)))
+      this.database
+        .query(
+          'INSERT INTO consumers (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position)',
+        )
+        .run(consumer, position)
+    this.removing ??= this.removeAllPassed().finally(() => {
+      this.removing = null
+    })
+    await this.removing
+  }
+
+  private async removeAllPassed(): Promise<void> {
+    while (!this.isClosed && this.removePassed()) await Bun.sleep(REMOVE_PAUSE_MS)
+  }
+
+  /** Removes some groups that every consumer has passed; true when there may be more. One small transaction. */
+  private removePassed(): boolean {
+    const passed = this.database
+      .query<{ position: number | null }, []>('SELECT min(position) AS position FROM consumers')
+      .get()?.position
+    const groups = this.database
+      .query<{ last: number; size: number }, [number]>(
+        `SELECT first + count - 1 AS last, size FROM groups WHERE first <= ? ORDER BY first LIMIT ${READ_ROWS_MAX}`,
+      )
+      .all(passed ?? 0)
+    let upTo = 0
+    let bytes = 0
+    let count = 0
+    for (const { last, size } of groups) {
+      if (last > (passed ?? 0) || (count > 0 && bytes + size > REMOVE_BYTES_MAX)) break
+      upTo = last
+      bytes += size
+      count++
+    }
+    if (count > 0) this.database.query('DELETE FROM groups WHERE first <= ?').run(upTo)
+    return count > 0
+  }
+
+  /** When the writer last refused an entry because the bus was full; 0 when it never did. */
+  async refusedAtMs(): Promise<number> {
+    return this.database.query<{ atMs: number }, []>('SELECT at_ms AS atMs FROM refusal').get()?.atMs ?? 0
   }
 
   async close(): Promise<void> {
+    this.isClosed = true
+    await this.removing?.catch(() => {})
     this.database.close()
   }
 }
