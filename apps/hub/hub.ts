@@ -9,7 +9,7 @@ import { createApp, type Page } from './app.ts'
 import { CollectorClient } from './collector-client.ts'
 import { type HubConfig, isLoopback, splitAddress } from './config.ts'
 import { type Database, openDatabase } from './db/connect.ts'
-import { isMigrated, migrateDatabase } from './db/migrate.ts'
+import { isMigrated, MigrationError, migrateDatabase } from './db/migrate.ts'
 import { FixedWindows } from './http/rate-limit.ts'
 import type { Hub } from './hub-context.ts'
 import { createSealer, type Sealer } from './identity/secrets.ts'
@@ -103,7 +103,9 @@ export async function openHubDatabase(config: HubConfig): Promise<Database> {
     return database
   } catch (error) {
     await database.close()
-    throw error
+    if (error instanceof MigrationError) throw error
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new StartError(`cannot open the database: ${cause}`, { cause: error })
   }
 }
 

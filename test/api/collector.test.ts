@@ -65,7 +65,7 @@ describe('the family', () => {
     expect([open.status, ((await open.json()) as Json).error.code]).toEqual([401, 'unauthorized'])
   })
 
-  test('[HUB-050] [HUB-051] the group has a limit of its own, set by configuration', async () => {
+  test('[HUB-050] the group has a limit of its own, set by configuration', async () => {
     const { headers } = await collector.call('GET', '/rules?limit=1')
     expect(headers.get('x-ratelimit-limit')).toBe('1000000')
     const other = await TestHub.start({ 'rate.collector_per_minute': 2 })

@@ -45,7 +45,7 @@ beforeAll(async () => {
   hub = Bun.spawn(
     [process.execPath, MAIN, 'serve', '--config', file, '--ready-file', readyFile, '--database-url', databaseUrl],
     {
-      env: environment(),
+      env: { ...environment(), MONITORING_COLLECTOR_RATE_LIMIT: '77' },
       stdout: 'pipe',
       stderr: 'inherit',
     },
@@ -86,6 +86,13 @@ describe('the executable', () => {
     const { code, error } = await run(['serve', '--listen', '0.0.0.0:0'])
     expect(code).toBe(1)
     expect(error).toContain('not loopback')
+  })
+
+  test('a database that cannot be reached is said so, without its password', async () => {
+    const words = ['serve', '--listen', '127.0.0.1:0', '--database-url', 'postgres://me:hunter2@127.0.0.1:1/x']
+    const { code, error } = await run(words)
+    expect([code, error.includes('hunter2')]).toEqual([1, false])
+    expect(error).toContain('cannot open the database')
   })
 
   test('a database that is newer than the program refuses the start', async () => {
@@ -234,10 +241,11 @@ describe('companies, people, tokens', () => {
 })
 
 describe('service accounts and servers', () => {
-  test('[HUB-057] [ADM-007] a collector gets its token and admin token once; both can be replaced', async () => {
+  test('[HUB-051] [HUB-057] [ADM-007] a collector gets its token and admin token once; both can be replaced; its limit is of the environment', async () => {
     const made = await json('service', 'create', '--kind', 'collector', '--name', 'c1')
     const feed = (token: string) => api(token)('GET', '/monitoring/collector/rules')
     expect((await feed(made.token)).status).toBe(200)
+    expect((await feed(made.token)).headers.get('x-ratelimit-limit')).toBe('77')
     expect(made.admin_token).toMatch(/^adm_/)
     const client = postgres(databaseUrl, { max: 1 })
     const [row] =

@@ -17,6 +17,21 @@ export async function renewToken(context: RouteContext, agentId: string, present
   if (!hub.config['agents.token_rotation'])
     throw new ApiError(503, 'unavailable', words('unavailable'), { headers: { 'Retry-After': '3600' } })
   if (!isUuid(agentId)) throw notFound()
+  try {
+    return await rotate(context, agentId, presentedHash)
+  } catch (error) {
+    // A rotation that the hub could not do must not cost the agent its licence's migration (decision G-20).
+    if (!(error instanceof ApiError))
+      await hub.database.db
+        .update(agents)
+        .set({ rotationFailedAt: new Date(hub.now()) })
+        .where(eq(agents.id, agentId))
+        .catch(() => {})
+    throw error
+  }
+}
+
+function rotate({ hub, caller, ip }: RouteContext, agentId: string, presentedHash: string) {
   return inTransaction(hub.database.db, async tx => {
     const [agent] = await tx.db.select().from(agents).where(eq(agents.id, agentId)).for('update')
     if (!agent) throw notFound()
@@ -55,10 +70,10 @@ export async function renewToken(context: RouteContext, agentId: string, present
     tx.touch('agents', [agentId])
     await writeAudit(tx, {
       companyId: agent.companyId,
-      actor: { type: 'collector', id: context.caller.user.id, name: context.caller.user.name },
+      actor: { type: 'collector', id: caller.user.id, name: caller.user.name },
       action: 'agent.rotate',
       subject: { type: 'agent', id: agentId, name: agent.hostname },
-      ip: context.ip,
+      ip,
     })
     return {
       agent_token: token,

@@ -27,7 +27,7 @@ type JobRow = { id: string; queue: string; payload: JobPayload; tries: number; p
 
 const RUNNING_MAX = 16
 /** A job that runs longer is taken for lost and tried again. */
-const LEASE_SECONDS = 300
+const LEASE_SECONDS = 120
 
 export async function insertJob(
   db: Executor,
