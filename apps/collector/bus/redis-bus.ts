@@ -20,11 +20,15 @@ const READ_ENTRIES_MAX = 64
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local state = KEYS[1]
 local nowMs = now()
-if tonumber(redis.call('HGET', state, 'held') or '0') >= tonumber(ARGV[1]) then return 0 end
+local function full()
+  redis.call('HSET', state, 'overflow', text(nowMs))
+  return 0
+end
+if tonumber(redis.call('HGET', state, 'held') or '0') >= tonumber(ARGV[1]) then return full() end
 local oldest = {'HMGET', state}
 for partition = 0, ${limits.stateShards - 1} do oldest[partition + 3] = 'oldest:' .. partition end
 for _, atMs in ipairs(redis.call(unpack(oldest))) do
-  if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return 0 end
+  if atMs and nowMs - tonumber(atMs) > tonumber(ARGV[2]) then return full() end
 end
 for group = 2, #KEYS do
   local at = 3 + (group - 2) * 3

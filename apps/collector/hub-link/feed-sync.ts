@@ -43,7 +43,7 @@ export type FeedSyncOptions = {
   readonly intervalMs: number
   /** null: a collector without a hub, which runs what is on disk. */
   readonly hub: HubClient | null
-  readonly store: FeedStore
+  readonly store: Pick<FeedStore, 'load' | 'save'>
   /** Which records remove what they name. */
   readonly isGone: (record: RawRecord) => boolean
   /**

@@ -68,13 +68,16 @@ export class RedisScript {
     this.digest = createHash('sha1').update(text).digest('hex')
   }
 
+  /** Rejects with what the server or the connection says, and nothing of keys or arguments. */
   async run(redis: Redis, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
     try {
       return await redis.evalsha(this.digest, keys.length, ...keys, ...args)
     } catch (error) {
-      if (!redisCause(error).startsWith('NOSCRIPT')) throw error
-      return redis.eval(this.text, keys.length, ...keys, ...args)
+      if (!redisCause(error).startsWith('NOSCRIPT')) throw new Error(redisCause(error))
     }
+    return redis.eval(this.text, keys.length, ...keys, ...args).catch(error => {
+      throw new Error(redisCause(error))
+    })
   }
 }
 

@@ -15,7 +15,7 @@ export const redisKeys = (prefix: string) => ({
   // The bus: one stream a shard. The id of an entry is `P-0`, P the last position in it; fields t (time, ms), c (bytes of the
   // partition before it), n (number of batches), b (the batches, one after another).
   stream: (partition: number): string => `${prefix}bus:${partition}`,
-  /** Hash: head:N last position, bytes:N bytes ever published, held:N bytes that wait, oldest:N when the oldest of them came, held: all. */
+  /** Hash: head:N last position, bytes:N bytes ever published, held:N bytes that wait, oldest:N when the oldest of them came, held: all, overflow: when a batch was last refused at the bound. */
   busState: `${prefix}bus:state`,
   /** Hash: evaluation:N and samples:N, the position that the consumer has passed for good. */
   busPassed: `${prefix}bus:passed`,
@@ -58,7 +58,7 @@ export const redisKeys = (prefix: string) => ({
   /** Hash: change, since, synced_at_ms. */
   registryState: `${prefix}registry:state`,
 
-  /** String: JSON of the set of a feed and its cursor. */
+  /** Hash: since, synced_at_ms, records (JSON): the set of a feed and its cursor. */
   feed: (feed: string): string => `${prefix}feed:${feed}`,
   /** Counter: raised by every reload call (document 3 "Hub to collector admin API"). */
   reload: (feed: string): string => `${prefix}${feed}:reload`,

@@ -15,6 +15,11 @@ export type ChangeListener = (changes: readonly AgentChange[]) => void
 /** What a token hash means at an instant. */
 export type TokenMatch = { readonly record: AgentRecord; readonly isValid: boolean }
 
+/** What keeps the registry: on disk, or in Redis, where what is written is durable once it is `settled`. */
+export type RegistryBacking = Pick<RegistryStore, 'readChanges' | 'cursor' | 'write'> & {
+  readonly settled?: () => Promise<void>
+}
+
 const NONE: readonly string[] = []
 
 /** True when everything but the cursor of the feed is the same. */
@@ -41,11 +46,11 @@ export class AgentRegistry {
   private readonly servers = new Map<string, string | readonly string[]>()
   private readonly states: Record<AgentState, number> = { pending: 0, active: 0, revoked: 0 }
   private readonly listeners = new Set<ChangeListener>()
-  private readonly store: RegistryStore | null
+  private readonly store: RegistryBacking | null
   private cursorNow: RegistryCursor = { since: 0, syncedAtMs: 0 }
 
   /** Loads what the store has; without one the registry lives in memory. */
-  constructor(store: RegistryStore | null) {
+  constructor(store: RegistryBacking | null) {
     this.store = store
     this.refresh()
   }
@@ -208,6 +213,11 @@ export class AgentRegistry {
     }
     this.cursorNow = this.store.cursor()
     this.tell(changes)
+  }
+
+  /** Resolves once every change so far is durable, for every process that shares the registry. Rejects when it is not now. */
+  async settled(): Promise<void> {
+    await this.store?.settled?.()
   }
 
   private keep(changes: readonly AgentChange[], cursor: RegistryCursor | null): void {

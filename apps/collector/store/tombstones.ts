@@ -3,7 +3,8 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import type { Tombstone } from '../worker/samples-messages.ts'
 
-const isTombstone = (value: unknown): value is Tombstone =>
+/** True for what was written as a tombstone. */
+export const isTombstone = (value: unknown): value is Tombstone =>
   typeof value === 'object' &&
   value !== null &&
   'companyId' in value &&
