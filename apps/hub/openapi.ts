@@ -58,15 +58,19 @@ export function routeDetail(route: Route, isLegacy: boolean) {
   }
 }
 
+// The schemas are JSON Schema as it is (a member that may be null is a union with the type "null"), which is 3.1, not 3.0.
+const OPENAPI_VERSION = '3.1.0'
+
 /** The whole document. Only what stands below /api is in it. */
 export function openApiDocument(app: AnyElysia, version: string): Record<string, unknown> {
-  const { paths } = toOpenAPISchema(app, undefined, undefined, undefined, '3.0.3')
+  const { paths } = toOpenAPISchema(app, undefined, undefined, undefined, OPENAPI_VERSION)
   const apiPaths = Object.fromEntries(
     Object.entries(paths).filter(([path]) => path.startsWith('/api/') && !path.endsWith('*')),
   )
   return {
-    openapi: '3.0.3',
+    openapi: OPENAPI_VERSION,
     info: { title: 'Monitoring Hub REST API', version, description: 'REST API v1 and the collector-facing endpoints.' },
+    servers: [{ url: '/' }],
     components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
     paths: apiPaths,
   }
