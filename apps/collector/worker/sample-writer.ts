@@ -39,6 +39,8 @@ export type SampleWriterOptions = {
   readonly onInserted: (rows: number, seconds: number) => void
   /** Series were stored that may be new. */
   readonly onDefinitions: () => void
+  /** Stands before the positions in the tokens by which the store knows a block again. Another one where positions may begin anew. */
+  readonly tokenPrefix?: () => string
   /** Each failed try, with its cause. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -109,16 +111,28 @@ export class SampleWriter {
     )
   }
 
+  /** Partitions that are not among these are another worker's: where they come back, reading goes on after what was passed. */
+  forgetPartitions(kept: readonly number[]): void {
+    for (const position of [this.readTo, this.passedTo])
+      for (const partition of position.keys()) if (!kept.includes(partition)) position.delete(partition)
+  }
+
   /** Resolves when no block is on its way to the store: what was inserted before can be deleted now. */
   async settled(): Promise<void> {
     await this.inserting
   }
 
   async lagEntries(): Promise<number> {
-    let lag = 0
-    for (const partition of this.options.bus.partitions)
-      lag += (await this.options.bus.lastPosition(partition)) - (await this.passedPosition(partition))
-    return Math.max(0, lag)
+    const { bus } = this.options
+    const lags = await Promise.all(
+      bus.partitions.map(
+        async partition => (await bus.lastPosition(partition)) - (await this.passedPosition(partition)),
+      ),
+    )
+    return Math.max(
+      0,
+      lags.reduce((sum, lag) => sum + lag, 0),
+    )
   }
 
   private async passedPosition(partition: number): Promise<number> {
@@ -258,7 +272,8 @@ export class SampleWriter {
 
   private async insert(load: Load): Promise<void> {
     const { store, bus } = this.options
-    const token = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`).join(',')
+    const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
+    const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',')}`
     const rows = load.block.write(this.samples)
     if (load.definitions.length > 0) {
       writeSeriesBlock(this.series, load.definitions)

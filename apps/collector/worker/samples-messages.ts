@@ -3,7 +3,9 @@ import type { SeriesPlan } from '../../../core/query/query-plan.ts'
 import type { LatestValue, SeriesAnswer } from '../store/samples-query.ts'
 
 /** Where the thread finds its bus. */
-export type SamplesBus = { readonly kind: 'sqlite'; readonly path: string }
+export type SamplesBus =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 
 export type SamplesThreadOptions = {
   readonly bus: SamplesBus
@@ -68,6 +70,8 @@ export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
   | { readonly kind: 'wake' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
+  /** Over Redis: the partitions that this worker has the lease of. */
+  | { readonly kind: 'partitions'; readonly partitions: readonly number[] }
   | {
       readonly kind: 'retention'
       readonly retentionDays: readonly (readonly [companyId: string, days: number | null])[]

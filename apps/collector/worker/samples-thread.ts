@@ -1,7 +1,6 @@
 // The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's calls. One a
 // process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
 import { setMaxListeners } from 'node:events'
-import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
 import { countDays, deleteDays, purgeSamples, reclaim } from '../store/samples-delete.ts'
@@ -9,6 +8,7 @@ import { SamplesReader } from '../store/samples-query.ts'
 import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
 import { RollupSchedule } from './rollups.ts'
 import { SampleWriter } from './sample-writer.ts'
+import { openSamplesBus } from './samples-bus.ts'
 import type {
   FromSamplesThread,
   SamplesCall,
@@ -43,7 +43,7 @@ async function within(limitMs: number, work: Promise<void>, otherwise: string): 
 
 class SamplesThread {
   private readonly store: ClickHouse
-  private readonly bus: SqliteBusReader
+  private readonly bus: ReturnType<typeof openSamplesBus>
   private readonly writer: SampleWriter
   private readonly reader: SamplesReader
   private readonly rollups: RollupSchedule
@@ -55,12 +55,18 @@ class SamplesThread {
 
   constructor(options: SamplesThreadOptions) {
     this.store = openClickHouse({ url: options.clickhouse, database: options.database })
-    this.bus = new SqliteBusReader(options.bus.path, options.consumers)
+    this.bus = openSamplesBus(options, {
+      onNews: () => this.writer.wake(),
+      onTrouble: cause => this.trouble('cannot read the bus', new Error(cause)),
+      // Redis may have been started anew, with fewer entries than were read: reading goes on after what was passed.
+      onRecovered: () => this.writer.forgetPartitions([]),
+    })
     const nowMs = () => Date.now()
     this.reader = new SamplesReader(this.store, nowMs)
     this.writer = new SampleWriter({
       store: this.store,
-      bus: this.bus,
+      bus: this.bus.reader,
+      tokenPrefix: this.bus.tokenPrefix,
       nowMs,
       onInserted: (rows, seconds) => {
         this.lastError = null
@@ -124,6 +130,11 @@ class SamplesThread {
         return
       case 'tombstones':
         this.writer.setTombstones(message.tombstones)
+        return
+      case 'partitions':
+        this.bus.setPartitions(message.partitions)
+        this.writer.forgetPartitions(message.partitions)
+        this.writer.wake()
         return
       case 'retention':
         this.writer.setRetentionDays(new Map(message.retentionDays))
@@ -195,17 +206,18 @@ class SamplesThread {
       bufferRows: writer.bufferRows,
       droppedPurged: writer.droppedPurged,
       droppedRetentionLocked: writer.droppedRetentionLocked,
-      lagEntries: await writer.lagEntries(),
+      // A bus that is away says so itself; the store may still answer.
+      lagEntries: await writer.lagEntries().catch(() => 0),
       rollupErrors: this.rollups.errors,
       completeBeforeMs: this.rollups.complete,
     }
   }
 
-  /** Drains the bus to the store when the store answers, then closes both. What is left stays on the bus. */
+  /** Drains the bus to the store when the store answers and no other worker can, then closes both. What is left stays on the bus. */
   private async stop(): Promise<void> {
     this.isStopped = true
     await this.rollups.stop()
-    if (this.isMigrated && this.lastError === null) await this.writer.flush()
+    if (this.bus.drains && this.isMigrated && this.lastError === null) await this.writer.flush()
     this.writer.abort()
     await this.running
     await this.bus.close()

@@ -1,0 +1,60 @@
+// The bus as the samples thread reads it: all of the file over SQLite; over Redis the partitions that the worker has the leases of.
+import { randomUUID } from 'node:crypto'
+import type { BusReader } from '../bus/bus.ts'
+import { RedisBusReader } from '../bus/redis-bus.ts'
+import { SqliteBusReader } from '../bus/sqlite-bus.ts'
+import { openRedis } from '../store/redis-client.ts'
+import { redisKeys } from '../store/redis-keys.ts'
+import type { SamplesThreadOptions } from './samples-messages.ts'
+
+/** The block is filled for a second anyway. */
+const LOOK_MS = 100
+
+export type SamplesBusEvents = {
+  readonly onNews: () => void
+  readonly onTrouble: (cause: string) => void
+  readonly onRecovered: () => void
+}
+
+export type OpenSamplesBus = {
+  readonly reader: BusReader
+  /** Positions begin anew where Redis lost them: the store must not take a new block for one it has. */
+  readonly tokenPrefix: () => string
+  /** Whether a stop waits until the bus is empty: nobody else would read it. */
+  readonly drains: boolean
+  setPartitions(partitions: readonly number[]): void
+  close(): Promise<void>
+}
+
+export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBusEvents): OpenSamplesBus {
+  const { bus, consumers } = options
+  if (bus.kind === 'sqlite') {
+    const reader = new SqliteBusReader(bus.path, consumers)
+    return { reader, tokenPrefix: () => '', drains: true, setPartitions: () => {}, close: () => reader.close() }
+  }
+  let epoch = randomUUID()
+  const redis = openRedis({
+    url: bus.url,
+    name: 'collector-worker-samples',
+    onTrouble: events.onTrouble,
+    onRecovered: () => {
+      epoch = randomUUID()
+      events.onRecovered()
+    },
+  })
+  const reader = new RedisBusReader(redis, redisKeys(bus.prefix), LOOK_MS, partition => {
+    if (reader.partitions.includes(partition)) events.onNews()
+  })
+  return {
+    reader,
+    tokenPrefix: () => `${epoch}/`,
+    drains: false,
+    setPartitions: partitions => {
+      reader.partitions = partitions
+    },
+    close: async () => {
+      await reader.close()
+      redis.disconnect()
+    },
+  }
+}
