@@ -60,7 +60,7 @@ export class TestHub {
       ...settings,
     })
     if (faults.length > 0) throw new Error(JSON.stringify(faults))
-    return new TestHub(await startHub({ config, log: createLogger('fatal') }), databaseUrl)
+    return new TestHub(await startHub({ config, log: createLogger(process.env.HUB_TEST_LOG ?? 'fatal') }), databaseUrl)
   }
 
   get url(): string {

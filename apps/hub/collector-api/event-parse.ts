@@ -9,6 +9,7 @@ export type RejectReason = 'unknown_server' | 'unsupported_type' | 'invalid_payl
 
 const EVENT_ID_CHARS_MAX = 64
 const CODE = 'invalid_batch'
+const COUNT_MAX = 2_147_483_647
 
 type Unchecked = Readonly<Record<string, unknown>>
 
@@ -59,19 +60,25 @@ function isEnvelope(raw: Unchecked): boolean {
   )
 }
 
+const isGroupType = (type: unknown): boolean =>
+  type === 'group_down' || type === 'group_update' || type === 'group_resolved'
+const isCountOrNull = (value: unknown): boolean =>
+  value == null || (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= COUNT_MAX)
+
 function hasExtras(raw: Unchecked): boolean {
   if (raw.type === 'alert.flapping' && !isOneOf(['entered', 'exited'], raw.reason)) return false
   if (!isNumberOrNull(raw.peak_value) || !isNumberOrNull(raw.duration_seconds)) return false
-  if (raw.type !== 'group_down' && raw.type !== 'group_update') return true
-  const members = raw.member_server_ids
-  return Array.isArray(members) && members.every(isUuid) && isNumberOrNull(raw.group_total)
+  if (raw.type === 'alert.resolved' && raw.reason != null && typeof raw.reason !== 'string') return false
+  if (!isGroupType(raw.type)) return true
+  const members = raw.member_server_ids ?? (raw.type === 'group_resolved' ? [] : null)
+  return Array.isArray(members) && members.every(isUuid) && isCountOrNull(raw.group_total)
 }
 
 /** An event that can be applied, or why it cannot. */
 export function eventOf(raw: Unchecked & { readonly event_id: string }): AlertEvent | RejectReason {
   if (!isOneOf(eventTypes, raw.type)) return 'unsupported_type'
   if (!isEnvelope(raw) || !hasExtras(raw)) return 'invalid_payload'
-  const event = raw as unknown as AlertEvent
+  const { member_server_ids: members, ...event } = raw as unknown as AlertEvent
   return {
     ...event,
     company_id: event.company_id.toLowerCase(),
@@ -81,6 +88,6 @@ export function eventOf(raw: Unchecked & { readonly event_id: string }): AlertEv
     suppressed: event.suppressed === true,
     suppress_reason: event.suppress_reason ?? null,
     labels: event.labels ?? {},
-    ...(event.member_server_ids ? { member_server_ids: event.member_server_ids.map(id => id.toLowerCase()) } : {}),
+    ...(isGroupType(raw.type) ? { member_server_ids: (members ?? []).map(id => id.toLowerCase()) } : {}),
   }
 }

@@ -10,7 +10,8 @@ const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
 
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value)
-export const isInstant = (value: string): boolean => INSTANT.test(value) && Number.isFinite(Date.parse(value))
+export const isInstant = (value: string): boolean =>
+  INSTANT.test(value) && !value.startsWith('0000') && Number.isFinite(Date.parse(value))
 
 FormatRegistry.Set('uuid', value => UUID.test(value))
 FormatRegistry.Set('date-time', isInstant)
