@@ -195,6 +195,13 @@ export class EvaluationStore {
       .immediate()
   }
 
+  /** Events of a purged company, or of one machine of it. */
+  removeEventsOf(companyId: string, serverId: string | null): void {
+    this.database
+      .query("DELETE FROM outbox WHERE event ->> 'company_id' = ?1 AND (?2 IS NULL OR event ->> 'server_id' = ?2)")
+      .run(companyId, serverId)
+  }
+
   /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
   trimOutbox(eventsMax: number): number {
     const over = this.outboxDepth() - eventsMax

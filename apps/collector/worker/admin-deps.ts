@@ -8,6 +8,7 @@ import type { WorkerConfig } from '../config.ts'
 import type { CompanySettings, CompanySettingsCache } from '../hub-link/company-settings.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
 import type { JsonObject } from '../store/agent-record.ts'
+import type { EvaluationStore } from '../store/evaluation-store.ts'
 import type { AgentRegistry } from '../store/registry.ts'
 import type { Tombstones } from '../store/tombstones.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
@@ -32,6 +33,7 @@ export type AdminDepsSources = {
   readonly tombstones: Tombstones
   readonly status: WorkerStatus
   readonly groups: Groups
+  readonly evaluationStore: Pick<EvaluationStore, 'removeEventsOf'>
   readonly reloadRules: () => Promise<'applied' | 'unavailable'>
   readonly reloadSilences: () => Promise<'applied' | 'unavailable'>
   readonly reloadAgentFeeds: ReloadAgentFeeds | null
@@ -47,6 +49,13 @@ export const retentionOf = (settings: CompanySettings | null): RetentionSettings
 export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDeps; stopPurges: () => void } {
   const { config, log, metrics, registry, hub, nowMs, shards, samples, settings, tombstones } = sources
   const onError = (what: string, error: unknown): void => log.error({ err: error }, what)
+  /** The state of a purged tenant, and what it still had to tell. */
+  const forget = async (companyId: string, serverId: string | null): Promise<void> => {
+    await shards.forget(companyId, serverId)
+    sources.groups.forget(companyId, serverId)
+    sources.evaluationStore.removeEventsOf(companyId, serverId)
+    if (serverId === null) settings.forget(companyId)
+  }
   const purger = createPurger({
     nowMs,
     tombstones: {
@@ -54,8 +63,7 @@ export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDe
         tombstones.write(tombstone)
         shards.setTombstones(tombstones.living())
         samples.setTombstones(tombstones.living())
-        await shards.forget(tombstone.companyId, tombstone.serverId)
-        sources.groups.forget(tombstone.companyId, tombstone.serverId)
+        await forget(tombstone.companyId, tombstone.serverId)
       },
     },
     registry: {
@@ -68,7 +76,13 @@ export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDe
     onPurge: result => metrics.purges.inc({ result }),
     onError,
   })
-  for (const { companyId, serverId } of tombstones.living()) purger.resume(companyId, serverId)
+  // A purge that a restart cut short goes on: the threads forgot the tenant before they evaluated anything.
+  for (const { companyId, serverId } of tombstones.living()) {
+    if (serverId === null) registry.removeCompany(companyId)
+    else registry.removeServer(companyId, serverId)
+    void forget(companyId, serverId).catch(error => onError('cannot forget a purged tenant', error))
+    purger.resume(companyId, serverId)
+  }
 
   const reload = async (feed: 'rules' | 'silences' | 'checks' | 'settings'): Promise<ReloadOutcome> => {
     if (!hub) return 'not_configured'

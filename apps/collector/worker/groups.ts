@@ -68,9 +68,16 @@ export class Groups {
 
   /** A purged tenant: its groups go without an event. */
   forget(companyId: string, serverId: string | null): void {
-    if (serverId !== null) this.state.downSinceMs.delete(serverId)
-    else for (const [key, group] of this.state.open) if (group.companyId === companyId) this.state.open.delete(key)
+    for (const id of [...this.state.downSinceMs.keys()])
+      if (serverId === null ? this.isOf(companyId, id) : id === serverId) this.state.downSinceMs.delete(id)
+    if (serverId === null)
+      for (const [key, group] of this.state.open) if (group.companyId === companyId) this.state.open.delete(key)
     this.deps.store.commitKept([], KEPT, saveGroups(this.state), this.deps.nowMs())
+  }
+
+  /** Whether a machine is of the company; the registry still has it when a purge begins. */
+  private isOf(companyId: string, serverId: string): boolean {
+    return this.deps.registry.agentsOfServer(serverId).some(record => record.companyId === companyId)
   }
 
   private async sweep(): Promise<void> {
@@ -123,8 +130,8 @@ export class Groups {
     const machines = new Map<string, ServerAttributes>()
     for (const record of this.deps.registry.all()) {
       if (record.state !== 'active' || record.serverId === '') continue
-      const { companyId, serverStatus: status, subnetId, datacenter, intervalSeconds } = record
-      machines.set(record.serverId, { companyId, status, subnetId, datacenter, hostname: '', intervalSeconds })
+      const { companyId, serverStatus: status, subnetId, datacenter, hostname, intervalSeconds } = record
+      machines.set(record.serverId, { companyId, status, subnetId, datacenter, hostname, intervalSeconds })
     }
     return machines
   }

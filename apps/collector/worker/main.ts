@@ -5,12 +5,12 @@ import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import {
+  allCollectorKeys,
   collectorPaths,
   describeFault,
   loadCollectorConfig,
   readConfigFile,
   type WorkerConfig,
-  workerKeys,
 } from '../config.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { Heartbeat } from '../hub-link/heartbeat.ts'
@@ -30,9 +30,9 @@ const STOP_DEADLINE_MS = 14_000
 
 const threads = threadFiles(import.meta.url)
 
-/** The configuration; throws with every fault in it, a line each. */
+/** The configuration; throws with every fault in it, a line each. Keys of ingest are known too: the two can share a file. */
 function loadConfig(file: string | undefined): WorkerConfig {
-  const { config, faults } = loadCollectorConfig(workerKeys, file ? readConfigFile(file) : undefined, {})
+  const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
   if (config['bus.kind'] !== 'sqlite')
     faults.push({ key: 'bus.kind', value: config['bus.kind'], message: 'must be sqlite for this executable' })
   if (config['admin.token'] === null)
@@ -70,7 +70,8 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const log = createLogger(config['log.level'], 'worker')
   const metrics = createCollectorMetrics(productVersion, 'worker')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-  const registry = new AgentRegistry(new RegistryStore(collectorPaths(config.data_dir).registry))
+  const store = new RegistryStore(collectorPaths(config.data_dir).registry)
+  const registry = new AgentRegistry(store)
   const hub = createHub(config, log, metrics)
   const shared = { hub, log, metrics, nowMs: Date.now }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
@@ -85,19 +86,34 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     shardThreadUrl: threads.shards,
     samplesThreadUrl: threads.samples,
     threads: Math.max(1, availableParallelism()),
-    reloadAgentFeeds: null,
+    // Ingest is another process: it sees the counter within half a second.
+    reloadAgentFeeds: {
+      checks: async () => {
+        store.raiseReload('checks')
+        return 'applied'
+      },
+    },
     checksStatus: null,
     onFailure: error => {
       log.fatal({ err: error }, 'evaluation failed; start again, nothing acknowledged is lost')
       process.exit(70)
     },
   })
-  const poll = setInterval(() => registry.refresh(), REGISTRY_POLL_MS)
+  const poll = setInterval(() => {
+    try {
+      registry.refresh()
+    } catch (error) {
+      log.error({ err: error }, 'cannot read the registry that the processes share')
+    }
+  }, REGISTRY_POLL_MS)
   const opsListen = config['ops.listen']
   const ops =
     opsListen === null
       ? null
-      : startOpsServer(opsListen, metrics, [{ name: 'samples store', isReady: () => worker.isReady() }])
+      : startOpsServer(opsListen, metrics, [
+          { name: 'samples store', isReady: () => worker.isReady() },
+          { name: 'rules', isReady: () => worker.hasRules() },
+        ])
   const heartbeat = hub
     ? new Heartbeat({
         hub,

@@ -35,7 +35,7 @@ export class ShardHost {
   private rulesSince: number
   private silences: readonly RawSilence[]
   private readonly attributes = new Map<string, ServerAttributesUpdate>()
-  private tombstones: readonly Tombstone[] = []
+  private tombstones: readonly Tombstone[]
   private readonly config: ShardThreadConfig
   private readonly redis: RedisShards | null
   private close: () => Promise<void> = async () => {}
@@ -48,6 +48,7 @@ export class ShardHost {
     this.rules = start.rules
     this.rulesSince = start.rulesSince
     this.silences = start.silences
+    this.tombstones = start.tombstones
     this.keepAttributes(start.attributes)
     const { place } = start.config
     if (place.kind === 'sqlite') {
@@ -73,6 +74,7 @@ export class ShardHost {
     const config = { ...this.config, partition: 0, pollMs: SQLITE_POLL_MS }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
+    for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
     this.attributes.clear()
     this.tell({ kind: 'ready', positions: [loop.position], faults })
     const finished = loop.run()

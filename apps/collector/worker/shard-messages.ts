@@ -42,6 +42,8 @@ export type ToShardThread =
       readonly rulesSince: number
       readonly silences: readonly RawSilence[]
       readonly attributes: readonly ServerAttributesUpdate[]
+      /** Living ones: what was saved of these tenants before a purge is forgotten before anything is evaluated. */
+      readonly tombstones: readonly Tombstone[]
     }
   | { readonly kind: 'wake' }
   /** Over Redis: the lease of a shard is there; it is handed over to another worker; it is lost. */

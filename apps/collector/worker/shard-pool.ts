@@ -30,6 +30,8 @@ export type ShardPoolOptions = {
   readonly silences: readonly RawSilence[]
   /** Known before the first entry is evaluated: what is replayed is suppressed as it would have been. */
   readonly attributes: readonly ServerAttributesUpdate[]
+  /** Living ones: their tenants are forgotten before anything is evaluated. */
+  readonly tombstones: readonly Tombstone[]
   readonly onMessage: (message: FromShardThread) => void
   /** A thread that dies takes the process with it. */
   readonly onFailure: (error: Error) => void
@@ -75,9 +77,9 @@ export class ShardPool {
         if (!this.isStopping) options.onFailure(error)
       }
       const config = { ...options.config, shards, threadIndex: index }
-      const { rules, rulesSince, silences } = options
+      const { rules, rulesSince, silences, tombstones } = options
       const attributes = options.attributes.filter(update => shards.includes(shardOfServer(update.serverId)))
-      this.send(worker, { kind: 'start', config, rules, rulesSince, silences, attributes })
+      this.send(worker, { kind: 'start', config, rules, rulesSince, silences, attributes, tombstones })
     })
   }
 

@@ -27,7 +27,10 @@ import type { FromShardThread, ServerAttributesUpdate } from './shard-messages.t
 import { ShardPool } from './shard-pool.ts'
 import { WorkerStatus } from './worker-status.ts'
 
-const BUS_TRIM_MS = 2000
+/** The hub waits 30 s for the answer to a purge. */
+const ADMIN_IDLE_SECONDS = 60
+/** How often the bus is told what is saved, and asked whether it refused. */
+const BUS_LOOK_MS = 2000
 
 export type WorkerDeps = {
   readonly config: WorkerConfig
@@ -53,7 +56,10 @@ export type RunningWorker = {
   readonly adminUrl: string
   /** The bus holds something new. */
   readonly wake: () => void
+  /** The samples store answers. */
   readonly isReady: () => Promise<boolean>
+  /** Rules were read from the hub, now or before a restart: without any a worker would look healthy and open no alert (G-43). */
+  readonly hasRules: () => boolean
   readonly outboxDepth: () => number
   /** Drains the bus to evaluation and store, saves, ends. Ingest must have stopped. */
   readonly stop: () => Promise<void>
@@ -68,10 +74,10 @@ function attributesUpdate(
 ): ServerAttributesUpdate {
   const record = registry.latestOfServer(companyId, serverId)
   if (!record) return { serverId, attributes: null, revokedAgentIds: agentIds }
-  const { serverStatus: status, subnetId, datacenter, intervalSeconds } = record
+  const { serverStatus: status, subnetId, datacenter, hostname, intervalSeconds } = record
   return {
     serverId,
-    attributes: { companyId, status, subnetId, datacenter, hostname: '', intervalSeconds },
+    attributes: { companyId, status, subnetId, datacenter, hostname, intervalSeconds },
   }
 }
 
@@ -197,11 +203,11 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     rulesSince: rules.status().since,
     silences: asSilences(silences.records),
     attributes: allAttributes(registry),
+    tombstones: tombstones.living(),
     onMessage: receive,
     onFailure: deps.onFailure,
   })
   const shards = pool
-  shards.setTombstones(tombstones.living())
   shards.setAttributes(allAttributes(registry))
   const stopListening = registry.onChange(changes => shards.setAttributes(attributesOf(registry, changes)))
   status.watch(shards, samples, { rules, silences })
@@ -218,6 +224,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     tombstones,
     status,
     groups,
+    evaluationStore,
     reloadRules: async () => settled(await rules.reload()),
     reloadSilences: async () => settled(await silences.reload()),
   })
@@ -229,16 +236,24 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const server = Bun.serve({
     ...splitAddress(config['admin.listen']),
     fetch: request => admin.handle(request),
+    idleTimeout: ADMIN_IDLE_SECONDS,
     ...tlsOf(config),
   })
 
   const janitor = startJanitor(deps, samples, settings)
   status.janitor = janitor
-  const trim = setInterval(() => {
-    bus
-      .pass(busConsumers.evaluation, 0, shards.snapshotPosition())
-      .catch(error => log.error({ err: error }, 'cannot trim the bus'))
-  }, BUS_TRIM_MS)
+  let refusedAtMs = await bus.refusedAtMs()
+  const lookAtBus = async (): Promise<void> => {
+    await bus.pass(busConsumers.evaluation, 0, shards.snapshotPosition())
+    const lastRefusedAtMs = await bus.refusedAtMs()
+    if (lastRefusedAtMs === refusedAtMs) return
+    refusedAtMs = lastRefusedAtMs
+    log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
+    shards.overflowed(refusedAtMs)
+  }
+  const busTimer = setInterval(() => {
+    lookAtBus().catch(error => log.error({ err: error }, 'cannot trim the bus'))
+  }, BUS_LOOK_MS)
 
   return {
     adminUrl: `${config['tls.cert_file'] ? 'https' : 'http'}://${server.hostname}:${server.port}`,
@@ -247,6 +262,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       samples.wake()
     },
     isReady: async () => (await samples.stats()).isReady,
+    hasRules: () => deps.hub === null || rules.isFilled,
     outboxDepth: () => evaluationStore.outboxDepth(),
     stop: async () => {
       await server.stop(true)
@@ -255,7 +271,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       groups.stop()
       await janitor.stop()
       await Promise.all([rules.stop(), silences.stop()])
-      clearInterval(trim)
+      clearInterval(busTimer)
       await Promise.all([shards.stop(), samples.stop()])
       await bus.pass(busConsumers.evaluation, 0, shards.snapshotPosition())
       await outbox?.stop()
