@@ -6,17 +6,19 @@ import { auditRoutes } from './audit/routes.ts'
 import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
-import { companyAndTeamRoutes } from './companies/routes.ts'
+import { companyRoutes } from './companies/routes.ts'
 import type { Route } from './http/route.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
+import { notificationAdminRoutes } from './notifications/admin-routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import { ruleRoutes } from './rules/routes.ts'
 import { serverRoutes } from './servers/routes.ts'
 import { settingsRoutes } from './settings/routes.ts'
 import { silenceRoutes } from './silences/routes.ts'
+import { teamRoutes } from './teams/routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 export const apiRoutes: readonly Route[] = [
@@ -33,9 +35,11 @@ export const apiRoutes: readonly Route[] = [
   ...collectorAdminRoutes,
   ...collectorRoutes,
   ...notificationRoutes,
+  ...notificationAdminRoutes,
   ...webhookRoutes,
   ...identityRoutes,
-  ...companyAndTeamRoutes,
+  ...companyRoutes,
+  ...teamRoutes,
   ...auditRoutes,
   ...accountRoutes,
 ]

@@ -120,6 +120,9 @@ describe('agents feed', () => {
       interval_seconds: 30,
       version: 2,
     })
+    // Additive, for the labels of agent.down and agent.up (G-80).
+    expect(records[0].hostname).toBe((await tenant.call('GET', `/monitoring/agents/${one.agentId}`)).body.data.hostname)
+    expect(records[0].hostname).not.toBe('')
     expect(records[1].state).toBe('revoked')
     const again = await collector.call('GET', `/agents?since=${records[1].sync_version}`)
     expect(again.body.data).toEqual({ agents: [], next_since: records[1].sync_version, more: false })

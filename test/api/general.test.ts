@@ -63,8 +63,20 @@ describe('who calls', () => {
     expect((await viewer.call('GET', '/servers')).status).toBe(403)
   })
 
-  test('[HUB-024] [HUB-011] [HUB-014] tokens, logins and passwords are not managed over the API', async () => {
-    for (const path of ['/tokens', '/api-tokens', '/me/tokens', '/login', '/me/password', '/two-factor'])
+  test('[HUB-024] [HUB-011] [HUB-012] [HUB-013] [HUB-014] [HUB-015] tokens, single-sign-on keys, logins, passwords and two-factor are not managed over the API', async () => {
+    for (const path of [
+      '/tokens',
+      '/api-tokens',
+      '/me/tokens',
+      '/sso',
+      '/sso-keys',
+      '/login',
+      '/sessions',
+      '/me/password',
+      '/password',
+      '/two-factor',
+      '/me/two-factor',
+    ])
       for (const method of ['GET', 'POST']) expect((await tenant.call(method, path)).status).toBe(404)
     expect(JSON.stringify(await sql`select * from api_tokens`)).not.toContain(tenant.token)
   })

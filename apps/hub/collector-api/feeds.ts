@@ -47,6 +47,7 @@ type AgentFeedRow = {
   status: string | null
   subnet_id: string | null
   datacenter: string | null
+  hostname: string | null
   default_interval: number | null
 }
 
@@ -62,6 +63,8 @@ const presentAgent = (row: AgentFeedRow): FeedRecord => ({
   server_status: serverStatusOfRecord(row.status),
   subnet_id: row.subnet_id ?? '',
   datacenter: row.datacenter ?? '',
+  // Additive: the label of agent.down and agent.up (decision G-80).
+  hostname: row.hostname ?? '',
   interval_seconds: row.default_interval ?? 0,
   version: Number(row.version),
   sync_version: Number(row.sync_version),
@@ -69,7 +72,8 @@ const presentAgent = (row: AgentFeedRow): FeedRecord => ({
 
 const AGENTS: SQL = sql`
   select a.id, a.company_id, a.server_id, a.collector_id, a.state, a.token_hash, a.prev_token_hash, a.prev_token_expires_at,
-    a.version, a.sync_version, s.status, s.subnet_id, s.datacenter, m.default_interval
+    a.version, a.sync_version, s.status, s.subnet_id, s.datacenter,
+    coalesce(nullif(a.hostname, ''), s.hostname) as hostname, m.default_interval
   from monitoring_agents a left join servers s on s.id = a.server_id
   left join monitoring_settings m on m.company_id = a.company_id`
 

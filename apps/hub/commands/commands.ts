@@ -120,6 +120,11 @@ export function addCompanyCommands(program: Command, run: Run): void {
       print({ data: rows })
     }),
   )
+  addPlanCommand(company, run)
+  addCompanyAccessCommands(company, run)
+}
+
+function addPlanCommand(company: Command, run: Run): void {
   company
     .command('plan')
     .argument('<id>', 'the company')
@@ -143,6 +148,9 @@ export function addCompanyCommands(program: Command, run: Run): void {
         print({ company_id: changed })
       }),
     )
+}
+
+function addCompanyAccessCommands(company: Command, run: Run): void {
   company
     .command('grant')
     .requiredOption('--user <email>', 'who may work in it')

@@ -1,0 +1,166 @@
+// REST: /teams (group "Identity and permissions").
+import { randomUUID } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import { and, asc, count, eq, sql } from 'drizzle-orm'
+import { auditRequest } from '../audit/audit.ts'
+import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
+import { teamMembers, teams, users } from '../db/schema-identity.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../http/paging.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
+import { isUuid, text, uuid } from '../http/schema.ts'
+import { findUser } from '../identity/people.ts'
+
+const TAG = 'Identity and permissions'
+const VIEW = ['identity.view']
+const MANAGE = ['identity.manage']
+
+type Team = typeof teams.$inferSelect
+
+async function findTeam(db: Executor, companyId: string, id: string): Promise<Team> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await db
+    .select()
+    .from(teams)
+    .where(and(eq(teams.companyId, companyId), eq(teams.id, id)))
+  if (!row) throw notFound()
+  return row
+}
+
+const teamSubject = ({ hub, companyId, params }: RouteContext) =>
+  findTeam(hub.database.db, companyId, params.team ?? '')
+
+async function presentTeam(db: Executor, team: Team) {
+  const members = await db
+    .select({ id: users.id, name: users.name })
+    .from(teamMembers)
+    .innerJoin(users, eq(users.id, teamMembers.userId))
+    .where(eq(teamMembers.teamId, team.id))
+    .orderBy(asc(sql`lower(${users.name})`), asc(users.id))
+  return { id: team.id, company_id: team.companyId, name: team.name, members, created_at: team.createdAt }
+}
+
+async function saveTeam(context: RouteContext, before: Team | null, name: string) {
+  const { hub, companyId } = context
+  const id = before?.id ?? randomUUID()
+  return inTransaction(hub.database.db, async tx => {
+    try {
+      if (before) await tx.db.update(teams).set({ name }).where(eq(teams.id, id))
+      else await tx.db.insert(teams).values({ id, companyId, name })
+    } catch (error) {
+      if (violatedUniqueIndex(error) === 'teams_name') throw invalidField('name', 'taken')
+      throw error
+    }
+    await auditRequest(tx, context, before ? 'team.update' : 'team.create', { type: 'team', id, name })
+    return { data: await presentTeam(tx.db, await findTeam(tx.db, companyId, id)) }
+  })
+}
+
+export const teamRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/teams',
+    tag: TAG,
+    summary: 'List teams',
+    permissions: VIEW,
+    query: Type.Object(pageQuery),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const { db } = hub.database
+      const where = eq(teams.companyId, companyId)
+      const [rows, totals] = await Promise.all([
+        db
+          .select()
+          .from(teams)
+          .where(where)
+          .orderBy(asc(sql`lower(${teams.name})`))
+          .limit(page.limit)
+          .offset(page.offset),
+        db.select({ total: count() }).from(teams).where(where),
+      ])
+      return paged(url, page, totals[0]?.total ?? 0, await Promise.all(rows.map(row => presentTeam(db, row))))
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/teams',
+    tag: TAG,
+    summary: 'Create a team',
+    permissions: MANAGE,
+    status: 201,
+    body: Type.Object({ name: text(255) }),
+    handle: context => saveTeam(context, null, context.body.name),
+  }),
+  route({
+    method: 'GET',
+    path: '/teams/:team',
+    tag: TAG,
+    summary: 'Show a team',
+    permissions: VIEW,
+    subject: teamSubject,
+    handle: async ({ hub, subject }) => ({ data: await presentTeam(hub.database.db, subject) }),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/teams/:team',
+    tag: TAG,
+    summary: 'Rename a team',
+    permissions: MANAGE,
+    subject: teamSubject,
+    body: Type.Object({ name: text(255) }),
+    handle: context => saveTeam(context, context.subject, context.body.name),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/teams/:team',
+    tag: TAG,
+    summary: 'Delete a team',
+    permissions: MANAGE,
+    subject: teamSubject,
+    async handle(context) {
+      const { hub, subject: team } = context
+      await inTransaction(hub.database.db, async tx => {
+        await tx.db.delete(teams).where(eq(teams.id, team.id))
+        await auditRequest(tx, context, 'team.delete', { type: 'team', id: team.id, name: team.name })
+      })
+      return undefined
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/teams/:team/members',
+    tag: TAG,
+    summary: 'Add a member',
+    permissions: MANAGE,
+    subject: teamSubject,
+    status: 201,
+    body: Type.Object({ user_id: uuid() }),
+    async handle({ hub, companyId, body, subject: team }) {
+      const { db } = hub.database
+      const { user } = await findUser(db, companyId, body.user_id).catch(() => {
+        throw invalidField('user_id', 'unknown_reference')
+      })
+      await db.insert(teamMembers).values({ teamId: team.id, userId: user.id }).onConflictDoNothing()
+      return { data: await presentTeam(db, team) }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/teams/:team/members/:user',
+    tag: TAG,
+    summary: 'Remove a member',
+    permissions: MANAGE,
+    subject: teamSubject,
+    async handle({ hub, params, subject: team }) {
+      const userId = params.user ?? ''
+      if (!isUuid(userId)) throw notFound()
+      const gone = await hub.database.db
+        .delete(teamMembers)
+        .where(and(eq(teamMembers.teamId, team.id), eq(teamMembers.userId, userId)))
+        .returning({ id: teamMembers.userId })
+      if (gone.length === 0) throw notFound()
+      return undefined
+    },
+  }),
+]
