@@ -199,6 +199,28 @@ test('[SYNC-013] a restart has records and cursor as they were; the file is the 
   expect(statSync(path()).mode & 0o077).toBe(0)
 })
 
+test('[HAL-039] the hostname of a machine is kept; a file from before it is completed by the same records of the feed', () => {
+  expect(record({ hostname: undefined }).hostname).toBe('')
+  const named = record({ hostname: 'web-1.example.net' })
+  expect(named.hostname).toBe('web-1.example.net')
+  open().apply([named], { since: 42, syncedAtMs: NOW_MS })
+  expect(open().byAgent(agentId)?.hostname).toBe('web-1.example.net')
+  for (const store of stores.splice(0)) store.close()
+  const old = new Database(path())
+  old.run('ALTER TABLE agents DROP COLUMN hostname')
+  old.run('PRAGMA user_version = 1')
+  old.close()
+  const after = open()
+  expect(after.cursor.since).toBe(0)
+  expect(after.isFilled).toBe(true)
+  expect(after.byAgent(agentId)?.hostname).toBe('')
+  expect(after.apply([named])).toBe(1)
+  expect(open().byAgent(agentId)?.hostname).toBe('web-1.example.net')
+  // A push without a hostname does not take it away.
+  after.push(record({ version: 9 }))
+  expect(after.byAgent(agentId)).toMatchObject({ version: 9, hostname: 'web-1.example.net' })
+})
+
 test('processes that share the file see each other’s pushes, revocations and removals', () => {
   const ingest = open()
   const worker = open()

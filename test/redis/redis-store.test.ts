@@ -162,6 +162,7 @@ const record = (changes: Partial<AgentRecord> = {}): AgentRecord => ({
   serverStatus: '',
   subnetId: '',
   datacenter: '',
+  hostname: '',
   intervalSeconds: 0,
   enrolledAtMs: 1_700_000_000_000,
   ...changes,

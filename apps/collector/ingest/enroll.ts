@@ -160,6 +160,7 @@ function provisional(agentId: string, companyId: string, serverId: string, data:
     serverStatus: '',
     subnetId: '',
     datacenter: '',
+    hostname: '',
     intervalSeconds: typeof seconds === 'number' ? seconds : 0,
     enrolledAtMs: 0,
   }

@@ -22,6 +22,8 @@ export type AgentRecord = {
   readonly serverStatus: ServerStatus
   readonly subnetId: string
   readonly datacenter: string
+  /** Of the machine, for labels of events; empty where the hub does not say. */
+  readonly hostname: string
   /** 0 = not managed. */
   readonly intervalSeconds: number
   /** 0 when the hub does not say. */
@@ -95,6 +97,7 @@ export function parseAgentRecord(json: unknown, agentId?: string, held?: AgentRe
     serverStatus: json.server_status === undefined ? (held?.serverStatus ?? '') : statusOf(json.server_status),
     subnetId: json.subnet_id === undefined ? (held?.subnetId ?? '') : textOf(json.subnet_id),
     datacenter: json.datacenter === undefined ? (held?.datacenter ?? '') : textOf(json.datacenter),
+    hostname: json.hostname === undefined ? (held?.hostname ?? '') : textOf(json.hostname),
     intervalSeconds: seconds,
     enrolledAtMs: Number.isNaN(enrolledAtMs) || enrolledAtMs === 0 ? (held?.enrolledAtMs ?? 0) : enrolledAtMs,
   }

@@ -5,7 +5,7 @@ import { chmodSync } from 'node:fs'
 import { agentStates } from '../../../core/lifecycle/agent.ts'
 import type { AgentRecord } from './agent-record.ts'
 
-const FORMAT_VERSION = 1
+const FORMAT_VERSION = 2
 
 export type RegistryCursor = { readonly since: number; readonly syncedAtMs: number }
 
@@ -25,6 +25,7 @@ type Row = {
   server_status: string
   subnet_id: string
   datacenter: string
+  hostname: string
   interval_seconds: number
   enrolled_ms: number
   removed: number
@@ -32,17 +33,18 @@ type Row = {
 }
 
 const COLUMNS =
-  'agent_id, company_id, server_id, state, token_hash, prev_token_hash, prev_expires_ms, version, sync_version, server_status, subnet_id, datacenter, interval_seconds, enrolled_ms, removed, change'
+  'agent_id, company_id, server_id, state, token_hash, prev_token_hash, prev_expires_ms, version, sync_version, server_status, subnet_id, datacenter, interval_seconds, enrolled_ms, removed, change, hostname'
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS agents (
   agent_id TEXT PRIMARY KEY, company_id TEXT NOT NULL, server_id TEXT NOT NULL, state INTEGER NOT NULL,
   token_hash TEXT NOT NULL, prev_token_hash TEXT NOT NULL, prev_expires_ms INTEGER NOT NULL, version INTEGER NOT NULL,
   sync_version INTEGER NOT NULL, server_status TEXT NOT NULL, subnet_id TEXT NOT NULL, datacenter TEXT NOT NULL,
-  interval_seconds INTEGER NOT NULL, enrolled_ms INTEGER NOT NULL, removed INTEGER NOT NULL, change INTEGER NOT NULL
+  interval_seconds INTEGER NOT NULL, enrolled_ms INTEGER NOT NULL, removed INTEGER NOT NULL, change INTEGER NOT NULL,
+  hostname TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID`
 
 /** The rule of versions holds between processes too: an older record never replaces a newer row, and revoked is for good. */
-const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(15)}?)
+const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(16)}?)
   ON CONFLICT (agent_id) DO UPDATE SET ${COLUMNS.split(', ')
     .filter(column => column !== 'agent_id' && column !== 'state')
     .map(column => `${column} = excluded.${column}`)
@@ -86,6 +88,11 @@ export class RegistryStore {
     )
     this.database.run('INSERT OR IGNORE INTO cursor (id, since, synced_at_ms, change) VALUES (1, 0, 0, 0)')
     this.database.run('CREATE TABLE IF NOT EXISTS reloads (feed TEXT PRIMARY KEY, count INTEGER NOT NULL)')
+    if (version === 1) {
+      // Format 2 knows hostnames: the feed is read again from its start, which completes the records that are kept.
+      this.database.run("ALTER TABLE agents ADD COLUMN hostname TEXT NOT NULL DEFAULT ''")
+      this.database.run('UPDATE cursor SET since = 0')
+    }
     this.database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
     this.database
       .query('DELETE FROM agents WHERE removed = 1 AND change < (SELECT change FROM cursor) - ?')
@@ -114,6 +121,7 @@ export class RegistryStore {
       serverStatus: status === 'maintenance' || status === 'decommissioned' ? status : '',
       subnetId: this.share(row.subnet_id),
       datacenter: this.share(row.datacenter),
+      hostname: row.hostname,
       intervalSeconds: row.interval_seconds,
       enrolledAtMs: row.enrolled_ms,
     }
@@ -155,7 +163,7 @@ export class RegistryStore {
         )
         for (const { agentId, record } of rows) {
           change++
-          if (record) insert.run(...valuesOf(record), change)
+          if (record) insert.run(...valuesOf(record), change, record.hostname)
           else remove.run(change, agentId)
         }
         this.database.query('UPDATE cursor SET change = ?').run(change)

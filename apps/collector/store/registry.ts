@@ -34,6 +34,7 @@ function isSameContent(a: AgentRecord, b: AgentRecord): boolean {
     a.serverStatus === b.serverStatus &&
     a.subnetId === b.subnetId &&
     a.datacenter === b.datacenter &&
+    a.hostname === b.hostname &&
     a.intervalSeconds === b.intervalSeconds
   )
 }
@@ -264,12 +265,21 @@ export class AgentRegistry {
 /** The record that holds after `offered` came for a known agent, or null when it is to be ignored. */
 function merge(held: AgentRecord, offered: AgentRecord): AgentRecord | null {
   if (offered.version < held.version) return null
-  const isNewer = offered.version > held.version || offered.syncVersion > held.syncVersion
+  // A record that was kept before hostnames were read is completed by the same record of the feed.
+  const isFuller = held.hostname === '' && offered.hostname !== ''
+  const isNewer = offered.version > held.version || offered.syncVersion > held.syncVersion || isFuller
   const isRevocation = offered.state === 'revoked' && held.state !== 'revoked'
   if (!isNewer && !isRevocation) return null
   const syncVersion = Math.max(held.syncVersion, offered.syncVersion)
   const enrolledAtMs = offered.enrolledAtMs || held.enrolledAtMs
-  return { ...offered, syncVersion, enrolledAtMs, state: held.state === 'revoked' ? 'revoked' : offered.state }
+  const hostname = offered.hostname || held.hostname
+  return {
+    ...offered,
+    syncVersion,
+    enrolledAtMs,
+    hostname,
+    state: held.state === 'revoked' ? 'revoked' : offered.state,
+  }
 }
 
 const unknownRevoked = (agentId: string): AgentRecord => ({
@@ -285,6 +295,7 @@ const unknownRevoked = (agentId: string): AgentRecord => ({
   serverStatus: '',
   subnetId: '',
   datacenter: '',
+  hostname: '',
   intervalSeconds: 0,
   enrolledAtMs: 0,
 })
