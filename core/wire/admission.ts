@@ -55,10 +55,12 @@ export class AdmissionReport {
   /** The warnings of the answer. Called once, after the last series. */
   finish(seriesPerAgentMax: number): string[] {
     const { dropped, seriesLimit } = this
-    if (seriesLimit)
+    if (seriesLimit) {
+      this.warn('series limit reached')
       this.warn(
-        `series limit reached: limit ${seriesPerAgentMax}, in use ${seriesLimit.inUse}, first dropped ${seriesLimit.firstDropped}`,
+        `series dropped: ${seriesLimit.firstDropped} and all after it; ${seriesLimit.inUse} of ${seriesPerAgentMax} in use`,
       )
+    }
     if (dropped.company_series_limit > 0) this.warn('company series limit reached')
     const outOfWindow = dropped.too_old + dropped.too_new
     if (outOfWindow > 0) this.warn(`points out of time window: ${outOfWindow}`)
@@ -66,10 +68,13 @@ export class AdmissionReport {
   }
 }
 
+/** Longest text of an agent in a warning or a log: twice what a name may have, so that one just too long is told whole. */
+const SHOWN_MAX = 128
+
 /** Text of an agent as it may stand in a warning or a log: printable, short. */
 const shown = (text: string): string => {
   const printable = [...text].map(c => (c < ' ' || c === '\u007f' ? '?' : c)).join('')
-  return printable.length > 64 ? `${printable.slice(0, 64)}…` : printable
+  return printable.length > SHOWN_MAX ? `${printable.slice(0, SHOWN_MAX)}…` : printable
 }
 
 /** A series as the collector takes it, or why it does not. `isNoted`: something of it was removed or cut. */

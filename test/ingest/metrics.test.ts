@@ -397,7 +397,8 @@ test('[OPS-004] [ING-019] [ING-020] [ING-021] [ING-022] [ING-023] 500 series are
   expect(ack.acceptedPoints).toBe(500)
   expect(ack.droppedPoints).toBe(1)
   expect(ack.warnings).toEqual([
-    'series limit reached: limit 500, in use 500, first dropped cpu_core_usage_percent{core="500"}',
+    'series limit reached',
+    'series dropped: cpu_core_usage_percent{core="500"} and all after it; 500 of 500 in use',
   ])
   expect(await own.metricsText()).toContain('svc_ingest_dropped_total{reason="series_limit_dropped"} 1')
   own.clock.nowMs += 3_600_000

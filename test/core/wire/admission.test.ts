@@ -55,13 +55,18 @@ test('an empty label value equals no label, and more than 32 labels refuse the s
   expect(normal('m', labels(33))).toEqual({ series: { refused: 'invalid_label' }, warnings: ['invalid series: m'] })
 })
 
+test('[ING-027] a name one character over the limit is named whole', () => {
+  const name = `a${'b'.repeat(64)}`
+  expect(normal(name)).toEqual({ series: { refused: 'invalid_name' }, warnings: [`invalid series: ${name}`] })
+})
+
 test('warnings are said once, at most 20 an answer, and without control characters', () => {
   const report = new AdmissionReport()
   for (let index = 0; index < 30; index++) report.warn(`warning ${index % 25}`)
   expect(report.warnings).toHaveLength(20)
   expect(new Set(report.warnings).size).toBe(20)
   expect(normal('a\u0007b\u007f').warnings).toEqual(['invalid series: a?b?'])
-  expect(normal('B'.repeat(100)).warnings).toEqual([`invalid series: ${'B'.repeat(64)}…`])
+  expect(normal('B'.repeat(200)).warnings).toEqual([`invalid series: ${'B'.repeat(128)}…`])
 })
 
 test('[ING-020] [ING-025] [ING-034] the summary names the limits and counts points out of the window', () => {
@@ -72,7 +77,8 @@ test('[ING-020] [ING-025] [ING-034] the summary names the limits and counts poin
   report.drop('series_limit_dropped', 1)
   report.seriesLimit = { inUse: 500, firstDropped: 'm{core="9"}' }
   expect(report.finish(500)).toEqual([
-    'series limit reached: limit 500, in use 500, first dropped m{core="9"}',
+    'series limit reached',
+    'series dropped: m{core="9"} and all after it; 500 of 500 in use',
     'company series limit reached',
     'points out of time window: 5',
   ])
