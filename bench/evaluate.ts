@@ -42,21 +42,24 @@ keys.forEach((key, index) => {
   const { lo, hi } = seriesId(key)
   batch.idLo[index] = lo
   batch.idHi[index] = hi
-  batch.pointStart[index + 1] = index + 1
-  batch.tsMs[index] = START_MS
 })
 batch.seriesCount = SERIES
-batch.pointCount = SERIES
 
 /** All machines of one round behind each other, as the bus hands them out. Receive time and sample time are the round's. */
-function groupOf(servers: number, turn: number, hasDefinitions: boolean): Uint8Array {
+function groupOf(servers: number, turn: number, hasDefinitions: boolean, pointsASeries = 1): Uint8Array {
   const atMs = START_MS + turn * ROUND_MS
   batch.definitions.length = 0
   if (hasDefinitions) batch.definitions.push(...keys.map((key, seriesIndex) => ({ seriesIndex, key })))
+  batch.pointCount = SERIES * pointsASeries
+  while (batch.tsMs.length < batch.pointCount) batch.growPoints()
   for (let index = 0; index < SERIES; index++) {
-    batch.tsMs[index] = atMs
-    // Most values are far from a threshold, a few cross it and come back.
-    batch.value[index] = index % 50 === 0 && turn % 4 === 1 ? 99 : 20 + ((index + turn) % 40)
+    batch.pointStart[index + 1] = (index + 1) * pointsASeries
+    for (let point = 0; point < pointsASeries; point++) {
+      const at = index * pointsASeries + point
+      batch.tsMs[at] = atMs + (point * ROUND_MS) / pointsASeries
+      // Most values are far from a threshold, a few cross it and come back.
+      batch.value[at] = index % 50 === 0 && turn % 4 === 1 ? 99 : 20 + ((index + turn) % 40)
+    }
   }
   const parts: Uint8Array[] = []
   for (let server = 0; server < servers; server++) {
@@ -98,12 +101,12 @@ function evaluationWith(rules: readonly RawRule[]): EvaluationState {
 }
 
 /** CPU ms of `ROUNDS` rounds over all machines, after two rounds that bind and warm. */
-function measure(evaluation: EvaluationState, servers: number): number {
+function measure(evaluation: EvaluationState, servers: number, pointsASeries = 1): number {
   const reader = new EntryReader()
   let position = 0
   let spentMs = 0
   for (let turn = 0; turn < ROUNDS + 2; turn++) {
-    const group = groupOf(servers, turn, turn === 0)
+    const group = groupOf(servers, turn, turn === 0, pointsASeries)
     const startMs = cpuMs()
     reader.open(group)
     while (reader.next()) applyEntry(evaluation, reader, ++position)
@@ -134,6 +137,17 @@ function bound(rulesASeries: number): void {
     pairs,
     ns: round((spentMs * 1e6) / pairs),
     millionPerCpuSecond: round(pairs / spentMs / 1000),
+  })
+}
+
+function backFilled(pointsASeries: number): void {
+  const servers = Math.ceil(SERVERS / 4 / pointsASeries)
+  const spentMs = measure(evaluationWith(everyMetric.map(ruleOf)), servers, pointsASeries)
+  const pairs = servers * SERIES * ROUNDS * pointsASeries
+  say({
+    question: `a sample against a bound rule, ${pointsASeries} points a series`,
+    pairs,
+    ns: round((spentMs * 1e6) / pairs),
   })
 }
 
@@ -182,3 +196,5 @@ measure(evaluationWith(everyMetric.map(ruleOf)), Math.ceil(SERVERS / 8))
 unbound()
 bound(1)
 bound(4)
+backFilled(2)
+backFilled(20)

@@ -103,23 +103,38 @@ function samplePoints(
   count: number,
   position: number,
 ): void {
+  if (count === 0) return
   const { states } = evaluation
-  const { f64, valuesAt, timesAt, hasTimes, receivedAtMs } = reader
-  const time = (point: number) => (hasTimes ? f64[timesAt + point]! : reader.commonTsMs)
-  const order = Array.from({ length: count }, (_, offset) => first + offset)
-  order.sort((a, b) => time(a) - time(b) || a - b)
-  const newestTsMs = time(order[count - 1]!)
+  const { f64, valuesAt, receivedAtMs } = reader
+  let newestTsMs = timeOf(reader, first)
+  let isInOrder = true
+  for (let point = first + 1; point < first + count; point++) {
+    if (timeOf(reader, point) < timeOf(reader, point - 1)) isInOrder = false
+    newestTsMs = Math.max(newestTsMs, timeOf(reader, point))
+  }
+  const order = isInOrder ? null : pointsInOrder(reader, first, count)
   let row = head
   while (row !== NO_ROW) {
     const next = states.next[row]!
     if ((evaluation.settledUpTo.get(row) ?? 0) < position) {
       states.lastReceivedMs[row] = receivedAtMs
-      for (const point of order)
-        if (time(point) > states.lastTsMs[row]!)
-          evaluate(evaluation, row, time(point), f64[valuesAt + point]!, newestTsMs, receivedAtMs)
+      for (let at = 0; at < count; at++) {
+        const point = order === null ? first + at : order[at]!
+        const tsMs = timeOf(reader, point)
+        if (tsMs > states.lastTsMs[row]!)
+          evaluate(evaluation, row, tsMs, f64[valuesAt + point]!, newestTsMs, receivedAtMs)
+      }
     }
     row = next
   }
+}
+
+const timeOf = (reader: EntryReader, point: number): number =>
+  reader.hasTimes ? reader.f64[reader.timesAt + point]! : reader.commonTsMs
+
+function pointsInOrder(reader: EntryReader, first: number, count: number): number[] {
+  const order = Array.from({ length: count }, (_, offset) => first + offset)
+  return order.sort((a, b) => timeOf(reader, a) - timeOf(reader, b) || a - b)
 }
 
 function evaluate(

@@ -67,6 +67,7 @@ class PlanMaker {
   readonly actions: TimedAction[] = []
   readonly machines: Machine[] = []
   readonly rules = new Map<string, RawRule>()
+  readonly lastForm = new Map<string, RawRule>()
   readonly silences: RawSilence[] = []
   readonly endMs: number
   syncVersion = 0
@@ -123,11 +124,11 @@ class PlanMaker {
     this.add(atMs, { kind: 'attributes', serverId, agentId: uuid('a', agentNumber), attributes })
   }
 
-  /** A new or changed rule; the operator of a rule stays, its signature may not. */
+  /** A new or changed rule, also one that was deleted; operator and company of an id stay, its signature may not. */
   private rule(name: string): void {
     const { random } = this
     const id = uuid('1', Number(name))
-    const held = this.rules.get(id)
+    const held = this.lastForm.get(id)
     const operator = held?.operator ?? random.pick(['>', '>', '>', '<', '>=', '==', '!='] as const)
     const isLow = operator === '<'
     const isNewSignature = !held || random.chance(0.3)
@@ -135,7 +136,7 @@ class PlanMaker {
     const isAll = isNewSignature ? random.chance(0.6) : held.scope.all
     const ids = this.machines.filter(() => random.chance(0.6)).map(machine => machine.serverId)
     const threshold = isLow ? 20 : random.pick([90, 90, 95, 50])
-    this.rules.set(id, {
+    const rule: RawRule = {
       id,
       version: (held?.version ?? 0) + 1,
       sync_version: ++this.syncVersion,
@@ -160,7 +161,9 @@ class PlanMaker {
       renotify_seconds: random.pick([0, 60, 120, 300]),
       enabled: true,
       deleted: false,
-    })
+    }
+    this.rules.set(id, rule)
+    this.lastForm.set(id, rule)
   }
 
   private rulesChange(atMs: number): void {
