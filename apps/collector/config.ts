@@ -239,6 +239,12 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
     faults.push({ key: 'agents.min_version', value: minVersion, message: 'must be a semantic version such as 1.2.3' })
   if (hubUrl !== null && config['hub.token'] === null)
     faults.push({ key: 'hub.token', value: '', message: 'is needed with hub.url' })
+  const redisUrl = config['redis.url']
+  if (config['bus.kind'] === 'redis' && redisUrl === null)
+    faults.push({ key: 'redis.url', value: '', message: 'is needed with bus.kind redis' })
+  // A secret: the value is not repeated.
+  if (typeof redisUrl === 'string' && !/^rediss?:\/\/[^/]/.test(redisUrl))
+    faults.push({ key: 'redis.url', value: '', message: 'must be a redis:// or rediss:// address' })
   const companies = config['alerting.group_down.companies']
   if (isMapping(companies)) faults.push(...companyFaults(companies))
   return faults

@@ -170,7 +170,8 @@ const record = (changes: Partial<AgentRecord> = {}): AgentRecord => ({
 
 /** The registry as one process has it. */
 async function openNode(keys: ReturnType<typeof freshKeys>) {
-  const store = await RedisRegistryStore.open(redis, keys)
+  const store = new RedisRegistryStore(redis, keys)
+  await store.poll()
   const registry = new AgentRegistry(store)
   return {
     registry,

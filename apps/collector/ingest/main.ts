@@ -3,7 +3,6 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
-import { SqliteBusWriter } from '../bus/sqlite-bus.ts'
 import {
   allCollectorKeys,
   collectorPaths,
@@ -17,22 +16,19 @@ import { Heartbeat } from '../hub-link/heartbeat.ts'
 import { HubClient } from '../hub-link/hub-client.ts'
 import { startOpsServer } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry.ts'
-import { RegistryStore } from '../store/registry-store.ts'
 import { type CollectorMetrics, createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { productVersion } from '../version.ts'
 import { ChecksFeed } from './checks-feed.ts'
 import { startIngest } from './ingest.ts'
+import { openIngestPlace } from './place.ts'
 
-/** How often what the worker wrote for all (pushes, revocations, purges, reload calls) is looked for. */
-const REGISTRY_POLL_MS = 500
-const BUS_GROUP_WAIT_MS = 5
 const STOP_DEADLINE_MS = 14_000
 
 /** The configuration; throws with every fault in it, a line each. Keys of the worker are known too: the two can share a file. */
 function loadConfig(file: string | undefined): IngestConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
-  if (config['bus.kind'] !== 'sqlite')
-    faults.push({ key: 'bus.kind', value: config['bus.kind'], message: 'must be sqlite for this executable' })
+  if (config['bus.kind'] === 'memory')
+    faults.push({ key: 'bus.kind', value: 'memory', message: 'must be sqlite or redis: a worker is another process' })
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
   return config
 }
@@ -65,18 +61,6 @@ function createHub(config: IngestConfig, log: Logger, metrics: CollectorMetrics)
   })
 }
 
-function createBus(config: IngestConfig, log: Logger): BusWriter {
-  return new SqliteBusWriter({
-    path: collectorPaths(config.data_dir).bus,
-    bytesMax: config['bus.max_bytes'],
-    ageMaxMs: config['bus.max_age'],
-    groupWaitMs: BUS_GROUP_WAIT_MS,
-    nowMs: Date.now,
-    onPublished: () => {},
-    onError: error => log.error({ err: error }, 'cannot write to the bus'),
-  })
-}
-
 async function isBusWritable(bus: BusWriter, config: IngestConfig): Promise<boolean> {
   try {
     return (await bus.stats()).bytes < config['bus.max_bytes']
@@ -97,27 +81,30 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const metrics = createCollectorMetrics(productVersion, 'ingest')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
   const paths = collectorPaths(config.data_dir)
-  const store = new RegistryStore(paths.registry)
-  const registry = new AgentRegistry(store)
+  const place = await openIngestPlace(config, log)
+  const { bus } = place
+  const registry = new AgentRegistry(place.registry)
   const hub = createHub(config, log, metrics)
-  const bus = createBus(config, log)
   const shared = { hub, log, metrics, nowMs: Date.now }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
   const checks = new ChecksFeed({ ...shared, directory: paths.feeds, intervalMs: config['checks.sync_interval'] })
   const firstSync = Promise.all([agentsSync.start(), checks.start()])
   if (!registry.isFilled) await firstSync
   const ingest = await startIngest({ ...shared, config, registry, bus, checks })
-  let reloads = store.reloadCount('checks')
-  const poll = setInterval(() => {
+  let looking: Promise<void> | null = null
+  const look = async (): Promise<void> => {
     try {
+      const hasChecksNews = await place.look()
       registry.refresh()
-      const count = store.reloadCount('checks')
-      if (count !== reloads) void checks.reload()
-      reloads = count
+      if (hasChecksNews) void checks.reload()
     } catch (error) {
       log.error({ err: error }, 'cannot read the registry that the processes share')
     }
-  }, REGISTRY_POLL_MS)
+    looking = null
+  }
+  const poll = setInterval(() => {
+    looking ??= look()
+  }, place.lookMs)
   const opsListen = config['ops.listen']
   const ops =
     opsListen === null
@@ -153,7 +140,8 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     clearInterval(poll)
     await ingest.stop()
     await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
-    await bus.close()
+    await looking
+    await place.close()
     await ops?.stop()
     if (readyFile) rmSync(readyFile, { force: true })
     process.exit(0)

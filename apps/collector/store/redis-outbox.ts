@@ -31,7 +31,7 @@ end
 return 1
 `)
 
-const TRIM_PAGE = 1_000
+const PAGE = 1_000
 
 export class RedisOutboxStore {
   /** Events that were read and may be removed: their ids by row. */
@@ -98,6 +98,16 @@ export class RedisOutboxStore {
       await REMOVE.run(this.redis, [this.keys.outbox(shard), this.keys.outboxIds(shard)], args)
   }
 
+  /** Events of a purged company, or of one machine of it, in the shards of this worker. */
+  async removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
+    const owned = this.ownedShards()
+    const shards = serverId === null ? owned : owned.filter(shard => shard === shardOfServer(serverId))
+    for (const shard of shards)
+      await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id }) =>
+        serverId === null ? company_id === companyId : company_id === companyId && server_id === serverId,
+      )
+  }
+
   /** At the bound, of which this worker has the part of its shards: the oldest reminders go first, then the oldest. */
   async trimOutbox(eventsMax: number): Promise<number> {
     const owned = this.ownedShards()
@@ -107,27 +117,32 @@ export class RedisOutboxStore {
     for (const isReminder of [true, false])
       for (const shard of owned) {
         if (over <= 0) return removed
-        const gone = await this.trimShard(shard, over, isReminder)
+        const gone = await this.removeWhere(shard, over, event => !isReminder || event.type === 'alert.reminder')
         over -= gone
         removed += gone
       }
     return removed
   }
 
-  private async trimShard(shard: number, countMax: number, onlyReminders: boolean): Promise<number> {
+  private async removeWhere(
+    shard: number,
+    countMax: number,
+    isWanted: (event: AlertEvent) => boolean,
+  ): Promise<number> {
     const args: string[] = []
     let from = '-'
     while (args.length / 2 < countMax) {
-      const rows = await this.redis.xrange(this.keys.outbox(shard), from, '+', 'COUNT', TRIM_PAGE)
+      const rows = await this.redis.xrange(this.keys.outbox(shard), from, '+', 'COUNT', PAGE)
       for (const [id, fields] of rows) {
         from = `(${id}`
-        if (onlyReminders && fields[3] !== 'alert.reminder') continue
         const event: AlertEvent = JSON.parse(fields[1]!)
-        if (args.length / 2 < countMax) args.push(String(Number.parseInt(id, 10)), event.event_id)
+        if (isWanted(event) && args.length / 2 < countMax) args.push(String(Number.parseInt(id, 10)), event.event_id)
       }
-      if (rows.length < TRIM_PAGE) break
+      if (rows.length < PAGE) break
     }
-    if (args.length > 0) await REMOVE.run(this.redis, [this.keys.outbox(shard), this.keys.outboxIds(shard)], args)
+    const { outbox, outboxIds } = this.keys
+    for (let at = 0; at < args.length; at += PAGE)
+      await REMOVE.run(this.redis, [outbox(shard), outboxIds(shard)], args.slice(at, at + PAGE))
     return args.length / 2
   }
 

@@ -57,17 +57,11 @@ export class RedisRegistryStore {
   private readonly writes: (readonly (string | number)[])[] = []
   private writing: Promise<void> | null = null
 
-  private constructor(
+  /** Empty until the first `poll`, which reads the whole registry. */
+  constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
   ) {}
-
-  /** Reads the whole registry. */
-  static async open(redis: Redis, keys: RedisKeys): Promise<RedisRegistryStore> {
-    const store = new RedisRegistryStore(redis, keys)
-    await store.poll()
-    return store
-  }
 
   /** Fetches what was written since the last look, and writes what could not be written before. */
   async poll(): Promise<void> {

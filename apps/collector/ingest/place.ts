@@ -1,0 +1,101 @@
+// Where an ingest process has its bus and its registry: on the disk of its machine, beside the worker, or in Redis with the other
+// processes of its collector (decisions G-142 and G-144). main.ts chooses by bus.kind.
+import type { Logger } from 'pino'
+import type { BusWriter } from '../bus/bus.ts'
+import { RedisBusWriter } from '../bus/redis-bus.ts'
+import { SqliteBusWriter } from '../bus/sqlite-bus.ts'
+import { collectorPaths, type IngestConfig } from '../config.ts'
+import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis-client.ts'
+import { redisKeys } from '../store/redis-keys.ts'
+import { RedisRegistryStore } from '../store/redis-registry-store.ts'
+import { RedisShared } from '../store/redis-shared.ts'
+import type { RegistryBacking } from '../store/registry.ts'
+import { RegistryStore } from '../store/registry-store.ts'
+
+/** How often what other processes wrote (pushes, revocations, purges, reload calls) is looked for. */
+const LOOK_MS = 500
+const BUS_GROUP_WAIT_MS = 5
+/** How long a start waits for Redis before it serves, and answers 503, without it. */
+const REDIS_WAIT_MS = 2_000
+
+export type IngestPlace = {
+  readonly registry: RegistryBacking
+  readonly bus: BusWriter
+  readonly lookMs: number
+  /** Fetches what other processes wrote. Resolves to true when checks are to be pulled. */
+  look(): Promise<boolean>
+  close(): Promise<void>
+}
+
+export function openIngestPlace(config: IngestConfig, log: Logger): Promise<IngestPlace> {
+  const url = config['redis.url']
+  return config['bus.kind'] === 'redis' && url !== null ? openOnRedis(config, url, log) : openOnDisk(config, log)
+}
+
+async function openOnDisk(config: IngestConfig, log: Logger): Promise<IngestPlace> {
+  const paths = collectorPaths(config.data_dir)
+  const registry = new RegistryStore(paths.registry)
+  const bus = new SqliteBusWriter({
+    path: paths.bus,
+    bytesMax: config['bus.max_bytes'],
+    ageMaxMs: config['bus.max_age'],
+    groupWaitMs: BUS_GROUP_WAIT_MS,
+    nowMs: Date.now,
+    onPublished: () => {},
+    onError: error => log.error({ err: error }, 'cannot write to the bus'),
+  })
+  let reloads = registry.reloadCount('checks')
+  return {
+    registry,
+    bus,
+    lookMs: LOOK_MS,
+    look: async () => {
+      const before = reloads
+      reloads = registry.reloadCount('checks')
+      return reloads !== before
+    },
+    close: () => bus.close(),
+  }
+}
+
+async function openOnRedis(config: IngestConfig, url: string, log: Logger): Promise<IngestPlace> {
+  const redis = openRedis({ url, name: 'collector-ingest', ...toldTo(log) })
+  const keys = redisKeys(config['redis.prefix'])
+  const wait = new Promise<void>(resolve => setTimeout(resolve, REDIS_WAIT_MS).unref())
+  await Promise.race([whenReady(redis), wait])
+  void whenReady(redis)
+    .then(() => durabilityFaults(redis))
+    .then(faults => {
+      for (const fault of faults) log.warn(fault)
+    })
+    .catch(error => log.warn({ cause: redisCause(error) }, 'cannot read how Redis is set up'))
+  const registry = new RedisRegistryStore(redis, keys)
+  const shared = new RedisShared(redis, keys, Date.now)
+  const bus = new RedisBusWriter({
+    redis,
+    keys,
+    bytesMax: config['bus.max_bytes'],
+    ageMaxMs: config['bus.max_age'],
+    onError: cause => log.error({ cause }, 'cannot write to the bus; agents keep their batches'),
+  })
+  const look = async (): Promise<boolean> => {
+    // While Redis is away its connection has said so; what others wrote is found afterwards.
+    if (redis.status !== 'ready') return false
+    await registry.poll()
+    return (await shared.look()).reloads.includes('checks')
+  }
+  await look().catch(error =>
+    log.error({ cause: redisCause(error) }, 'cannot read the registry that the processes share'),
+  )
+  return {
+    registry,
+    bus,
+    lookMs: Math.max(50, Math.min(LOOK_MS, config['redis.cache_ttl'] / 2)),
+    look,
+    close: async () => {
+      await bus.close()
+      await registry.settled().catch(() => {})
+      redis.disconnect()
+    },
+  }
+}
