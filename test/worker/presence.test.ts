@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { id } from '../ingest/scripted-hub.ts'
+import { entryOf } from '../support/clickhouse.ts'
+import { until } from '../support/until.ts'
+import { type Machine, machineOf, WorkerRig } from './rig.ts'
+
+setDefaultTimeout(60_000)
+const company = id('presence company')
+/** The rig's machines report an interval of 30 s: lost after 90 s, grace of 60 s. */
+const LOST_MS = 95_000
+
+describe('presence in a running worker', () => {
+  const rig = new WorkerRig({ bytesMax: 1024 * 1024 })
+  const names = ['sends', 'falls silent', 'never sent', 'grace', 'overflow', 'revoked', 'separate'] as const
+  const machines = Object.fromEntries(names.map(name => [name, machineOf(company, name)])) as Record<
+    (typeof names)[number],
+    Machine
+  >
+
+  beforeAll(async () => {
+    for (const name of names) rig.addMachine(machines[name])
+    await rig.start()
+  })
+  afterAll(() => rig.close())
+
+  const stateOf = async ({ serverId }: Machine, companyId = company) => {
+    const { status, body } = await rig.admin('GET', `/servers/${serverId}/status?company_id=${companyId}`)
+    return status === 200 ? body.data : status
+  }
+  const beat = async (machine: Machine, receivedAtMs = Date.now()): Promise<void> => {
+    await rig.publish(machine, [{ metric: 'uptime_seconds', points: [[receivedAtMs, 1]] }], receivedAtMs)
+    await until('the batch to be evaluated', async () => (await rig.status()).bus_lag === 0)
+  }
+  const summary = async () => (await rig.admin('GET', `/companies/${company}/summary`)).body.data
+
+  test('[PRES-014] an agent that never sent is unknown, without a time', async () => {
+    expect(await stateOf(machines['never sent'])).toMatchObject({ state: 'unknown', last_seen: null })
+    expect(await stateOf(machines['never sent'], id('another company'))).toBe(404)
+  })
+
+  test('[PRES-013] an agent that sends is online, with the time of its last batch', async () => {
+    const atMs = Date.now()
+    await beat(machines.sends, atMs)
+    expect(await stateOf(machines.sends)).toMatchObject({ state: 'online', last_seen: new Date(atMs).toISOString() })
+    expect(await summary()).toEqual({ agents_total: names.length, online: 1, offline: names.length - 1 })
+  })
+
+  test('[PRES-015] [PRES-009] silent beyond the threshold within the grace of the start: unknown, and no agent.down', async () => {
+    await beat(machines.grace, Date.now() - LOST_MS)
+    expect(await stateOf(machines.grace)).toMatchObject({ state: 'unknown', last_seen: expect.any(String) })
+    await Bun.sleep(300)
+    expect(rig.typesOf(machines.grace)).toEqual([])
+  })
+
+  test('[PRES-013] [PRES-018] a lost agent is down: one critical agent.down, and the summary counts it offline', async () => {
+    const silent = machines['falls silent']
+    await beat(silent)
+    rig.clock.advance(LOST_MS)
+    await until('agent.down', () => rig.typesOf(silent).length > 0)
+    expect(rig.eventsOf(silent)[0]).toMatchObject({
+      type: 'agent.down',
+      severity: 'critical',
+      rule_id: 'agent_down',
+      series_key: `agent:${silent.agentId}`,
+      threshold: 90,
+      company_id: company,
+    })
+    expect((await stateOf(silent)).state).toBe('down')
+    expect((await summary()).online).toBe(0)
+    await beat(silent)
+    await until('agent.up', () => rig.typesOf(silent).length === 2)
+    expect(rig.typesOf(silent)).toEqual(['agent.down', 'agent.up'])
+    expect((await stateOf(silent)).state).toBe('online')
+  })
+
+  test('[PRES-010] [BUS-002] a bus that refused gives every agent a grace of two intervals, and no longer', async () => {
+    const machine = machines.overflow
+    await beat(machine)
+    await rig.stop()
+    rig.clock.advance(40_000)
+    await rig.start()
+    rig.clock.advance(45_000)
+    // 85 s silent. The worker hears of the refusal through the file, as it does where ingest is another process.
+    const points = Array.from({ length: 20_000 }, (_, index): [number, number] => [Date.now() - index, index])
+    const large = entryOf(company, id('filler'), [{ metric: 'uptime_seconds', points }])
+    const refusals = await Promise.all(Array.from({ length: 6 }, () => rig.bus.publish(id('filler'), large)))
+    expect(refusals).toContain('full')
+    await until(
+      'the grace to begin',
+      () => rig.logged('the bus was full and refused batches; agents are not taken for lost for a while').length > 0,
+    )
+    rig.clock.advance(45_000)
+    // 130 s silent, the grace of the start long over: only the refusal, 45 s ago, holds agent.down back.
+    await Bun.sleep(500)
+    expect(rig.typesOf(machine)).toEqual([])
+    rig.clock.advance(20_000)
+    await until('agent.down', () => rig.typesOf(machine).length > 0)
+    expect(rig.typesOf(machine)).toEqual(['agent.down'])
+  })
+
+  test('an agent that is revoked is unknown, and its silence opens no alert', async () => {
+    const machine = machines.revoked
+    await beat(machine)
+    expect((await stateOf(machine)).state).toBe('online')
+    expect((await rig.admin('DELETE', `/agents/${machine.agentId}`)).status).toBe(204)
+    await until('the end of presence', async () => (await stateOf(machine)).state === 'unknown')
+    rig.clock.advance(LOST_MS)
+    await until('the others to be lost', () => rig.typesOf(machines['falls silent']).length === 3)
+    expect(rig.typesOf(machine)).toEqual([])
+  })
+})
