@@ -1,5 +1,6 @@
 // Whether an event is told to people (document 2 "Suppression"): decommissioned over maintenance over silence. Evaluation goes on
 // all the same; the event only carries the flag.
+import { limits } from '../limits.ts'
 import type { SuppressReason } from './event.ts'
 
 /** A silence of the feed (document 1 "Silence sync envelope"). resolved_server_ids may stand in scope or beside it. */
@@ -59,6 +60,11 @@ export function compileSilences(records: Iterable<RawSilence>): SilenceSet {
     else byCompany.set(silence.companyId, [silence])
   }
   return { byCompany, loaded }
+}
+
+/** True when no event can be late enough to fall into the silence: a day after its end (document 2 "Suppression"). */
+export function isSilenceForgotten(raw: Pick<RawSilence, 'ends_at'>, nowMs: number): boolean {
+  return nowMs - Date.parse(raw.ends_at) > limits.silenceKeepMs
 }
 
 /** Silences that hold at `atMs`. */

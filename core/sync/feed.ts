@@ -38,3 +38,12 @@ export function applyFeed<R extends FeedRecord>(
   }
   return { since: pulled.nextSince, records, syncedAtMs: nowMs }
 }
+
+/** The set without the records that have outlived their use; the same object when there are none. */
+export function dropExpired<R extends FeedRecord>(
+  state: FeedState<R>,
+  isExpired: (record: R) => boolean,
+): FeedState<R> {
+  const records = new Map([...state.records].filter(([, record]) => !isExpired(record)))
+  return records.size === state.records.size ? state : { ...state, records }
+}

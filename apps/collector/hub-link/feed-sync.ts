@@ -1,8 +1,9 @@
 // A feed of raw records (rules, silences, checks): pulled page by page, applied in one piece, kept on disk (document 1 "Rule sync
 // envelope"; document 2 "Rule sync on the collector").
 import type { Logger } from 'pino'
+import { isSilenceForgotten } from '../../../core/alerting/suppression.ts'
 import { limits } from '../../../core/limits.ts'
-import { applyFeed, type FeedState, feedStart } from '../../../core/sync/feed.ts'
+import { applyFeed, dropExpired, type FeedState, feedStart } from '../../../core/sync/feed.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { type FeedStore, isRawRecord, type RawRecord } from './feed-store.ts'
 import { describeAnswer, type FeedName, type HubClient } from './hub-client.ts'
@@ -46,6 +47,8 @@ export type FeedSyncOptions = {
   readonly store: Pick<FeedStore, 'load' | 'save'>
   /** Which records remove what they name. */
   readonly isGone: (record: RawRecord) => boolean
+  /** Which records have outlived their use: they leave the set without a tombstone. */
+  readonly isExpired?: (record: RawRecord, nowMs: number) => boolean
   /**
    * Puts a set in force, at the start with what was on disk and after every pull that changed something; `since` is its cursor. The
    * set is kept on disk once this is done: what is on disk was in force.
@@ -62,6 +65,10 @@ export const isGone = {
   silences: (record: RawRecord): boolean => record.deleted === true,
   checks: (record: RawRecord): boolean => record.deleted === true,
 } as const
+
+/** A silence is kept for a day after its end, for events that come late. */
+export const isExpiredSilence = (record: RawRecord, nowMs: number): boolean =>
+  typeof record.ends_at === 'string' && isSilenceForgotten({ ends_at: record.ends_at }, nowMs)
 
 export class FeedSync {
   private readonly options: FeedSyncOptions
@@ -125,8 +132,11 @@ export class FeedSync {
         'records without id or sync_version are skipped',
       )
     const before = this.state
-    const next = applyFeed(before, { records, nextSince: pulled.nextSince, isReplacing }, this.options.isGone, nowMs())
-    const isChanged = records.length > 0 || isReplacing || next.since !== before.since
+    const { isGone, isExpired } = this.options
+    const atMs = nowMs()
+    const applied = applyFeed(before, { records, nextSince: pulled.nextSince, isReplacing }, isGone, atMs)
+    const next = isExpired ? dropExpired(applied, record => isExpired(record, atMs)) : applied
+    const isChanged = records.length > 0 || isReplacing || next.since !== before.since || next !== applied
     if (isChanged) await this.options.onApplied(next.records, next.since)
     this.state = next
     // Without news only the time of the last success would change on disk; its age matters after days.

@@ -12,7 +12,7 @@ import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { collectorPaths, splitAddress, type WorkerConfig } from '../config.ts'
 import { CompanySettingsCache } from '../hub-link/company-settings.ts'
 import { FeedStore, type RawRecord } from '../hub-link/feed-store.ts'
-import { FeedSync, isGone } from '../hub-link/feed-sync.ts'
+import { FeedSync, isExpiredSilence, isGone } from '../hub-link/feed-sync.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
 import { EvaluationStore } from '../store/evaluation-store.ts'
 import type { AgentChange, AgentRegistry } from '../store/registry.ts'
@@ -133,6 +133,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       hub: deps.hub,
       store: new FeedStore(paths.feeds, name, log),
       isGone: isGone[name],
+      ...(name === 'silences' ? { isExpired: isExpiredSilence } : {}),
       onApplied,
       log,
       metrics,

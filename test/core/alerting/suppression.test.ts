@@ -1,0 +1,39 @@
+// How long the collector keeps a silence that is over.
+import { expect, test } from 'bun:test'
+import {
+  compileSilences,
+  isSilenceForgotten,
+  type RawSilence,
+  suppressReason,
+} from '../../../core/alerting/suppression.ts'
+import { applyFeed, dropExpired, emptyFeed } from '../../../core/sync/feed.ts'
+
+const HOUR_MS = 3_600_000
+const END_MS = 1_767_225_600_000
+const silence: RawSilence = {
+  id: 's1',
+  company_id: 'acme',
+  sync_version: 1,
+  scope: { all: true },
+  starts_at: new Date(END_MS - HOUR_MS).toISOString(),
+  ends_at: new Date(END_MS).toISOString(),
+}
+const feed = applyFeed(
+  emptyFeed<RawSilence>(),
+  { records: [silence], nextSince: 1, isReplacing: false },
+  () => false,
+  END_MS,
+)
+const keptAt = (nowMs: number) => dropExpired(feed, record => isSilenceForgotten(record, nowMs)).records.size
+
+test('[SUP-019] a silence that is over is kept for 24 hours, and matches events of its own time', () => {
+  expect(keptAt(END_MS + 24 * HOUR_MS)).toBe(1)
+  const set = compileSilences(feed.records.values())
+  expect(suppressReason(set, 'acme', 'web-1', '', END_MS - 1)).toBe('silence')
+  expect(suppressReason(set, 'acme', 'web-1', '', END_MS)).toBe(null)
+})
+
+test('[SUP-020, SUP-023] after these 24 hours it is removed, without a tombstone', () => {
+  expect(keptAt(END_MS + 24 * HOUR_MS + 1)).toBe(0)
+  expect(dropExpired(feed, () => false)).toBe(feed)
+})
