@@ -5,6 +5,8 @@ export class HubModel {
   private readonly seen = new Map<string, string>()
   private readonly processedSeq = new Map<string, number>()
   private readonly openKeys = new Set<string>()
+  /** Called with every event that rules 1 and 2 let through. */
+  onApplied: (event: AlertEvent) => void = () => {}
   /** Two different events under one id. */
   readonly clashes: string[] = []
 
@@ -24,6 +26,7 @@ export class HubModel {
   }
 
   private apply(key: string, event: AlertEvent): void {
+    this.onApplied(event)
     const isEnd = event.type === 'alert.resolved' || event.type === 'agent.up'
     const isExit = event.type === 'alert.flapping' && event.reason === 'exited'
     if (isEnd) this.openKeys.delete(key)

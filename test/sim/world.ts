@@ -10,6 +10,7 @@ import { SampleBatch } from '../../core/series/sample-batch.ts'
 import { seriesId } from '../../core/series/series-key.ts'
 import { Fuse, Killed, MemoryBus, MemoryStore, type SimStore } from './durable.ts'
 import { HubModel } from './hub-model.ts'
+import { LifecycleHub } from './lifecycle-hub.ts'
 import { Oracle, type OracleEvent, type OracleStep, type SweepPart } from './oracle.ts'
 import { type Plan, type SimAction, type SimBatch, START_MS } from './plan.ts'
 import { type Random, randomOf } from './random.ts'
@@ -41,6 +42,7 @@ export class World {
   private readonly bus = new MemoryBus()
   private readonly store: SimStore
   private readonly hub = new HubModel()
+  private readonly lifecycle = new LifecycleHub()
   private readonly oracle: Oracle
   private readonly random: Random
   private readonly shards: readonly number[]
@@ -81,6 +83,7 @@ export class World {
       this.flush()
       this.oracle.take({ kind: 'rules', rules: this.coming })
     }
+    this.hub.onApplied = event => this.lifecycle.apply(event)
     this.bus.onRead = () => {
       this.sweepPart = null
     }
@@ -349,6 +352,9 @@ export class World {
     const shouldBeOpen = this.oracle.open().filter(key => !this.oracle.isOfGoneAgent(key))
     if (JSON.stringify(open) !== JSON.stringify(shouldBeOpen))
       faults.push(`open at the hub: ${JSON.stringify(open)}\n    should be: ${JSON.stringify(shouldBeOpen)}`)
+    const alerts = this.lifecycle.open().filter(key => !this.oracle.isOfGoneAgent(key))
+    if (JSON.stringify(alerts) !== JSON.stringify(shouldBeOpen))
+      faults.push(`active alerts: ${JSON.stringify(alerts)}\n    should be: ${JSON.stringify(shouldBeOpen)}`)
     return faults
   }
 
