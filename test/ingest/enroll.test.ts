@@ -83,6 +83,23 @@ test('[ENR-001] [ENR-004] [ENR-005] [ENR-041] [WIRE-013] [WIRE-031] an enrolment
   expect(published.at(-1)).toMatchObject({ agentId: newAgent, serverId: newServer, companyId })
 })
 
+test('[ENR-041] a hub that finds the new agent a moment late does not lock its token out', async () => {
+  const token = `agt_${'l'.repeat(43)}`
+  const late = {
+    agent_id: id('late agent'),
+    server_id: id('late server'),
+    token_hash: sha256Hex(token),
+    sync_version: 10,
+  }
+  rig.hub.script = ({ path }) =>
+    path === '/enroll'
+      ? rig.hub.ok({ ...late, company_id: companyId, agent_token: token, config: { interval_seconds: 0 } }, 201)
+      : null
+  expect((await enroll()).status).toBe(200)
+  rig.hub.feeds.agents!.push(agentRecord(late))
+  expect((await rig.send({}, { token })).status).toBe(200)
+})
+
 test('the clear licence and token stand in no log line', () => {
   const log = JSON.stringify(rig.logLines)
   expect(log).toContain('an agent is enrolled')

@@ -59,6 +59,11 @@ export class RegistryLookup {
     return result
   }
 
+  /** A token that was issued just now is asked for again at its next use, whatever a hub that lagged behind said of it. */
+  forgetUnknown(tokenHash: string): void {
+    this.negatives.delete(tokenHash)
+  }
+
   private async ask(tokenHash: string): Promise<LookupResult> {
     const { hub, registry, log, nowMs } = this.options
     if (!hub) return 'unknown'
