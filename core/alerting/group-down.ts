@@ -30,6 +30,8 @@ export type GroupDownState = {
   /** By company and group key. */
   readonly open: Map<string, OpenGroup>
   lastSeq: number
+  /** Machines heard of before it was known who is lost; null = that is known. */
+  heard: Set<string> | null
 }
 
 export type GroupSweep = {
@@ -46,7 +48,7 @@ const mapKey = (companyId: string, groupKey: string): string => `${companyId}\n$
 
 export function newGroupDown(saved: SavedGroups | null): GroupDownState {
   const open = new Map((saved?.open ?? []).map(group => [mapKey(group.companyId, group.groupKey), { ...group }]))
-  return { downSinceMs: new Map(), open, lastSeq: saved?.lastSeq ?? 0 }
+  return { downSinceMs: new Map(), open, lastSeq: saved?.lastSeq ?? 0, heard: new Set() }
 }
 
 export const saveGroups = (state: GroupDownState): SavedGroups => ({
@@ -56,17 +58,23 @@ export const saveGroups = (state: GroupDownState): SavedGroups => ({
 
 /** agent.down or agent.up of a machine, in the order of its shard. */
 export function presenceChanged(state: GroupDownState, serverId: string, presence: 'up' | 'down', atMs: number): void {
+  state.heard?.add(serverId)
   if (presence === 'down') state.downSinceMs.set(serverId, atMs)
   else state.downSinceMs.delete(serverId)
 }
 
-/** After a start: the machines that all shards together hold for lost. Members not among them have recovered. */
+/**
+ * The machines that all shards together hold for lost. Members not among them have recovered. The first time, after a start, the shards
+ * are asked while they go on: what a machine's shard told meanwhile is at least as new as its answer.
+ */
 export function presenceKnown(
   state: GroupDownState,
   down: Iterable<readonly [serverId: string, sinceMs: number]>,
 ): void {
-  state.downSinceMs.clear()
-  for (const [serverId, sinceMs] of down) state.downSinceMs.set(serverId, sinceMs)
+  const { heard } = state
+  state.heard = null
+  for (const serverId of state.downSinceMs.keys()) if (!heard?.has(serverId)) state.downSinceMs.delete(serverId)
+  for (const [serverId, sinceMs] of down) if (!heard?.has(serverId)) state.downSinceMs.set(serverId, sinceMs)
 }
 
 /** The groups that a machine belongs to. */
