@@ -4,7 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { EntryEncoder } from '../core/bus/entry.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { AdmissionReport } from '../core/wire/admission.ts'
-import { AgentSeries } from '../core/wire/agent-series.ts'
+import { AgentSeries, OwnCompanySeries } from '../core/wire/agent-series.ts'
 import { BatchDecoder } from '../core/wire/decode-batch.ts'
 import { MetricsBatchSchema } from '../proto/gen/svc/agent/v1/agent_pb.ts'
 import { batchBytes, hostSeries } from './batches.ts'
@@ -39,7 +39,7 @@ const batch = new SampleBatch()
 const decoder = new BatchDecoder(batch, limits)
 const entries = new EntryEncoder()
 const report = new AdmissionReport()
-const agents = Array.from({ length: AGENTS }, () => new AgentSeries({ inUse: 0 }))
+const agents = Array.from({ length: AGENTS }, () => new AgentSeries(new OwnCompanySeries()))
 for (const agent of agents) decoder.decode(bodies[0]!, agent, nowMs, report)
 
 /** Microseconds of processor time of one call, after a warm-up: what else runs on the machine is not measured. */

@@ -33,19 +33,12 @@ export function createLogger(level: string, role: CollectorRole, file: string | 
   )
 }
 
-/** A histogram that is observed with two additions and read at the scrape. Bounds are upper, in seconds. */
-export class FastHistogram extends Histogram<string> {
-  private readonly bounds: readonly number[]
-  private readonly fullName: string
-  private readonly about: string
-  private readonly counts: Float64Array
-  private sum = 0
+/** Durations counted by bounds: two additions each. Bounds are upper, in seconds. */
+export class Durations {
+  readonly counts: Float64Array
+  sum = 0
 
-  constructor(name: string, help: string, bounds: readonly number[], registry: Registry) {
-    super({ name, help, buckets: [...bounds], registers: [registry] })
-    this.bounds = bounds
-    this.fullName = name
-    this.about = help
+  constructor(readonly bounds: readonly number[]) {
     this.counts = new Float64Array(bounds.length + 1)
   }
 
@@ -57,17 +50,49 @@ export class FastHistogram extends Histogram<string> {
     this.sum += seconds
   }
 
+  /** Adds what another thread counted with the same bounds. */
+  addAll(other: { readonly counts: Float64Array; readonly sum: number }): void {
+    for (const [index, count] of other.counts.entries()) this.counts[index]! += count
+    this.sum += other.sum
+  }
+
+  clear(): void {
+    this.counts.fill(0)
+    this.sum = 0
+  }
+}
+
+/** A histogram whose observations are plain additions until the scrape. */
+export class FastHistogram extends Histogram<string> {
+  private readonly bounds: readonly number[]
+  private readonly fullName: string
+  private readonly about: string
+  readonly durations: Durations
+
+  constructor(name: string, help: string, bounds: readonly number[], registry: Registry) {
+    super({ name, help, buckets: [...bounds], registers: [registry] })
+    this.bounds = bounds
+    this.fullName = name
+    this.about = help
+    this.durations = new Durations(bounds)
+  }
+
+  add(seconds: number): void {
+    this.durations.add(seconds)
+  }
+
   override async get(): Promise<MetricObjectWithValues<MetricValueWithName<string>>> {
     const base = await super.get()
     const values: MetricValueWithName<string>[] = []
+    const { counts, sum } = this.durations
     let total = 0
     for (const [index, bound] of this.bounds.entries()) {
-      total += this.counts[index]!
+      total += counts[index]!
       values.push({ labels: { le: bound }, value: total, metricName: `${this.fullName}_bucket` })
     }
-    total += this.counts[this.bounds.length]!
+    total += counts[this.bounds.length]!
     values.push({ labels: { le: '+Inf' }, value: total, metricName: `${this.fullName}_bucket` })
-    values.push({ labels: {}, value: this.sum, metricName: `${this.fullName}_sum` })
+    values.push({ labels: {}, value: sum, metricName: `${this.fullName}_sum` })
     values.push({ labels: {}, value: total, metricName: `${this.fullName}_count` })
     return { ...base, help: this.about, values }
   }
@@ -83,13 +108,22 @@ export type HotCounters = {
   points: number
   wireBytes: number
   inflatedBytes: number
+  /** Batches that the bus did not take. */
+  refusedByBus: number
   readonly dropped: Record<IngestDropReason, number>
   /** Requests by endpoint and status code: `metrics 200` -> count. */
   readonly requests: Map<string, number>
 }
 
-const FAST_BOUNDS = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.1]
-const REQUEST_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
+/** What the handling of a batch counts. A listener thread has its own, whose counts are added to those of the process. */
+export type BatchMetrics = {
+  readonly hot: HotCounters
+  readonly requestSeconds: { add(seconds: number): void }
+  readonly decodeSeconds: { add(seconds: number): void }
+}
+
+export const FAST_BOUNDS = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.1]
+export const REQUEST_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
 export type CollectorMetrics = ReturnType<typeof createCollectorMetrics>
 
@@ -116,6 +150,10 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
     dropped: counter('svc_ingest_dropped_total', 'Points that were dropped, by reason.', ['reason']),
     wireBytes: counter('svc_ingest_body_bytes_total', 'Bytes of batches as they were sent.'),
     inflatedBytes: counter('svc_ingest_inflated_bytes_total', 'Bytes of batches once inflated.'),
+    refusedByBus: counter(
+      'svc_bus_dropped_total',
+      'Batches that the bus did not take; the agent was told to keep them.',
+    ),
   }
   readers.push(() => copyHotCounters(hot, hotMetrics))
 
@@ -139,7 +177,6 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
     inventorySent: counter('svc_inventory_items_total', 'Inventory reports by result.', ['result']),
     busLag: gauge('svc_bus_lag', 'Batches that wait on the bus.'),
     busBytes: gauge('svc_bus_bytes', 'Bytes that wait on the bus.'),
-    busDropped: counter('svc_bus_dropped_total', 'Batches that the bus did not take; the agent was told to keep them.'),
     storeRows: counter('svc_store_rows_total', 'Rows written to the samples store.'),
     storeErrors: counter('svc_store_errors_total', 'Failed writes to the samples store.'),
     storeBufferRows: gauge('svc_store_buffer_rows', 'Rows that wait for the samples store.'),
@@ -186,12 +223,13 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
   }
 }
 
-function createHotCounters(): HotCounters {
+export function createHotCounters(): HotCounters {
   return {
     batches: 0,
     points: 0,
     wireBytes: 0,
     inflatedBytes: 0,
+    refusedByBus: 0,
     dropped: {
       series_limit_dropped: 0,
       company_series_limit: 0,
@@ -215,6 +253,18 @@ type HotMetrics = {
   readonly dropped: Counter<'reason'>
   readonly wireBytes: Counter
   readonly inflatedBytes: Counter
+  readonly refusedByBus: Counter
+}
+
+/** Adds what a thread counted. */
+export function addHotCounters(to: HotCounters, from: HotCounters): void {
+  to.batches += from.batches
+  to.points += from.points
+  to.wireBytes += from.wireBytes
+  to.inflatedBytes += from.inflatedBytes
+  to.refusedByBus += from.refusedByBus
+  for (const reason of ingestDropReasons) to.dropped[reason] += from.dropped[reason]
+  for (const [key, count] of from.requests) to.requests.set(key, (to.requests.get(key) ?? 0) + count)
 }
 
 function copyHotCounters(hot: HotCounters, to: HotMetrics): void {
@@ -226,6 +276,7 @@ function copyHotCounters(hot: HotCounters, to: HotMetrics): void {
   set(to.points, hot.points)
   set(to.wireBytes, hot.wireBytes)
   set(to.inflatedBytes, hot.inflatedBytes)
+  set(to.refusedByBus, hot.refusedByBus)
   to.dropped.reset()
   for (const reason of ingestDropReasons) to.dropped.inc({ reason }, hot.dropped[reason])
   to.requests.reset()

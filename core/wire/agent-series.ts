@@ -15,17 +15,52 @@ const FORM_WORDS = 3
 /** Words of a series: id low, id high, when it was last seen. */
 const SERIES_WORDS = 3
 
-/** Series of a company on this node, shared by the agents of the company; limit 0 = off. */
-export type CompanySeries = { inUse: number }
+/** Series of a company on this node, shared by its agents. One that threads share takes and gives places in one step each. */
+export interface CompanySeries {
+  readonly inUse: number
+  /** Takes a place; false when `limit` of them are taken (0 = no limit). */
+  take(limit: number): boolean
+  give(places: number): void
+}
+
+/** The series of a company whose agents are all served by one thread. */
+export class OwnCompanySeries implements CompanySeries {
+  inUse = 0
+
+  take(limit: number): boolean {
+    if (limit > 0 && this.inUse >= limit) return false
+    this.inUse++
+    return true
+  }
+
+  give(places: number): void {
+    this.inUse -= places
+  }
+}
+
+/** What an agent's series are, to be handed to another thread: the arrays change hands. */
+export type AgentSeriesState = {
+  readonly forms: Uint32Array<ArrayBuffer>
+  readonly formCount: number
+  readonly firstForm: number
+  readonly index: Uint16Array<ArrayBuffer>
+  readonly table: Uint32Array<ArrayBuffer>
+  readonly count: number
+  readonly expiresFromSeconds: number
+}
+
+/** Shared by every agent that has sent nothing yet. */
+const noWords = new Uint32Array(0)
+const noIndex = new Uint16Array(0)
 
 export class AgentSeries {
   // Forms lie in the order in which they first came, which is the order in which an agent sends them: a batch walks the two tables from
   // front to back, and the index is only asked when the order changes.
-  private forms = new Uint32Array(0)
+  private forms: Uint32Array<ArrayBuffer> = noWords
   private formCount = 0
   /** Open addressing over the forms: numbers of forms, or NONE. */
-  private index = new Uint16Array(0)
-  private table = new Uint32Array(0)
+  private index: Uint16Array<ArrayBuffer> = noIndex
+  private table: Uint32Array<ArrayBuffer> = noWords
   count = 0
   /** No series can age out before this instant, seconds. */
   private expiresFromSeconds = 0
@@ -35,6 +70,30 @@ export class AgentSeries {
   announcesAll = false
 
   constructor(readonly company: CompanySeries) {}
+
+  /** The series as another thread gave them away; their places of the company are taken already. */
+  static of(company: CompanySeries, state: AgentSeriesState): AgentSeries {
+    const series = new AgentSeries(company)
+    series.forms = state.forms
+    series.formCount = state.formCount
+    series.firstForm = state.firstForm
+    series.index = state.index
+    series.table = state.table
+    series.count = state.count
+    series.expiresFromSeconds = state.expiresFromSeconds
+    return series
+  }
+
+  /** Gives the series away. What is left is empty; their places of the company stay taken. */
+  detach(): AgentSeriesState {
+    const { forms, formCount, firstForm, index, table, count, expiresFromSeconds } = this
+    this.forms = noWords
+    this.index = noIndex
+    this.table = noWords
+    this.count = 0
+    this.clearForms()
+    return { forms, formCount, firstForm, index, table, count, expiresFromSeconds }
+  }
 
   /** Starts a batch: the first series is predicted to be the one that came first last time. */
   startBatch(): void {
@@ -109,9 +168,10 @@ export class AgentSeries {
     return this.count < limit
   }
 
-  /** Takes a series in; the caller has asked `hasRoom`. */
-  add(id: SeriesId, nowSeconds: number): number {
+  /** Takes a series in; the caller has asked `hasRoom`. Returns its index, or -1 when the company has no place (limit 0 = off). */
+  add(id: SeriesId, nowSeconds: number, companyLimit: number): number {
     assert(this.count < NONE, 'series of one agent fit 16 bits')
+    if (!this.company.take(companyLimit)) return -1
     const series = this.count++
     const at = series * SERIES_WORDS
     if (at === this.table.length) this.table = grown(this.table, SERIES_WORDS)
@@ -119,7 +179,6 @@ export class AgentSeries {
     this.table[at + 1] = id.hi
     this.table[at + 2] = nowSeconds
     if (series === 0) this.expiresFromSeconds = nowSeconds + ACTIVE_SECONDS
-    this.company.inUse++
     return series
   }
 
@@ -141,7 +200,7 @@ export class AgentSeries {
   /** Takes back every series from `count` on: the batch that brought them was refused. */
   rollback(count: number): void {
     if (count === this.count) return
-    this.company.inUse -= this.count - count
+    this.company.give(this.count - count)
     this.count = count
     this.clearForms()
   }

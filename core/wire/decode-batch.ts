@@ -318,12 +318,10 @@ export class BatchDecoder {
       report.drop('series_limit_dropped', points)
       return -1
     }
-    if (seriesPerCompanyMax > 0 && agent.company.inUse >= seriesPerCompanyMax) {
-      report.drop('company_series_limit', points)
-      return -1
-    }
-    this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key: normal.key })
-    return agent.add(id, nowSeconds)
+    const added = agent.add(id, nowSeconds, seriesPerCompanyMax)
+    if (added < 0) report.drop('company_series_limit', points)
+    else this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key: normal.key })
+    return added
   }
 
   /** A series whose fields come in another order, or that has unknown fields: reads on from the cursor field by field. */

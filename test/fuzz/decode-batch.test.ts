@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
 import { seriesId } from '../../core/series/series-key.ts'
 import { AdmissionReport } from '../../core/wire/admission.ts'
-import { AgentSeries } from '../../core/wire/agent-series.ts'
+import { AgentSeries, OwnCompanySeries } from '../../core/wire/agent-series.ts'
 import { BatchDecoder } from '../../core/wire/decode-batch.ts'
 import { batchFields, mutate } from './batch-messages.ts'
 import { formOf, type Outcome, pointText, ReferenceAgent } from './batch-reference.ts'
@@ -22,11 +22,11 @@ const BATCHES_AN_AGENT = 12
 class Subject {
   private readonly batch = new SampleBatch()
   private readonly decoder = new BatchDecoder(this.batch, limits)
-  private agent = new AgentSeries({ inUse: 0 })
+  private agent = new AgentSeries(new OwnCompanySeries())
   private keys = new Map<string, string>()
 
   startAgent(): void {
-    this.agent = new AgentSeries({ inUse: 0 })
+    this.agent = new AgentSeries(new OwnCompanySeries())
     this.keys = new Map()
   }
 

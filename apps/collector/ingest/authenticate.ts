@@ -1,6 +1,7 @@
-// From the Authorization header to the session of an agent (document 3 "Authentication"; decision G-36). A token that was seen
+// From the Authorization header to the agent, and to its session (document 3 "Authentication"; decision G-36). A token that was seen
 // before is found by its text: no hash a request. Identity comes from here and from nothing else.
 import { sha256Hex } from '../../../core/series/hash.ts'
+import type { AgentRecord } from '../store/agent-record.ts'
 import type { AgentRegistry } from '../store/registry.ts'
 import type { RegistryLookup } from '../store/registry-lookup.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
@@ -13,41 +14,82 @@ const CREDENTIALS_MAX = 250_000
 type Credential = { readonly session: AgentSession; readonly tokenHash: string }
 
 /** Why a request is not let in; the reason label of svc_auth_failures_total. */
-type AuthFailure = 'missing' | 'unknown' | 'expired' | 'revoked' | 'unavailable'
+const authFailures = ['missing', 'unknown', 'expired', 'revoked', 'unavailable'] as const
+export type AuthFailure = (typeof authFailures)[number]
+
+/** What a caller is told that is not let in. */
+export function authError(reason: AuthFailure): ApiError {
+  switch (reason) {
+    case 'revoked':
+      return agentRevoked()
+    case 'unavailable':
+      return unavailable('the token cannot be checked now')
+    case 'missing':
+    case 'unknown':
+    case 'expired':
+      return unauthorized()
+  }
+}
+
+/** True when the token with this hash is a valid one of the agent. */
+export const isTokenValid = (record: AgentRecord, tokenHash: string, nowMs: number): boolean =>
+  record.tokenHash === tokenHash || (record.prevTokenHash === tokenHash && nowMs < record.prevTokenExpiresAtMs)
+
+/** From the hash of a token to the record of its agent; asks the hub about one that the registry does not have. */
+export class Identifier {
+  constructor(
+    private readonly parts: {
+      readonly registry: AgentRegistry
+      readonly lookup: RegistryLookup
+      readonly metrics: CollectorMetrics
+      readonly nowMs: () => number
+    },
+  ) {
+    for (const reason of authFailures) parts.metrics.authFailures.inc({ reason }, 0)
+  }
+
+  /** `tokenHash` null: the request carries no token. */
+  async identify(tokenHash: string | null): Promise<AgentRecord | AuthFailure> {
+    const found = await this.find(tokenHash)
+    if (typeof found === 'string') this.parts.metrics.authFailures.inc({ reason: found })
+    return found
+  }
+
+  /** False when the record was replaced since it was found. */
+  isCurrent(record: AgentRecord): boolean {
+    return this.parts.registry.byAgent(record.agentId) === record
+  }
+
+  private async find(tokenHash: string | null): Promise<AgentRecord | AuthFailure> {
+    const { registry, lookup, nowMs } = this.parts
+    if (tokenHash === null) return 'missing'
+    let match = registry.byTokenHash(tokenHash, nowMs())
+    if (!match) {
+      const result = await lookup.resolve(tokenHash)
+      if (result === 'unavailable') return 'unavailable'
+      match = registry.byTokenHash(tokenHash, nowMs())
+      if (!match) return 'unknown'
+    }
+    if (match.record.state === 'revoked') return 'revoked'
+    return match.isValid ? match.record : 'expired'
+  }
+}
 
 export class Authenticator {
   /** By the whole header. */
   private readonly credentials = new Map<string, Credential>()
-  private readonly registry: AgentRegistry
-  private readonly lookup: RegistryLookup
-  private readonly sessions: Sessions
-  private readonly metrics: CollectorMetrics
-  private readonly nowMs: () => number
 
-  constructor(parts: {
-    readonly registry: AgentRegistry
-    readonly lookup: RegistryLookup
-    readonly sessions: Sessions
-    readonly metrics: CollectorMetrics
-    readonly nowMs: () => number
-  }) {
-    this.registry = parts.registry
-    this.lookup = parts.lookup
-    this.sessions = parts.sessions
-    this.metrics = parts.metrics
-    this.nowMs = parts.nowMs
-    for (const reason of ['missing', 'unknown', 'expired', 'revoked', 'unavailable'])
-      parts.metrics.authFailures.inc({ reason }, 0)
-  }
+  constructor(
+    private readonly identifier: Identifier,
+    private readonly sessions: Sessions,
+  ) {}
 
   /** The session at once for a token that was seen before; else a promise, for the hub may have to be asked. */
   authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError> {
     const credential = header === null ? undefined : this.credentials.get(header)
     if (credential && !credential.session.isClosed) {
       const { session, tokenHash } = credential
-      const { record } = session
-      if (record.tokenHash === tokenHash) return session
-      if (record.prevTokenHash === tokenHash && nowMs < record.prevTokenExpiresAtMs) return session
+      if (isTokenValid(session.record, tokenHash, nowMs)) return session
     }
     return this.resolve(header, nowMs)
   }
@@ -61,33 +103,14 @@ export class Authenticator {
   private async resolve(header: string | null, nowMs: number): Promise<AgentSession | ApiError> {
     if (header !== null) this.credentials.delete(header)
     const tokenHash = Authenticator.tokenHash(header)
-    if (header === null || tokenHash === null) return this.refuse('missing')
-    let match = this.registry.byTokenHash(tokenHash, nowMs)
-    if (!match) {
-      const result = await this.lookup.resolve(tokenHash)
-      if (result === 'unavailable') return this.refuse('unavailable')
-      match = this.registry.byTokenHash(tokenHash, this.nowMs())
-      if (!match) return this.refuse('unknown')
-    }
-    if (match.record.state === 'revoked') return this.refuse('revoked')
-    if (!match.isValid) return this.refuse('expired')
-    const session = this.sessions.of(match.record, nowMs)
+    let record = await this.identifier.identify(tokenHash)
+    while (typeof record !== 'string' && !this.identifier.isCurrent(record))
+      record = await this.identifier.identify(tokenHash)
+    if (typeof record === 'string' || header === null || tokenHash === null)
+      return authError(typeof record === 'string' ? record : 'missing')
+    const session = this.sessions.of(record, nowMs)
     if (this.credentials.size >= CREDENTIALS_MAX) this.credentials.clear()
     this.credentials.set(header, { session, tokenHash })
     return session
-  }
-
-  private refuse(reason: AuthFailure): ApiError {
-    this.metrics.authFailures.inc({ reason })
-    switch (reason) {
-      case 'revoked':
-        return agentRevoked()
-      case 'unavailable':
-        return unavailable('the token cannot be checked now')
-      case 'missing':
-      case 'unknown':
-      case 'expired':
-        return unauthorized()
-    }
   }
 }

@@ -7,12 +7,34 @@ import type { InventoryForwarder } from '../hub-link/forward-inventory.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
 import type { AgentRegistry } from '../store/registry.ts'
 import type { RegistryLookup } from '../store/registry-lookup.ts'
-import type { CollectorMetrics } from '../telemetry.ts'
+import type { BatchMetrics, CollectorMetrics } from '../telemetry.ts'
 import type { AgentConfigs } from './agent-configs.ts'
+import type { ApiError } from './answers.ts'
 import type { Authenticator } from './authenticate.ts'
 import type { TrustedProxies } from './client-address.ts'
-import type { AgentSession, Sessions } from './session.ts'
+import type { AgentSession, Etag, Sessions } from './session.ts'
 import type { UpdateOffer } from './update-manifest.ts'
+
+/** Who calls, as the handling of a batch sees it: in the one thread of a small site, or in one of several. */
+export interface BatchCallers {
+  /** The session, which is here then. At once for a token that was seen before; else the hub or another thread is asked. */
+  authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError>
+  /** Of a session that is here: the ETag of its config. */
+  etagOf(session: AgentSession): Etag
+  /** A batch of it was acknowledged. */
+  noteBatch(session: AgentSession, headers: Headers, atMs: number): void
+}
+
+/** What the handling of batches needs. */
+export type MetricsContext = {
+  readonly config: IngestConfig
+  readonly log: Logger
+  readonly metrics: BatchMetrics
+  readonly bus: BusWriter
+  readonly callers: BatchCallers
+  readonly rates: { readonly metrics: RateLimit }
+  readonly nowMs: () => number
+}
 
 export type IngestContext = {
   readonly config: IngestConfig

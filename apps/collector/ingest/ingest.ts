@@ -13,10 +13,11 @@ import type { AgentRegistry } from '../store/registry.ts'
 import { RegistryLookup } from '../store/registry-lookup.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { AgentConfigs } from './agent-configs.ts'
-import { Authenticator } from './authenticate.ts'
+import { Authenticator, Identifier } from './authenticate.ts'
 import { TrustedProxies } from './client-address.ts'
-import type { IngestContext } from './context.ts'
-import { startListener } from './server.ts'
+import { type BatchCallers, type IngestContext, noteAgent } from './context.ts'
+import { MetricsReceiver } from './receive-metrics.ts'
+import { allEndpoints, startListener } from './server.ts'
 import { Sessions } from './session.ts'
 import { loadManifest, UpdateOffer } from './update-manifest.ts'
 
@@ -72,7 +73,7 @@ function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () =>
     ...deps,
     sessions,
     lookup,
-    authenticator: new Authenticator({ registry, lookup, sessions, metrics, nowMs }),
+    authenticator: new Authenticator(new Identifier({ registry, lookup, metrics, nowMs }), sessions),
     configs: new AgentConfigs({ config, registry, checks: () => deps.checks.current(), collectorUrl }),
     inventory: new InventoryForwarder({ hub, log, metrics, nowMs }),
     proxies: new TrustedProxies(config.trusted_proxies),
@@ -84,6 +85,17 @@ function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () =>
     },
   }
 }
+
+/** Callers where one thread does everything. */
+const ownCallers = ({ authenticator, configs }: IngestContext): BatchCallers => ({
+  authenticate: (header, nowMs) => authenticator.authenticate(header, nowMs),
+  etagOf: session => configs.etagOf(session),
+  noteBatch: (session, headers, atMs) => {
+    session.lastSeenAtMs = atMs
+    session.isSeenNews = true
+    noteAgent(session, headers)
+  },
+})
 
 function useManifest({ config, updates }: IngestContext, isStopped: boolean): void {
   const manifestFile = config['update.manifest_file']
@@ -137,7 +149,14 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
   let url = ''
   const context = createContext(deps, sessions, () => config.collector_url ?? url)
   useManifest(context, config['update.stop'])
-  const listener = startListener(context)
+  const receiver = new MetricsReceiver({ ...context, callers: ownCallers(context) })
+  const listener = startListener({
+    config,
+    log,
+    metrics,
+    endpoints: allEndpoints(context, receiver),
+    isPortShared: false,
+  })
   url = listener.url
   observe(context)
   const stopChecks = deps.checks.onChange(() => sessions.forgetEtags())

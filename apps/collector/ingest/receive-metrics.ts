@@ -5,7 +5,7 @@ import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protob
 import { EntryEncoder } from '../../../core/bus/entry.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../core/wire/admission.ts'
-import { AgentSeries } from '../../../core/wire/agent-series.ts'
+import { AgentSeries, OwnCompanySeries } from '../../../core/wire/agent-series.ts'
 import { BatchDecoder } from '../../../core/wire/decode-batch.ts'
 import { MetricsAckSchema, MetricsBatchSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { PublishRefusal } from '../bus/bus.ts'
@@ -20,7 +20,7 @@ import {
   tooLarge,
   unavailable,
 } from './answers.ts'
-import { type IngestContext, noteAgent } from './context.ts'
+import type { MetricsContext } from './context.ts'
 import { type Ack, AckEncoder } from './metrics-ack.ts'
 import { discardBody, inflate, readBody } from './read-body.ts'
 import type { AgentSession } from './session.ts'
@@ -41,7 +41,7 @@ type Publishing = {
 }
 
 export class MetricsReceiver {
-  private readonly context: IngestContext
+  private readonly context: MetricsContext
   private readonly limits: AdmissionLimits
   private readonly batch = new SampleBatch()
   private readonly decoder: BatchDecoder
@@ -53,7 +53,7 @@ export class MetricsReceiver {
   private readonly inflatedBytesMax: number
   private readonly acceptsJson: boolean
 
-  constructor(context: IngestContext) {
+  constructor(context: MetricsContext) {
     this.context = context
     const { config } = context
     this.limits = {
@@ -74,7 +74,7 @@ export class MetricsReceiver {
     const startedAtMs = performance.now()
     const { headers } = request
     const found = this.admitCaller(headers)
-    const session = found instanceof Promise ? await found : found
+    let session = found instanceof Promise ? await found : found
     if (session instanceof ApiError) {
       await discardBody(request)
       return session
@@ -87,6 +87,11 @@ export class MetricsReceiver {
     const encoding = headers.get('content-encoding')
     const body = await readBody(request, this.bodyBytesMax)
     if (body instanceof ApiError) return body
+    if (!session.isHere) {
+      // It was closed, or another thread took it, while the body came.
+      session = await this.context.callers.authenticate(headers.get('authorization'), this.context.nowMs())
+      if (session instanceof ApiError) return session
+    }
     const taking = this.take(session, body, encoding, form)
     if (taking instanceof ApiError) return taking
     const { ack, publishing } = taking
@@ -99,11 +104,10 @@ export class MetricsReceiver {
         refusal = 'failed'
       }
       const refused = this.settle(session, publishing, ack, refusal)
+      if (--session.publishing === 0 && session.whenQuiet) session.whenQuiet()
       if (refused) return refused
     }
-    session.lastSeenAtMs = ack.serverTimeMs
-    session.isSeenNews = true
-    noteAgent(session, headers)
+    this.context.callers.noteBatch(session, headers, ack.serverTimeMs)
     this.context.metrics.hot.batches++
     const answer = this.acks.encode(ack)
     this.context.metrics.requestSeconds.add((performance.now() - startedAtMs) / 1000)
@@ -114,11 +118,11 @@ export class MetricsReceiver {
 
   /** Headers, token and rate: everything before the body. At once for a token that was seen before. */
   private admitCaller(headers: Headers): AgentSession | ApiError | Promise<AgentSession | ApiError> {
-    const { authenticator, nowMs } = this.context
+    const { callers, nowMs } = this.context
     const refusal = checkProtocol(headers)
     if (refusal) return refusal
     const atMs = nowMs()
-    const found = authenticator.authenticate(headers.get('authorization'), atMs)
+    const found = callers.authenticate(headers.get('authorization'), atMs)
     return found instanceof Promise ? found.then(session => this.takeRate(session, atMs)) : this.takeRate(found, atMs)
   }
 
@@ -158,6 +162,7 @@ export class MetricsReceiver {
     if (admitted instanceof ApiError) return admitted
     const hasDefinitions = this.batch.definitions.length > 0
     if (hasDefinitions) session.definitionsInFlight++
+    session.publishing++
     const answer = context.bus.publish(session.record.serverId, admitted.entry)
     return { ack: admitted.ack, publishing: { answer, series, seriesBefore, isAnnouncing, hasDefinitions } }
   }
@@ -179,7 +184,7 @@ export class MetricsReceiver {
     // The definitions never reached the bus: what was new is new again, and what was announced is announced again.
     if (session.series === series && series.count > seriesBefore) series.rollback(seriesBefore)
     if (isAnnouncing || hasDefinitions) session.mustAnnounce = true
-    this.context.metrics.busDropped.inc()
+    this.context.metrics.hot.refusedByBus++
     return unavailable('the batch cannot be kept now; send it again')
   }
 
@@ -209,7 +214,7 @@ export class MetricsReceiver {
       serverTimeMs: nowMs,
       seqLow: facts.seqLow,
       seqHigh: facts.seqHigh,
-      etag: this.context.configs.etagOf(session).bytes,
+      etag: this.context.callers.etagOf(session).bytes,
       acceptedPoints: batch.pointCount,
       droppedPoints: report.droppedPoints,
       warnings,
@@ -220,7 +225,7 @@ export class MetricsReceiver {
   /** A pending agent is answered, but nothing of it is kept (decision G-24). */
   private takePending(bytes: Uint8Array, session: AgentSession, nowMs: number): Ack | ApiError {
     const report = this.cleanReport()
-    const refusal = this.decoder.decode(bytes, new AgentSeries({ inUse: 0 }), nowMs, report)
+    const refusal = this.decoder.decode(bytes, new AgentSeries(new OwnCompanySeries()), nowMs, report)
     if (refusal) return this.refusal(refusal)
     const { facts } = this.decoder
     const points = this.batch.pointCount
@@ -230,7 +235,7 @@ export class MetricsReceiver {
       serverTimeMs: nowMs,
       seqLow: facts.seqLow,
       seqHigh: facts.seqHigh,
-      etag: this.context.configs.etagOf(session).bytes,
+      etag: this.context.callers.etagOf(session).bytes,
       acceptedPoints: 0,
       droppedPoints: points + report.droppedPoints,
       warnings: ['agent pending approval'],

@@ -2,15 +2,17 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
+import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { PingResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { isLoopback, splitAddress } from '../config.ts'
+import { type IngestConfig, isLoopback, splitAddress } from '../config.ts'
+import type { BatchMetrics } from '../telemetry.ts'
 import { ApiError, badRequest, errorResponse, messageResponse } from './answers.ts'
 import type { IngestContext } from './context.ts'
 import { enroll } from './enroll.ts'
 import { discardBody, isBrokenOff } from './read-body.ts'
 import { receiveInventory } from './receive-inventory.ts'
-import { MetricsReceiver } from './receive-metrics.ts'
+import type { MetricsReceiver } from './receive-metrics.ts'
 import { renewCredentials } from './renew-credentials.ts'
 import { serveConfig } from './serve-config.ts'
 import { serveUpdate } from './serve-update.ts'
@@ -24,18 +26,32 @@ const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 const STOP_GRACE_MS = 3_000
 
 type Handler = (request: Request, peer: () => string) => Promise<Response | ApiError> | Response | ApiError
-type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST'; readonly handle: Handler }
+export type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST'; readonly handle: Handler }
+/** By path. */
+export type Endpoints = Readonly<Record<string, Endpoint>>
+
+export type ListenerParts = {
+  readonly config: IngestConfig
+  readonly log: Logger
+  readonly metrics: Pick<BatchMetrics, 'hot'>
+  readonly endpoints: Endpoints
+  /** In place of the one of `config.listen`: chosen by the first of several threads. */
+  readonly port?: number
+  /** Other threads listen on the same port. */
+  readonly isPortShared: boolean
+}
 
 export type AgentListener = {
   readonly url: string
+  readonly port: number
   /** Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. */
   reloadCertificate(): Promise<void>
   /** No new requests; those under way are answered. */
   stop(): Promise<void>
 }
 
-function ping(context: IngestContext, request: Request): Response {
-  const serverTimeMs = Math.floor(context.nowMs())
+export function ping(request: Request, nowMs: number): Response {
+  const serverTimeMs = Math.floor(nowMs)
   const { protoMin, protoMax } = limits
   if ((request.headers.get('accept') ?? '').includes('application/x-protobuf'))
     return messageResponse(
@@ -46,16 +62,23 @@ function ping(context: IngestContext, request: Request): Response {
   return Response.json({ server_time_ms: serverTimeMs, proto_min: protoMin, proto_max: protoMax })
 }
 
-function endpointsOf(context: IngestContext): Readonly<Record<string, Endpoint>> {
-  const receiver = new MetricsReceiver(context)
+/** Every endpoint, batches included. */
+export function allEndpoints(context: IngestContext, receiver: MetricsReceiver): Endpoints {
   return {
-    '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(context, request) },
+    '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(request, context.nowMs()) },
+    '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
+    ...rareEndpoints(context),
+  }
+}
+
+/** What needs the registry or the hub: served by the thread that has both. */
+export function rareEndpoints(context: IngestContext): Endpoints {
+  return {
     '/agent/v1/enroll': {
       name: 'enroll',
       method: 'POST',
       handle: (request, peer) => enroll(context, request, peer()),
     },
-    '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
     '/agent/v1/config': { name: 'config', method: 'GET', handle: request => serveConfig(context, request) },
     '/agent/v1/inventory': { name: 'inventory', method: 'POST', handle: request => receiveInventory(context, request) },
     '/agent/v1/credentials/renew': {
@@ -68,50 +91,47 @@ function endpointsOf(context: IngestContext): Readonly<Record<string, Endpoint>>
 }
 
 /** Counts and logs an answer. A request with an X-Request-Id, a failure, and every rare call leave a line. */
-function note(context: IngestContext, endpoint: string, request: Request, status: number): void {
+function note(parts: ListenerParts, endpoint: string, request: Request, status: number): void {
   const key = `${endpoint} ${status}`
-  const { requests } = context.metrics.hot
+  const { requests } = parts.metrics.hot
   requests.set(key, (requests.get(key) ?? 0) + 1)
   const requestId = request.headers.get('x-request-id')
   if (requestId === null && endpoint === 'metrics') return
   const line = { endpoint, status, ...(requestId === null ? {} : { request_id: requestId.slice(0, 64) }) }
-  if (requestId !== null) context.log.info(line, 'agent request')
-  else context.log.debug(line, 'agent request')
+  if (requestId !== null) parts.log.info(line, 'agent request')
+  else parts.log.debug(line, 'agent request')
 }
 
-async function answer(context: IngestContext, endpoint: Endpoint, request: Request, peer: () => string) {
+async function answer(parts: ListenerParts, endpoint: Endpoint, request: Request, peer: () => string) {
   let response: Response
   try {
     const result = await endpoint.handle(request, peer)
     response = result instanceof ApiError ? errorResponse(result) : result
   } catch (error) {
     if (isBrokenOff(error)) return errorResponse(badRequest('the body ended early'))
-    context.log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
+    parts.log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
     response = errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
   }
-  note(context, endpoint.name, request, response.status)
+  note(parts, endpoint.name, request, response.status)
   return response
 }
 
-async function notFound(
-  context: IngestContext,
-  endpoints: Readonly<Record<string, Endpoint>>,
-  request: Request,
-): Promise<Response> {
+async function notFound(parts: ListenerParts, request: Request): Promise<Response> {
   await discardBody(request)
-  const endpoint = endpoints[new URL(request.url).pathname]
+  const endpoint = parts.endpoints[new URL(request.url).pathname]
   const response = endpoint
     ? errorResponse(new ApiError(405, 'method_not_allowed', `this path takes ${endpoint.method}`))
     : errorResponse(new ApiError(404, 'not_found', 'there is no such path'))
   if (endpoint) response.headers.set('allow', endpoint.method)
-  note(context, 'other', request, response.status)
+  note(parts, 'other', request, response.status)
   return response
 }
 
-/** Serves the agent API on `config.listen`. `isPortShared`: other threads listen on the same port. */
-export function startListener(context: IngestContext, isPortShared = false): AgentListener {
-  const { config } = context
-  const { hostname, port } = splitAddress(config.listen)
+/** Serves the agent API on `config.listen`. */
+export function startListener(parts: ListenerParts): AgentListener {
+  const { config, endpoints, isPortShared } = parts
+  const { hostname, port: configuredPort } = splitAddress(config.listen)
+  const port = parts.port ?? configuredPort
   const certFile = config['tls.cert_file']
   const keyFile = config['tls.key_file']
   const isTls = certFile !== null && keyFile !== null
@@ -119,7 +139,6 @@ export function startListener(context: IngestContext, isPortShared = false): Age
     throw new Error(
       `cannot serve plain HTTP on ${config.listen}: it is no loopback address; set tls.cert_file and tls.key_file, or listen.insecure`,
     )
-  const endpoints = endpointsOf(context)
   const readTls = () =>
     isTls ? { tls: { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }, http2: true } : {}
   const serve = (onPort: number, tls: ReturnType<typeof readTls>) => {
@@ -130,7 +149,7 @@ export function startListener(context: IngestContext, isPortShared = false): Age
     for (const [path, endpoint] of Object.entries(endpoints))
       routes[path] = {
         [endpoint.method]: (request, server) =>
-          answer(context, endpoint, request, () => server.requestIP(request)?.address ?? ''),
+          answer(parts, endpoint, request, () => server.requestIP(request)?.address ?? ''),
       }
     return Bun.serve({
       hostname,
@@ -139,7 +158,7 @@ export function startListener(context: IngestContext, isPortShared = false): Age
       idleTimeout: IDLE_SECONDS,
       maxRequestBodySize: RUNTIME_BODY_BYTES_MAX,
       routes,
-      fetch: request => notFound(context, endpoints, request),
+      fetch: request => notFound(parts, request),
       error: () => errorResponse(new ApiError(500, 'server_error', 'internal error', 30)),
       ...tls,
     })
@@ -148,6 +167,7 @@ export function startListener(context: IngestContext, isPortShared = false): Age
   const boundPort = server.port ?? port
   return {
     url: `${isTls ? 'https' : 'http'}://${hostname.includes(':') ? `[${hostname}]` : hostname}:${boundPort}`,
+    port: boundPort,
     reloadCertificate: async () => {
       if (!isTls) return
       const next = readTls()

@@ -1,7 +1,7 @@
 // What ingest knows of an agent that sends to it: its record, its known series, its rates, when it was last seen. Sessions follow
 // the registry: a revoked or removed agent loses its session, one that moved to another machine starts anew.
 import { sha256Words } from '../../../core/series/hash.ts'
-import { AgentSeries, type CompanySeries } from '../../../core/wire/agent-series.ts'
+import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../core/wire/agent-series.ts'
 import { RateBucket } from '../../../core/wire/rate-bucket.ts'
 import type { AgentRecord } from '../store/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../store/registry.ts'
@@ -9,7 +9,7 @@ import type { AgentChange, AgentRegistry } from '../store/registry.ts'
 /** All definitions of an agent's series go to the bus again at least so often, in case a reader lost them. */
 const ANNOUNCE_PERIOD_MS = 3_600_000
 /** An agent silent for so long has no active series; its session is given up. */
-const SESSION_IDLE_MS = 3_600_000
+export const SESSION_IDLE_MS = 3_600_000
 
 /** An ETag as it is sent: text for headers, bytes for acknowledgements. */
 export type Etag = { readonly text: string; readonly bytes: Uint8Array }
@@ -18,6 +18,12 @@ export class AgentSession {
   record: AgentRecord
   series: AgentSeries
   isClosed = false
+  /** Batches of the agent may be admitted in this thread now. False once it is closed, or lives in another thread. */
+  isHere = true
+  /** Batches that the bus has not answered for. */
+  publishing = 0
+  /** Called when there are none of these any more: somebody waits for it. */
+  whenQuiet: (() => void) | null = null
   readonly metricsRate = new RateBucket()
   readonly configRate = new RateBucket()
   readonly inventoryRate = new RateBucket()
@@ -50,7 +56,7 @@ export class AgentSession {
 
 export class Sessions {
   private readonly byAgent = new Map<string, AgentSession>()
-  private readonly companies = new Map<string, CompanySeries>()
+  private readonly companies = new Map<string, OwnCompanySeries>()
   private readonly registry: AgentRegistry
   private readonly stopListening: () => void
 
@@ -101,7 +107,7 @@ export class Sessions {
   private companyOf(companyId: string): CompanySeries {
     let company = this.companies.get(companyId)
     if (!company) {
-      company = { inUse: 0 }
+      company = new OwnCompanySeries()
       this.companies.set(companyId, company)
     }
     return company
@@ -109,6 +115,7 @@ export class Sessions {
 
   private close(session: AgentSession): void {
     session.isClosed = true
+    session.isHere = false
     session.series.release()
     this.byAgent.delete(session.record.agentId)
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 import { AdmissionReport } from '../../../core/wire/admission.ts'
-import { AgentSeries } from '../../../core/wire/agent-series.ts'
+import { AgentSeries, OwnCompanySeries } from '../../../core/wire/agent-series.ts'
 import { BatchDecoder } from '../../../core/wire/decode-batch.ts'
 import { MetricsBatchSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 
@@ -10,7 +10,7 @@ const START_MS = 1_795_000_000_000
 const HOUR_MS = 3_600_000
 
 /** An agent with its decoder, at a limit of `seriesMax`. */
-function makeAgent(seriesMax = 3, company = { inUse: 0 }) {
+function makeAgent(seriesMax = 3, company = new OwnCompanySeries()) {
   const batch = new SampleBatch()
   const decoder = new BatchDecoder(batch, {
     seriesPerAgentMax: seriesMax,
