@@ -39,10 +39,7 @@ export class MemoryBus implements BusReader {
   /** Called with the group that is read next. */
   onRead: (group: BusGroup) => void = () => {}
 
-  get last(): number {
-    const group = this.groups.at(-1)
-    return group ? group.firstPosition + group.count - 1 : 0
-  }
+  private last = 0
 
   publish(entries: readonly Uint8Array[]): void {
     const bytes = new Uint8Array(entries.reduce((sum, entry) => sum + entry.length, 0))
@@ -52,6 +49,12 @@ export class MemoryBus implements BusReader {
       at += entry.length
     }
     this.groups.push({ partition: 0, firstPosition: this.last + 1, count: entries.length, bytes })
+    this.last += entries.length
+  }
+
+  /** Every consumer has passed `position`: what lies before it is gone. */
+  trim(position: number): void {
+    while (this.groups[0] && this.groups[0].firstPosition + this.groups[0].count - 1 <= position) this.groups.shift()
   }
 
   /** One group a read, so that every group may be the last before a death. */

@@ -10,7 +10,7 @@ import { changedCompanies, compileRuleSet } from '../../../core/alerting/rule-se
 import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot.ts'
 import { compileSilences, type RawSilence } from '../../../core/alerting/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting/sweep.ts'
-import { EntryReader } from '../../../core/bus/entry.ts'
+import { EntryReader, shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
 import type { BusReader } from '../bus/bus.ts'
 import type { EvaluationStore } from '../store/evaluation-store.ts'
@@ -52,6 +52,8 @@ export class ShardLoop {
   private tombstones: readonly Tombstone[] = []
   /** Shards that have a snapshot; one that never had a machine needs none. */
   private readonly isSaved = new Uint8Array(64)
+  /** Shards of machines that were forgotten, which are still to be saved without them. */
+  private readonly toSave = new Set<number>()
   private replayUntil = 0
   private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
   /** Machines without an agent: they leave once what they had sent is evaluated. */
@@ -165,13 +167,32 @@ export class ShardLoop {
 
   /** A purge: everything of the machine or the company goes, without events. */
   forget(companyId: string, serverId: string | null): void {
+    const isMeant = (tenant: { readonly companyId: string; readonly serverId: string }): boolean =>
+      tenant.companyId === companyId && (serverId === null || tenant.serverId === serverId)
+    const shards = new Set<number>()
     for (const server of this.evaluation.servers)
-      if (server && server.companyId === companyId && (serverId === null || server.serverId === serverId))
+      if (server && isMeant(server)) {
+        shards.add(server.shard)
         forgetServer(this.evaluation, server)
+      }
     for (const [key, records] of this.evaluation.left)
-      if (records.some(left => left.companyId === companyId && (serverId === null || left.serverId === serverId)))
+      if (records.some(isMeant)) {
+        for (const left of records) shards.add(shardOfServer(left.serverId))
         this.evaluation.left.delete(key)
-    this.snapshot()
+      }
+    // The journal goes with the snapshot, also where there was none: else a restart would bring back what is forgotten.
+    for (const shard of shards) {
+      this.isSaved[shard] = 1
+      this.toSave.add(shard)
+    }
+    this.saveForgotten()
+  }
+
+  /** Saves the shards of forgotten machines; not before the bus has caught up with the journal. */
+  private saveForgotten(): void {
+    if (this.replayUntil > 0 || this.toSave.size === 0) return
+    this.saveShards([...this.toSave])
+    this.toSave.clear()
   }
 
   setTombstones(tombstones: readonly Tombstone[]): void {
@@ -296,13 +317,16 @@ export class ShardLoop {
       this.position = group.firstPosition + group.count - 1
       this.commit()
     }
-    if (this.replayUntil > 0 && this.position >= this.replayUntil) {
+    // What all consumers passed is gone from the bus: where it has nothing more, everything is read, whatever the positions say.
+    const isEmpty = groups.length === 0
+    if (this.replayUntil > 0 && (isEmpty || this.position >= this.replayUntil)) {
       this.replayUntil = 0
       this.evaluation.settledUpTo.clear()
       this.evaluation.presenceSettledUpTo.clear()
       this.evaluation.leftUpTo.clear()
+      this.saveForgotten()
     }
-    if (!this.isCaughtUp && this.position >= this.caughtUpAt) {
+    if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
       this.isCaughtUp = true
       for (const [serverId, agentIds] of this.leaving) this.machineLeft(serverId, agentIds)
       this.leaving.clear()
