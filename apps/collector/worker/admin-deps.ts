@@ -8,12 +8,13 @@ import type { WorkerConfig } from '../config.ts'
 import type { CompanySettings, CompanySettingsCache } from '../hub-link/company-settings.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
 import type { JsonObject } from '../store/agent-record.ts'
-import type { EvaluationStore } from '../store/evaluation-store.ts'
 import type { AgentRegistry } from '../store/registry.ts'
-import type { Tombstones } from '../store/tombstones.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import type { Groups } from './groups.ts'
+import type { WorkerPlace } from './place.ts'
 import type { SamplesClient } from './samples-client.ts'
+import type { Tombstone } from './samples-messages.ts'
+import type { ServerAlerting } from './shard-messages.ts'
 import type { ShardPool } from './shard-pool.ts'
 import type { WorkerStatus } from './worker-status.ts'
 
@@ -30,10 +31,9 @@ export type AdminDepsSources = {
   readonly shards: ShardPool
   readonly samples: SamplesClient
   readonly settings: CompanySettingsCache
-  readonly tombstones: Tombstones
+  readonly place: Pick<WorkerPlace, 'tombstones' | 'outbox' | 'raiseReload' | 'others'>
   readonly status: WorkerStatus
   readonly groups: Groups
-  readonly evaluationStore: Pick<EvaluationStore, 'removeEventsOf'>
   readonly reloadRules: () => Promise<'applied' | 'unavailable'>
   readonly reloadSilences: () => Promise<'applied' | 'unavailable'>
   readonly reloadAgentFeeds: ReloadAgentFeeds | null
@@ -46,29 +46,45 @@ export const retentionOf = (settings: CompanySettings | null): RetentionSettings
     graceUntilMs: settings.graceUntilMs,
   }
 
-export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDeps; stopPurges: () => void } {
-  const { config, log, metrics, registry, hub, nowMs, shards, samples, settings, tombstones } = sources
+export type CreatedAdminDeps = {
+  readonly adminDeps: AdminDeps
+  /** Another process wrote tombstones: their tenants are forgotten here too. */
+  readonly learnTombstones: (news: readonly Tombstone[]) => Promise<void>
+  readonly stopPurges: () => void
+}
+
+export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
+  const { config, log, metrics, registry, hub, nowMs, shards, samples, settings, place } = sources
+  const { tombstones, others } = place
   const onError = (what: string, error: unknown): void => log.error({ err: error }, what)
   /** The state of a purged tenant, and what it still had to tell. */
   const forget = async (companyId: string, serverId: string | null): Promise<void> => {
     await shards.forget(companyId, serverId)
-    sources.groups.forget(companyId, serverId)
-    sources.evaluationStore.removeEventsOf(companyId, serverId)
+    await sources.groups.forget(companyId, serverId)
+    await place.outbox.removeEventsOf(companyId, serverId)
     if (serverId === null) settings.forget(companyId)
+  }
+  const learnTombstones = async (news: readonly Tombstone[]): Promise<void> => {
+    shards.setTombstones(tombstones.living())
+    samples.setTombstones(tombstones.living())
+    for (const { companyId, serverId } of news) await forget(companyId, serverId)
+  }
+  /** What the registry was told is kept for every process. */
+  const kept = async <T>(result: T): Promise<T> => {
+    await registry.settled()
+    return result
   }
   const purger = createPurger({
     nowMs,
     tombstones: {
       write: async tombstone => {
-        tombstones.write(tombstone)
-        shards.setTombstones(tombstones.living())
-        samples.setTombstones(tombstones.living())
-        await forget(tombstone.companyId, tombstone.serverId)
+        await tombstones.write(tombstone)
+        await learnTombstones([tombstone])
       },
     },
     registry: {
-      removeCompany: async companyId => registry.removeCompany(companyId),
-      removeServer: async (companyId, serverId) => registry.removeServer(companyId, serverId),
+      removeCompany: companyId => kept(registry.removeCompany(companyId)),
+      removeServer: (companyId, serverId) => kept(registry.removeServer(companyId, serverId)),
     },
     samples,
     tombstoneMs: config['purge.tombstone_ttl'],
@@ -86,6 +102,12 @@ export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDe
 
   const reload = async (feed: 'rules' | 'silences' | 'checks' | 'settings'): Promise<ReloadOutcome> => {
     if (!hub) return 'not_configured'
+    if (place.raiseReload) {
+      // Every process pulls by the counter, this one too; settings are only forgotten, and so at once.
+      await place.raiseReload(feed)
+      if (feed === 'settings') settings.clear()
+      return 'applied'
+    }
     if (feed === 'rules') return sources.reloadRules()
     if (feed === 'silences') return sources.reloadSilences()
     if (feed === 'checks') return sources.reloadAgentFeeds ? sources.reloadAgentFeeds.checks() : 'applied'
@@ -93,27 +115,31 @@ export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDe
     return 'applied'
   }
 
+  const alertingOf = async (serverId: string): Promise<ServerAlerting | null> =>
+    (await shards.alerting(serverId)) ?? (others ? others.alerting(serverId) : null)
+
   const adminDeps: AdminDeps = {
     nowMs,
     tokens: () => [config['admin.token'], config['admin.token_previous']].filter(token => token !== null),
     hasRollups: true,
     registry: {
       push: async record => {
-        const applied = registry.push(record)
+        const applied = await kept(registry.push(record))
         return { applied, version: registry.byAgent(record.agentId)?.version ?? record.version }
       },
-      revoke: async agentId => registry.revoke(agentId),
+      revoke: agentId => kept(registry.revoke(agentId)),
       hasServer: (companyId, serverId) =>
         registry.agentsOfServer(serverId).some(record => record.companyId === companyId),
       summary: async companyId => {
         const { agentsTotal } = registry.companySummary(companyId, () => false)
-        const online = Math.min(agentsTotal, await shards.online(companyId))
+        const elsewhere = others ? others.online(companyId) : 0
+        const online = Math.min(agentsTotal, (await shards.online(companyId)) + (await elsewhere))
         return { agentsTotal, online, offline: agentsTotal - online }
       },
     },
     presence: {
       state: async (companyId, serverId) => {
-        const alerting = await shards.alerting(serverId)
+        const alerting = await alertingOf(serverId)
         if (!alerting || alerting.companyId !== companyId) return { state: 'unknown', lastSeenAtMs: null }
         const { state, lastSeenMs, intervalSeconds } = alerting.presence
         const managed = registry.latestOfServer(companyId, serverId)?.intervalSeconds ?? 0
@@ -127,7 +153,7 @@ export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDe
     status: () => sources.status.status(),
     alerting: async (companyId, serverId): Promise<JsonObject | null> => {
       if (!registry.agentsOfServer(serverId).some(record => record.companyId === companyId)) return null
-      const alerting = await shards.alerting(serverId)
+      const alerting = await alertingOf(serverId)
       const presence = alerting?.presence ?? { state: 'unknown', lastSeenMs: 0, intervalSeconds: 0 }
       return {
         server_id: serverId,
@@ -154,5 +180,5 @@ export function createAdminDeps(sources: AdminDepsSources): { adminDeps: AdminDe
     onQuery: (source, seconds) => metrics.querySeconds.observe({ source }, seconds),
     onError,
   }
-  return { adminDeps, stopPurges: purger.stop }
+  return { adminDeps, learnTombstones, stopPurges: purger.stop }
 }

@@ -2,6 +2,7 @@
 // "Wide-area incident grouping"). The open groups are kept with the events that led to them.
 import type { Logger } from 'pino'
 import type { ServerAttributes } from '../../../core/alerting/evaluation-state.ts'
+import type { AlertEvent } from '../../../core/alerting/event.ts'
 import {
   type GroupDownState,
   newGroupDown,
@@ -15,13 +16,11 @@ import { type GroupOverride, groupParameters } from '../../../core/alerting/grou
 import { suppressReason } from '../../../core/alerting/suppression.ts'
 import { groupOverrides, type WorkerConfig } from '../config.ts'
 import type { CompanySettingsCache } from '../hub-link/company-settings.ts'
-import type { EvaluationStore } from '../store/evaluation-store.ts'
 import type { AgentRegistry } from '../store/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
+import type { GroupStore } from './place.ts'
 import type { ShardPool } from './shard-pool.ts'
 import type { WorkerStatus } from './worker-status.ts'
-
-const KEPT = 'groups'
 
 export type GroupsDeps = {
   readonly config: WorkerConfig
@@ -29,7 +28,7 @@ export type GroupsDeps = {
   readonly metrics: CollectorMetrics
   readonly registry: AgentRegistry
   readonly settings: CompanySettingsCache
-  readonly store: EvaluationStore
+  readonly store: GroupStore
   readonly status: WorkerStatus
   readonly nowMs: () => number
   readonly onEvents: () => void
@@ -39,19 +38,21 @@ const isSaved = (value: unknown): value is SavedGroups =>
   typeof value === 'object' && value !== null && 'lastSeq' in value && 'open' in value && Array.isArray(value.open)
 
 export class Groups {
-  private readonly state: GroupDownState
+  private state: GroupDownState = newGroupDown(null)
+  /** The duty under which the state was loaded; null = the groups are another worker's. */
+  private duty: string | null = null
+  private shards: ShardPool | null = null
   private readonly overrides: ReadonlyMap<string, GroupOverride>
   private timer: ReturnType<typeof setInterval> | null = null
 
   constructor(private readonly deps: GroupsDeps) {
-    const saved = deps.store.kept(KEPT)
-    this.state = newGroupDown(isSaved(saved) ? saved : null)
     this.overrides = groupOverrides(deps.config)
   }
 
   /** Takes what the shards hold for lost, then sweeps at every interval. */
   async start(shards: ShardPool): Promise<void> {
-    presenceKnown(this.state, await shards.down())
+    this.shards = shards
+    await this.isOnDuty()
     const { config, log } = this.deps
     this.timer = setInterval(() => {
       this.sweep().catch(error => log.error({ err: error }, 'cannot sweep the groups'))
@@ -66,13 +67,40 @@ export class Groups {
     presenceChanged(this.state, serverId, state, atMs)
   }
 
+  /** Whether the groups are this worker's to sweep; then the state is theirs, and presence is known. */
+  private async isOnDuty(): Promise<boolean> {
+    const { store } = this.deps
+    const duty = store.duty()
+    if (duty !== null && duty !== this.duty) {
+      const saved = await store.load()
+      this.state = newGroupDown(isSaved(saved) ? saved : null)
+      if (!store.down && this.shards) presenceKnown(this.state, await this.shards.down())
+    }
+    this.duty = duty
+    if (duty === null) return false
+    if (store.down) presenceKnown(this.state, await this.downNow(store.down))
+    return true
+  }
+
+  /** The lost machines of all workers. A machine without an agent is nobody's: no event will say that it is back. */
+  private async downNow(ask: NonNullable<GroupStore['down']>): Promise<[serverId: string, sinceMs: number][]> {
+    const { registry, store } = this.deps
+    const down = await ask()
+    const isSomebodys = (serverId: string): boolean =>
+      registry.agentsOfServer(serverId).some(record => record.state !== 'revoked')
+    const left = down.filter(([serverId]) => !isSomebodys(serverId))
+    if (left.length > 0) await store.forgetDown(left.map(([serverId]) => serverId))
+    return down.filter(([serverId]) => isSomebodys(serverId))
+  }
+
   /** A purged tenant: its groups go without an event. */
-  forget(companyId: string, serverId: string | null): void {
+  async forget(companyId: string, serverId: string | null): Promise<void> {
+    if (this.duty === null) return
     for (const id of [...this.state.downSinceMs.keys()])
       if (serverId === null ? this.isOf(companyId, id) : id === serverId) this.state.downSinceMs.delete(id)
     if (serverId === null)
       for (const [key, group] of this.state.open) if (group.companyId === companyId) this.state.open.delete(key)
-    this.deps.store.commitKept([], KEPT, saveGroups(this.state), this.deps.nowMs())
+    await this.deps.store.commit([], saveGroups(this.state), this.deps.nowMs())
   }
 
   /** Whether a machine is of the company; the registry still has it when a purge begins. */
@@ -81,7 +109,11 @@ export class Groups {
   }
 
   private async sweep(): Promise<void> {
-    const { config, metrics, settings, store, status, nowMs, onEvents } = this.deps
+    const { config, metrics, settings, status, nowMs, onEvents } = this.deps
+    if (!(await this.isOnDuty())) {
+      metrics.groupsOpen.set(0)
+      return
+    }
     if (this.state.downSinceMs.size === 0 && this.state.open.size === 0) return
     const attributes = this.activeMachines()
     const companies = new Set<string>([...this.state.open.values()].map(group => group.companyId))
@@ -102,9 +134,20 @@ export class Groups {
     })
     metrics.groupsOpen.set(this.state.open.size)
     if (events.length === 0) return
-    store.commitKept(events, KEPT, saveGroups(this.state), atMs)
+    await this.keep(events, atMs)
     for (const event of events) metrics.events.inc({ type: event.type })
     onEvents()
+  }
+
+  /** Where the events cannot be kept, the groups are as they were kept before. */
+  private async keep(events: readonly AlertEvent[], atMs: number): Promise<void> {
+    let isKept = false
+    try {
+      isKept = await this.deps.store.commit(events, saveGroups(this.state), atMs)
+    } finally {
+      if (!isKept) this.duty = null
+    }
+    if (!isKept) throw new Error('the duty to sweep groups went to another worker')
   }
 
   private parametersOf(companyId: string) {

@@ -14,6 +14,8 @@ export type JanitorOptions = {
   readonly askRetention: (companyId: string) => Promise<RetentionSettings | undefined>
   readonly nowMs: () => number
   readonly sweepEveryMs: number
+  /** Of several workers one sweeps. */
+  readonly isOnDuty?: () => boolean
   readonly newCompanyWaitMs: number
   /** Count what would be deleted, delete nothing. */
   readonly isDryRun: boolean
@@ -33,7 +35,10 @@ export class Janitor {
   }
 
   start(): void {
-    this.timer = setInterval(() => void this.sweep(), this.options.sweepEveryMs)
+    const { isOnDuty, sweepEveryMs } = this.options
+    this.timer = setInterval(() => {
+      if (isOnDuty?.() ?? true) void this.sweep()
+    }, sweepEveryMs)
   }
 
   async stop(): Promise<void> {

@@ -4,28 +4,19 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
-import {
-  allCollectorKeys,
-  collectorPaths,
-  describeFault,
-  loadCollectorConfig,
-  readConfigFile,
-  type WorkerConfig,
-} from '../config.ts'
+import { allCollectorKeys, describeFault, loadCollectorConfig, readConfigFile, type WorkerConfig } from '../config.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { Heartbeat } from '../hub-link/heartbeat.ts'
 import { HubClient } from '../hub-link/hub-client.ts'
 import { startOpsServer } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry.ts'
-import { RegistryStore } from '../store/registry-store.ts'
 import { type CollectorMetrics, createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { productVersion } from '../version.ts'
+import { openWorkerPlace } from './open-place.ts'
 import { runRulesTest } from './rules-test.ts'
 import { threadFiles } from './thread-files.ts'
 import { startWorker } from './worker.ts'
 
-/** How often what ingest wrote into the registry is looked for. */
-const REGISTRY_POLL_MS = 500
 const STOP_DEADLINE_MS = 14_000
 
 const threads = threadFiles(import.meta.url)
@@ -33,8 +24,8 @@ const threads = threadFiles(import.meta.url)
 /** The configuration; throws with every fault in it, a line each. Keys of ingest are known too: the two can share a file. */
 function loadConfig(file: string | undefined): WorkerConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
-  if (config['bus.kind'] !== 'sqlite')
-    faults.push({ key: 'bus.kind', value: config['bus.kind'], message: 'must be sqlite for this executable' })
+  if (config['bus.kind'] === 'memory')
+    faults.push({ key: 'bus.kind', value: 'memory', message: 'must be sqlite or redis: ingest is another process' })
   if (config['admin.token'] === null)
     faults.push({ key: 'admin.token', value: '', message: 'is needed: the hub calls with it' })
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
@@ -70,8 +61,8 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const log = createLogger(config['log.level'], 'worker')
   const metrics = createCollectorMetrics(productVersion, 'worker')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-  const store = new RegistryStore(collectorPaths(config.data_dir).registry)
-  const registry = new AgentRegistry(store)
+  const opened = await openWorkerPlace(config, log)
+  const registry = new AgentRegistry(opened.registry)
   const hub = createHub(config, log, metrics)
   const shared = { hub, log, metrics, nowMs: Date.now }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
@@ -80,32 +71,33 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const worker = await startWorker({
     ...shared,
     config,
+    place: opened.place,
     role: 'worker',
     version: productVersion,
     registry,
     shardThreadUrl: threads.shards,
     samplesThreadUrl: threads.samples,
     threads: Math.max(1, availableParallelism()),
-    // Ingest is another process: it sees the counter within half a second.
-    reloadAgentFeeds: {
-      checks: async () => {
-        store.raiseReload('checks')
-        return 'applied'
-      },
-    },
+    reloadAgentFeeds: opened.reloadAgentFeeds,
     checksStatus: null,
     onFailure: error => {
       log.fatal({ err: error }, 'evaluation failed; start again, nothing acknowledged is lost')
       process.exit(70)
     },
   })
-  const poll = setInterval(() => {
+  let looking: Promise<void> | null = null
+  const look = async (): Promise<void> => {
     try {
+      await opened.look()
       registry.refresh()
     } catch (error) {
       log.error({ err: error }, 'cannot read the registry that the processes share')
     }
-  }, REGISTRY_POLL_MS)
+    looking = null
+  }
+  const poll = setInterval(() => {
+    looking ??= look()
+  }, opened.lookMs)
   const opsListen = config['ops.listen']
   const ops =
     opsListen === null
@@ -113,6 +105,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
       : startOpsServer(opsListen, metrics, [
           { name: 'samples store', isReady: () => worker.isReady() },
           { name: 'rules', isReady: () => worker.hasRules() },
+          ...opened.ready,
         ])
   const heartbeat = hub
     ? new Heartbeat({
@@ -128,6 +121,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     : null
   stopOnSignals(log, async () => {
     clearInterval(poll)
+    await looking
     await Promise.all([agentsSync.stop(), heartbeat?.stop()])
     await worker.stop()
     await ops?.stop()

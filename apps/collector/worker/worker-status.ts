@@ -8,11 +8,10 @@ import {
   type SilenceSet,
 } from '../../../core/alerting/suppression.ts'
 import type { ChecksStatus, CollectorStatus, FeedStatus, RetentionStatus } from '../admin/collector-status.ts'
-import type { BusReader } from '../bus/bus.ts'
 import type { FeedSync } from '../hub-link/feed-sync.ts'
 import type { SyncStatus } from '../hub-link/sync-loop.ts'
-import type { EvaluationStore } from '../store/evaluation-store.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
+import type { WorkerPlace } from './place.ts'
 import type { SamplesClient } from './samples-client.ts'
 import type { ShardStatus } from './shard-messages.ts'
 import type { ShardPool } from './shard-pool.ts'
@@ -45,8 +44,7 @@ export class WorkerStatus {
 
   constructor(
     private readonly deps: WorkerStatusDeps,
-    private readonly store: EvaluationStore,
-    private readonly bus: BusReader,
+    private readonly place: Pick<WorkerPlace, 'outbox' | 'lag'>,
   ) {
     this.startedAtMs = deps.nowMs()
     deps.metrics.onScrape(() => this.scrape())
@@ -81,7 +79,7 @@ export class WorkerStatus {
       role: this.deps.role,
       startedAtMs: this.startedAtMs,
       busLag: await this.lag(all),
-      outboxDepth: this.store.outboxDepth(),
+      outboxDepth: this.place.outbox.outboxDepth(),
       agentsOnline: sum(status => status.online),
       rules: this.feeds && {
         ...feedStatus(this.feeds.rules.status()),
@@ -105,10 +103,8 @@ export class WorkerStatus {
 
   /** Batches that evaluation or the store has not taken yet. */
   private async lag(all: readonly ShardStatus[]): Promise<number> {
-    const last = await this.bus.lastPosition(0)
-    const evaluated = Math.min(...all.map(status => status.position), last)
     const stored = (await this.samples?.stats().catch(() => null))?.lagEntries ?? 0
-    return Math.max(0, last - evaluated, stored)
+    return this.place.lag(all, stored)
   }
 
   private async scrape(): Promise<void> {
@@ -133,8 +129,8 @@ export class WorkerStatus {
     metrics.agentsOnline.set(sum(status => status.online))
     metrics.snapshotBytes.set(sum(status => status.snapshotBytes))
     metrics.silencesActive.set(activeSilences(this.silences, nowMs()))
-    metrics.outboxDepth.set(this.store.outboxDepth())
-    const oldest = this.store.oldestEventMs()
+    metrics.outboxDepth.set(this.place.outbox.outboxDepth())
+    const oldest = this.place.outbox.oldestEventMs()
     metrics.outboxAge.set(oldest === null ? 0 : Math.max(0, (nowMs() - oldest) / 1000))
     metrics.busLag.set(await this.lag(all))
     const stats = await this.samples?.stats().catch(() => null)

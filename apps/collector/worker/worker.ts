@@ -1,6 +1,5 @@
 // The worker of a collector, wired: feeds of the hub, shard threads, samples thread, outbox, admin API. Used by collector-worker and by
 // the all-in-one; whoever calls it builds the adapters and names the thread files.
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
@@ -8,20 +7,19 @@ import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
 import { createAdminApp } from '../admin/server.ts'
 import { busConsumers } from '../bus/bus.ts'
-import { SqliteBusReader } from '../bus/sqlite-bus.ts'
-import { collectorPaths, splitAddress, type WorkerConfig } from '../config.ts'
+import { splitAddress, type WorkerConfig } from '../config.ts'
 import { CompanySettingsCache } from '../hub-link/company-settings.ts'
-import { FeedStore, type RawRecord } from '../hub-link/feed-store.ts'
+import type { RawRecord } from '../hub-link/feed-store.ts'
 import { FeedSync, isExpiredSilence, isGone } from '../hub-link/feed-sync.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
-import { EvaluationStore } from '../store/evaluation-store.ts'
 import type { AgentChange, AgentRegistry } from '../store/registry.ts'
-import { Tombstones } from '../store/tombstones.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { createAdminDeps, type ReloadAgentFeeds, retentionOf } from './admin-deps.ts'
+import { alertingDirOf, DiskPlace } from './disk-place.ts'
 import { Groups } from './groups.ts'
 import { Janitor } from './janitor.ts'
 import { Outbox } from './outbox.ts'
+import type { WorkerPlace } from './place.ts'
 import { type SamplesClient, startSamples } from './samples-client.ts'
 import type { FromShardThread, ServerAttributesUpdate } from './shard-messages.ts'
 import { ShardPool } from './shard-pool.ts'
@@ -29,11 +27,10 @@ import { WorkerStatus } from './worker-status.ts'
 
 /** The hub waits 30 s for the answer to a purge. */
 const ADMIN_IDLE_SECONDS = 60
-/** How often the bus is told what is saved, and asked whether it refused. */
-const BUS_LOOK_MS = 2000
-
 export type WorkerDeps = {
   readonly config: WorkerConfig
+  /** Where state is kept, and shared with other workers; without one on the disk, in data_dir. */
+  readonly place?: WorkerPlace
   readonly role: 'worker' | 'all'
   readonly version: string
   readonly log: Logger
@@ -108,30 +105,23 @@ const asSilences = (records: ReadonlyMap<string, RawRecord>): RawSilence[] =>
 /** Starts the worker. Resolves once snapshots are loaded, the store is open and the admin API answers. */
 export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const { config, log, metrics, registry, nowMs } = deps
-  const dataDir = config.data_dir
-  const paths = collectorPaths(dataDir)
-  const alertingDir = config['alerting.rules_dir'] ?? join(dataDir, 'alerting')
-  mkdirSync(alertingDir, { recursive: true, mode: 0o700 })
-
-  const consumers = [busConsumers.evaluation, busConsumers.samples]
-  const bus = new SqliteBusReader(paths.bus, consumers)
-  const evaluationStore = new EvaluationStore(alertingDir, join(alertingDir, 'snapshots'))
-  const tombstones = new Tombstones(join(dataDir, 'tombstones.json'), nowMs)
+  const place = deps.place ?? new DiskPlace(deps)
+  const { tombstones } = place
   const settings = new CompanySettingsCache(deps.hub, config['settings.cache'], nowMs)
-  const status = new WorkerStatus(deps, evaluationStore, bus)
+  const status = new WorkerStatus(deps, place)
 
   let pool: ShardPool | null = null
   let applied: Promise<void> = Promise.resolve()
   const rejectedBefore = new Set<string>()
-  const feed = (
+  const feed = async (
     name: 'rules' | 'silences',
     onApplied: (records: ReadonlyMap<string, RawRecord>, since: number) => Promise<void>,
-  ): FeedSync =>
+  ): Promise<FeedSync> =>
     new FeedSync({
       feed: name,
       intervalMs: config[`alerting.${name}_sync_interval`],
       hub: deps.hub,
-      store: new FeedStore(paths.feeds, name, log),
+      store: await place.feedStore(name),
       isGone: isGone[name],
       ...(name === 'silences' ? { isExpired: isExpiredSilence } : {}),
       onApplied,
@@ -139,31 +129,31 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       metrics,
       nowMs,
     })
-  const rules = feed('rules', (records, since) => {
+  const rules = await feed('rules', (records, since) => {
     noteRejected(deps, asRules(records), rejectedBefore, status)
     applied = pool?.setRules(asRules(records), since) ?? applied
     return applied
   })
-  const silences = feed('silences', records => {
+  const silences = await feed('silences', records => {
     status.setSilences(asSilences(records))
     applied = pool?.setSilences(asSilences(records)) ?? applied
     return applied
   })
 
-  const samples = await startWorkerSamples(deps, consumers)
+  const samples = await startWorkerSamples(deps, place)
   samples.setTombstones(tombstones.living())
   const outbox = deps.hub
     ? new Outbox({
-        store: evaluationStore,
+        store: place.outbox,
         hub: deps.hub,
         log,
-        deadLetterPath: join(alertingDir, 'dead-letters.jsonl'),
+        deadLetterPath: join(alertingDirOf(config), 'dead-letters.jsonl'),
         nowMs,
         onSent: (result, count) => metrics.outboxSent.inc({ result }, count),
         onDropped: count => metrics.outboxSent.inc({ result: 'dropped' }, count),
       })
     : null
-  const groups = new Groups({ ...deps, settings, store: evaluationStore, status, onEvents: () => outbox?.wake() })
+  const groups = new Groups({ ...deps, settings, store: place.groups, status, onEvents: () => outbox?.wake() })
   const receive = (message: FromShardThread): void => {
     if (message.kind === 'events') {
       for (const [type, count] of Object.entries(message.types)) metrics.events.inc({ type }, count)
@@ -176,18 +166,14 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
         metrics.snapshotErrors.inc()
         log.error({ fault }, 'a snapshot cannot be used; the journal gives the open alerts')
       }
-    } else if (message.kind === 'log') log[message.level](message.fields, message.message)
+    } else if (message.kind === 'lost') place.lost(message.shard, message.token, message.cause)
+    else if (message.kind === 'log') log[message.level](message.fields, message.message)
   }
   pool = await ShardPool.start({
     threadUrl: deps.shardThreadUrl,
     threads: deps.threads,
     config: {
-      place: {
-        kind: 'sqlite',
-        busPath: paths.bus,
-        dataDir: alertingDir,
-        snapshotDir: join(alertingDir, 'snapshots'),
-      },
+      place: place.shards,
       settings: {
         noDataAfterMs: config['alerting.no_data_after'],
         flapping: {
@@ -217,15 +203,14 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   await groups.start(shards)
   outbox?.start()
 
-  const { adminDeps, stopPurges } = createAdminDeps({
+  const { adminDeps, learnTombstones, stopPurges } = createAdminDeps({
     ...deps,
     shards,
     samples,
     settings,
-    tombstones,
+    place,
     status,
     groups,
-    evaluationStore,
     reloadRules: async () => settled(await rules.reload()),
     reloadSilences: async () => settled(await silences.reload()),
   })
@@ -241,20 +226,21 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     ...tlsOf(config),
   })
 
-  const janitor = startJanitor(deps, samples, settings)
+  const janitor = startJanitor(deps, place, samples, settings)
   status.janitor = janitor
-  let refusedAtMs = await bus.refusedAtMs()
-  const lookAtBus = async (): Promise<void> => {
-    await bus.pass(busConsumers.evaluation, 0, shards.snapshotPosition())
-    const lastRefusedAtMs = await bus.refusedAtMs()
-    if (lastRefusedAtMs === refusedAtMs) return
-    refusedAtMs = lastRefusedAtMs
-    log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
-    shards.overflowed(refusedAtMs)
-  }
-  const busTimer = setInterval(() => {
-    lookAtBus().catch(error => log.error({ err: error }, 'cannot trim the bus'))
-  }, BUS_LOOK_MS)
+  const hasRules = (): boolean => deps.hub === null || rules.isFilled
+  await place.start({
+    shards,
+    samples,
+    hasRules,
+    onReload: name => {
+      if (name === 'settings') settings.clear()
+      else if (name !== 'checks') void (name === 'rules' ? rules : silences).reload()
+    },
+    onTombstones: news => {
+      learnTombstones(news).catch(error => log.error({ err: error }, 'cannot forget a purged tenant'))
+    },
+  })
 
   return {
     adminUrl: `${config['tls.cert_file'] ? 'https' : 'http'}://${server.hostname}:${server.port}`,
@@ -263,8 +249,8 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       samples.wake()
     },
     isReady: async () => (await samples.stats()).isReady,
-    hasRules: () => deps.hub === null || rules.isFilled,
-    outboxDepth: () => evaluationStore.outboxDepth(),
+    hasRules,
+    outboxDepth: () => place.outbox.outboxDepth(),
     stop: async () => {
       await server.stop(true)
       stopListening()
@@ -272,12 +258,10 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       groups.stop()
       await janitor.stop()
       await Promise.all([rules.stop(), silences.stop()])
-      clearInterval(busTimer)
+      await place.stop()
       await Promise.all([shards.stop(), samples.stop()])
-      await bus.pass(busConsumers.evaluation, 0, shards.snapshotPosition())
       await outbox?.stop()
-      evaluationStore.close()
-      await bus.close()
+      await place.close()
     },
   }
 }
@@ -288,12 +272,12 @@ function tlsOf(config: WorkerConfig) {
   return cert && key ? { tls: { cert: Bun.file(cert), key: Bun.file(key) } } : {}
 }
 
-function startWorkerSamples(deps: WorkerDeps, consumers: readonly string[]): Promise<SamplesClient> {
+function startWorkerSamples(deps: WorkerDeps, place: WorkerPlace): Promise<SamplesClient> {
   const { config, log, metrics } = deps
   return startSamples({
     threadUrl: deps.samplesThreadUrl,
-    bus: { kind: 'sqlite', path: collectorPaths(config.data_dir).bus },
-    consumers,
+    bus: place.samplesBus,
+    consumers: Object.values(busConsumers),
     clickhouse: config['clickhouse.url'] ?? `embedded:${join(config.data_dir, 'clickhouse')}`,
     database: config['clickhouse.database'],
     onInserted: (rows, seconds) => {
@@ -307,13 +291,19 @@ function startWorkerSamples(deps: WorkerDeps, consumers: readonly string[]): Pro
   })
 }
 
-function startJanitor(deps: WorkerDeps, samples: SamplesClient, settings: CompanySettingsCache): Janitor {
+function startJanitor(
+  deps: WorkerDeps,
+  place: WorkerPlace,
+  samples: SamplesClient,
+  settings: CompanySettingsCache,
+): Janitor {
   const { config, log, metrics, nowMs } = deps
   const janitor = new Janitor({
     samples,
     askRetention: async companyId => retentionOf(await settings.fresh(companyId)) ?? undefined,
     nowMs,
     sweepEveryMs: config['retention.sweep'],
+    isOnDuty: () => place.groups.duty() !== null,
     newCompanyWaitMs: config['retention.new_company_wait'],
     isDryRun: config['retention.dry_run'],
     onDaysDeleted: days => metrics.janitorDaysDeleted.inc(days),

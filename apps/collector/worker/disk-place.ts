@@ -1,0 +1,107 @@
+// A worker on its own machine, beside ingest: bus, state, outbox, tombstones and feeds in files of data_dir.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { busConsumers } from '../bus/bus.ts'
+import { SqliteBusReader } from '../bus/sqlite-bus.ts'
+import { collectorPaths, type WorkerConfig } from '../config.ts'
+import { FeedStore } from '../hub-link/feed-store.ts'
+import { EvaluationStore } from '../store/evaluation-store.ts'
+import { Tombstones } from '../store/tombstones.ts'
+import type { GroupStore, PlaceParts, WorkerPlace } from './place.ts'
+import type { ShardStatus } from './shard-messages.ts'
+
+/** How often the bus is told what is saved, and asked whether it refused. */
+const BUS_LOOK_MS = 2000
+const GROUPS = 'groups'
+
+export type DiskPlaceOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
+
+/** Where snapshots, outbox and dead letters are. */
+export const alertingDirOf = (config: WorkerConfig): string =>
+  config['alerting.rules_dir'] ?? join(config.data_dir, 'alerting')
+
+export class DiskPlace implements WorkerPlace {
+  readonly shards: WorkerPlace['shards']
+  readonly samplesBus: WorkerPlace['samplesBus']
+  readonly outbox: EvaluationStore
+  readonly groups: GroupStore
+  readonly tombstones: Tombstones
+  readonly raiseReload = null
+  readonly others = null
+  private readonly bus: SqliteBusReader
+  private parts: PlaceParts | null = null
+  private timer: ReturnType<typeof setInterval> | null = null
+  private refusedAtMs = 0
+
+  constructor(private readonly options: DiskPlaceOptions) {
+    const { config, nowMs } = options
+    const paths = collectorPaths(config.data_dir)
+    const dataDir = alertingDirOf(config)
+    const snapshotDir = join(dataDir, 'snapshots')
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    this.bus = new SqliteBusReader(paths.bus, Object.values(busConsumers))
+    const store = new EvaluationStore(dataDir, snapshotDir)
+    this.outbox = store
+    this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
+    this.shards = { kind: 'sqlite', busPath: paths.bus, dataDir, snapshotDir }
+    this.samplesBus = { kind: 'sqlite', path: paths.bus }
+    this.groups = {
+      duty: () => 'own',
+      load: () => store.kept(GROUPS),
+      commit: (events, groups, atMs) => {
+        store.commitKept(events, GROUPS, groups, atMs)
+        return true
+      },
+      down: null,
+      forgetDown: () => {},
+    }
+  }
+
+  async feedStore(feed: 'rules' | 'silences'): Promise<FeedStore> {
+    return new FeedStore(collectorPaths(this.options.config.data_dir).feeds, feed, this.options.log)
+  }
+
+  async lag(statuses: readonly ShardStatus[], samplesLag: number): Promise<number> {
+    const last = await this.bus.lastPosition()
+    const evaluated = Math.min(...statuses.map(status => status.position), last)
+    return Math.max(0, last - evaluated, samplesLag)
+  }
+
+  isReady(): boolean {
+    return true
+  }
+
+  async start(parts: PlaceParts): Promise<void> {
+    this.parts = parts
+    this.refusedAtMs = await this.bus.refusedAtMs()
+    this.timer = setInterval(() => {
+      this.lookAtBus().catch(error => this.options.log.error({ err: error }, 'cannot trim the bus'))
+    }, BUS_LOOK_MS)
+  }
+
+  private async lookAtBus(): Promise<void> {
+    await this.passEvaluated()
+    const refusedAtMs = await this.bus.refusedAtMs()
+    if (refusedAtMs === this.refusedAtMs) return
+    this.refusedAtMs = refusedAtMs
+    this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
+    this.parts?.shards.overflowed(refusedAtMs)
+  }
+
+  private async passEvaluated(): Promise<void> {
+    if (this.parts) await this.bus.pass(busConsumers.evaluation, 0, this.parts.shards.snapshotPosition())
+  }
+
+  lost(): void {}
+
+  async stop(): Promise<void> {
+    if (this.timer) clearInterval(this.timer)
+  }
+
+  async close(): Promise<void> {
+    await this.passEvaluated()
+    this.outbox.close()
+    await this.bus.close()
+  }
+}

@@ -1,0 +1,76 @@
+// Opens what a worker process stands on, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
+import type { Logger } from 'pino'
+import { collectorPaths, type WorkerConfig } from '../config.ts'
+import type { ReadyPart } from '../ops-server.ts'
+import { durabilityFaults, openRedis, toldTo, whenReady } from '../store/redis-client.ts'
+import { redisKeys } from '../store/redis-keys.ts'
+import { RedisRegistryStore } from '../store/redis-registry-store.ts'
+import type { RegistryBacking } from '../store/registry.ts'
+import { RegistryStore } from '../store/registry-store.ts'
+import type { ReloadAgentFeeds } from './admin-deps.ts'
+import { DiskPlace } from './disk-place.ts'
+import type { WorkerPlace } from './place.ts'
+import { RedisPlace } from './redis-place.ts'
+
+/** How often what other processes wrote into the registry is looked for. */
+const LOOK_MS = 500
+
+export type OpenedPlace = {
+  readonly place: WorkerPlace
+  readonly registry: RegistryBacking
+  readonly reloadAgentFeeds: ReloadAgentFeeds
+  readonly ready: readonly ReadyPart[]
+  readonly lookMs: number
+  /** Fetches what other processes wrote into the registry. */
+  look(): Promise<void>
+}
+
+/** Resolves once Redis answers; until then the log says what is waited for. */
+export async function openWorkerPlace(config: WorkerConfig, log: Logger): Promise<OpenedPlace> {
+  const url = config['redis.url']
+  return config['bus.kind'] === 'redis' && url !== null ? openOnRedis(config, url, log) : openOnDisk(config, log)
+}
+
+function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
+  const registry = new RegistryStore(collectorPaths(config.data_dir).registry)
+  return {
+    place: new DiskPlace({ config, log, nowMs: Date.now }),
+    registry,
+    // Ingest is another process: it sees the counter within half a second.
+    reloadAgentFeeds: {
+      checks: async () => {
+        registry.raiseReload('checks')
+        return 'applied'
+      },
+    },
+    ready: [],
+    lookMs: LOOK_MS,
+    look: async () => {},
+  }
+}
+
+async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Promise<OpenedPlace> {
+  const redis = openRedis({ url, name: 'collector-worker', ...toldTo(log) })
+  await whenReady(redis)
+  for (const fault of await durabilityFaults(redis)) log.warn(fault)
+  if (config['clickhouse.url']?.startsWith('embedded:') ?? true)
+    log.warn('samples are kept in this process: a second worker needs a ClickHouse server that both use')
+  const keys = redisKeys(config['redis.prefix'])
+  const registry = new RedisRegistryStore(redis, keys)
+  await registry.poll()
+  const place = await RedisPlace.open({ redis, keys, url, log, nowMs: Date.now })
+  return {
+    place,
+    registry,
+    reloadAgentFeeds: {
+      checks: async () => {
+        await place.raiseReload('checks')
+        return 'applied'
+      },
+    },
+    ready: [{ name: 'redis', isReady: () => place.isReady() }],
+    lookMs: Math.max(50, Math.min(LOOK_MS, config['redis.cache_ttl'] / 2)),
+    // While Redis is away its connection has said so; what others wrote is found afterwards.
+    look: async () => (redis.status === 'ready' ? registry.poll() : undefined),
+  }
+}
