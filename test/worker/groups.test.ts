@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { id } from '../ingest/scripted-hub.ts'
+import { until } from '../support/until.ts'
+import { type Json, type Machine, machineOf, WorkerRig } from './rig.ts'
+
+setDefaultTimeout(60_000)
+const LOST_MS = 95_000
+const companies = ['plain', 'override', 'hub', 'bad hub', 'silenced', 'other', 'restart'] as const
+type Name = (typeof companies)[number]
+const idOf = (name: Name): string => id(`groups company ${name}`)
+
+describe('wide-area incidents in a running worker', () => {
+  const rig = new WorkerRig({
+    keys: {
+      'alerting.group_down.companies': {
+        [idOf('override')]: { min: 3 },
+        [idOf('hub')]: { min: 6 },
+        [idOf('bad hub')]: { min: 3 },
+      },
+    },
+  })
+  const { hub } = rig
+  const fleets = new Map<Name, Machine[]>()
+
+  const addFleet = (name: Name, count: number, changes: Record<string, unknown>): Machine[] => {
+    const fleet = Array.from({ length: count }, (_, index) => machineOf(idOf(name), `${name} ${index}`))
+    for (const machine of fleet) rig.addMachine(machine, changes)
+    fleets.set(name, fleet)
+    return fleet
+  }
+  const fleetOf = (name: Name): Machine[] => fleets.get(name) ?? []
+  const beat = async (machines: readonly Machine[]): Promise<void> => {
+    for (const machine of machines)
+      await rig.publish(machine, [{ metric: 'uptime_seconds', points: [[Date.now(), 1]] }])
+  }
+  const groupEvents = (name: Name): Json[] =>
+    hub.taken.filter(event => event.company_id === idOf(name) && String(event.type).startsWith('group_'))
+  const downs = (name: Name): number =>
+    hub.taken.filter(event => event.company_id === idOf(name) && event.type === 'agent.down').length
+  const settingsCalls = (name: Name): number => hub.to(`/settings/${idOf(name)}`).length
+
+  beforeAll(async () => {
+    addFleet('plain', 5, { subnet_id: 's1', datacenter: 'd1' })
+    addFleet('other', 4, { subnet_id: 's1', datacenter: 'd1' })
+    addFleet('override', 3, { subnet_id: 's1' })
+    addFleet('hub', 3, { subnet_id: 's1' })
+    addFleet('bad hub', 3, { subnet_id: 's1' })
+    addFleet('silenced', 5, { datacenter: 'd1', server_status: 'maintenance' })
+    hub.settings.set(idOf('hub'), { group_down_min: 2, group_down_ratio: null, group_down_window_seconds: null })
+    hub.settings.set(idOf('bad hub'), {
+      group_down_min: 0,
+      group_down_ratio: 1.5,
+      group_down_window_seconds: 0,
+      metrics_retention_days: 0,
+    })
+    await rig.start()
+    for (const name of companies) await beat(fleetOf(name))
+    await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
+    rig.clock.advance(LOST_MS)
+    await until('everybody to be lost', () => companies.every(name => downs(name) === fleetOf(name).length))
+  })
+  afterAll(() => rig.close())
+
+  test('[GRP-001] [GRP-002] [GRP-005] [GRP-010] [GRP-011] [GRP-028] five machines of a subnet and a datacenter: both groups open, and each agent.down is told', async () => {
+    await until('both groups', () => groupEvents('plain').length === 2)
+    const ids = fleetOf('plain')
+      .map(machine => machine.serverId)
+      .sort()
+    const common = {
+      type: 'group_down',
+      server_id: ids[0],
+      rule_id: 'group_down',
+      member_server_ids: ids,
+      group_total: 5,
+      value: 5,
+      threshold: 5,
+      suppressed: false,
+    }
+    const events = groupEvents('plain').sort((a, b) => (a.group_key < b.group_key ? -1 : 1))
+    expect(events[0]).toMatchObject({ ...common, group_key: 'datacenter:d1', series_key: 'datacenter:d1' })
+    expect(events[1]).toMatchObject({ ...common, group_key: 'subnet:s1', series_key: 'subnet:s1' })
+    expect(downs('plain')).toBe(5)
+  })
+
+  test('[GRP-003] four machines of another company with the same keys open nothing', () => {
+    expect(groupEvents('other')).toEqual([])
+  })
+
+  test('[GRP-019] [OPS-009] the settings of the hub count before the configuration of the company, and that before the default', async () => {
+    await until('the groups', () => groupEvents('hub').length === 1 && groupEvents('override').length === 1)
+    expect(groupEvents('hub')[0].threshold).toBe(2)
+    expect(groupEvents('override')[0].threshold).toBe(3)
+  })
+
+  test('[GRP-020] [SYNC-038] settings out of their domain are ignored, each by itself', async () => {
+    await until('the group', () => groupEvents('bad hub').length === 1)
+    expect(groupEvents('bad hub')[0].threshold).toBe(3)
+  })
+
+  test('[GRP-021] [GRP-022] a group of machines in maintenance is suppressed', async () => {
+    await until('the group', () => groupEvents('silenced').length === 1)
+    expect(groupEvents('silenced')[0]).toMatchObject({ suppressed: true, suppress_reason: 'maintenance' })
+  })
+
+  test('[SYNC-035] [SYNC-036] settings are asked for once in five minutes, after a failure once in 30 seconds', async () => {
+    expect(settingsCalls('hub')).toBe(1)
+    // The hub does not know this company: that is a failure.
+    const before = settingsCalls('plain')
+    rig.clock.advance(31_000)
+    await until('another question', () => settingsCalls('plain') > before)
+    expect(settingsCalls('hub')).toBe(1)
+    rig.clock.advance(300_000)
+    await until('another question', () => settingsCalls('hub') === 2)
+  })
+
+  test('[SYNC-037] reload-settings makes them be asked for again', async () => {
+    const before = settingsCalls('hub')
+    expect((await rig.admin('POST', '/reload/settings')).status).toBe(202)
+    await until('another question', () => settingsCalls('hub') > before)
+  })
+
+  test('[SYNC-039] the attributes are those of the agents feed: nothing else is asked', () => {
+    const paths = new Set(hub.requests.map(request => request.path.replace(/^\/settings\/.*/, '/settings')))
+    expect([...paths].sort()).toEqual(['/events', '/rules', '/settings', '/silences'])
+  })
+
+  test('[GRP-012] [GRP-015] [GRP-016] [GRP-018] [GRP-024] [GRP-029] members that come back are told one by one; the last one ends the group', async () => {
+    const [first, ...rest] = fleetOf('plain').sort((a, b) => (a.serverId < b.serverId ? -1 : 1))
+    await beat([first!])
+    await until('the update', () => groupEvents('plain').filter(event => event.type === 'group_update').length === 2)
+    const update = groupEvents('plain').find(event => event.type === 'group_update')
+    expect(update).toMatchObject({
+      server_id: first!.serverId,
+      member_server_ids: rest.map(machine => machine.serverId),
+      value: 4,
+    })
+    await beat(rest)
+    const ends = () => groupEvents('plain').filter(event => event.type === 'group_resolved')
+    await until('the end', () => ends().length === 2)
+    expect(ends()[0]).toMatchObject({ server_id: first!.serverId, member_server_ids: [], reason: 'recovered' })
+    expect(ends()[0].duration_seconds).toBeGreaterThan(0)
+    for (const machine of fleetOf('plain')) expect(rig.typesOf(machine)).toContain('agent.up')
+    const bySeries = groupEvents('plain').filter(event => event.group_key === 'subnet:s1')
+    const seqs = bySeries.map(event => event.seq)
+    expect(seqs).toEqual([...seqs].sort((a, b) => a - b))
+    await beat(fleetOf('silenced'))
+    await until('the end of the suppressed one', () => groupEvents('silenced').at(-1).type === 'group_resolved')
+    expect(groupEvents('silenced').every(event => event.suppressed)).toBe(true)
+  })
+
+  test('[GRP-026] [SNAP-010] an open group survives a restart: it is not opened again, and ends', async () => {
+    addFleet('restart', 5, { subnet_id: 's9' })
+    await beat(fleetOf('restart'))
+    await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
+    rig.clock.advance(LOST_MS)
+    await until('the group', () => groupEvents('restart').length === 1)
+    expect(await rig.metric('svc_groups_open')).toBeGreaterThan(0)
+    await rig.stop()
+    // One member comes back while nobody looks.
+    const [back, ...away] = fleetOf('restart')
+    await beat([back!])
+    await rig.start()
+    await until('the update', () => groupEvents('restart').length === 2)
+    expect(groupEvents('restart')[1]).toMatchObject({ type: 'group_update', value: 4 })
+    await beat(away)
+    await until('the end', () => groupEvents('restart').length === 3)
+    expect(groupEvents('restart').map(event => event.type)).toEqual(['group_down', 'group_update', 'group_resolved'])
+    expect(new Set(groupEvents('restart').map(event => event.server_id)).size).toBe(1)
+  })
+
+  test('[GRP-002] nothing is grouped where alerting.group_down.enabled is false', async () => {
+    await rig.stop()
+    await rig.start({ 'alerting.group_down.enabled': false })
+    const openings = () => groupEvents('plain').filter(event => event.type === 'group_down').length
+    const before = openings()
+    await beat(fleetOf('plain'))
+    await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
+    rig.clock.advance(LOST_MS)
+    await until('five to be lost', () => downs('plain') === 10)
+    await Bun.sleep(300)
+    expect(openings()).toBe(before)
+  })
+})
