@@ -176,6 +176,15 @@ describe('rules and silences in a running worker', () => {
     expect(rig.typesOf(stays)).toEqual(['alert.opened', 'alert.resolved'])
   })
 
+  test('[SYNC-003] [SYNC-034] started again with nothing on the bus, it still puts new rules in force', async () => {
+    await rig.stop()
+    await rig.start()
+    const { loaded } = (await rig.status()).rules
+    hub.feeds.rules!.push(ruleRecord(other, { id: id('rule on an empty bus') }))
+    await reload('rules')
+    expect((await rig.status()).rules.loaded).toBe(loaded + 1)
+  })
+
   test('a snapshot that cannot be read is said in the log and counted, and evaluation goes on', async () => {
     const kept = machineOf(company, 'unreadable snapshot')
     await rig.swap(kept, 90)

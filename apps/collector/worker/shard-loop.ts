@@ -299,6 +299,8 @@ export class ShardLoop {
     const { partition } = this.config
     this.caughtUpAt ??= await this.bus.lastPosition(partition)
     const groups = await this.bus.read(partition, this.position, READ_BYTES)
+    // Nothing is left up to where the bus was at the start: all that a shard without a snapshot had to pass was removed before.
+    if (groups.length === 0) this.position = Math.max(this.position, this.caughtUpAt)
     let entries = 0
     for (const group of groups) {
       this.reader.open(group.bytes)
