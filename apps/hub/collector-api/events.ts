@@ -176,7 +176,7 @@ export async function takeEvents(hub: Hub, body: unknown): Promise<EventsAnswer>
       if (known.length === 0) return
       const told = await applyBatch(hub, tx, known, around)
       accepted.push(...new Set(known.map(event => event.event_id)))
-      if (told.length > 0) await hub.jobs.enqueue(tx, 'notifications.dispatch', { told })
+      if (told.length > 0) await hub.jobs.enqueue(tx, [{ queue: 'notifications.dispatch', payload: { told } }])
     })
   return { accepted, rejected }
 }

@@ -14,36 +14,40 @@ const PURGE_WAITS_SECONDS = [30, 60, 120, 300, 600, 600, 600, 600, 600]
 const CALL_TIMEOUT_MS = 10_000
 const PURGE_TIMEOUT_MS = 30_000
 
-async function forEachCollector(
-  hub: Hub,
-  tx: Tx,
-  queue: string,
-  payload: JobPayload,
-  dedupe: string | null,
-): Promise<void> {
-  for (const target of await hub.collectors.targets(tx.db))
-    await hub.jobs.enqueue(
-      tx,
-      queue,
-      { ...payload, collector_id: target.id },
-      dedupe === null ? {} : { dedupeKey: `${queue} ${dedupe} ${target.id}` },
-    )
+type Call = { readonly payload: JobPayload; readonly dedupe: string }
+
+async function callCollectors(hub: Hub, tx: Tx, queue: string, calls: readonly Call[]): Promise<void> {
+  const targets = await hub.collectors.targets(tx.db)
+  await hub.jobs.enqueue(
+    tx,
+    targets.flatMap(target =>
+      calls.map(({ payload, dedupe }) => ({
+        queue,
+        payload: { ...payload, collector_id: target.id },
+        dedupeKey: `${queue} ${dedupe} ${target.id}`,
+      })),
+    ),
+  )
 }
 
 /** After the commit every collector is told to pull a feed now. */
 export const reloadCollectors = (hub: Hub, tx: Tx, kind: ReloadKind): Promise<void> =>
-  forEachCollector(hub, tx, 'collector.reload', { kind }, kind)
+  callCollectors(hub, tx, 'collector.reload', [{ payload: { kind }, dedupe: kind }])
 
 /** After the commit every collector gets the agents' records as they then are; revoked ones as a revocation. */
-export async function pushAgents(hub: Hub, tx: Tx, agentIds: readonly string[]): Promise<void> {
-  for (const agentId of agentIds) await forEachCollector(hub, tx, 'collector.agent', { agent_id: agentId }, agentId)
-}
+export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promise<void> =>
+  callCollectors(
+    hub,
+    tx,
+    'collector.agent',
+    agentIds.map(agentId => ({ payload: { agent_id: agentId }, dedupe: agentId })),
+  )
 
 export type PurgeScope = { readonly scope: 'company' | 'server'; readonly company_id: string; readonly id: string }
 
 /** After the commit every collector deletes the data of a company or a machine. */
 export const purgeAtCollectors = (hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> =>
-  forEachCollector(hub, tx, 'collector.purge', purge, `${purge.scope} ${purge.id}`)
+  callCollectors(hub, tx, 'collector.purge', [{ payload: purge, dedupe: `${purge.scope} ${purge.id}` }])
 
 async function call(
   hub: Hub,

@@ -1,7 +1,7 @@
 // Work that happens after a request, durable in Postgres: a job is written in the transaction that asks for it, tried
 // again with the waits of its queue, and kept when it failed for good. Several hubs share one table (SKIP LOCKED).
 import { randomUUID } from 'node:crypto'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import type { Database, Executor } from '../db/connect.ts'
 import type { Tx } from '../db/transaction.ts'
@@ -29,16 +29,20 @@ const RUNNING_MAX = 16
 /** A job that runs longer is taken for lost and tried again. */
 const LEASE_SECONDS = 120
 
-export async function insertJob(
-  db: Executor,
-  queue: string,
-  payload: JobPayload,
-  options: { dedupeKey?: string; delaySeconds?: number } = {},
-): Promise<void> {
+export type NewJob = { readonly queue: string; readonly payload: JobPayload; readonly dedupeKey?: string | null }
+
+/** Writes jobs with one statement, in their order. One whose key waits already is left out. */
+async function insertJobs(db: Executor, jobs: readonly NewJob[]): Promise<void> {
+  const records = jobs.map(job => ({
+    id: randomUUID(),
+    queue: job.queue,
+    payload: job.payload,
+    dedupe_key: job.dedupeKey ?? null,
+  }))
   await db.execute(sql`
-    insert into jobs (id, queue, payload, dedupe_key, run_at)
-    values (${randomUUID()}, ${queue}, ${JSON.stringify(payload)}::jsonb, ${options.dedupeKey ?? null},
-      now() + make_interval(secs => ${options.delaySeconds ?? 0}))
+    insert into jobs (id, queue, payload, dedupe_key)
+    select (x.job->>'id')::uuid, x.job->>'queue', x.job->'payload', x.job->>'dedupe_key'
+    from jsonb_array_elements(${JSON.stringify(records)}::jsonb) with ordinality as x (job, place) order by x.place
     on conflict (dedupe_key) where state = 'waiting' and dedupe_key is not null do nothing`)
 }
 
@@ -47,7 +51,7 @@ export class Jobs {
   private timer: ReturnType<typeof setInterval> | null = null
   private running: Promise<void> | null = null
   private readonly active = new Set<Promise<void>>()
-  private readonly lastOfQueue = new Map<string, Promise<void>>()
+  private readonly busySerial = new Set<string>()
   private isAskedAgain = false
   private isStopped = false
 
@@ -63,14 +67,10 @@ export class Jobs {
     this.queues.set(queue.name, queue)
   }
 
-  /** Adds a job in the transaction; it starts right after the commit. */
-  async enqueue(
-    tx: Tx,
-    queue: string,
-    payload: JobPayload,
-    options: { dedupeKey?: string; delaySeconds?: number } = {},
-  ): Promise<void> {
-    await insertJob(tx.db, queue, payload, options)
+  /** Adds jobs in the transaction; they start right after the commit. */
+  async enqueue(tx: Tx, jobs: readonly NewJob[]): Promise<void> {
+    if (jobs.length === 0) return
+    await insertJobs(tx.db, jobs)
     tx.afterCommit(() => this.wake())
   }
 
@@ -108,7 +108,9 @@ export class Jobs {
   /** Starts what is due while there is room; a job that ends makes room and looks again, so a slow one holds nobody up. */
   private async drain(): Promise<void> {
     while (!this.isStopped && this.active.size < RUNNING_MAX) {
-      const jobs = await this.claim(RUNNING_MAX - this.active.size)
+      const serial = [...this.queues.values()].filter(queue => queue.isSerial).map(queue => queue.name)
+      const jobs = await this.claim(RUNNING_MAX - this.active.size, serial)
+      for (const name of serial) if (!this.busySerial.has(name)) jobs.push(...(await this.claimNext(name)))
       if (jobs.length === 0) return
       for (const job of jobs) this.begin(job)
     }
@@ -116,27 +118,40 @@ export class Jobs {
 
   private begin(job: JobRow): void {
     const isSerial = this.queues.get(job.queue)?.isSerial === true
-    const before = isSerial ? this.lastOfQueue.get(job.queue) : undefined
-    const act: Promise<void> = (before ?? Promise.resolve())
-      .then(() => this.run(job))
+    if (isSerial) this.busySerial.add(job.queue)
+    const act: Promise<void> = this.run(job)
       .catch(error => this.log.error({ err: error, queue: job.queue }, 'cannot record the end of a job'))
       .finally(() => {
         this.active.delete(act)
-        if (this.lastOfQueue.get(job.queue) === act) this.lastOfQueue.delete(job.queue)
+        if (isSerial) this.busySerial.delete(job.queue)
         this.wake()
       })
     this.active.add(act)
-    if (isSerial) this.lastOfQueue.set(job.queue, act)
   }
 
-  private async claim(count: number): Promise<JobRow[]> {
+  /** Due jobs of the queues that are not serial. */
+  private async claim(count: number, serial: readonly string[]): Promise<JobRow[]> {
     const { db } = this.database
     await db.execute(sql`update jobs set state = 'waiting', locked_until = null
       where state = 'running' and locked_until < now()`)
-    const rows = await db.execute<JobRow>(sql`
-      update jobs set state = 'running', tries = tries + 1, dedupe_key = null, locked_until = now() + make_interval(secs => ${LEASE_SECONDS})
-      where id in (select id from jobs where state = 'waiting' and run_at <= now()
-        order by run_at, position limit ${count} for update skip locked)
+    const excluded = JSON.stringify(serial)
+    return this.take(sql`state = 'waiting' and run_at <= now() and not jsonb_exists(${excluded}::jsonb, queue)`, count)
+  }
+
+  /** The next job of a serial queue, unless one of it runs anywhere. */
+  private claimNext(name: string): Promise<JobRow[]> {
+    return this.take(
+      sql`state = 'waiting' and run_at <= now() and queue = ${name}
+        and not exists (select 1 from jobs r where r.queue = ${name} and r.state = 'running')`,
+      1,
+    )
+  }
+
+  private async take(where: SQL, count: number): Promise<JobRow[]> {
+    const rows = await this.database.db.execute<JobRow>(sql`
+      update jobs set state = 'running', tries = tries + 1, dedupe_key = null,
+        locked_until = now() + make_interval(secs => ${LEASE_SECONDS})
+      where id in (select id from jobs where ${where} order by run_at, position limit ${count} for update skip locked)
       returning id, queue, payload, tries, position`)
     return [...rows].sort((a, b) => Number(a.position) - Number(b.position))
   }

@@ -132,7 +132,7 @@ export function startSchedule(hub: Hub): () => void {
       for (const task of tasks)
         if (await claim(hub, task))
           await inTransaction(hub.database.db, tx =>
-            hub.jobs.enqueue(tx, QUEUE, { task: task.name }, { dedupeKey: `schedule ${task.name}` }),
+            hub.jobs.enqueue(tx, [{ queue: QUEUE, payload: { task: task.name }, dedupeKey: `schedule ${task.name}` }]),
           )
     } catch (error) {
       hub.log.error({ err: error }, 'cannot schedule tasks')

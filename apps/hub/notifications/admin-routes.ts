@@ -325,7 +325,9 @@ const deliveryRoutes: readonly Route[] = [
         : []
       if (!row) throw notFound()
       if (row.state === 'delivered') throw invalidField('state', 'state_refused', { state: row.state })
-      await inTransaction(db, tx => hub.jobs.enqueue(tx, `notifications.${row.channel}`, { delivery_id: row.id }))
+      await inTransaction(db, tx =>
+        hub.jobs.enqueue(tx, [{ queue: `notifications.${row.channel}`, payload: { delivery_id: row.id } }]),
+      )
       return new Reply(202, { data: { delivery_id: row.id } })
     },
   }),

@@ -5,92 +5,121 @@ import { lookup } from 'node:dns/promises'
 import { and, eq, sql } from 'drizzle-orm'
 import nodemailer from 'nodemailer'
 import type { Severity } from '../../../core/alerting/rule.ts'
-import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
+import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import { notificationChannels, notificationDeliveries, webhooks } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
 import { isPrivateAddress } from '../http/addresses.ts'
 import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
-import { type Recipient, reaches } from './recipients.ts'
-import { renderTemplate, type ShownAlert } from './templates.ts'
+import { type Recipient, reaches, recipientsOf } from './recipients.ts'
+import { loadTexts, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
 
 const WEBHOOK_WAITS_SECONDS = [10, 30, 120, 600, 3600]
 const EMAIL_WAITS_SECONDS = [10, 30, 60, 300]
 const EMAIL_TIMEOUT_MS = 15_000
 const FAILURES_TO_DISABLE = 50
 
-export type ToDeliver = {
-  readonly type: NotifyType
-  readonly alert: Alert
-  readonly shown: ShownAlert & Readonly<Record<string, unknown>>
-  readonly recipients: readonly Recipient[]
+type Attributes = {
+  readonly id: string
+  readonly tags: readonly string[]
+  readonly environment: string | null
+  readonly role: string | null
+  readonly datacenter: string | null
 }
 
-type NewDelivery = {
-  companyId: string
-  channel: 'webhook' | 'email'
-  target: string
-  webhookId: string | null
-  type: string
-  payload: Readonly<Record<string, unknown>>
+/** What a company has to tell with: its people, their texts, its webhooks and group addresses. */
+export type Voices = {
+  readonly recipients: readonly Recipient[]
+  readonly texts: TextBook
+  readonly hooks: readonly (typeof webhooks.$inferSelect)[]
+  readonly channels: readonly (typeof notificationChannels.$inferSelect)[]
+}
+
+export async function loadVoices(hub: Hub, companyId: string): Promise<Voices> {
+  const { db } = hub.database
+  const [recipients, texts, hooks, channels] = await Promise.all([
+    recipientsOf(hub, companyId),
+    loadTexts(db, companyId),
+    db
+      .select()
+      .from(webhooks)
+      .where(and(eq(webhooks.companyId, companyId), eq(webhooks.enabled, true))),
+    db
+      .select()
+      .from(notificationChannels)
+      .where(and(eq(notificationChannels.companyId, companyId), eq(notificationChannels.enabled, true))),
+  ])
+  return { recipients, texts, hooks, channels }
+}
+
+export type NewDelivery = {
+  readonly companyId: string
+  readonly channel: 'webhook' | 'email'
+  readonly target: string
+  readonly webhookId: string | null
+  readonly type: string
+  readonly payload: Readonly<Record<string, unknown>>
 }
 
 /** Writes deliveries and the jobs that try them. Returns their ids. */
 export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDelivery[]): Promise<string[]> {
-  const ids: string[] = []
-  for (const delivery of deliveries) {
-    const id = randomUUID()
-    ids.push(id)
-    await tx.db.insert(notificationDeliveries).values({ id, ...delivery })
-    await hub.jobs.enqueue(tx, `notifications.${delivery.channel}`, { delivery_id: id })
-  }
-  return ids
+  if (deliveries.length === 0) return []
+  const rows = deliveries.map(delivery => ({ id: randomUUID(), ...delivery }))
+  await tx.db.insert(notificationDeliveries).values(rows)
+  await hub.jobs.enqueue(
+    tx,
+    rows.map(row => ({ queue: `notifications.${row.channel}`, payload: { delivery_id: row.id } })),
+  )
+  return rows.map(row => row.id)
 }
 
-/** True when a company channel's scope covers the alert's machine. */
-async function covers(tx: Tx, scope: Readonly<Record<string, unknown>>, alert: Alert): Promise<boolean> {
-  if (scope.all === true) return true
-  const rows = await tx.db.execute(sql`
-    select 1 from servers s, (select ${JSON.stringify(scope)}::jsonb as scope) r where s.id = ${alert.serverId} and (
-      jsonb_exists(r.scope->'server_ids', s.id::text) or jsonb_exists_any(r.scope->'tags', s.tags)
-      or jsonb_exists(r.scope->'environments', s.environment) or jsonb_exists(r.scope->'roles', s.role)
-      or jsonb_exists(r.scope->'datacenters', s.datacenter))`)
-  return rows.length > 0
+/** True when the scope of a group address covers the machine. */
+function covers(scope: Readonly<Record<string, unknown>>, server: Attributes): boolean {
+  const has = (list: unknown, value: string | null) => Array.isArray(list) && value !== null && list.includes(value)
+  return (
+    scope.all === true ||
+    has(scope.server_ids, server.id) ||
+    server.tags.some(tag => has(scope.tags, tag)) ||
+    has(scope.environments, server.environment) ||
+    has(scope.roles, server.role) ||
+    has(scope.datacenters, server.datacenter)
+  )
 }
 
-export async function queueDeliveries(hub: Hub, tx: Tx, { type, alert, shown, recipients }: ToDeliver): Promise<void> {
-  const { companyId } = alert
-  const severity: Severity = alert.severity
-  const event = { company_id: companyId, data: { alert: shown } }
-  const deliveries: NewDelivery[] = []
-  const hooks = await tx.db
-    .select()
-    .from(webhooks)
-    .where(and(eq(webhooks.companyId, companyId), eq(webhooks.enabled, true)))
-  for (const hook of hooks)
-    if ((hook.events.length === 0 || hook.events.includes(type)) && reaches(severity, hook.minSeverity))
-      deliveries.push({ companyId, channel: 'webhook', target: hook.url, webhookId: hook.id, type, payload: event })
-  if (hub.config['smtp.url']) {
-    const channels = await tx.db
-      .select()
-      .from(notificationChannels)
-      .where(and(eq(notificationChannels.companyId, companyId), eq(notificationChannels.enabled, true)))
-    for (const channel of channels)
-      if (
-        channel.type === 'email' &&
-        reaches(severity, channel.minSeverity) &&
-        (await covers(tx, channel.scope, alert))
-      ) {
-        const payload = await renderTemplate(hub, companyId, type, 'en', shown)
-        deliveries.push({ companyId, channel: 'email', target: channel.address, webhookId: null, type, payload })
-      }
-    for (const person of recipients)
-      if (reaches(severity, person.emailFrom)) {
-        const payload = await renderTemplate(hub, companyId, type, person.language, shown)
-        deliveries.push({ companyId, channel: 'email', target: person.email, webhookId: null, type, payload })
-      }
-  }
-  await addDeliveries(hub, tx, deliveries)
+export type ToDeliver = {
+  readonly type: NotifyType
+  readonly companyId: string
+  readonly severity: Severity
+  readonly shown: ShownAlert & Readonly<Record<string, unknown>>
+  readonly server: Attributes
+}
+
+/** What of an event goes out of the hub: to webhooks, and by mail to group addresses and people. */
+export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDelivery[] {
+  const { type, companyId, severity, shown } = told
+  const base = { companyId, type, webhookId: null }
+  const deliveries: NewDelivery[] = voices.hooks
+    .filter(hook => (hook.events.length === 0 || hook.events.includes(type)) && reaches(severity, hook.minSeverity))
+    .map(hook => ({
+      ...base,
+      channel: 'webhook',
+      target: hook.url,
+      webhookId: hook.id,
+      payload: { company_id: companyId, data: { alert: shown } },
+    }))
+  if (!hub.config['smtp.url']) return deliveries
+  const mail = (target: string, language: NotificationLanguage): NewDelivery => ({
+    ...base,
+    channel: 'email',
+    target,
+    payload: renderText(hub, voices.texts, type, language, shown),
+  })
+  for (const channel of voices.channels)
+    if (channel.type === 'email' && reaches(severity, channel.minSeverity) && covers(channel.scope, told.server))
+      deliveries.push(mail(channel.address, 'en'))
+  for (const person of voices.recipients)
+    if (reaches(severity, person.emailFrom)) deliveries.push(mail(person.email, person.language))
+  return deliveries
 }
 
 /** Whether a webhook may go to an address: https and public, unless the configuration allows private ones. */

@@ -38,6 +38,6 @@ export async function tellEndedSuppressions(hub: Hub): Promise<void> {
       if (alert.type === 'group_down') return { type: isOver ? 'group_resolved' : 'group_down', alert }
       return { type: isOver ? 'alert.resolved' : 'alert.opened', alert }
     })
-    await hub.jobs.enqueue(tx, 'notifications.dispatch', { told, opened_while_suppressed: true })
+    await hub.jobs.enqueue(tx, [{ queue: 'notifications.dispatch', payload: { told } }])
   })
 }

@@ -1,6 +1,7 @@
 // The texts of notifications by event type and language; a company can replace each (decision G-104).
-import { and, eq } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
+import type { Executor } from '../db/connect.ts'
 import { notificationTemplates } from '../db/schema-identity.ts'
 import type { Hub } from '../hub-context.ts'
 
@@ -96,24 +97,22 @@ export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string 
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole).trim()
 }
 
-export async function renderTemplate(
+/** The texts that a company has of its own, by type and language. */
+export type TextBook = ReadonlyMap<string, Template>
+
+export async function loadTexts(db: Executor, companyId: string): Promise<TextBook> {
+  const rows = await db.select().from(notificationTemplates).where(eq(notificationTemplates.companyId, companyId))
+  return new Map(rows.map(row => [`${row.template} ${row.language}`, row]))
+}
+
+export function renderText(
   hub: Hub,
-  companyId: string,
+  texts: TextBook,
   type: NotifyType,
   language: NotificationLanguage,
   alert: ShownAlert,
-): Promise<Template> {
-  const [own] = await hub.database.db
-    .select()
-    .from(notificationTemplates)
-    .where(
-      and(
-        eq(notificationTemplates.companyId, companyId),
-        eq(notificationTemplates.template, type),
-        eq(notificationTemplates.language, language),
-      ),
-    )
-  const template = own ?? defaultTemplate(type, language)
+): Template {
+  const template = texts.get(`${type} ${language}`) ?? defaultTemplate(type, language)
   const fill = (text: string) => fillTemplate(text, alert, hub.config.public_url, hub.now())
   return { title: fill(template.title), body: fill(template.body) }
 }

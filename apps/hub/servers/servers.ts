@@ -17,6 +17,8 @@ import { purgeAtCollectors, pushAgents } from '../jobs/collector-jobs.ts'
 import { likePattern } from '../licenses/licenses.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 
+const PUSHED_AT_ONCE = 500
+
 export type Server = typeof servers.$inferSelect
 
 export const settableStatuses = ['active', 'maintenance', 'decommissioned'] as const
@@ -319,6 +321,6 @@ export async function touchCompanyAgents(hub: Hub, tx: Tx, companyId: string): P
     update monitoring_agents set version = version + 1 where company_id = ${companyId} and state <> 'revoked' returning id`)
   const ids = rows.map(row => row.id)
   tx.touch('agents', ids)
-  // The feed tells the rest: a push each would only be faster, and a large company has many.
-  await pushAgents(hub, tx, ids.slice(0, 200))
+  // The feed tells a large company's: a push each would only be faster, and there are many.
+  if (ids.length <= PUSHED_AT_ONCE) await pushAgents(hub, tx, ids)
 }

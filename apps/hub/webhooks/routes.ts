@@ -273,7 +273,9 @@ export const webhookRoutes: readonly Route[] = [
             .where(and(eq(notificationDeliveries.id, id), eq(notificationDeliveries.webhookId, subject.id)))
         : []
       if (!row) throw notFound()
-      await inTransaction(db, tx => hub.jobs.enqueue(tx, 'notifications.webhook', { delivery_id: row.id }))
+      await inTransaction(db, tx =>
+        hub.jobs.enqueue(tx, [{ queue: 'notifications.webhook', payload: { delivery_id: row.id } }]),
+      )
       return new Reply(202, { data: { delivery_id: row.id } })
     },
   }),
