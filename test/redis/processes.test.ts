@@ -1,0 +1,253 @@
+// Two ingest and two worker processes on one Redis: what is promised of one process holds for several, whichever of them dies.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { openClickHouse } from '../../apps/collector/store/clickhouse.ts'
+import { shardOfServer } from '../../core/bus/entry.ts'
+import { id } from '../ingest/scripted-hub.ts'
+import { until } from '../support/until.ts'
+import {
+  admin,
+  agentFor,
+  agentOf,
+  failing,
+  type Json,
+  type Machine,
+  machineOf,
+  type Process,
+  Site,
+  shardsByWorker,
+} from './processes.ts'
+
+setDefaultTimeout(120_000)
+
+const UNLIMITED = { 'ingest.limits.metrics_per_minute': '1000000', 'ingest.limits.metrics_burst': '1000000' }
+const isAbove = (sample: number): boolean => sample % 4 < 2
+const MACHINES = 8
+/** About two seconds, on a machine that is busy with other tests. */
+const RELOAD_MS = 4_000
+const CACHE_TTL_MS = 1_000
+
+/** Sends sample after sample of a machine, each until it is acknowledged, to one ingest node and the other in turn. */
+async function pump(ingests: readonly Process[], machine: Pumped, isOver: () => boolean): Promise<void> {
+  const agents = ingests.map(ingest => agentFor(ingest, machine))
+  for (let turn = 0; !isOver() || machine.acked % 4 !== 0; turn++) {
+    const tsMs = machine.baseMs + machine.acked * 1000
+    const series = [{ name: 'swap_used_percent', points: [[tsMs, isAbove(machine.acked) ? 90 : 10]] as const }]
+    const { status } = await agents[turn % agents.length]!.send(series, 300)
+    if (status === 200) machine.acked++
+    else if (status === 503) machine.refused++
+    else throw new Error(`ingest answered ${status}`)
+  }
+}
+
+type Pumped = Machine & { readonly baseMs: number; acked: number; refused: number }
+
+/** The events of a machine as the hub takes them: the same event again is the same event. */
+function eventsOf(site: Site, machine: Machine): Json[] {
+  const seen = new Set<unknown>()
+  return site.hub.taken.filter(event => {
+    const isNew = event.server_id === machine.serverId && !seen.has(event.event_id)
+    if (isNew) seen.add(event.event_id)
+    return isNew
+  })
+}
+
+const busIsEmpty = async (worker: Process): Promise<boolean> =>
+  (await admin(worker, 'GET', '/status')).body.data.bus_lag === 0
+
+test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: no acknowledged sample is lost, every alert opens and resolves once, in order', async () => {
+  const site = await Site.start({
+    ...UNLIMITED,
+    'alerting.flap_transitions': '0',
+    'alerting.rules_state_interval': '2s',
+  })
+  try {
+    const company = id('kill company')
+    const baseMs = Date.now() - 20 * 3_600_000
+    const machines: Pumped[] = Array.from({ length: MACHINES }, (_, index) => ({
+      ...machineOf(company, `machine ${index}`),
+      baseMs,
+      acked: 0,
+      refused: 0,
+    }))
+    expect(new Set(machines.map(machine => shardOfServer(machine.serverId))).size).toBeGreaterThan(4)
+    site.hub.feeds.agents!.push(...machines.map(machine => agentOf(machine)))
+    site.addRule(company)
+    const [first, second, ...ingests] = await Promise.all([
+      site.startWorker(),
+      site.startWorker(),
+      site.startIngest(),
+      site.startIngest(),
+    ])
+    await until('the shards to be shared out', async () => String(await shardsByWorker(site)) === '32,32')
+    let isOver = false
+    const pumps = machines.map(machine => pump(ingests, machine, () => isOver))
+    const progress = () => Math.min(...machines.map(machine => machine.acked))
+    const goesOn = async (what: string): Promise<void> => {
+      const from = progress()
+      await until(what, () => progress() > from + 20, 30_000)
+    }
+    await goesOn('work with both')
+    await first!.kill()
+    await goesOn('work with one')
+    await until(
+      'the shards of the dead worker to move',
+      async () => String(await shardsByWorker(site)) === '64',
+      30_000,
+    )
+    await goesOn('work after the move')
+    await site.redis.kill()
+    await until('ingest to refuse', () => machines.every(machine => machine.refused > 0))
+    await site.redis.start()
+    await goesOn('work after Redis was killed')
+    const third = await site.startWorker()
+    await until('the shards to be shared again', async () => String(await shardsByWorker(site)) === '32,32', 30_000)
+    expect(await second!.stop()).toBe(0)
+    await until('the shards of the one that stopped', async () => String(await shardsByWorker(site)) === '64', 30_000)
+    await goesOn('work with the third')
+    isOver = true
+    await Promise.all(pumps)
+    await until('the bus to be empty', () => busIsEmpty(third), 30_000)
+    const store = openClickHouse({ url: site.clickhouse.url, database: site.database })
+    for (const machine of machines) {
+      await until('the last event', () => eventsOf(site, machine).length >= machine.acked / 2, 30_000)
+      const told = eventsOf(site, machine).map(
+        event => `${event.type} ${(Date.parse(String(event.occurred_at)) - baseMs) / 1000}`,
+      )
+      const expected = Array.from({ length: machine.acked / 2 }, (_, change) =>
+        change % 2 === 0 ? `alert.opened ${change * 2}` : `alert.resolved ${change * 2}`,
+      )
+      expect(told).toEqual(expected)
+      const rows = await store.rows(
+        `SELECT count() FROM ${site.database}.samples_raw FINAL WHERE server_id = '${machine.serverId}'`,
+      )
+      expect(rows.map(row => row.map(Number))).toEqual([[machine.acked]])
+    }
+    await store.close()
+  } finally {
+    await site.close()
+  }
+})
+
+describe('two of each', () => {
+  const company = id('company of two')
+  const machines = Array.from({ length: 8 }, (_, index) => machineOf(company, `machine ${index}`))
+  let site: Site
+  let workers: Process[]
+  let ingests: Process[]
+  let minute = 0
+
+  beforeAll(async () => {
+    site = await Site.start({
+      ...UNLIMITED,
+      'alerting.rules_sync_interval': '1h',
+      'alerting.silences_sync_interval': '1h',
+      'checks.sync_interval': '1h',
+      'registry.sync_interval': '1h',
+      'redis.cache_ttl': `${CACHE_TTL_MS}ms`,
+    })
+    site.hub.feeds.agents!.push(...machines.map(machine => agentOf(machine)))
+    workers = await Promise.all([site.startWorker(), site.startWorker()])
+    ingests = await Promise.all([site.startIngest(), site.startIngest()])
+    await until('the shards to be shared out', async () => String(await shardsByWorker(site)) === '32,32', 30_000)
+  })
+  afterAll(() => site.close())
+
+  /** One sample of a machine, a minute after the one before. */
+  async function swap(machine: Machine, value: number): Promise<number> {
+    const tsMs = Date.now() - 3_600_000 + ++minute * 1000
+    const series = [{ name: 'swap_used_percent', points: [[tsMs, value]] as const }]
+    return (await agentFor(ingests[0]!, machine).send(series, 300)).status
+  }
+
+  test('[SYNC-032, SYNC-033] a reload call at one worker makes both workers pull and apply rules, silences and checks within about 2 s', async () => {
+    for (const machine of machines) expect(await swap(machine, 90)).toBe(200)
+    site.addRule(company)
+    const pulls = (feed: string): number => site.hub.to(`/${feed}`).length
+    const before = { rules: pulls('rules'), silences: pulls('silences'), checks: pulls('checks') }
+    for (const feed of ['rules', 'silences', 'checks'])
+      expect((await admin(workers[0]!, 'POST', `/reload/${feed}`)).status).toBe(202)
+    await until(
+      'both to pull',
+      () =>
+        pulls('rules') >= before.rules + 2 &&
+        pulls('silences') >= before.silences + 2 &&
+        pulls('checks') >= before.checks + 2,
+      RELOAD_MS,
+    )
+    for (const worker of workers)
+      await until('the rule', async () => (await admin(worker, 'GET', '/status')).body.data.rules.loaded === 1)
+    for (const machine of machines) expect(await swap(machine, 91)).toBe(200)
+    await until('an alert of each', () => machines.every(machine => eventsOf(site, machine).length === 1))
+  })
+
+  test("[PRES-013, PRES-017] each worker knows how a machine stands whose shard is the other one's", async () => {
+    for (const worker of workers) {
+      for (const machine of machines) {
+        const path = `/servers/${machine.serverId}/alerting?company_id=${company}`
+        const { body } = await admin(worker, 'GET', path)
+        expect(body.data.series.map((series: Json) => series.state)).toEqual(['firing'])
+        const status = await admin(worker, 'GET', `/servers/${machine.serverId}/status?company_id=${company}`)
+        expect(status.body.data.state).toBe('online')
+      }
+      const summary = await admin(worker, 'GET', `/companies/${company}/summary`)
+      expect(summary.body.data).toMatchObject({ agents_total: 8, online: 8 })
+    }
+  })
+
+  test('[REG-015, REG-018] an agent that one worker revokes is refused by every ingest node within redis.cache_ttl', async () => {
+    const machine = machines[7]!
+    const send = (ingest: Process) =>
+      agentFor(ingest, machine).send([{ name: 'uptime_seconds', points: [[Date.now(), 1]] }])
+    for (const ingest of ingests) expect((await send(ingest)).status).toBe(200)
+    expect((await admin(workers[0]!, 'DELETE', `/agents/${machine.agentId}`)).status).toBe(204)
+    for (const ingest of ingests)
+      await until(
+        'the refusal',
+        async () => {
+          const { status, text } = await send(ingest)
+          return status === 403 && text.includes('agent_revoked')
+        },
+        CACHE_TTL_MS * 2,
+      )
+  })
+
+  test('[PUR-009, PUR-011, OPS-018] a purge at one worker makes the other one forget the machine and drop its batches, without an event', async () => {
+    const tenant = id('company to purge')
+    const fleet = Array.from({ length: 6 }, (_, index) => machineOf(tenant, `machine ${index}`))
+    site.hub.feeds.agents!.push(...fleet.map(machine => agentOf(machine)))
+    site.addRule(tenant)
+    expect((await admin(workers[0]!, 'POST', '/reload/rules')).status).toBe(202)
+    for (const worker of workers)
+      await until('the rule', async () => (await admin(worker, 'GET', '/status')).body.data.rules.loaded === 2)
+    for (const machine of fleet) expect(await swap(machine, 90)).toBe(200)
+    await until('an alert of each', () => fleet.every(machine => eventsOf(site, machine).length === 1))
+    const firing = async (worker: Process): Promise<number> =>
+      (await admin(worker, 'GET', '/status')).body.data.rules.firing
+    const before = (await firing(workers[0]!)) + (await firing(workers[1]!))
+    expect((await admin(workers[1]!, 'DELETE', `/companies/${tenant}/data`)).status).toBe(200)
+    expect(await site.redis.client.hlen('svc:purge:tombstones')).toBe(1)
+    await until('both to forget', async () => (await firing(workers[0]!)) + (await firing(workers[1]!)) === before - 6)
+    for (const machine of fleet) expect(eventsOf(site, machine)).toHaveLength(1)
+    const outboxes = await Promise.all(
+      fleet.map(machine => site.redis.client.xlen(`svc:outbox:${shardOfServer(machine.serverId)}`)),
+    )
+    expect(outboxes.every(length => length === 0)).toBe(true)
+  })
+
+  test('while Redis is away ingest answers 503 and /readyz names it; afterwards everything goes on by itself', async () => {
+    await site.redis.kill()
+    expect(await swap(machines[0]!, 90)).toBe(503)
+    for (const ingest of ingests) expect(await failing(ingest)).toContain('bus')
+    for (const worker of workers)
+      await until('the worker to say so', async () => (await failing(worker)).includes('redis'))
+    await site.redis.start()
+    for (const ingest of ingests)
+      await until('ingest to take batches', async () => !(await failing(ingest)).includes('bus'))
+    expect(await swap(machines[0]!, 10)).toBe(200)
+    await until('the alert to resolve', () => eventsOf(site, machines[0]!).at(-1)?.type === 'alert.resolved', 40_000)
+    for (const running of [...ingests, ...workers]) {
+      expect(running.log()).toContain('cannot reach Redis')
+      await until('the log to say that it is back', () => running.log().includes('Redis answers again'))
+    }
+  })
+})
