@@ -124,7 +124,7 @@ describe('wide-area incidents in a running worker', () => {
     expect([...paths].sort()).toEqual(['/events', '/rules', '/settings', '/silences'])
   })
 
-  test('[GRP-012] [GRP-015] [GRP-016] [GRP-018] [GRP-024] [GRP-029] members that come back are told one by one; the last one ends the group', async () => {
+  test('[GRP-012] [GRP-015] [GRP-016] [GRP-018] [GRP-024] [GRP-029] [EVT-008] members that come back are told one by one; the last one ends the group', async () => {
     const [first, ...rest] = fleetOf('plain').sort((a, b) => (a.serverId < b.serverId ? -1 : 1))
     await beat([first!])
     await until('the update', () => groupEvents('plain').filter(event => event.type === 'group_update').length === 2)
@@ -142,7 +142,7 @@ describe('wide-area incidents in a running worker', () => {
     for (const machine of fleetOf('plain')) expect(rig.typesOf(machine)).toContain('agent.up')
     const bySeries = groupEvents('plain').filter(event => event.group_key === 'subnet:s1')
     const seqs = bySeries.map(event => event.seq)
-    expect(seqs).toEqual([...seqs].sort((a, b) => a - b))
+    expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b))
     await beat(fleetOf('silenced'))
     await until('the end of the suppressed one', () => groupEvents('silenced').at(-1).type === 'group_resolved')
     expect(groupEvents('silenced').every(event => event.suppressed)).toBe(true)
