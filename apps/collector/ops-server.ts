@@ -35,7 +35,9 @@ export function startOpsServer(
       },
       '/metrics': {
         GET: async () =>
-          new Response((await Promise.all([metrics.scrape(), ...more.map(scrape => scrape())])).join('\n'), { headers: { 'content-type': metrics.registry.contentType } }),
+          new Response((await Promise.all([metrics.scrape(), ...more.map(scrape => scrape())])).join('\n'), {
+            headers: { 'content-type': metrics.registry.contentType },
+          }),
       },
     },
     fetch: () => new Response('not found\n', { status: 404 }),
