@@ -6,7 +6,7 @@ import { revokeAgents } from '../agents/agents.ts'
 import { writeAudit } from '../audit/audit.ts'
 import { licenses, settings } from '../db/schema.ts'
 import { companies, type PlanOverrides } from '../db/schema-identity.ts'
-import { leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
+import { allowLongStatements, leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import type { Hub } from '../hub-context.ts'
 import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
@@ -128,6 +128,7 @@ export async function companyFamily(tx: Tx, companyId: string): Promise<{ id: st
 
 /** Soft delete: tokens, sessions and agents stop working, data stay for 30 days. */
 export async function deleteCompany(hub: Hub, tx: Tx, companyId: string): Promise<void> {
+  await allowLongStatements(tx)
   for (const company of await companyFamily(tx, companyId)) {
     await tx.db.execute(sql`update companies set deleted_at = coalesce(deleted_at, now()) where id = ${company.id}`)
     const agents = await tx.db.execute<{ id: string }>(
@@ -151,6 +152,7 @@ export async function deleteCompany(hub: Hub, tx: Tx, companyId: string): Promis
  * silences and checks leave the feeds as tombstones first: they stay behind, without a company's data, until swept.
  */
 export async function purgeCompany(hub: Hub, tx: Tx, companyId: string): Promise<string[]> {
+  await allowLongStatements(tx)
   const family = await companyFamily(tx, companyId)
   if (family.length === 0) throw notFound()
   for (const { id, name } of family) {

@@ -72,6 +72,11 @@ export async function leaveTombstones(tx: Tx, feed: Feed, companyId: string, ids
     on conflict (feed, id) do update set sync_version = excluded.sync_version`)
 }
 
+/** For the rest of the transaction a statement may take as long as it needs: purges and clean-up touch a great many rows. */
+export async function allowLongStatements(tx: Tx): Promise<void> {
+  await tx.db.execute(sql`set local statement_timeout = 0`)
+}
+
 /** Locks a company's row: transactions that change its servers, scopes, quota or settings go one after the other. */
 export async function lockCompany(tx: Tx, companyId: string): Promise<void> {
   await tx.db.execute(sql`select id from companies where id = ${companyId} for no key update`)

@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm'
 import { revokeAgents } from '../agents/agents.ts'
 import { purgeCompany } from '../companies/companies.ts'
 import { applyRetention } from '../companies/plan.ts'
-import { inTransaction, uuidList } from '../db/transaction.ts'
+import { allowLongStatements, inTransaction, uuidList } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
 import { tellEndedSuppressions } from '../notifications/suppression.ts'
 import { purgeAtCollectors } from './collector-jobs.ts'
@@ -64,12 +64,15 @@ export async function endLicenseMigrations(hub: Hub): Promise<void> {
 /** Old events of alerts that are over; graces that ended; tombstones, audit entries and jobs past their time. */
 export async function cleanUp(hub: Hub): Promise<void> {
   const { db } = hub.database
-  await db.execute(sql`
+  await inTransaction(db, async tx => {
+    await allowLongStatements(tx)
+    await tx.db.execute(sql`
     delete from monitoring_alert_events e using monitoring_settings m
     where m.company_id = e.company_id and e.occurred_at < now()
         - make_interval(days => coalesce(m.alert_event_retention_days, ${hub.config['events.retention_days']}))
       and not exists (select 1 from monitoring_alerts a where a.id = e.alert_id
         and a.state in ('open', 'acknowledged', 'grouped'))`)
+  })
   await db.execute(sql`
     update monitoring_settings set metrics_retention_previous_days = null, metrics_retention_grace_until = null
     where metrics_retention_grace_until <= now()`)

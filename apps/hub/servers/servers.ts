@@ -7,7 +7,7 @@ import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { violatedUniqueIndex } from '../db/connect.ts'
 import { agents, type ServerOrigin, type ServerStatus, servers } from '../db/schema.ts'
-import { inTransaction, leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
+import { allowLongStatements, inTransaction, leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import type { Page } from '../http/paging.ts'
 import type { RouteContext } from '../http/route.ts'
@@ -268,6 +268,7 @@ export async function restoreServer(context: RouteContext, id: string): Promise<
 
 /** Deletes a server for good, with its alerts and events, and queues the purge of its data at the collectors. */
 export async function destroyServer(hub: Hub, tx: Tx, server: Server): Promise<void> {
+  await allowLongStatements(tx)
   await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
   await tx.db.execute(sql`update servers set deleted_at = coalesce(deleted_at, now()) where id = ${server.id}`)
   await refreshScopes(hub, tx, server.companyId, [server.id])
