@@ -68,7 +68,8 @@ export const ingestKeys = {
   'ingest.limits.max_points': integer(limits.pointsPerRequestMax, 'points of a request', { min: 1, max: 1_000_000 }),
   'ingest.limits.max_point_age': duration(limits.pointAgeMaxMs, 'older points are dropped', {
     min: SECOND_MS,
-    max: DAY_MS,
+    // Raw samples are kept as long: who brings history along from another system raises it for that time.
+    max: limits.rawRetentionDays * DAY_MS,
   }),
   'ingest.limits.max_point_ahead': duration(limits.pointAheadMaxMs, 'points further ahead are dropped'),
   'ingest.limits.metrics_per_minute': integer(limits.metricsPerMinute, 'batches of an agent', { min: 1 }),

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { PublishRefusal } from '../../apps/collector/bus/bus.ts'
+import { ingestKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
 import { MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { until } from '../support/until.ts'
 import {
@@ -242,7 +243,7 @@ test('[ING-027] [ING-028] [ING-029] [ING-030] [ING-031] [ING-032] [ING-033] [ING
     `cpu_load15{mount="${'é'.repeat(64)}"}`,
     'uptime_seconds',
   ])
-  expect(JSON.stringify(rig.logLines)).toContain('reserved label dropped: agent_id')
+  await until('the line', () => JSON.stringify(rig.logLines).includes('reserved label dropped: agent_id'))
   const text = await rig.metricsText()
   for (const [reason, count] of [
     ['invalid_name', 2],
@@ -361,6 +362,7 @@ test('definitions go out again each hour, and with every batch while the bus has
 
 test('[WIRE-032] the X-Request-Id of an agent stands in the log', async () => {
   await rig.call('/metrics', { method: 'POST', headers: { 'x-request-id': '6f1a2f6e-0000-4000-8000-000000000001' } })
+  await until('the line', () => rig.logLines.some(line => 'request_id' in line))
   expect(rig.logLines).toContainEqual(
     expect.objectContaining({ request_id: '6f1a2f6e-0000-4000-8000-000000000001', endpoint: 'metrics', status: 200 }),
   )
@@ -405,6 +407,18 @@ test('[OPS-004] [ING-019] [ING-020] [ING-021] [ING-022] [ING-023] 500 series are
   const later = [{ name: 'cpu_load1', points: [{ tsMs: BigInt(own.clock.nowMs), value: 1 }] }]
   expect((await ackOf(await own.send({ series: later }))).acceptedPoints).toBe(1)
   await own.stop()
+})
+
+test('[ING-032] ingest.limits.max_point_age takes history as long as raw samples are kept, and no longer', async () => {
+  const own = await startRig({ keys: { 'ingest.limits.max_point_age': '720h' } })
+  const daysAgo = (days: number) => ({ tsMs: BigInt(Date.now() - days * 86_400_000), value: 1 })
+  const ack = await ackOf(
+    await own.send({ series: [{ name: 'cpu_load1', points: [daysAgo(29), daysAgo(31), daysAgo(0)] }] }),
+  )
+  expect(ack).toMatchObject({ acceptedPoints: 2, droppedPoints: 1 })
+  await own.stop()
+  const tooLong = loadCollectorConfig(ingestKeys, undefined, { 'ingest.limits.max_point_age': '721h' })
+  expect(tooLong.faults.map(fault => fault.key)).toEqual(['ingest.limits.max_point_age'])
 })
 
 test('[OPS-005] [ING-024] [ING-025] [ING-026] series over the limit of the company are dropped with a warning', async () => {
