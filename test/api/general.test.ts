@@ -199,6 +199,12 @@ describe('form', () => {
       expect((await own.call('GET', `/servers?page=${page}`)).status).toBe(422)
   })
 
+  test('[HUB-052] the own sessions are a list like any other', async () => {
+    const { body } = await tenant.call('GET', '/me/sessions')
+    expect(body.meta).toEqual({ current_page: 1, per_page: 15, last_page: 1, total: 0 })
+    expect((await tenant.call('GET', '/me/sessions?page=0')).status).toBe(422)
+  })
+
   test('[HUB-061] the tables of the monitoring family have the names of the contract', async () => {
     const rows = await sql`select table_name from information_schema.tables where table_name like 'monitoring_%'`
     const names = new Set(rows.map(row => row.table_name))

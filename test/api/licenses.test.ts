@@ -42,10 +42,16 @@ describe('create', () => {
 
   test.each([
     ['[LIC-008] name is required', {}, 'name'],
+    ['[LIC-008] a name of spaces is none', { name: '   ' }, 'name'],
     ['[LIC-009] a name of 256 characters is refused', { name: 'x'.repeat(256) }, 'name'],
     ['[LIC-014] max_uses 0 is refused', { name: 'x', max_uses: 0 }, 'max_uses'],
     ['[LIC-014] max_uses 1001 is refused', { name: 'x', max_uses: 1001 }, 'max_uses'],
     ['[LIC-012] a past expires_at is refused', { name: 'x', expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+    [
+      '[LIC-012] a day that its month has not is refused',
+      { name: 'x', expires_at: '2999-02-30T00:00:00Z' },
+      'expires_at',
+    ],
     ['[LIC-010] an unknown server is refused', { name: 'x', server_id: crypto.randomUUID() }, 'server_id'],
     ['[LIC-011] an unknown collector is refused', { name: 'x', collector_id: crypto.randomUUID() }, 'collector_id'],
   ])('%s', async (_name, body, field) => {
@@ -161,6 +167,8 @@ describe('change', () => {
       expires_at: '2001-01-01T00:00:00Z',
     })
     expect(status).toBe(422)
+    const empty = await tenant.call('PATCH', `/monitoring/licenses/${data.id}`, { name: '' })
+    expect([empty.status, Object.keys(empty.body.errors)]).toEqual([422, ['name']])
   })
 
   test('[LIC-001] [LIC-051] [LIC-033] status follows the dates and counts; max_uses never falls below used_count', async () => {

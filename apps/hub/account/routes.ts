@@ -84,12 +84,21 @@ export const accountRoutes: readonly Route[] = [
     path: '/me/sessions',
     tag: TAG,
     summary: 'Sessions of the caller',
-    async handle({ hub, caller }) {
-      const rows = await hub.database.db
-        .select()
-        .from(sessions)
-        .where(eq(sessions.userId, caller.user.id))
-        .orderBy(desc(sessions.lastSeenAt))
+    query: Type.Object(pageQuery),
+    async handle({ hub, caller, query, url }) {
+      const page = pageOf(query)
+      const { db } = hub.database
+      const where = eq(sessions.userId, caller.user.id)
+      const [rows, total] = await Promise.all([
+        db
+          .select()
+          .from(sessions)
+          .where(where)
+          .orderBy(desc(sessions.lastSeenAt))
+          .limit(page.limit)
+          .offset(page.offset),
+        db.$count(sessions, where),
+      ])
       const data = rows.map(row => ({
         id: row.id,
         ip: row.ip,
@@ -98,7 +107,7 @@ export const accountRoutes: readonly Route[] = [
         last_seen_at: row.lastSeenAt,
         current: row.id === caller.credentialId,
       }))
-      return { data }
+      return paged(url, page, total, data)
     },
   }),
   route({

@@ -115,11 +115,11 @@ export const checkRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     status: 201,
-    body: Type.Object({ target: Type.Optional(target), name: Type.Optional(text(255)) }),
+    body: Type.Object({ target: optional(target), name: optional(text(255)) }),
     async handle(context) {
       const { check } = context.subject
       // Two checks of one type and target would write one series, so a copy needs a target of its own.
-      if (context.body.target === undefined) throw invalidField('target', 'check_exists')
+      if (!context.body.target) throw invalidField('target', 'check_exists')
       const row = await createCheck(context, {
         name: context.body.name ?? `${check.name.slice(0, 248)} (copy)`,
         scope: check.scope,

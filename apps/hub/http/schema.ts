@@ -7,11 +7,16 @@ import { type Words, words } from './texts.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:?\d{2})$/
+const NOT_BLANK = '\\S'
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
 
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value)
-export const isInstant = (value: string): boolean =>
-  INSTANT.test(value) && !value.startsWith('0000') && Number.isFinite(Date.parse(value))
+/** RFC 3339, and a day that its month has: Date.parse takes 30 February for 1 March. */
+export const isInstant = (value: string): boolean => {
+  if (!INSTANT.test(value) || value.startsWith('0000') || !Number.isFinite(Date.parse(value))) return false
+  const day = new Date(`${value.slice(0, 10)}T00:00:00Z`)
+  return day.getUTCDate() === Number(value.slice(8, 10))
+}
 
 FormatRegistry.Set('uuid', value => UUID.test(value))
 FormatRegistry.Set('date-time', isInstant)
@@ -20,7 +25,9 @@ FormatRegistry.Set('uri', value => URL.canParse(value))
 
 TypeRegistry.Set<{ enum: readonly unknown[] }>('OneOf', (schema, value) => schema.enum.includes(value))
 
-export const text = (max: number, min = 1) => Type.String({ minLength: min, maxLength: max })
+/** Text of at most so many characters, and not only of spaces unless it may be empty. */
+export const text = (max: number, min = 1) =>
+  Type.String({ minLength: min, maxLength: max, ...(min > 0 ? { pattern: NOT_BLANK } : {}) })
 export const uuid = () => Type.String({ format: 'uuid' })
 export const instant = () => Type.String({ format: 'date-time' })
 export const email = () => Type.String({ format: 'email', maxLength: 254 })
@@ -72,7 +79,7 @@ function wordsOf(error: ValueError): Words {
       return words(keys[format] ?? 'pattern')
     }
     case ValueErrorType.StringPattern:
-      return words('pattern')
+      return words(schema.pattern === NOT_BLANK ? 'required' : 'pattern')
     case ValueErrorType.Array:
       return words('list')
     case ValueErrorType.Object:
@@ -112,15 +119,12 @@ export function schemaFaults(schema: TSchema, value: unknown): Map<string, Words
 const allowsNull = (schema: TSchema): boolean =>
   Array.isArray(schema.anyOf) && schema.anyOf.some((item: TSchema) => item.type === 'null')
 
-/** Empty text of an optional field equals null (decision G-13). */
+/** Empty text of an optional field equals null (decision G-13); a field that may not be null may not be empty either. */
 function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const cleaned: Record<string, unknown> = { ...value }
-  for (const [name, property] of Object.entries(schema.properties)) {
-    if (cleaned[name] !== '' || schema.required?.includes(name)) continue
-    if (allowsNull(property)) cleaned[name] = null
-    else delete cleaned[name]
-  }
+  for (const [name, property] of Object.entries(schema.properties))
+    if (cleaned[name] === '' && allowsNull(property)) cleaned[name] = null
   return cleaned
 }
 
@@ -137,7 +141,7 @@ export function parseQuery<T extends TObject>(schema: T, search: URLSearchParams
   const values: Record<string, unknown> = {}
   for (const [name, property] of Object.entries(schema.properties)) {
     const raw = search.get(name)
-    if (raw === null || raw === '') continue
+    if (raw === null || raw.trim() === '') continue
     const isNumber = property.type === 'integer' && /^-?\d{1,15}$/.test(raw)
     values[name] = isNumber ? Number(raw) : raw
   }
