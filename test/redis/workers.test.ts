@@ -1,0 +1,156 @@
+// Two workers on one Redis: presence, wide-area groups and shards across them, and what becomes of them when Redis forgets or cuts.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { shardOfServer } from '../../core/bus/entry.ts'
+import { id } from '../ingest/scripted-hub.ts'
+import { until } from '../support/until.ts'
+import { type Json, type Machine, machineOf } from './processes.ts'
+import { type TestWorker, Workers } from './workers.ts'
+
+setDefaultTimeout(90_000)
+const LOST_MS = 95_000
+const STEP_MS = 45_000
+
+const company = id('company of two workers')
+const fleet = Array.from({ length: 6 }, (_, index) => machineOf(company, `fleet ${index}`))
+const alone = Array.from({ length: 4 }, (_, index) => machineOf(company, `alone ${index}`))
+const all = [...fleet, ...alone]
+let site: Workers
+let first: TestWorker
+let second: TestWorker
+
+const isGroup = (event: Json): boolean => String(event.type).startsWith('group_')
+const groups = (): string[] =>
+  site.events(isGroup).map(event => `${event.type} ${event.group_key} ${event.member_server_ids.length}`)
+const allOf = (machines: readonly Machine[], types: string): boolean =>
+  machines.every(
+    machine =>
+      site
+        .events(event => !isGroup(event) && event.server_id === machine.serverId)
+        .map(event => event.type)
+        .join() === types,
+  )
+
+beforeAll(async () => {
+  site = await Workers.open()
+  site.addMachines(fleet, { datacenter: 'd1' })
+  site.addMachines(alone)
+  first = await site.start()
+  await until('the first to have every shard', async () => (await site.shares()) === '64', 30_000)
+  second = await site.start()
+  await until('the shards to be shared out', async () => (await site.shares()) === '32,32', 30_000)
+})
+afterAll(() => site.close())
+
+describe('presence and groups', () => {
+  test('[PRES-016, PRES-017, GRP-002] machines of shards of both workers that fall silent are each told lost once, and their group once', async () => {
+    expect(new Set(fleet.map(machine => shardOfServer(machine.serverId) < 32)).size).toBe(2)
+    await site.send(all)
+    await until('evaluation', () => site.isEvaluated())
+    // The machines that stand alone go on sending.
+    for (let passed = 0; passed < LOST_MS; passed += STEP_MS) {
+      site.clock.advance(STEP_MS)
+      await site.send(alone)
+      await until('evaluation', () => site.isEvaluated())
+    }
+    await until('all of the fleet to be lost', () => allOf(fleet, 'agent.down'))
+    await until('the group', () => groups().length > 0)
+    expect(groups()).toEqual(['group_down datacenter:d1 6'])
+    expect(allOf(alone, '')).toBe(true)
+    const states = await site.server.client.mget(fleet.map(machine => `svc:agent:${machine.agentId}:st`))
+    expect(states.map(state => state?.split(' ')[0])).toEqual(fleet.map(() => 'down'))
+  })
+
+  test('[GRP-026, SNAP-010] the worker that had the group stops: the other one goes on with it, and opens nothing again', async () => {
+    await first.stop()
+    await until('the shards to move', async () => (await site.shares()) === '64', 30_000)
+    await site.send([...alone, fleet[0]!])
+    await until('the member that is back', () => allOf(fleet.slice(0, 1), 'agent.down,agent.up'))
+    await until('the group to say so', () => groups().length === 2)
+    await site.send(fleet)
+    await until('the group to end', () => groups().at(-1)?.startsWith('group_resolved') === true)
+    expect(groups()[0]).toBe('group_down datacenter:d1 6')
+    expect(groups()[1]).toBe('group_update datacenter:d1 5')
+    expect(groups().filter(group => group.startsWith('group_down'))).toHaveLength(1)
+    expect(allOf(fleet, 'agent.down,agent.up')).toBe(true)
+    first = await site.start()
+    await until('the shards to be shared out', async () => (await site.shares()) === '32,32', 30_000)
+  })
+
+  test('[PRES-010, BUS-002] a bus that refused gives the agents of every worker a grace, and then they are lost', async () => {
+    await site.send(all)
+    await until('evaluation', () => site.isEvaluated())
+    site.clock.advance(LOST_MS - 10_000)
+    expect(await site.writer(0).publish(all[0]!.serverId, new Uint8Array(96))).toBe('full')
+    // Redis noted the time of the refusal by its own clock; the clock of this test is ahead of it.
+    await site.server.client.hset('svc:bus:state', 'overflow', Date.now())
+    for (const { logLines } of [first, second])
+      await until('the worker to hear of it', () => logLines.some(line => line.msg.startsWith('the bus was full')))
+    const before = site.events(event => event.type === 'agent.down').length
+    site.clock.advance(40_000)
+    const sweptAt = performance.now() + 500
+    await until('some sweeps to go by', () => performance.now() > sweptAt)
+    expect(site.events(event => event.type === 'agent.down')).toHaveLength(before)
+    site.clock.advance(40_000)
+    await until('the silent ones to be lost', () => allOf(fleet, 'agent.down,agent.up,agent.down'))
+  })
+})
+
+describe('a Redis that cuts and forgets', () => {
+  const ruled = id('company of a rule')
+  const machines = Array.from({ length: 5 }, (_, index) => machineOf(ruled, `machine ${index}`))
+
+  test('connections that are cut end no alert and double none', async () => {
+    site.hub.feeds.rules!.push({
+      id: id('rule'),
+      version: 1,
+      sync_version: 1,
+      company_id: ruled,
+      name: 'swap',
+      kind: 'threshold',
+      scope: { all: true },
+      resolved_server_ids: [],
+      metric: 'swap_used_percent',
+      matchers: {},
+      operator: '>',
+      threshold: 50,
+      for_seconds: 0,
+      recover_for_seconds: 0,
+      severity: 'warning',
+      no_data: 'ignore',
+      renotify_seconds: 0,
+      enabled: true,
+      deleted: false,
+    })
+    await site.server.client.incr('svc:rules:reload')
+    await until('the rule', () => site.hub.to('/rules').length >= 2)
+    await until('the alerts', async () => {
+      site.clock.advance(1000)
+      await site.send(machines, 90)
+      return allOf(machines, 'alert.opened')
+    })
+    for (let cut = 0; cut < 3; cut++) {
+      await site.server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+      site.clock.advance(1000)
+      await site.send(machines, cut % 2 === 0 ? 10 : 90)
+      const types = ['alert.opened', 'alert.resolved', 'alert.opened', 'alert.resolved'].slice(0, cut + 2)
+      await until('what follows', () => allOf(machines, types.join()), 40_000)
+    }
+    expect([...first.failures, ...second.failures]).toEqual([])
+  })
+
+  test('a Redis that lost everything is begun anew, with what comes from then on', async () => {
+    await site.server.client.flushall()
+    await until('the shards to be shared out', async () => (await site.shares()) === '32,32', 40_000)
+    site.clock.advance(1000)
+    await until(
+      'new alerts',
+      async () => {
+        site.clock.advance(1000)
+        await site.send(machines, 90)
+        return machines.every(machine => site.typesOf(machine).length > 4)
+      },
+      40_000,
+    )
+    expect([...first.failures, ...second.failures]).toEqual([])
+  })
+})
