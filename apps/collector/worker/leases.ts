@@ -56,6 +56,8 @@ export class Leases {
   async stop(): Promise<void> {
     this.isStopping = true
     await this.tending
+    // From here on the others share out all shards among themselves.
+    await this.options.store.tend(false).catch(error => this.options.onError('cannot leave the other workers', error))
     await Promise.all([...this.held.keys()].map(lease => this.leave(lease)))
     this.isStopped = true
     if (this.timer !== null) clearTimeout(this.timer)

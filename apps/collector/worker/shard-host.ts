@@ -7,7 +7,7 @@ import { busConsumers } from '../bus/bus.ts'
 import { BusAway, RedisBusReader } from '../bus/redis-bus.ts'
 import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { EvaluationStore } from '../store/evaluation-store.ts'
-import { openRedis } from '../store/redis-client.ts'
+import { openRedis, whenReady } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
 import { RedisShardStore, ShardLost } from '../store/redis-shard-store.ts'
 import type { Tombstone } from './samples-messages.ts'
@@ -215,6 +215,7 @@ class RedisShards {
     const lost = (error: Error): void => this.end(shard, token, error.message)
     try {
       const { redis, keys } = this
+      await whenReady(redis)
       await this.running.get(shard)?.finished.catch(() => {})
       const store = await RedisShardStore.open({ redis, keys, shard, token })
       const passed = await this.bus.passed(busConsumers.evaluation, shard)
