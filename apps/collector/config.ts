@@ -57,6 +57,11 @@ export const ingestKeys = {
   listen: address('127.0.0.1:8081', 'where the agent API is served'),
   collector_url: text(null, 'the address that agents are told; empty: the one that is served'),
   trusted_proxies: list([], 'addresses and ranges whose X-Forwarded-For is believed'),
+  'ingest.threads': integer(
+    0,
+    'threads that take batches; 1: none besides the main thread; 0: one a core, and none besides the main thread in the all-in-one',
+    { max: 64 },
+  ),
   'debug.accept_json': boolean(false, 'take JSON bodies from agents'),
   'ingest.limits.max_body_bytes': size(limits.bodyBytesMax, 'of a body as it is sent', { min: 1024 }),
   'ingest.limits.max_inflated_bytes': size(limits.inflatedBytesMax, 'of a body once inflated', { min: 1024 }),

@@ -1,36 +1,44 @@
 // The collector's log (JSON lines, request ids) and self-metrics (decision G-145 and the operating page). One registry a process;
 // what is counted for every batch is a plain number that is turned into metrics when it is scraped.
 import { openSync } from 'node:fs'
-import pino, { type Logger } from 'pino'
+import pino, { type Logger, type LoggerOptions } from 'pino'
 import { Counter, Gauge, Histogram, type MetricObjectWithValues, type MetricValueWithName, Registry } from 'prom-client'
 import { errorFacts } from '../../core/error-facts.ts'
 import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
 
 export type CollectorRole = 'ingest' | 'worker' | 'all'
 
-/** JSON lines on standard output or in a file, written in the background; fields that could hold a secret are masked. */
+/** Fields that could hold a secret are masked. */
+function loggerOptions(level: string, service: string): LoggerOptions {
+  return {
+    level,
+    base: { service },
+    serializers: { err: (error: unknown) => errorFacts(error) },
+    redact: {
+      paths: ['token', 'license', 'authorization', 'password', '*.token', '*.license', '*.authorization', '*.password'],
+      censor: '(hidden)',
+    },
+  }
+}
+
+/** JSON lines on standard output or in a file, written in the background. */
 export function createLogger(level: string, role: CollectorRole, file: string | null = null): Logger {
   return pino(
-    {
-      level,
-      base: { service: role === 'all' ? 'collector' : `collector-${role}` },
-      serializers: { err: (error: unknown) => errorFacts(error) },
-      redact: {
-        paths: [
-          'token',
-          'license',
-          'authorization',
-          'password',
-          '*.token',
-          '*.license',
-          '*.authorization',
-          '*.password',
-        ],
-        censor: '(hidden)',
-      },
-    },
+    loggerOptions(level, role === 'all' ? 'collector' : `collector-${role}`),
     pino.destination({ fd: file === null ? 1 : openSync(file, 'a', 0o600), sync: false }),
   )
+}
+
+/** The logger of a thread: `write` takes whole lines, which the thread that has the log writes there. */
+export const createThreadLogger = (level: string, service: string, write: (line: string) => void): Logger =>
+  pino(loggerOptions(level, service), { write })
+
+/** Writes lines of a thread's logger where `log` writes its own. */
+export function writeLines(log: Logger, lines: readonly string[]): void {
+  const stream: unknown = Reflect.get(log, pino.symbols.streamSym)
+  if (typeof stream !== 'object' || stream === null || !('write' in stream) || typeof stream.write !== 'function')
+    return
+  for (const line of lines) stream.write(line)
 }
 
 /** Durations counted by bounds: two additions each. Bounds are upper, in seconds. */
@@ -155,7 +163,6 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
       'Batches that the bus did not take; the agent was told to keep them.',
     ),
   }
-  readers.push(() => copyHotCounters(hot, hotMetrics))
 
   return {
     registry,
@@ -165,6 +172,8 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
     /** The text of GET /metrics. */
     scrape: async (): Promise<string> => {
       for (const read of readers) await read()
+      // Last: a reader may have added what threads counted.
+      copyHotCounters(hot, hotMetrics)
       return registry.metrics()
     },
     requestSeconds: seconds('svc_ingest_request_seconds', 'Time to answer a batch, the bus included.', REQUEST_BOUNDS),

@@ -8,12 +8,13 @@ const dist = join(root, 'dist')
 /** The entry of each executable, then the files of its threads: a compiled executable needs each as an entry of its own. */
 const shardThread = 'apps/collector/worker/shard-thread.ts'
 const samplesThread = 'apps/collector/worker/samples-thread.ts'
+const ingestThreads = ['apps/collector/ingest/listener-thread.ts', 'apps/collector/bus/bus-thread.ts']
 const executables: Readonly<Record<string, readonly string[]>> = {
-  'collector-ingest': ['apps/collector/ingest/main.ts'],
+  'collector-ingest': ['apps/collector/ingest/main.ts', ...ingestThreads],
   'collector-worker': ['apps/collector/worker/main.ts', shardThread, samplesThread],
   hub: ['apps/hub/main.ts'],
   agent: ['apps/agent/main.ts'],
-  standalone: ['apps/standalone/main.ts', shardThread, samplesThread],
+  standalone: ['apps/standalone/main.ts', shardThread, samplesThread, ...ingestThreads],
 }
 
 /** Packages with native libraries; they and what they need are copied. */

@@ -13,16 +13,25 @@ export class RateLimit {
 }
 
 export class RateBucket {
-  private fullAtMs = 0
+  private fullAt = 0
+
+  /** The bucket as one number, for another thread; `restore` takes it there. 0 = full. */
+  get fullAtMs(): number {
+    return this.fullAt
+  }
+
+  restore(fullAtMs: number): void {
+    this.fullAt = fullAtMs
+  }
 
   /** Takes one request. Returns 0, or the whole seconds until the next one would be taken. */
   take(limit: RateLimit, nowMs: number): number {
     // A clock that was set back must not lock an agent out for longer than an empty bucket does.
-    const fullAtMs = Math.min(Math.max(this.fullAtMs, nowMs), nowMs + limit.windowMs)
-    this.fullAtMs = fullAtMs
+    const fullAtMs = Math.min(Math.max(this.fullAt, nowMs), nowMs + limit.windowMs)
+    this.fullAt = fullAtMs
     const waitMs = fullAtMs + limit.periodMs - limit.windowMs - nowMs
     if (waitMs > 0) return Math.max(1, Math.ceil(waitMs / 1000))
-    this.fullAtMs = fullAtMs + limit.periodMs
+    this.fullAt = fullAtMs + limit.periodMs
     return 0
   }
 }

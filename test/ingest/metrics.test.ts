@@ -324,7 +324,9 @@ test('a batch that the bus does not take answers 503 with Retry-After, and its s
 test('definitions go out again each hour, and with every batch while the bus has not answered for them', async () => {
   const settles: ((refusal: PublishRefusal | null) => void)[] = []
   let isHeld = false
+  // Both batches in one thread: between threads the second one waits until the bus has answered for the first.
   const own = await startRig({
+    threads: 0,
     bus: writer => ({
       publish: async (server, entry) => {
         if (isHeld) {

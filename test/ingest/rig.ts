@@ -1,4 +1,5 @@
 // Ingest as it runs in production, on a real SQLite bus in a directory of its own, with a scripted hub beside it.
+import { expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +18,7 @@ import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { EntryReader } from '../../core/bus/entry.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { type MetricsAck, MetricsAckSchema, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { RigClock } from './clock.ts'
 import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
 
 export const companyId = id('company')
@@ -63,6 +65,8 @@ export type Rig = {
   readonly directory: string
   /** What ingest takes for now; moved by a test. */
   readonly clock: { nowMs: number }
+  /** Threads that ended by themselves. */
+  readonly failures: readonly Error[]
   readonly logLines: Record<string, unknown>[]
   metricsText(): Promise<string>
   /** Everything that was published, oldest first. */
@@ -81,9 +85,14 @@ export type RigOptions = {
   readonly directory?: string
   readonly inMemory?: boolean
   readonly hub?: ScriptedHub
+  /** Listener threads besides the main thread; what the environment says unless given, 0 unless it says so. */
+  readonly threads?: number
 }
 
 export const protoHeaders = { 'x-svc-proto': '1', 'x-svc-agent-version': '1.2.3' }
+
+const threadsOfRun = Number(process.env.INGEST_TEST_THREADS ?? 0)
+const listenerThreadUrl = new URL('./clocked-listener-thread.ts', import.meta.url)
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const hub = options.hub ?? new ScriptedHub()
@@ -94,7 +103,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   if (faults.length > 0) throw new Error(JSON.stringify(faults))
   const logLines: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void logLines.push(JSON.parse(line)) })
-  const clock = { nowMs: 0 }
+  const clock = new RigClock()
   const nowMs = () => (clock.nowMs > 0 ? clock.nowMs : Date.now())
   const metrics = createCollectorMetrics('0.0.0', 'ingest')
   const busPath = join(directory, 'bus.sqlite')
@@ -127,7 +136,13 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: 3_600_000 })
   const checks = new ChecksFeed({ ...shared, directory: join(directory, 'feeds'), intervalMs: 3_600_000 })
   await Promise.all([agentsSync.start(), checks.start()])
-  const ingest = await startIngest({ ...shared, config, registry, bus, checks })
+  const failures: Error[] = []
+  const listenerThreads = options.threads ?? threadsOfRun
+  const threads =
+    listenerThreads === 0
+      ? null
+      : { count: listenerThreads, url: listenerThreadUrl, onFailure: (error: Error) => void failures.push(error) }
+  const ingest = await startIngest({ ...shared, config, registry, bus, checks, threads })
 
   const call: Rig['call'] = (path, init = {}) => {
     const { token: given = token, headers, ...rest } = init
@@ -162,8 +177,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
         ),
         ...init,
       }),
+    failures,
     stop: async () => {
       await ingest.stop()
+      clock.nowMs = 0
+      expect(failures).toEqual([])
       await Promise.all([agentsSync.stop(), checks.stop()])
       await writer.close()
       await reader.close()

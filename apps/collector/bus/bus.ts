@@ -23,6 +23,8 @@ export type BusStats = {
 export interface BusWriter {
   /** Resolves to null once the entry is durable. `serverId` chooses the partition. */
   publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null>
+  /** Entries one after another, kept or refused together; for a bus of one partition. */
+  publishGroup?(bytes: Uint8Array, count: number): Promise<PublishRefusal | null>
   stats(): Promise<BusStats>
   close(): Promise<void>
 }

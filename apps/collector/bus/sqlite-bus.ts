@@ -73,7 +73,12 @@ function migrate(database: Database): void {
   if (version !== FORMAT_VERSION) database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
 }
 
-type Pending = { readonly entry: Uint8Array; readonly settle: (refusal: PublishRefusal | null) => void }
+/** Entries of one publisher, and who waits for them. */
+type Pending = {
+  readonly bytes: Uint8Array
+  readonly count: number
+  readonly settle: (refusal: PublishRefusal | null) => void
+}
 
 export type SqliteBusOptions = {
   readonly path: string
@@ -120,13 +125,17 @@ export class SqliteBusWriter implements BusWriter {
   }
 
   publish(_serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
+    return this.publishGroup(entry, 1)
+  }
+
+  publishGroup(bytes: Uint8Array, count: number): Promise<PublishRefusal | null> {
     if (this.isFull()) {
       this.noteRefusal()
       return Promise.resolve('full')
     }
     return new Promise(settle => {
-      this.pending.push({ entry, settle })
-      this.pendingBytes += entry.length
+      this.pending.push({ bytes, count, settle })
+      this.pendingBytes += bytes.length
       if (this.pendingBytes >= GROUP_BYTES_MAX) this.flush()
       else this.timer ??= setTimeout(() => this.flush(), this.options.groupWaitMs)
     })
@@ -185,18 +194,20 @@ export class SqliteBusWriter implements BusWriter {
     if (group.length === 0) return
     const bytes = new Uint8Array(this.pendingBytes)
     let at = 0
-    for (const { entry } of group) {
-      bytes.set(entry, at)
-      at += entry.length
+    let count = 0
+    for (const part of group) {
+      bytes.set(part.bytes, at)
+      at += part.bytes.length
+      count += part.count
     }
     this.pending = []
     this.pendingBytes = 0
     const first = this.last + 1
-    const last = this.last + group.length
+    const last = this.last + count
     const atMs = this.options.nowMs()
     let refusal: PublishRefusal | null = null
     try {
-      this.commit(first, group.length, bytes, atMs, last)
+      this.commit(first, count, bytes, atMs, last)
       this.last = last
       this.held.push({ last, size: bytes.length, atMs })
       this.heldBytes += bytes.length

@@ -50,8 +50,13 @@ export class AgentConfigs {
 
   /** The ETag of an agent's config as it is now. */
   etagOf(session: AgentSession): Etag {
-    session.etag ??= this.makeEtag(this.contentOf(session.record))
+    session.etag ??= this.etagFor(session.record)
     return session.etag
+  }
+
+  /** The same, worked out. */
+  etagFor(record: AgentRecord): Etag {
+    return this.makeEtag(this.contentOf(record))
   }
 
   /** The message that an agent gets. */

@@ -10,7 +10,7 @@ import type { RegistryLookup } from '../store/registry-lookup.ts'
 import type { BatchMetrics, CollectorMetrics } from '../telemetry.ts'
 import type { AgentConfigs } from './agent-configs.ts'
 import type { ApiError } from './answers.ts'
-import type { Authenticator } from './authenticate.ts'
+import type { Authenticator, Identifier } from './authenticate.ts'
 import type { TrustedProxies } from './client-address.ts'
 import type { AgentSession, Etag, Sessions } from './session.ts'
 import type { UpdateOffer } from './update-manifest.ts'
@@ -45,6 +45,7 @@ export type IngestContext = {
   readonly hub: HubClient | null
   readonly bus: BusWriter
   readonly sessions: Sessions
+  readonly identifier: Identifier
   readonly authenticator: Authenticator
   readonly configs: AgentConfigs
   readonly inventory: InventoryForwarder

@@ -15,9 +15,8 @@ import type { CollectorMetrics } from '../telemetry.ts'
 import { AgentConfigs } from './agent-configs.ts'
 import { Authenticator, Identifier } from './authenticate.ts'
 import { TrustedProxies } from './client-address.ts'
-import { type BatchCallers, type IngestContext, noteAgent } from './context.ts'
-import { MetricsReceiver } from './receive-metrics.ts'
-import { allEndpoints, startListener } from './server.ts'
+import type { IngestContext } from './context.ts'
+import { type Intake, type ListenerThreads, startOwnIntake, startThreadsIntake } from './intake.ts'
 import { Sessions } from './session.ts'
 import { loadManifest, UpdateOffer } from './update-manifest.ts'
 
@@ -43,6 +42,8 @@ export type IngestDeps = {
   readonly bus: BusWriter
   readonly checks: ChecksSource
   readonly nowMs: () => number
+  /** null or nothing: this thread listens. */
+  readonly threads?: ListenerThreads | null
 }
 
 export type RunningIngest = {
@@ -69,11 +70,13 @@ function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () =>
     metrics,
     nowMs,
   })
+  const identifier = new Identifier({ registry, lookup, metrics, nowMs })
   return {
     ...deps,
     sessions,
     lookup,
-    authenticator: new Authenticator(new Identifier({ registry, lookup, metrics, nowMs }), sessions),
+    identifier,
+    authenticator: new Authenticator(identifier, sessions),
     configs: new AgentConfigs({ config, registry, checks: () => deps.checks.current(), collectorUrl }),
     inventory: new InventoryForwarder({ hub, log, metrics, nowMs }),
     proxies: new TrustedProxies(config.trusted_proxies),
@@ -85,17 +88,6 @@ function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () =>
     },
   }
 }
-
-/** Callers where one thread does everything. */
-const ownCallers = ({ authenticator, configs }: IngestContext): BatchCallers => ({
-  authenticate: (header, nowMs) => authenticator.authenticate(header, nowMs),
-  etagOf: session => configs.etagOf(session),
-  noteBatch: (session, headers, atMs) => {
-    session.lastSeenAtMs = atMs
-    session.isSeenNews = true
-    noteAgent(session, headers)
-  },
-})
 
 function useManifest({ config, updates }: IngestContext, isStopped: boolean): void {
   const manifestFile = config['update.manifest_file']
@@ -127,11 +119,11 @@ class RateMeter {
   }
 }
 
-function observe({ metrics, registry, sessions, bus, log }: IngestContext): void {
+function observe({ metrics, registry, bus, log }: IngestContext, intake: Intake): void {
   metrics.onScrape(async () => {
     for (const state of ['pending', 'active', 'revoked'] as const)
       metrics.registryAgents.set({ state }, registry.countOf(state))
-    metrics.activeSeries.set(sessions.activeSeries())
+    metrics.activeSeries.set(intake.activeSeries())
     try {
       const stats = await bus.stats()
       metrics.busLag.set(stats.lagEntries)
@@ -149,19 +141,18 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
   let url = ''
   const context = createContext(deps, sessions, () => config.collector_url ?? url)
   useManifest(context, config['update.stop'])
-  const receiver = new MetricsReceiver({ ...context, callers: ownCallers(context) })
-  const listener = startListener({
-    config,
-    log,
-    metrics,
-    endpoints: allEndpoints(context, receiver),
-    isPortShared: false,
+  const onListening = (listening: string) => {
+    url = listening
+  }
+  const intake = deps.threads ? await startThreadsIntake(context, deps.threads, onListening) : startOwnIntake(context)
+  url = intake.url
+  observe(context, intake)
+  const stopChecks = deps.checks.onChange(() => {
+    sessions.forgetEtags()
+    intake.forgetEtags()
   })
-  url = listener.url
-  observe(context)
-  const stopChecks = deps.checks.onChange(() => sessions.forgetEtags())
   const seen = deps.hub
-    ? new SeenReporter({ agents: () => sessions.values(), hub: deps.hub, log, intervalMs: config['seen.interval'] })
+    ? new SeenReporter({ agents: () => intake.agents(), hub: deps.hub, log, intervalMs: config['seen.interval'] })
     : null
   const meter = new RateMeter(() => metrics.hot.batches, nowMs)
   const meterTimer = setInterval(() => meter.mark(), RATE_WINDOW_MS / 6)
@@ -172,16 +163,16 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
     agentsSeen: withinMs => {
       const sinceMs = nowMs() - withinMs
       let count = 0
-      for (const session of sessions.values()) if (session.lastSeenAtMs >= sinceMs) count++
+      for (const agent of intake.agents()) if (agent.lastSeenAtMs >= sinceMs) count++
       return count
     },
-    reloadCertificate: () => listener.reloadCertificate(),
+    reloadCertificate: () => intake.reloadCertificate(),
     reloadManifest: isStopped => useManifest(context, isStopped),
     stop: async () => {
       clearInterval(meterTimer)
       clearInterval(sweepTimer)
       stopChecks()
-      await listener.stop()
+      await intake.stop()
       // A hub that is silent does not hold up the stop: agents report again.
       const deadline = new Promise<void>(settle => setTimeout(settle, LAST_REPORT_MS).unref())
       await Promise.race([Promise.all([context.inventory.stop(), seen?.stop()]), deadline])

@@ -1,5 +1,6 @@
 // The executable collector-ingest: reads its configuration, builds the adapters, wires ingest, and stops in order.
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
@@ -18,11 +19,17 @@ import { startOpsServer } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry.ts'
 import { type CollectorMetrics, createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { productVersion } from '../version.ts'
+import { threadFiles } from '../worker/thread-files.ts'
 import { ChecksFeed } from './checks-feed.ts'
 import { startIngest } from './ingest.ts'
 import { openIngestPlace } from './place.ts'
 
+/** The exit code of a process of which a part died. */
+const EXIT_FAILED = 70
 const STOP_DEADLINE_MS = 14_000
+const FLUSH_LIMIT_MS = 500
+
+const files = threadFiles(import.meta.url)
 
 /** The configuration; throws with every fault in it, a line each. Keys of the worker are known too: the two can share a file. */
 function loadConfig(file: string | undefined): IngestConfig {
@@ -81,7 +88,14 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const metrics = createCollectorMetrics(productVersion, 'ingest')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
   const paths = collectorPaths(config.data_dir)
-  const place = await openIngestPlace(config, log)
+  const onFailure = (error: Error) => {
+    log.fatal({ err: error }, 'a part of ingest has failed; start it again, nothing acknowledged is lost')
+    log.flush(() => process.exit(EXIT_FAILED))
+    setTimeout(() => process.exit(EXIT_FAILED), FLUSH_LIMIT_MS)
+  }
+  const threadCount = config['ingest.threads'] || availableParallelism()
+  const hasThreads = threadCount > 1
+  const place = await openIngestPlace(config, log, hasThreads ? { url: files.bus, onFailure } : null)
   const { bus } = place
   const registry = new AgentRegistry(place.registry)
   const hub = createHub(config, log, metrics)
@@ -90,7 +104,8 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const checks = new ChecksFeed({ ...shared, directory: paths.feeds, intervalMs: config['checks.sync_interval'] })
   const firstSync = Promise.all([agentsSync.start(), checks.start()])
   if (!registry.isFilled) await firstSync
-  const ingest = await startIngest({ ...shared, config, registry, bus, checks })
+  const threads = hasThreads ? { count: threadCount, url: files.listeners, onFailure } : null
+  const ingest = await startIngest({ ...shared, config, registry, bus, checks, threads })
   let looking: Promise<void> | null = null
   const look = async (): Promise<void> => {
     try {

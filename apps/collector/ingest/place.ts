@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { SqliteBusWriter } from '../bus/sqlite-bus.ts'
+import { ThreadBus } from '../bus/thread-bus.ts'
 import { collectorPaths, type IngestConfig } from '../config.ts'
 import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
@@ -27,23 +28,36 @@ export type IngestPlace = {
   close(): Promise<void>
 }
 
-export function openIngestPlace(config: IngestConfig, log: Logger): Promise<IngestPlace> {
+/** The thread of a bus on disk, where listeners have threads of their own; null where the caller's thread writes it. */
+export type BusThread = { readonly url: URL | string; readonly onFailure: (error: Error) => void }
+
+export function openIngestPlace(config: IngestConfig, log: Logger, busThread: BusThread | null): Promise<IngestPlace> {
   const url = config['redis.url']
-  return config['bus.kind'] === 'redis' && url !== null ? openOnRedis(config, url, log) : openOnDisk(config, log)
+  return config['bus.kind'] === 'redis' && url !== null
+    ? openOnRedis(config, url, log)
+    : openOnDisk(config, log, busThread)
 }
 
-async function openOnDisk(config: IngestConfig, log: Logger): Promise<IngestPlace> {
-  const paths = collectorPaths(config.data_dir)
-  const registry = new RegistryStore(paths.registry)
-  const bus = new SqliteBusWriter({
-    path: paths.bus,
+async function openBus(config: IngestConfig, log: Logger, thread: BusThread | null): Promise<BusWriter> {
+  const options = {
+    path: collectorPaths(config.data_dir).bus,
     bytesMax: config['bus.max_bytes'],
     ageMaxMs: config['bus.max_age'],
     groupWaitMs: BUS_GROUP_WAIT_MS,
-    nowMs: Date.now,
-    onPublished: () => {},
-    onError: error => log.error({ err: error }, 'cannot write to the bus'),
-  })
+  }
+  const onPublished = () => {}
+  const said = 'cannot write to the bus; agents keep their batches'
+  if (!thread) {
+    const onError = (error: unknown) => log.error({ err: error }, said)
+    return new SqliteBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
+  }
+  const onError = (facts: unknown) => log.error({ cause: facts }, said)
+  return ThreadBus.open({ threadUrl: thread.url, options, onPublished, onError, onFailure: thread.onFailure })
+}
+
+async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThread | null): Promise<IngestPlace> {
+  const registry = new RegistryStore(collectorPaths(config.data_dir).registry)
+  const bus = await openBus(config, log, busThread)
   let reloads = registry.reloadCount('checks')
   return {
     registry,

@@ -102,16 +102,20 @@ function note(parts: ListenerParts, endpoint: string, request: Request, status: 
   else parts.log.debug(line, 'agent request')
 }
 
-async function answer(parts: ListenerParts, endpoint: Endpoint, request: Request, peer: () => string) {
-  let response: Response
+/** What an endpoint answers; an error that nobody expected is logged, and answered without its cause. */
+export async function responseOf(log: Logger, endpoint: Endpoint, request: Request, peer: () => string) {
   try {
     const result = await endpoint.handle(request, peer)
-    response = result instanceof ApiError ? errorResponse(result) : result
+    return result instanceof ApiError ? errorResponse(result) : result
   } catch (error) {
     if (isBrokenOff(error)) return errorResponse(badRequest('the body ended early'))
-    parts.log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
-    response = errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
+    log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
+    return errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
   }
+}
+
+async function answer(parts: ListenerParts, endpoint: Endpoint, request: Request, peer: () => string) {
+  const response = await responseOf(parts.log, endpoint, request, peer)
   note(parts, endpoint.name, request, response.status)
   return response
 }

@@ -38,14 +38,20 @@ export class AgentSession {
   definitionsInFlight = 0
   /** Definitions must go out again: a publish that carried them was refused. */
   mustAnnounce = false
-  announceAtMs: number
+  announceAtMs = 0
   /** Warnings of this agent are logged again from this instant on. */
   logAtMs = 0
 
   constructor(record: AgentRecord, company: CompanySeries, nowMs: number) {
     this.record = record
     this.series = new AgentSeries(company)
-    this.announceAtMs = nowMs + (sha256Words(record.agentId).lo % ANNOUNCE_PERIOD_MS)
+    this.announceAfter(nowMs)
+  }
+
+  /** All definitions go out again at an instant of the next hour that is the agent's own. */
+  announceAfter(nowMs: number): void {
+    this.mustAnnounce = false
+    this.announceAtMs = nowMs + (sha256Words(this.record.agentId).lo % ANNOUNCE_PERIOD_MS)
   }
 
   announced(nowMs: number): void {

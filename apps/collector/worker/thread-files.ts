@@ -3,12 +3,21 @@
 
 const COMPILED = '/$bunfs/root/'
 
-/** The thread files of a worker, for the entry file of an executable. */
-export function threadFiles(entryUrl: string): { readonly shards: URL; readonly samples: URL } {
+/** The thread files of the collector, for the entry file of an executable. */
+export type ThreadFiles = {
+  readonly shards: URL
+  readonly samples: URL
+  readonly listeners: URL
+  readonly bus: URL
+}
+
+export function threadFiles(entryUrl: string): ThreadFiles {
   const isCompiled = entryUrl.includes(COMPILED)
   const root = isCompiled ? new URL('./', entryUrl) : entryUrl.slice(0, entryUrl.lastIndexOf('/apps/') + 1)
   return {
     shards: new URL('apps/collector/worker/shard-thread.ts', root),
     samples: new URL('apps/collector/worker/samples-thread.ts', root),
+    listeners: new URL('apps/collector/ingest/listener-thread.ts', root),
+    bus: new URL('apps/collector/bus/bus-thread.ts', root),
   }
 }

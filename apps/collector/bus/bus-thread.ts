@@ -1,0 +1,33 @@
+// The entry of the bus thread: it alone has the writing side of the SQLite bus, and waits for the disk in place of everybody else.
+import { errorFacts } from '../../../core/error-facts.ts'
+import { serveBus } from './bus-port.ts'
+import { SqliteBusWriter } from './sqlite-bus.ts'
+import type { FromBusThread, ToBusThread } from './thread-bus.ts'
+
+declare const self: Worker
+
+const tell = (message: FromBusThread): void => postMessage(message)
+const tellError = (error: unknown): void => tell({ kind: 'error', facts: errorFacts(error) })
+let bus: SqliteBusWriter | null = null
+
+function open(options: Extract<ToBusThread, { kind: 'open' }>['options']): void {
+  try {
+    bus = new SqliteBusWriter({
+      ...options,
+      nowMs: Date.now,
+      onPublished: () => tell({ kind: 'published' }),
+      onError: tellError,
+    })
+    tell({ kind: 'open' })
+  } catch (error) {
+    tell({ kind: 'cannot_open', reason: error instanceof Error ? error.message : String(error) })
+  }
+}
+
+self.onmessage = (event: MessageEvent<ToBusThread>) => {
+  const message = event.data
+  if (message.kind === 'open') open(message.options)
+  else if (message.kind === 'connect' && bus) serveBus(message.port, bus, tellError)
+  else if (message.kind === 'close')
+    void (bus?.close() ?? Promise.resolve()).catch(tellError).then(() => tell({ kind: 'closed' }))
+}

@@ -1,0 +1,113 @@
+// The SQLite bus in a thread of its own, seen from the thread that starts it: any number of threads connect to it and publish.
+import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
+import { PortBus, serveBus } from './bus-port.ts'
+import type { SqliteBusOptions } from './sqlite-bus.ts'
+
+export type BusThreadOptions = Pick<SqliteBusOptions, 'path' | 'bytesMax' | 'ageMaxMs' | 'groupWaitMs'>
+
+export type ToBusThread =
+  | { readonly kind: 'open'; readonly options: BusThreadOptions }
+  | { readonly kind: 'connect'; readonly port: MessagePort }
+  | { readonly kind: 'close' }
+
+export type FromBusThread =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'cannot_open'; readonly reason: string }
+  /** Something was published since: readers need not poll. */
+  | { readonly kind: 'published' }
+  | { readonly kind: 'error'; readonly facts: unknown }
+  | { readonly kind: 'closed' }
+
+export type ThreadBusParts = {
+  readonly threadUrl: URL | string
+  readonly options: BusThreadOptions
+  readonly onPublished: () => void
+  /** `facts` of an error, for the log. */
+  readonly onError: (facts: unknown) => void
+  /** The thread is gone: the process must end, and loses nothing that was acknowledged. */
+  readonly onFailure: (error: Error) => void
+}
+
+export class ThreadBus implements BusWriter {
+  private readonly own: PortBus
+  private closed: (() => void) | null = null
+
+  private constructor(private readonly worker: Worker) {
+    this.own = new PortBus(this.connect())
+  }
+
+  /** Opens the bus in a new thread. Rejects in words for the operator when it cannot be opened. */
+  static open(parts: ThreadBusParts): Promise<ThreadBus> {
+    const worker = new Worker(parts.threadUrl)
+    return new Promise((resolve, reject) => {
+      let bus: ThreadBus | null = null
+      let isRefused = false
+      const fail = (reason: string) => {
+        const error = new Error(`the bus thread failed: ${reason}`)
+        reject(error)
+        if (!bus?.closed && !isRefused) parts.onFailure(error)
+      }
+      worker.onerror = event => fail(event.message)
+      worker.addEventListener('close', () => fail('it ended'))
+      worker.onmessage = (event: MessageEvent<FromBusThread>) => {
+        const message = event.data
+        switch (message.kind) {
+          case 'open':
+            bus = new ThreadBus(worker)
+            resolve(bus)
+            return
+          case 'cannot_open':
+            isRefused = true
+            reject(new Error(message.reason))
+            worker.terminate()
+            return
+          case 'published':
+            parts.onPublished()
+            return
+          case 'error':
+            parts.onError(message.facts)
+            return
+          case 'closed':
+            bus?.closed?.()
+        }
+      }
+      const open: ToBusThread = { kind: 'open', options: parts.options }
+      worker.postMessage(open)
+    })
+  }
+
+  /** A port for a thread that publishes: `new PortBus(port)` there. */
+  connect(): MessagePort {
+    const { port1, port2 } = new MessageChannel()
+    const message: ToBusThread = { kind: 'connect', port: port1 }
+    this.worker.postMessage(message, [port1])
+    return port2
+  }
+
+  publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
+    return this.own.publish(serverId, entry)
+  }
+
+  stats(): Promise<BusStats> {
+    return this.own.stats()
+  }
+
+  /** Commits what is pending and ends the thread. Who publishes must have stopped. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>(resolve => {
+      this.closed = resolve
+    })
+    const message: ToBusThread = { kind: 'close' }
+    this.worker.postMessage(message)
+    await closed
+    this.worker.terminate()
+  }
+}
+
+/** A port by which another thread publishes on `bus`, wherever that lives. */
+export function connectBus(bus: BusWriter, onError: (error: unknown) => void): MessagePort {
+  if (bus instanceof ThreadBus) return bus.connect()
+  const { port1, port2 } = new MessageChannel()
+  serveBus(port1, bus, onError)
+  return port2
+}
