@@ -284,7 +284,7 @@ describe('seen and heartbeat', () => {
         agents: [{ agent_id: agentId, last_seen_at: new Date().toISOString() }],
       })
     const owner = async () => (await agent(agentId)).collector_id
-    await sql`update monitoring_agents set collector_id = null where id = ${agentId}`
+    expect(await owner()).toBeNull()
     await report(collector, null)
     expect(await owner()).toBeNull()
     await report(collector, collector.id)

@@ -176,7 +176,8 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
     id: agentId,
     companyId,
     serverId: pairing.serverId,
-    collectorId,
+    // An agent belongs to the collector that says so; without a word the first report of /agents/seen attaches it.
+    collectorId: body.collector_id ? collectorId : null,
     licenseId: license.id,
     tokenHash: tokenHash(token),
     machineId: body.machine_id ?? null,
