@@ -2,6 +2,7 @@
 import type { FlapState } from './flapping.ts'
 import type { CompiledRule } from './rule.ts'
 import type { Presence } from './server-series.ts'
+import { FIRING } from './state-table.ts'
 
 /** A rule as states need it without its matching: enough to close what it opened. */
 export type SavedRule = Omit<CompiledRule, 'matchers' | 'serverIds'>
@@ -41,3 +42,17 @@ export type LeftRecord = {
 }
 
 export type JournalRecord = StateRecord | PresenceRecord | LeftRecord
+
+/** What a record is about: a later one of the same key replaces it. */
+export const journalKey = (record: JournalRecord): string =>
+  record.kind === 'state'
+    ? `${record.serverId}\n${record.rule.id}\n${record.seriesKey}`
+    : `${record.serverId}\n${record.kind}`
+
+/** True when the hub holds an open alert because of what the record says: it is kept until a later one ends it. */
+export function isOpenRecord(record: JournalRecord): boolean {
+  if (record.kind === 'presence') return record.presence.state === 'down'
+  return (
+    record.kind === 'state' && record.row !== null && (record.row[0] === FIRING || record.flap?.isFlapping === true)
+  )
+}

@@ -4,7 +4,7 @@ import { Database } from 'bun:sqlite'
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
-import type { JournalRecord } from '../../../core/alerting/journal-record.ts'
+import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
 
 const FORMAT_VERSION = 1
@@ -27,7 +27,10 @@ function openDatabase(path: string): Database {
         id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, pair_key TEXT NOT NULL, type TEXT NOT NULL,
         created_ms INTEGER NOT NULL, event TEXT NOT NULL)`)
       database.run(`CREATE TABLE IF NOT EXISTS journal (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, shard INTEGER NOT NULL, position INTEGER NOT NULL, record TEXT NOT NULL)`)
+        id INTEGER PRIMARY KEY AUTOINCREMENT, shard INTEGER NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL,
+        is_open INTEGER NOT NULL, record TEXT NOT NULL)`)
+      // Open alerts stay in the journal for as long as they are open: they are what is left of a snapshot that cannot be read.
+      database.run('CREATE INDEX IF NOT EXISTS journal_open ON journal (key) WHERE is_open = 1')
       database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
       database.run('CREATE TABLE IF NOT EXISTS series_keys (full_key TEXT PRIMARY KEY) WITHOUT ROWID')
       database.run('CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
@@ -61,13 +64,26 @@ export class EvaluationStore {
     const insertEvent = this.database.query(
       'INSERT OR IGNORE INTO outbox (event_id, pair_key, type, created_ms, event) VALUES (?, ?, ?, ?, ?)',
     )
-    const insertRecord = this.database.query('INSERT INTO journal (shard, position, record) VALUES (?, ?, ?)')
+    const supersede = this.database.query('UPDATE journal SET is_open = 0 WHERE key = ? AND is_open = 1')
+    const insertRecord = this.database.query(
+      'INSERT INTO journal (shard, position, key, is_open, record) VALUES (?, ?, ?, ?, ?)',
+    )
     this.database
       .transaction(() => {
         for (const event of events)
           insertEvent.run(event.event_id, eventPairKey(event), event.type, Math.floor(nowMs), JSON.stringify(event))
-        for (const record of journal)
-          this.journalMark = Number(insertRecord.run(record.shard, position, JSON.stringify(record)).lastInsertRowid)
+        for (const record of journal) {
+          const key = journalKey(record)
+          supersede.run(key)
+          const { lastInsertRowid } = insertRecord.run(
+            record.shard,
+            position,
+            key,
+            isOpenRecord(record) ? 1 : 0,
+            JSON.stringify(record),
+          )
+          this.journalMark = Number(lastInsertRowid)
+        }
       })
       .immediate()
   }
@@ -137,7 +153,7 @@ export class EvaluationStore {
     return new Map(rows.map(row => [row.company_id, JSON.parse(row.rules)]))
   }
 
-  /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects. */
+  /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects, open alerts excepted. */
   saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void {
     const path = this.snapshotPath(shard)
     const temporary = `${path}.new`
@@ -149,7 +165,9 @@ export class EvaluationStore {
       closeSync(file)
     }
     renameSync(temporary, path)
-    this.database.query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ?').run(shard, position, mark)
+    this.database
+      .query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ? AND is_open = 0')
+      .run(shard, position, mark)
   }
 
   /** The bytes of a shard's snapshot, or null when it has none. */
@@ -195,10 +213,15 @@ export class EvaluationStore {
       .immediate()
   }
 
-  /** Events of a purged company, or of one machine of it. */
+  /** Events of a purged company, or of one machine of it, and its open alerts. */
   removeEventsOf(companyId: string, serverId: string | null): void {
     this.database
       .query("DELETE FROM outbox WHERE event ->> 'company_id' = ?1 AND (?2 IS NULL OR event ->> 'server_id' = ?2)")
+      .run(companyId, serverId)
+    this.database
+      .query(
+        "DELETE FROM journal WHERE is_open = 1 AND record ->> 'companyId' = ?1 AND (?2 IS NULL OR record ->> 'serverId' = ?2)",
+      )
       .run(companyId, serverId)
   }
 
