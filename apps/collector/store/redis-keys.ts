@@ -37,8 +37,9 @@ export const redisKeys = (prefix: string) => ({
   shardState: (shard: number): string => `${prefix}shard:${shard}`,
   /** Set of full series keys of a shard. */
   seriesKeys: (shard: number): string => `${prefix}keys:${shard}`,
-  /** Hash: company -> JSON {since, rules}: rules that the shard was put under since its owner's set was kept. */
-  appliedRules: (shard: number): string => `${prefix}rules:applied:${shard}`,
+  /** Hash: company -> JSON of its rules, as the first shard was put under them; and hash: company -> cursor of that set. */
+  appliedRules: `${prefix}rules:applied`,
+  appliedSince: `${prefix}rules:applied:since`,
   /** Stream of events for the hub, in the order in which they were made; the id is `NUMBER-0`; fields e (event), t (type), c (made at, ms). */
   outbox: (shard: number): string => `${prefix}outbox:${shard}`,
   /** Hash: last -> number of the last event, and event_id -> its number for those that wait. */

@@ -69,8 +69,16 @@ export class RedisOutboxStore {
     return rows
   }
 
-  /** Shards of this worker with events, another first every time. Notes depth and age on the way. */
+  /** Shards of this worker with events, another first every time. */
   private async filledShards(): Promise<number[]> {
+    const filled = await this.measure()
+    if (filled.length === 0) return filled
+    this.nextShard = (this.nextShard + 1) % filled.length
+    return [...filled.slice(this.nextShard), ...filled.slice(0, this.nextShard)]
+  }
+
+  /** Notes how many events wait in the shards of this worker, and since when. Returns the shards that have some. */
+  async measure(): Promise<number[]> {
     const owned = this.ownedShards()
     const [depths, oldest] = await Promise.all([
       Promise.all(owned.map(shard => this.redis.xlen(this.keys.outbox(shard)))),
@@ -79,10 +87,7 @@ export class RedisOutboxStore {
     this.depth = depths.reduce((sum, depth) => sum + depth, 0)
     const times = oldest.flatMap(rows => rows.map(([, fields]) => Number(fields[5])))
     this.oldestMs = times.length === 0 ? null : Math.min(...times)
-    const filled = owned.filter((_, index) => depths[index]! > 0)
-    if (filled.length === 0) return filled
-    this.nextShard = (this.nextShard + 1) % filled.length
-    return [...filled.slice(this.nextShard), ...filled.slice(0, this.nextShard)]
+    return owned.filter((_, index) => depths[index]! > 0)
   }
 
   /** Events that the hub has, or will never take. */
@@ -110,6 +115,7 @@ export class RedisOutboxStore {
 
   /** At the bound, of which this worker has the part of its shards: the oldest reminders go first, then the oldest. */
   async trimOutbox(eventsMax: number): Promise<number> {
+    await this.measure()
     const owned = this.ownedShards()
     let over = this.depth - Math.floor((eventsMax * owned.length) / limits.stateShards)
     if (over <= 0) return 0

@@ -52,10 +52,15 @@ for at = 2, #ARGV, 1000 do redis.call('SADD', KEYS[2], unpack(ARGV, at, math.min
 return 1
 `)
 
-/** KEYS: lease, hash. ARGV: token, then company and rules. */
+/** KEYS: lease, rules, their cursors. ARGV: token, cursor, then company and rules. The first shard that comes to a set notes it for all. */
 const KEEP_RULES = new RedisScript(`${LUA_HOLDS}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
-for at = 2, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1]) end
+for at = 3, #ARGV, 2 do
+  if tonumber(redis.call('HGET', KEYS[3], ARGV[at]) or '-1') < tonumber(ARGV[2]) then
+    redis.call('HSET', KEYS[3], ARGV[at], ARGV[2])
+    redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1])
+  end
+end
 return 1
 `)
 
@@ -67,10 +72,19 @@ type Found = {
   readonly journal: readonly { readonly i: number; readonly p: number; readonly r: JournalRecord }[]
   readonly journalMark: number
   readonly keys: readonly string[]
-  readonly rules: Readonly<Record<string, string>>
+  /** Rules of companies that some shard was put under after the set of this worker. */
+  readonly rules: ReadonlyMap<string, RawRule[]>
 }
 
 type Place = { readonly redis: Redis; readonly keys: RedisKeys; readonly shard: number; readonly token: string }
+
+/** Rules that were put in force after the set with cursor `since`, by any worker: a state under such a rule is not one of a removed rule. */
+async function rulesAfter({ redis, keys }: Place, since: number): Promise<Map<string, RawRule[]>> {
+  const later = Object.entries(await redis.hgetall(keys.appliedSince)).filter(([, at]) => Number(at) > since)
+  const companies = later.map(([companyId]) => companyId)
+  const found = companies.length === 0 ? [] : await redis.hmget(keys.appliedRules, ...companies)
+  return new Map(companies.map((companyId, index) => [companyId, JSON.parse(found[index] ?? '[]')]))
+}
 
 export class RedisShardStore {
   /** Number of the last journal record of the shard. */
@@ -86,15 +100,18 @@ export class RedisShardStore {
     this.journalMark = found?.journalMark ?? 0
   }
 
-  /** Reads what is kept of the shard. The lease must be held already: nobody writes any more then. */
-  static async open(place: Place): Promise<RedisShardStore> {
+  /**
+   * Reads what is kept of the shard. The lease must be held already: nobody writes any more then. `rulesSince`: the cursor of the
+   * rules that this worker has.
+   */
+  static async open(place: Place, rulesSince: number): Promise<RedisShardStore> {
     const { redis, keys, shard } = place
     const [snapshot, journal, state, seriesKeys, rules] = await Promise.all([
       redis.getBuffer(keys.snapshot(shard)),
       redis.lrange(keys.journal(shard), 0, -1),
       redis.hget(keys.shardState(shard), 'journal'),
       redis.smembers(keys.seriesKeys(shard)),
-      redis.hgetall(keys.appliedRules(shard)),
+      rulesAfter(place, rulesSince),
     ])
     return new RedisShardStore(place, {
       snapshot,
@@ -174,18 +191,14 @@ export class RedisShardStore {
   keepRules(_thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
     if (companies.size === 0) return
     const { redis, keys, shard, token } = this.place
-    const args = [...companies].flatMap(([companyId, rules]) => [companyId, JSON.stringify({ since, rules })])
-    this.write(() => KEEP_RULES.run(redis, [keys.lease(shard), keys.appliedRules(shard)], [token, ...args]))
+    const args = [...companies].flatMap(([companyId, rules]) => [companyId, JSON.stringify(rules)])
+    const scriptKeys = [keys.lease(shard), keys.appliedRules, keys.appliedSince]
+    this.write(() => KEEP_RULES.run(redis, scriptKeys, [token, since, ...args]))
   }
 
-  /** Rules that the shard was put under after the set with cursor `since`, by company. */
-  rulesAfter(_thread: number, since: number): Map<string, RawRule[]> {
-    const later = new Map<string, RawRule[]>()
-    for (const [companyId, text] of Object.entries(this.found?.rules ?? {})) {
-      const kept: { since: number; rules: RawRule[] } = JSON.parse(text)
-      if (kept.since > since) later.set(companyId, kept.rules)
-    }
-    return later
+  /** Rules that were put in force after the set of this worker, by company; they were read at the opening. */
+  rulesAfter(_thread: number, _since: number): Map<string, RawRule[]> {
+    return new Map(this.found?.rules)
   }
 
   saveSnapshot(_shard: number, bytes: Uint8Array, _position: number, _mark: number): void {

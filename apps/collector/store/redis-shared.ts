@@ -9,10 +9,13 @@ import { isTombstone } from './tombstones.ts'
 export const reloadFeeds = ['rules', 'silences', 'checks', 'settings'] as const
 export type ReloadFeed = (typeof reloadFeeds)[number]
 
-/** KEYS: tombstones. ARGV: field, JSON, then fields that ran out. */
+/** KEYS: tombstones, then hashes by company. ARGV: field, JSON, purged company or empty, then fields that ran out. */
 const WRITE_TOMBSTONE = new RedisScript(`
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-for at = 3, #ARGV do redis.call('HDEL', KEYS[1], ARGV[at]) end
+for at = 4, #ARGV do redis.call('HDEL', KEYS[1], ARGV[at]) end
+if ARGV[3] ~= '' then
+  for key = 2, #KEYS do redis.call('HDEL', KEYS[key], ARGV[3]) end
+end
 return 1
 `)
 
@@ -87,8 +90,13 @@ export class RedisShared {
     const over = this.held.filter(held => held.untilMs <= nowMs).map(fieldOf)
     await WRITE_TOMBSTONE.run(
       this.redis,
-      [this.keys.tombstones],
-      [fieldOf(tombstone), JSON.stringify(tombstone), ...over.filter(field => field !== fieldOf(tombstone))],
+      [this.keys.tombstones, this.keys.appliedRules, this.keys.appliedSince],
+      [
+        fieldOf(tombstone),
+        JSON.stringify(tombstone),
+        tombstone.serverId === null ? tombstone.companyId : '',
+        ...over.filter(field => field !== fieldOf(tombstone)),
+      ],
     )
     this.held = [...this.held.filter(held => fieldOf(held) !== fieldOf(tombstone)), tombstone]
   }

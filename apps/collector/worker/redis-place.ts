@@ -146,7 +146,7 @@ export class RedisPlace implements WorkerPlace {
       this.leases.start()
     }
     try {
-      const { reloads, tombstones, overflowAtMs } = await this.tombstones.look()
+      const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
       for (const feed of reloads) parts.onReload(feed)
       if (tombstones.length > 0) parts.onTombstones(tombstones)
       if (overflowAtMs === null) return

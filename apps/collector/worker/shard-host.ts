@@ -112,7 +112,7 @@ export class ShardHost {
   /** Over Redis: evaluation of a shard starts under its lease, from what is durable. */
   async gain(shard: number, token: string): Promise<void> {
     if (!this.redis) return
-    const opened = await this.redis.open(shard, token)
+    const opened = await this.redis.open(shard, token, () => this.rulesSince)
     if (!opened) return
     const config = { ...this.config, shards: [shard], threadIndex: shard, partition: shard, pollMs: REDIS_POLL_MS }
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
@@ -173,7 +173,9 @@ export class ShardHost {
   /** Ends every loop and what it works on. Over Redis the shards have been handed over before. */
   async stop(): Promise<void> {
     for (const loop of this.loops) loop.stop(this.redis === null)
-    await Promise.all([...this.running.values()].map(({ finished }) => finished))
+    const finished = [...this.running.values()].map(running => running.finished)
+    if (this.redis) await Promise.allSettled(finished)
+    else await Promise.all(finished)
     await this.close()
     await this.redis?.close()
   }
@@ -210,14 +212,14 @@ class RedisShards {
   }
 
   /** Reads a shard. Null when the lease went meanwhile, or the shard cannot be read. */
-  async open(shard: number, token: string): Promise<Opened | null> {
+  async open(shard: number, token: string, rulesSince: () => number): Promise<Opened | null> {
     this.tokens.set(shard, token)
     const lost = (error: Error): void => this.end(shard, token, error.message)
     try {
       const { redis, keys } = this
       await whenReady(redis)
       await this.running.get(shard)?.finished.catch(() => {})
-      const store = await RedisShardStore.open({ redis, keys, shard, token })
+      const store = await RedisShardStore.open({ redis, keys, shard, token }, rulesSince())
       const passed = await this.bus.passed(busConsumers.evaluation, shard)
       if (this.tokens.get(shard) !== token) return null
       return { store, passed, lost, tell: message => this.told(shard, store, message) }
@@ -256,7 +258,8 @@ class RedisShards {
     const running = this.running.get(shard)
     this.tokens.delete(shard)
     running?.loop.stop(false)
-    await running?.finished
+    // What could not be saved any more is as it was saved before.
+    await running?.finished.catch(() => {})
     this.running.delete(shard)
   }
 
