@@ -81,6 +81,7 @@ export function eventOf(raw: Unchecked & { readonly event_id: string }): AlertEv
   const { member_server_ids: members, ...event } = raw as unknown as AlertEvent
   return {
     ...event,
+    occurred_at: new Date(event.occurred_at).toISOString(),
     company_id: event.company_id.toLowerCase(),
     server_id: event.server_id.toLowerCase(),
     value: event.value ?? null,

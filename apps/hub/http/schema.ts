@@ -6,14 +6,18 @@ import { ApiError } from './api-error.ts'
 import { type Words, words } from './texts.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:?\d{2})$/
+const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):?[0-5]\d)$/
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 const NOT_BLANK = '\\S'
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
 
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value)
 /** RFC 3339, and a day that its month has: Date.parse takes 30 February for 1 March. */
 export const isInstant = (value: string): boolean => {
-  if (!INSTANT.test(value) || value.startsWith('0000') || !Number.isFinite(Date.parse(value))) return false
+  const atMs = INSTANT.test(value) ? Date.parse(value) : Number.NaN
+  // Years 1 to 9999 in UTC: what is outside has no text that the database reads.
+  if (!(atMs >= FIRST_MS && atMs <= LAST_MS)) return false
   const day = new Date(`${value.slice(0, 10)}T00:00:00Z`)
   return day.getUTCDate() === Number(value.slice(8, 10))
 }
