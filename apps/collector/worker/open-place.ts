@@ -62,12 +62,8 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
   return {
     place,
     registry,
-    reloadAgentFeeds: {
-      checks: async () => {
-        await place.raiseReload('checks')
-        return 'applied'
-      },
-    },
+    // Every process pulls by the counter that a reload call raises.
+    reloadAgentFeeds: { checks: async () => 'applied' },
     ready: [{ name: 'redis', isReady: () => place.isReady() }],
     lookMs: Math.max(50, Math.min(LOOK_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is away its connection has said so; what others wrote is found afterwards.

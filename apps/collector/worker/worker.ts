@@ -235,7 +235,8 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     hasRules,
     onReload: name => {
       if (name === 'settings') settings.clear()
-      else if (name !== 'checks') void (name === 'rules' ? rules : silences).reload()
+      else if (name === 'checks') void deps.reloadAgentFeeds?.checks()
+      else void (name === 'rules' ? rules : silences).reload()
     },
     onTombstones: news => {
       learnTombstones(news).catch(error => log.error({ err: error }, 'cannot forget a purged tenant'))
