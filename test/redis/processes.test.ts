@@ -234,12 +234,16 @@ describe('two of each', () => {
     expect(outboxes.every(length => length === 0)).toBe(true)
   })
 
-  test('while Redis is away ingest answers 503 and /readyz names it; afterwards everything goes on by itself', async () => {
+  test('[PUR-013] while Redis is away ingest and the admin API answer 503 and /readyz names it; afterwards everything goes on by itself', async () => {
     await site.redis.kill()
     expect(await swap(machines[0]!, 90)).toBe(503)
     for (const ingest of ingests) expect(await failing(ingest)).toContain('bus')
-    for (const worker of workers)
+    for (const worker of workers) {
       await until('the worker to say so', async () => (await failing(worker)).includes('redis'))
+      expect((await admin(worker, 'POST', '/reload/rules')).status).toBe(503)
+      expect((await admin(worker, 'DELETE', `/agents/${id('nobody')}`)).status).toBe(503)
+      expect((await admin(worker, 'DELETE', `/companies/${id('nobody')}/data`)).status).toBe(503)
+    }
     await site.redis.start()
     for (const ingest of ingests)
       await until('ingest to take batches', async () => !(await failing(ingest)).includes('bus'))

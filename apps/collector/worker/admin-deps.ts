@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { downAfterMs, presenceIntervalSeconds } from '../../../core/alerting/presence.ts'
 import { planDays, type RetentionSettings } from '../../../core/retention/window.ts'
+import { AdminError } from '../admin/admin-error.ts'
 import type { AdminDeps, ReloadOutcome } from '../admin/deps.ts'
 import { createPurger } from '../admin/purge.ts'
 import type { WorkerConfig } from '../config.ts'
@@ -69,9 +70,14 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     samples.setTombstones(tombstones.living())
     for (const { companyId, serverId } of news) await forget(companyId, serverId)
   }
-  /** What the registry was told is kept for every process. */
+  /** What the registry was told is kept for every process; where it cannot be now, the hub calls again. */
   const kept = async <T>(result: T): Promise<T> => {
-    await registry.settled()
+    try {
+      await registry.settled()
+    } catch (error) {
+      onError('cannot keep a change of the registry; it is in force here, and kept later', error)
+      throw new AdminError('unavailable', 'the change cannot be kept now; call again')
+    }
     return result
   }
   const purger = createPurger({
@@ -104,9 +110,14 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     if (!hub) return 'not_configured'
     if (place.raiseReload) {
       // Every process pulls by the counter, this one too; settings are only forgotten, and so at once.
-      await place.raiseReload(feed)
       if (feed === 'settings') settings.clear()
-      return 'applied'
+      try {
+        await place.raiseReload(feed)
+        return 'applied'
+      } catch (error) {
+        onError('cannot tell the other processes of a reload call', error)
+        throw new AdminError('unavailable', 'the other processes cannot be told now; call again')
+      }
     }
     if (feed === 'rules') return sources.reloadRules()
     if (feed === 'silences') return sources.reloadSilences()
