@@ -244,7 +244,14 @@ describe('two of each', () => {
       expect((await admin(worker, 'DELETE', `/agents/${id('nobody')}`)).status).toBe(503)
       expect((await admin(worker, 'DELETE', `/companies/${id('nobody')}/data`)).status).toBe(503)
     }
+    // Agents and their tokens come from the hub; only the bus is missing.
+    const late = await site.startIngest()
+    expect(await failing(late)).toEqual(['bus'])
+    const point = [{ name: 'uptime_seconds', points: [[Date.now(), 1]] as const }]
+    expect((await agentFor(late, machines[1]!).send(point)).status).toBe(503)
     await site.redis.start()
+    await until('the one that started meanwhile', async () => (await failing(late)).length === 0)
+    expect((await agentFor(late, machines[1]!).send(point)).status).toBe(200)
     for (const ingest of ingests)
       await until('ingest to take batches', async () => !(await failing(ingest)).includes('bus'))
     expect(await swap(machines[0]!, 10)).toBe(200)
