@@ -43,13 +43,15 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS agents (
   hostname TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID`
 
+const REVOKED = agentStates.indexOf('revoked')
+
 /** The rule of versions holds between processes too: an older record never replaces a newer row, and revoked is for good. */
 const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(16)}?)
   ON CONFLICT (agent_id) DO UPDATE SET ${COLUMNS.split(', ')
     .filter(column => column !== 'agent_id' && column !== 'state')
     .map(column => `${column} = excluded.${column}`)
     .join(', ')},
-    state = CASE WHEN agents.removed = 0 AND agents.state = ${agentStates.indexOf('revoked')} THEN agents.state ELSE excluded.state END
+    state = CASE WHEN agents.removed = 0 AND agents.state = ${REVOKED} THEN agents.state ELSE excluded.state END
   WHERE agents.removed = 1 OR excluded.version > agents.version
     OR (excluded.version = agents.version AND excluded.sync_version >= agents.sync_version)`
 
@@ -161,10 +163,15 @@ export class RegistryStore {
         const remove = this.database.query(
           "UPDATE agents SET removed = 1, token_hash = '', prev_token_hash = '', change = ? WHERE agent_id = ?",
         )
+        const revoke = this.database.query(
+          `UPDATE agents SET state = ${REVOKED}, change = ? WHERE agent_id = ? AND removed = 0 AND state <> ${REVOKED}`,
+        )
         for (const { agentId, record } of rows) {
           change++
           if (record) insert.run(...valuesOf(record), change, record.hostname)
           else remove.run(change, agentId)
+          // A revocation holds whatever version another process has written meanwhile.
+          if (record?.state === 'revoked') revoke.run(change, agentId)
         }
         this.database.query('UPDATE cursor SET change = ?').run(change)
         if (cursor)
