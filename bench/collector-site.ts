@@ -102,7 +102,7 @@ const bus = new SqliteBusWriter({
   onPublished: () => wake(),
   onError: error => log.error({ err: error }, 'bus'),
 })
-const checks = new ChecksFeed({ directory: paths.feeds, hub: null, intervalMs: 60_000, log, metrics, nowMs })
+const checks = new ChecksFeed({ directory: paths.feeds, hub: null, registry, intervalMs: 60_000, log, metrics, nowMs })
 const worker = await startWorker({
   config,
   role: 'all',

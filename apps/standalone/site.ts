@@ -194,6 +194,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   const checks = new ChecksFeed({
     directory: paths.feeds,
     hub: hubClient,
+    registry,
     intervalMs: collector['checks.sync_interval'],
     log,
     metrics,

@@ -102,9 +102,16 @@ export type CheckCounts = {
   readonly loaded: number
   readonly invalid: number
   readonly disabled: number
-  /** Machines that a check names, without those that only an `all` scope covers. */
+}
+
+/** A machine as the registry names it; several agents of one machine name it more than once. */
+export type Machine = { readonly companyId: string; readonly serverId: string }
+
+/** What a set means for the machines there are, for the status call. */
+export type CheckCoverage = {
+  /** Machines to which at least one check applies. */
   readonly servers: number
-  /** Machines among them to which more than 50 checks apply. */
+  /** Machines to which more than 50 checks apply. */
   readonly truncated: number
 }
 
@@ -133,15 +140,7 @@ export class CheckSet {
       loaded++
       this.add(record.company_id, scopeOf(record), check)
     }
-    let servers = 0
-    let truncated = 0
-    for (const [companyId, company] of this.companies) {
-      servers += company.byServer.size
-      for (const serverId of company.byServer.keys())
-        if (this.allOf(companyId, serverId).length > limits.checksPerMachineMax) truncated++
-      if (company.byServer.size === 0 && company.all.length > limits.checksPerMachineMax) truncated++
-    }
-    this.counts = { loaded, invalid, disabled, servers, truncated }
+    this.counts = { loaded, invalid, disabled }
   }
 
   private add(companyId: string, scope: Scope, check: AgentCheck): void {
@@ -163,6 +162,22 @@ export class CheckSet {
     if (!company) return noChecks
     const own = company.byServer.get(serverId)
     return own ? [...company.all, ...own] : company.all
+  }
+
+  /** How many of these machines have checks, and how many have more than they are given. */
+  coverage(machines: Iterable<Machine>): CheckCoverage {
+    const seen = new Set<string>()
+    let truncated = 0
+    if (this.companies.size > 0)
+      for (const { companyId, serverId } of machines) {
+        const company = this.companies.get(companyId)
+        if (!company || seen.has(serverId)) continue
+        const count = company.all.length + (company.byServer.get(serverId)?.length ?? 0)
+        if (count === 0) continue
+        seen.add(serverId)
+        if (count > limits.checksPerMachineMax) truncated++
+      }
+    return { servers: seen.size, truncated }
   }
 
   /** The checks of a machine: the first 50 by ascending id. */

@@ -134,7 +134,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const registry = new AgentRegistry(store)
   const shared = { hub: client, log, metrics, nowMs }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: 3_600_000 })
-  const checks = new ChecksFeed({ ...shared, directory: join(directory, 'feeds'), intervalMs: 3_600_000 })
+  const checks = new ChecksFeed({ ...shared, registry, directory: join(directory, 'feeds'), intervalMs: 3_600_000 })
   await Promise.all([agentsSync.start(), checks.start()])
   const failures: Error[] = []
   const listenerThreads = options.threads ?? threadsOfRun

@@ -1,10 +1,11 @@
 // The checks feed as a set that agents' configs are made of (document 1 "Check sync envelope").
 import type { Logger } from 'pino'
-import { type CheckCounts, CheckSet } from '../../../core/wire/agent-config.ts'
+import { type CheckCounts, type CheckCoverage, CheckSet, type Machine } from '../../../core/wire/agent-config.ts'
 import { FeedStore } from '../hub-link/feed-store.ts'
 import { FeedSync, isGone } from '../hub-link/feed-sync.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
 import type { SyncResult, SyncStatus } from '../hub-link/sync-loop.ts'
+import type { AgentRecord } from '../store/agent-record.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import type { ChecksSource } from './ingest.ts'
 
@@ -12,17 +13,21 @@ export class ChecksFeed implements ChecksSource {
   private set = new CheckSet()
   private readonly listeners = new Set<() => void>()
   private readonly sync: FeedSync
+  private readonly registry: { all(): Iterable<AgentRecord> }
 
   /** Puts the saved checks in force at once; `start` pulls. */
   constructor(parts: {
     readonly directory: string
     readonly hub: HubClient | null
+    readonly registry: { all(): Iterable<AgentRecord> }
     readonly intervalMs: number
     readonly log: Logger
     readonly metrics: CollectorMetrics
     readonly nowMs: () => number
   }) {
-    const { directory, hub, intervalMs, log, metrics, nowMs } = parts
+    const { directory, hub, registry, intervalMs, log, metrics, nowMs } = parts
+    this.registry = registry
+    metrics.onScrape(() => metrics.checksTruncated.set(this.counts().truncated))
     this.sync = new FeedSync({
       feed: 'checks',
       intervalMs,
@@ -32,7 +37,6 @@ export class ChecksFeed implements ChecksSource {
       onApplied: records => {
         this.set = new CheckSet(records.values())
         metrics.checksLoaded.set(this.set.counts.loaded)
-        metrics.checksTruncated.set(this.set.counts.truncated)
         for (const listener of this.listeners) listener()
       },
       log,
@@ -48,8 +52,11 @@ export class ChecksFeed implements ChecksSource {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
-  counts(): CheckCounts {
-    return this.set.counts
+  counts(): CheckCounts & CheckCoverage {
+    return { ...this.set.counts, ...this.set.coverage(this.machines()) }
+  }
+  private *machines(): Iterable<Machine> {
+    for (const record of this.registry.all()) if (record.state !== 'revoked') yield record
   }
   start(): Promise<SyncResult> {
     return this.sync.start()

@@ -101,7 +101,12 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const hub = createHub(config, log, metrics)
   const shared = { hub, log, metrics, nowMs: Date.now }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
-  const checks = new ChecksFeed({ ...shared, directory: paths.feeds, intervalMs: config['checks.sync_interval'] })
+  const checks = new ChecksFeed({
+    ...shared,
+    registry,
+    directory: paths.feeds,
+    intervalMs: config['checks.sync_interval'],
+  })
   const firstSync = Promise.all([agentsSync.start(), checks.start()])
   if (!registry.isFilled) await firstSync
   const threads = hasThreads ? { count: threadCount, url: files.listeners, onFailure } : null

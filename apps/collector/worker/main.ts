@@ -2,12 +2,21 @@
 // Also `rules test FILE…`: rule scenario files through the production state machine.
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
-import { allCollectorKeys, describeFault, loadCollectorConfig, readConfigFile, type WorkerConfig } from '../config.ts'
+import {
+  allCollectorKeys,
+  collectorPaths,
+  describeFault,
+  loadCollectorConfig,
+  readConfigFile,
+  type WorkerConfig,
+} from '../config.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { Heartbeat } from '../hub-link/heartbeat.ts'
 import { HubClient } from '../hub-link/hub-client.ts'
+import { ChecksFeed } from '../ingest/checks-feed.ts'
 import { startOpsServer } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry.ts'
 import { type CollectorMetrics, createCollectorMetrics, createLogger } from '../telemetry.ts'
@@ -16,6 +25,7 @@ import { openWorkerPlace } from './open-place.ts'
 import { runRulesTest } from './rules-test.ts'
 import { threadFiles } from './thread-files.ts'
 import { startWorker } from './worker.ts'
+import { feedStatus } from './worker-status.ts'
 
 const STOP_DEADLINE_MS = 14_000
 
@@ -66,7 +76,14 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const hub = createHub(config, log, metrics)
   const shared = { hub, log, metrics, nowMs: Date.now }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
-  const firstSync = agentsSync.start()
+  // Ingest makes the agents' configs of its own copy; this one is for /status, and says at a reload call whether the hub answers.
+  const checks = new ChecksFeed({
+    ...shared,
+    registry,
+    directory: join(collectorPaths(config.data_dir).feeds, 'worker'),
+    intervalMs: config['checks.sync_interval'],
+  })
+  const firstSync = Promise.all([agentsSync.start(), checks.start()])
   if (!registry.isFilled) await firstSync
   const worker = await startWorker({
     ...shared,
@@ -78,8 +95,13 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     shardThreadUrl: threads.shards,
     samplesThreadUrl: threads.samples,
     threads: Math.max(1, availableParallelism()),
-    reloadAgentFeeds: opened.reloadAgentFeeds,
-    checksStatus: null,
+    reloadAgentFeeds: {
+      checks: async () => {
+        const [outcome] = await Promise.all([checks.reload(), opened.reloadAgentFeeds.checks()])
+        return outcome
+      },
+    },
+    checksStatus: () => ({ ...feedStatus(checks.status()), ...checks.counts() }),
     onFailure: error => {
       log.fatal({ err: error }, 'evaluation failed; start again, nothing acknowledged is lost')
       process.exit(70)
@@ -122,7 +144,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   stopOnSignals(log, async () => {
     clearInterval(poll)
     await looking
-    await Promise.all([agentsSync.stop(), heartbeat?.stop()])
+    await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
     await worker.stop()
     await ops?.stop()
     if (readyFile) rmSync(readyFile, { force: true })

@@ -92,7 +92,17 @@ test('[CFG-004] [CFG-014] of more than 50 checks the first 50 by ascending id ar
   )
   const set = new CheckSet(records)
   expect(idsOf(set)).toEqual(Array.from({ length: 50 }, (_, index) => name(index)))
-  expect(set.counts).toMatchObject({ servers: 1, truncated: 1 })
+})
+
+test('[ADM-024] servers counts the machines that have checks, truncated those that have more than they are given', () => {
+  const all = Array.from({ length: 50 }, (_, index) => record(`all-${index}`))
+  const set = new CheckSet([...all, record('own', { scope: { all: false, server_ids: ['a', 'gone'] } })])
+  const machine = (serverId: string, companyId = 'company') => ({ companyId, serverId })
+  expect(set.coverage([machine('a'), machine('b'), machine('a'), machine('c', 'other')])).toEqual({
+    servers: 2,
+    truncated: 1,
+  })
+  expect(new CheckSet().coverage([machine('a')])).toEqual({ servers: 0, truncated: 0 })
 })
 
 const config = (changes: Partial<ManagedConfig> = {}): ManagedConfig => ({
