@@ -176,7 +176,8 @@ export class RedisPlace implements WorkerPlace {
 
   /** The samples of a shard are stored by the worker that evaluates it. */
   private shareOut(): void {
-    this.parts?.samples.setPartitions(this.ownedShards())
+    const isOnDuty = this.leases.tokenOf(DUTIES) !== null && !this.leaving.has(DUTIES)
+    this.parts?.samples.setPartitions(this.ownedShards(), isOnDuty)
   }
 
   lost(shard: number, token: string, cause: string): void {
@@ -188,7 +189,7 @@ export class RedisPlace implements WorkerPlace {
     if (this.timer) clearInterval(this.timer)
     await this.looking
     if (this.isLeasing) await this.leases.stop()
-    this.parts?.samples.setPartitions([])
+    this.parts?.samples.setPartitions([], false)
   }
 
   async close(): Promise<void> {

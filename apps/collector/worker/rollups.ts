@@ -1,5 +1,5 @@
 // When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring back
-// cells of a tenant that is being purged.
+// cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes another.
 import type { ClickHouse } from '../store/clickhouse.ts'
 import { type Completeness, readCompleteness, runRollups } from '../store/samples-rollups.ts'
 
@@ -8,6 +8,8 @@ const PERIOD_MS = 60_000
 export type RollupScheduleOptions = {
   readonly store: ClickHouse
   readonly nowMs: () => number
+  /** Whether this worker computes; otherwise it only learns how far another one is. */
+  readonly isOnDuty: () => boolean
   readonly onTrouble: (error: unknown) => void
 }
 
@@ -47,8 +49,10 @@ export class RollupSchedule {
     // A pass that takes longer than a minute is not queued a second time.
     if (this.isPassWaiting) return
     this.isPassWaiting = true
+    const { store, nowMs, isOnDuty } = this.options
     try {
-      await this.runNow(this.options.nowMs())
+      if (isOnDuty()) await this.runNow(nowMs())
+      else this.complete = await readCompleteness(store)
     } catch (error) {
       this.errors++
       this.options.onTrouble(error)

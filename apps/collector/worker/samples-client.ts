@@ -93,8 +93,9 @@ export async function startSamples(options: SamplesClientOptions) {
     wake: (): void => tell({ kind: 'wake' }),
     /** The whole set of living tombstones, whenever it changes. */
     setTombstones: (tombstones: readonly Tombstone[]): void => tell({ kind: 'tombstones', tombstones }),
-    /** Over Redis: the partitions that this worker has the lease of, whenever they change. */
-    setPartitions: (partitions: readonly number[]): void => tell({ kind: 'partitions', partitions }),
+    /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute, whenever that changes. */
+    setPartitions: (partitions: readonly number[], isOnDuty: boolean): void =>
+      tell({ kind: 'partitions', partitions, isOnDuty }),
     /** The plan retention of the companies named, null for none: the write-locked zone. Others stay as they are. */
     setRetentionDays: (days: ReadonlyMap<string, number | null>): void =>
       tell({ kind: 'retention', retentionDays: [...days] }),

@@ -70,8 +70,8 @@ export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
   | { readonly kind: 'wake' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
-  /** Over Redis: the partitions that this worker has the lease of. */
-  | { readonly kind: 'partitions'; readonly partitions: readonly number[] }
+  /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute. */
+  | { readonly kind: 'partitions'; readonly partitions: readonly number[]; readonly isOnDuty: boolean }
   | {
       readonly kind: 'retention'
       readonly retentionDays: readonly (readonly [companyId: string, days: number | null])[]

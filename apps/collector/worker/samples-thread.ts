@@ -51,9 +51,12 @@ class SamplesThread {
   private isMigrated = false
   private probe: { readonly atMs: number; readonly isUp: boolean } = { atMs: 0, isUp: false }
   private isStopped = false
+  /** Whether rollups are this worker's to compute. */
+  private isOnDuty: boolean
   private lastError: string | null = null
 
   constructor(options: SamplesThreadOptions) {
+    this.isOnDuty = options.bus.kind === 'sqlite'
     this.store = openClickHouse({ url: options.clickhouse, database: options.database })
     this.bus = openSamplesBus(options, {
       onNews: () => this.writer.wake(),
@@ -78,6 +81,7 @@ class SamplesThread {
     this.rollups = new RollupSchedule({
       store: this.store,
       nowMs,
+      isOnDuty: () => this.isOnDuty,
       onTrouble: error => this.trouble('cannot compute rollups', error),
     })
   }
@@ -132,6 +136,7 @@ class SamplesThread {
         this.writer.setTombstones(message.tombstones)
         return
       case 'partitions':
+        this.isOnDuty = message.isOnDuty
         this.bus.setPartitions(message.partitions)
         this.writer.forgetPartitions(message.partitions)
         this.writer.wake()
