@@ -1,0 +1,90 @@
+// One executable of the product as a process of its own, from source, with its ready file and its log.
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { until } from './until.ts'
+
+const root = resolve(import.meta.dir, '../..')
+export type ExecutableName = 'hub' | 'collector-ingest' | 'collector-worker' | 'agent'
+const mains: Record<ExecutableName, string> = {
+  hub: 'apps/hub/main.ts',
+  'collector-ingest': 'apps/collector/ingest/main.ts',
+  'collector-worker': 'apps/collector/worker/main.ts',
+  agent: 'apps/agent/main.ts',
+}
+
+/** Runs a command of an executable to its end. `input` goes to standard input. */
+export async function runCommand(
+  name: ExecutableName,
+  words: readonly string[],
+  input = '',
+): Promise<{ code: number; out: string; err: string }> {
+  const child = Bun.spawn(['bun', join(root, mains[name]), ...words], {
+    stdin: new TextEncoder().encode(input),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, out, err }
+}
+
+export class Executable {
+  private child: Bun.Subprocess<'ignore', 'pipe', 'pipe'> | null = null
+  output = ''
+
+  constructor(
+    readonly name: ExecutableName,
+    private readonly words: readonly string[],
+    private readonly readyFile: string,
+  ) {}
+
+  get pid(): number {
+    return this.child?.pid ?? 0
+  }
+
+  /** Starts it and waits for the ready file. Throws with its output when it ends before. Returns what the file says. */
+  async start(readyMs = 60_000): Promise<Record<string, unknown>> {
+    rmSync(this.readyFile, { force: true })
+    const child = Bun.spawn(['bun', join(root, mains[this.name]), ...this.words, '--ready-file', this.readyFile], {
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    this.child = child
+    void this.collect(child.stdout)
+    void this.collect(child.stderr)
+    await until(
+      `${this.name} to be ready`,
+      () => {
+        if (child.exitCode !== null) throw new Error(`${this.name} ended with ${child.exitCode}:\n${this.output}`)
+        return existsSync(this.readyFile)
+      },
+      readyMs,
+    )
+    return JSON.parse(readFileSync(this.readyFile, 'utf8'))
+  }
+
+  private async collect(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) this.output += decoder.decode(chunk, { stream: true })
+  }
+
+  /** SIGTERM; resolves to the exit code. */
+  async stop(): Promise<number> {
+    return this.end('SIGTERM')
+  }
+
+  async kill(): Promise<void> {
+    await this.end('SIGKILL')
+  }
+
+  private async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number> {
+    const { child } = this
+    this.child = null
+    child?.kill(signal)
+    return (await child?.exited) ?? 0
+  }
+}
