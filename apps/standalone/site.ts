@@ -122,7 +122,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   undo.add(() => postgres.stop())
 
   progress('hub')
-  const adminListen = await withPort(options.adminListen)
+  const [adminListen, agentListen] = [await withPort(options.adminListen), await withPort(options.agentListen)]
   const hub = await startHub({
     config: config.hub({
       'database.url': postgres.url,
@@ -141,7 +141,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     },
     collectorAdminUrl: `http://${adminListen}`,
     collectorAdminToken: secrets.admin_token!,
-    collectorBaseUrl: `http://${options.agentListen}`,
+    collectorBaseUrl: `http://${agentListen}`,
     machine: start.withLocalAgent ? { hostname: hostname(), ipAddresses: ownAddresses() } : null,
   })
   Object.assign(secrets, {
@@ -156,6 +156,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   const metrics = createCollectorMetrics(version, 'all')
   const collector = config.collector({
     data_dir: dataDir.of('collector'),
+    listen: agentListen,
     'hub.url': hub.url,
     'hub.token': secrets.collector_token!,
     collector_id: first.collectorId,

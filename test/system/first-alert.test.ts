@@ -32,6 +32,11 @@ for (const [form, command] of commands) {
     return body.data
   }
 
+  test(`${form}: the collector is listed with the addresses that it has`, async () => {
+    const [collector] = await list('/api/v1/monitoring/collectors')
+    expect(collector).toMatchObject({ base_url: site.facts.agent_url, admin_url: site.facts.admin_url })
+  })
+
   test(`${form}: this machine is listed, and its CPU of the last ten minutes can be read`, async () => {
     const servers = await until('this machine in the list', async () => {
       const found = await list('/api/v1/servers?include=health')
