@@ -123,6 +123,43 @@ describe('records', () => {
     expect([purge.method, purge.query.get('company_id')]).toEqual(['DELETE', tenant.companyId])
     expect((await tenant.call('GET', `/monitoring/alerts/${alert.id}`)).status).toBe(404)
   })
+
+  test('[HAL-048] [HSV-041] an incident that was reported on a deleted server gives its other machines back as open', async () => {
+    const [one, two] = [(await server()).id as string, (await server()).id as string]
+    const agentIds = [await agentOn(one), await agentOn(two)]
+    const base = {
+      occurred_at: new Date().toISOString(),
+      company_id: tenant.companyId,
+      rule_version: 0,
+      severity: 'critical',
+      value: 95,
+      threshold: 90,
+      suppressed: false,
+      labels: {},
+    }
+    const down = [one, two].map((server_id, n) => ({
+      ...base,
+      event_id: crypto.randomUUID(),
+      type: 'agent.down',
+      seq: 1,
+      server_id,
+      rule_id: 'agent_down',
+      series_key: `agent:${agentIds[n]}`,
+    }))
+    const group = { type: 'group_down', seq: 1, server_id: one, rule_id: 'group_down', series_key: 'subnet:gone' }
+    const incident = { ...base, ...group, event_id: crypto.randomUUID(), group_key: 'subnet:gone', group_total: 2 }
+    await collector.call('POST', '/events', { events: [...down, { ...incident, member_server_ids: [one, two] }] })
+    const alertsOf = async (id: string) => (await tenant.call('GET', `/monitoring/alerts?server_id=${id}`)).body.data
+    expect((await alertsOf(two))[0].state).toBe('grouped')
+    await tenant.call('DELETE', `/servers/${one}`)
+    const ended = (await alertsOf(one)).map((alert: Json) => [alert.type, alert.state, alert.resolved_reason]).sort()
+    expect(ended).toEqual([
+      ['agent_down', 'resolved', 'server_removed'],
+      ['group_down', 'resolved', 'server_removed'],
+    ])
+    const [left] = await alertsOf(two)
+    expect([left.state, left.group_id]).toEqual(['open', null])
+  })
 })
 
 describe('agents', () => {

@@ -220,7 +220,7 @@ export async function closeAlert(context: RouteContext, id: string, comment: str
       .update(alerts)
       .set({ state: 'closed', closedBy: context.caller.user.id, closedAt: new Date(hub.now()), flapping: false })
       .where(eq(alerts.id, id))
-    if (row.alert.type === 'group_down') await releaseGroup(tx, row)
+    if (row.alert.type === 'group_down') await releaseGroup(tx, row.alert)
     await addComment(tx, context, id, 'close', comment)
     await auditRequest(
       tx,
@@ -235,12 +235,12 @@ export async function closeAlert(context: RouteContext, id: string, comment: str
   })
 }
 
-async function releaseGroup(tx: Tx, row: AlertRow): Promise<void> {
-  const { companyId } = row.alert
+async function releaseGroup(tx: Tx, group: AlertRow['alert']): Promise<void> {
+  const { companyId } = group
   const children = await tx.db
     .select()
     .from(alerts)
-    .where(and(eq(alerts.companyId, companyId), eq(alerts.groupId, row.alert.id)))
+    .where(and(eq(alerts.companyId, companyId), eq(alerts.groupId, group.id)))
   const groups = await tx.db
     .select()
     .from(alerts)
@@ -249,7 +249,17 @@ async function releaseGroup(tx: Tx, row: AlertRow): Promise<void> {
     )
     .orderBy(alerts.openedAt)
   const grouped = children.filter(child => child.state === 'grouped')
-  await storeAlerts(tx, [], closeGroup(toAlert(row.alert), grouped.map(toAlert), groups.map(toAlert)))
+  await storeAlerts(tx, [], closeGroup(toAlert(group), grouped.map(toAlert), groups.map(toAlert)))
+}
+
+/** Ends the active alerts of a server that goes (decision G-107). An incident that was reported on it gives its children back. */
+export async function resolveServerAlerts(tx: Tx, serverId: string, nowMs: number): Promise<void> {
+  const ended = await tx.db
+    .update(alerts)
+    .set({ state: 'resolved', resolvedAt: new Date(nowMs), resolvedReason: 'server_removed', groupId: null })
+    .where(and(eq(alerts.serverId, serverId), inArray(alerts.state, [...activeStates, 'grouped'])))
+    .returning()
+  for (const alert of ended) if (alert.type === 'group_down') await releaseGroup(tx, alert)
 }
 
 export async function commentAlert(context: RouteContext, id: string, comment: string) {

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { and, asc, count, eq, ilike, or, sql } from 'drizzle-orm'
 import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
+import { resolveServerAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { violatedUniqueIndex } from '../db/connect.ts'
@@ -229,16 +230,14 @@ export async function updateServer(context: RouteContext, id: string, input: Ser
 
 /** Soft delete: active alerts end with server_removed, the agent is revoked, data stay (decision G-107). */
 export async function trashServer(hub: Hub, tx: Tx, server: Server): Promise<void> {
-  const nowIso = new Date(hub.now()).toISOString()
   await tx.db
     .update(servers)
     .set({ deletedAt: new Date(hub.now()) })
     .where(eq(servers.id, server.id))
   tx.touch('servers', [server.id])
+  // Before the agent, whose revocation would end its own alert with a reason that is not the cause.
+  await resolveServerAlerts(tx, server.id, hub.now())
   await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
-  await tx.db.execute(sql`
-    update monitoring_alerts set state = 'resolved', resolved_at = ${nowIso}, resolved_reason = 'server_removed', group_id = null
-    where server_id = ${server.id} and state in ('open', 'acknowledged', 'grouped')`)
   await refreshScopes(hub, tx, server.companyId, [server.id])
 }
 
@@ -269,6 +268,7 @@ export async function restoreServer(context: RouteContext, id: string): Promise<
 /** Deletes a server for good, with its alerts and events, and queues the purge of its data at the collectors. */
 export async function destroyServer(hub: Hub, tx: Tx, server: Server): Promise<void> {
   await allowLongStatements(tx)
+  await resolveServerAlerts(tx, server.id, hub.now())
   await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
   await tx.db.execute(sql`update servers set deleted_at = coalesce(deleted_at, now()) where id = ${server.id}`)
   await refreshScopes(hub, tx, server.companyId, [server.id])
