@@ -390,7 +390,7 @@ describe('inventory', () => {
   test('[COL-053] [COL-054] [COL-055] a batch that is none is refused as a whole', async () => {
     const machine = await enrolled()
     const many = Array.from({ length: 101 }, () => item(machine))
-    for (const body of [{ items: many }, { items: [] }, {}, [], { items: ['x'] }])
+    for (const body of [{ items: many }, { items: [] }, {}, [], { items: ['x'] }, '{"items":'])
       expect((await collector.call('POST', '/inventory', body)).body.error.code).toBe('invalid_batch')
     const large = await collector.call('POST', '/inventory', {
       items: [item(machine, { facts: { timezone: 'x'.repeat(1 << 20) } })],

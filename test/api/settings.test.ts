@@ -62,6 +62,8 @@ describe('settings', () => {
     expect([status, body.data]).toEqual([200, { ...(await settings(own)), ...change }])
     await until('the reload is called', async () => admin.count('POST', '/reload/settings') > told)
     const [entry] = (await own.call('GET', '/audit-log?action=settings.update')).body.data
+    for (const subject of [entry.subject.type, entry.subject.id])
+      expect((await own.call('GET', `/audit-log?subject=${subject}`)).body.data).toContainEqual(entry)
     expect(entry.changes.default_interval).toEqual({ old: 30, new: 60 })
     const viewer = await hub.user(own.companyId, ['monitoring.view'])
     expect((await viewer.call('GET', '/monitoring/settings')).status).toBe(200)

@@ -1,5 +1,5 @@
 // Reading the audit log (decision G-164).
-import { and, count, desc, eq, gte, lte } from 'drizzle-orm'
+import { and, count, desc, eq, gte, lte, or } from 'drizzle-orm'
 import type { Executor } from '../db/connect.ts'
 import { auditLog } from '../db/schema-identity.ts'
 import { notFound } from '../http/api-error.ts'
@@ -26,6 +26,8 @@ export type AuditFilter = {
   readonly actorId?: string | undefined
   readonly subjectType?: string | undefined
   readonly subjectId?: string | undefined
+  /** The type or the id of a subject. */
+  readonly subject?: string | undefined
   readonly from?: Date | undefined
   readonly to?: Date | undefined
 }
@@ -38,6 +40,7 @@ export async function listAudit(db: Executor, companyId: string, filter: AuditFi
     filter.actorId ? eq(auditLog.actorId, filter.actorId) : undefined,
     filter.subjectType ? eq(auditLog.subjectType, filter.subjectType) : undefined,
     filter.subjectId ? eq(auditLog.subjectId, filter.subjectId) : undefined,
+    filter.subject ? or(eq(auditLog.subjectType, filter.subject), eq(auditLog.subjectId, filter.subject)) : undefined,
     filter.from ? gte(auditLog.createdAt, filter.from) : undefined,
     filter.to ? lte(auditLog.createdAt, filter.to) : undefined,
   )

@@ -28,7 +28,7 @@ export const auditRoutes: readonly Route[] = [
       const filter = {
         action: query.action,
         actorId: query.actor,
-        subjectId: query.subject,
+        subject: query.subject,
         from: query.from ? new Date(query.from) : undefined,
         to: query.to ? new Date(query.to) : undefined,
       }

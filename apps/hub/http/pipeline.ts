@@ -6,6 +6,7 @@ import { clientAddress, isInRanges } from './addresses.ts'
 import { ApiError, invalidField, notFound, tooManyRequests } from './api-error.ts'
 import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
+import { faultsError } from './schema.ts'
 import { preferredLanguage, words } from './texts.ts'
 
 const MIB = 1024 * 1024
@@ -75,7 +76,7 @@ export async function readBytes(request: Request, bytesMax: number): Promise<Uin
 }
 
 /** The JSON body; an absent one is an empty object. */
-async function readJson(request: Request, bytesMax: number, family: Family): Promise<unknown> {
+async function readJson(request: Request, bytesMax: number, family: Family, invalidCode?: string): Promise<unknown> {
   const bytes = await readBytes(request, bytesMax)
   if (bytes.byteLength === 0) return {}
   const type = (request.headers.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
@@ -87,7 +88,7 @@ async function readJson(request: Request, bytesMax: number, family: Family): Pro
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     body = JSON.parse(text)
   } catch {
-    throw invalidField('body', 'json')
+    throw faultsError(new Map([['body', words('json')]]), invalidCode)
   }
   // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a collector, whose
   // events hold what agents sent, it is replaced, so that nothing is lost.
@@ -179,7 +180,9 @@ export async function runRoute(
       url,
       signal: request.signal,
     }
-    const result = await route.run(context, () => readJson(request, route.bodyBytesMax ?? BODY_BYTES_MAX, family))
+    const result = await route.run(context, code =>
+      readJson(request, route.bodyBytesMax ?? BODY_BYTES_MAX, family, code),
+    )
     response = respond(result, route.status, family, headers, hub.now())
   } catch (error) {
     response = respondError(toApiError(error, log), family, language, headers, hub.now())

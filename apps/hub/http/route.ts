@@ -71,7 +71,7 @@ export type Route = {
   readonly querySchema: TObject | null
   readonly bodySchema: TObject | null
   readonly bodyBytesMax: number | null
-  readonly run: (context: RouteContext, readBody: () => Promise<unknown>) => Promise<unknown>
+  readonly run: (context: RouteContext, readBody: (invalidCode?: string) => Promise<unknown>) => Promise<unknown>
 }
 
 const NOTHING = Type.Object({})
@@ -95,7 +95,9 @@ export function route<Q extends TObject = typeof NOTHING, B extends TObject = ty
       const subject = (definition.subject ? await definition.subject(context) : null) as S
       const query = (definition.query ? parseQuery(definition.query, context.url.searchParams) : {}) as Static<Q>
       const body = (
-        definition.body ? parseBody(definition.body, await readBody(), definition.invalidCode) : {}
+        definition.body
+          ? parseBody(definition.body, await readBody(definition.invalidCode), definition.invalidCode)
+          : {}
       ) as Static<B>
       return definition.handle({ ...context, query, body, subject })
     },

@@ -154,7 +154,7 @@ export function parseQuery<T extends TObject>(schema: T, search: URLSearchParams
   return values as Static<T>
 }
 
-export function faultsError(faults: ReadonlyMap<string, Words>, code: string): ApiError {
+export function faultsError(faults: ReadonlyMap<string, Words>, code = 'invalid_request'): ApiError {
   const errors = Object.fromEntries([...faults].map(([field, text]) => [field, [text]]))
   return new ApiError(422, code, words('invalid'), { errors })
 }
