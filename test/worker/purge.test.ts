@@ -68,6 +68,8 @@ describe('a purge in a running worker', () => {
   test('[BUS-003] [PUR-009] [PUR-010] [PUR-025] batches that were on their way are dropped: no state, no event, no sample', async () => {
     const { company, machines } = await newCompany()
     const [gone, stays] = machines
+    const counted = 'svc_ingest_dropped_total{reason="purged"}'
+    const before = await rig.metric(counted)
     expect((await rig.admin('DELETE', `/servers/${gone.serverId}/data?company_id=${company}`)).status).toBe(200)
     await rig.swap(gone, 90)
     await rig.swap(stays, 90)
@@ -78,6 +80,7 @@ describe('a purge in a running worker', () => {
     rig.addMachine(gone)
     expect(await points(gone)).toBe(0)
     expect(await points(stays)).toBe(1)
+    expect(await rig.metric(counted)).toBe(before + 1)
   })
 
   test('[PUR-001] [PUR-003] [PUR-008] a company goes as a whole, and once more a while later: what came in between is gone too', async () => {

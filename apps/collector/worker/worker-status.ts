@@ -134,6 +134,10 @@ export class WorkerStatus {
     metrics.outboxAge.set(oldest === null ? 0 : Math.max(0, (nowMs() - oldest) / 1000))
     metrics.busLag.set(await this.lag(all))
     const stats = await this.samples?.stats().catch(() => null)
-    if (stats) metrics.storeBufferRows.set(stats.bufferRows)
+    if (!stats) return
+    metrics.storeBufferRows.set(stats.bufferRows)
+    // Both are dropped on the way to the store, by nobody else.
+    metrics.hot.dropped.retention_locked = stats.droppedRetentionLocked
+    metrics.hot.dropped.purged = stats.droppedPurged
   }
 }
