@@ -152,6 +152,41 @@ test('[EVT-030] at its bound the outbox gives up the oldest reminders first, the
   expect((await outbox.nextEvents(10)).map(row => row.event.seq)).toEqual([3])
 })
 
+test('an open alert stays in the journal when its shard is saved, until it ends or its tenant is purged', async () => {
+  const keys = freshKeys()
+  const token = await lease(keys, 'only')
+  const presence = (state: 'down' | 'up'): JournalRecord => ({
+    kind: 'presence',
+    key: 'k',
+    companyId: COMPANY,
+    serverId: SERVER,
+    shard: SHARD,
+    presence: { agentId: AGENT, agentWord: 1, state, lastSeenMs: 1, intervalSeconds: 30, downSinceMs: 1, seq: 1 },
+  })
+  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
+  const kept = async () =>
+    [...(await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)).journalAfter(SHARD, 0, 0)].map(
+      ({ record }) => record,
+    )
+  store.commit([], [left(1), presence('down')], 1, 1)
+  await store.settled()
+  expect(await kept()).toEqual([left(1), presence('down')])
+  store.saveSnapshot(SHARD, new Uint8Array([1]), 1, store.journalMark)
+  await store.settled()
+  expect(await kept()).toEqual([presence('down')])
+  store.commit([], [presence('up')], 2, 2)
+  store.saveSnapshot(SHARD, new Uint8Array([1]), 2, store.journalMark)
+  store.commit([], [presence('down')], 3, 3)
+  store.saveSnapshot(SHARD, new Uint8Array([1]), 3, store.journalMark)
+  await store.settled()
+  expect(await kept()).toEqual([presence('down')])
+  const outbox = new RedisOutboxStore(redis, keys, () => [SHARD])
+  await outbox.removeEventsOf('other', null)
+  expect(await kept()).toHaveLength(1)
+  await outbox.removeEventsOf(COMPANY, SERVER)
+  expect(await kept()).toEqual([])
+})
+
 const record = (changes: Partial<AgentRecord> = {}): AgentRecord => ({
   agentId: AGENT,
   companyId: COMPANY,
@@ -200,6 +235,21 @@ test('[REG-018, REG-012] a push or a revocation at one process holds in the othe
   await Promise.all([ingest.look(), worker.look()])
   for (const node of [worker, ingest, await openNode(keys)])
     expect(node.registry.byAgent(AGENT)).toMatchObject({ state: 'revoked', version: 3, datacenter: 'x' })
+})
+
+test('a revocation by one process holds against a newer record that another has just written', async () => {
+  const keys = freshKeys()
+  const [worker, ingest] = await Promise.all([openNode(keys), openNode(keys)])
+  worker.registry.push(record())
+  await worker.registry.settled()
+  await ingest.look()
+  ingest.registry.apply([record({ version: 5, syncVersion: 5 })])
+  await ingest.registry.settled()
+  worker.registry.revoke(AGENT)
+  await worker.registry.settled()
+  await Promise.all([ingest.look(), worker.look()])
+  for (const node of [worker, ingest, await openNode(keys)])
+    expect(node.registry.byAgent(AGENT)).toMatchObject({ state: 'revoked', version: 5 })
 })
 
 test('the cursor of the agents feed is seen with the records it stands for, and a removed company is gone everywhere', async () => {

@@ -31,6 +31,8 @@ export const redisKeys = (prefix: string) => ({
 
   /** Snapshot of a shard, as core/alerting/snapshot.ts writes it. */
   snapshot: (shard: number): string => `${prefix}snapshot:${shard}`,
+  /** Hash: key of a record -> JSON as in the journal: alerts that are open, and what is left of a snapshot that cannot be read. */
+  openRecords: (shard: number): string => `${prefix}journal:${shard}:open`,
   /** List of JSON {i: number, p: position, r: record}: journal since the snapshot. */
   journal: (shard: number): string => `${prefix}journal:${shard}`,
   /** Hash: journal -> number of the last record that the shard ever wrote. */

@@ -3,6 +3,7 @@
 import type { Redis } from 'ioredis'
 import type { AlertEvent } from '../../../core/alerting/event.ts'
 import { eventPairKey } from '../../../core/alerting/event.ts'
+import type { JournalRecord } from '../../../core/alerting/journal-record.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
 import type { OutboxRow } from './evaluation-store.ts'
@@ -103,10 +104,11 @@ export class RedisOutboxStore {
       await REMOVE.run(this.redis, [this.keys.outbox(shard), this.keys.outboxIds(shard)], args)
   }
 
-  /** Events of a purged company, or of one machine of it, in the shards of this worker. */
+  /** Events of a purged company, or of one machine of it, and its open alerts, in the shards of this worker. */
   async removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
     const owned = this.ownedShards()
     const shards = serverId === null ? owned : owned.filter(shard => shard === shardOfServer(serverId))
+    for (const shard of shards) await this.removeOpen(shard, companyId, serverId)
     for (const shard of shards)
       await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id }) =>
         serverId === null ? company_id === companyId : company_id === companyId && server_id === serverId,
@@ -128,6 +130,16 @@ export class RedisOutboxStore {
         removed += gone
       }
     return removed
+  }
+
+  private async removeOpen(shard: number, companyId: string, serverId: string | null): Promise<void> {
+    const key = this.keys.openRecords(shard)
+    const gone: string[] = []
+    for (const [field, text] of Object.entries(await this.redis.hgetall(key))) {
+      const { r: record }: { r: JournalRecord } = JSON.parse(text)
+      if (record.companyId === companyId && (serverId === null || record.serverId === serverId)) gone.push(field)
+    }
+    if (gone.length > 0) await this.redis.hdel(key, ...gone)
   }
 
   private async removeWhere(

@@ -21,8 +21,10 @@ for at = 3, #ARGV, 2 do
   if record ~= '${REMOVED}' and held and held ~= '${REMOVED}' then
     local a, b = cjson.decode(held), cjson.decode(record)
     isNewer = b.version > a.version or (b.version == a.version and b.syncVersion >= a.syncVersion)
-    if b.state == 'revoked' and a.state ~= 'revoked' then
-      isNewer = b.version >= a.version
+    -- A revocation holds whatever version another process has written meanwhile.
+    if b.state == 'revoked' and a.state ~= 'revoked' and not isNewer then
+      record = string.gsub(held, '"state":"%a+"', '"state":"revoked"', 1)
+      isNewer = true
     elseif a.state == 'revoked' then
       record = string.gsub(record, '"state":"%a+"', '"state":"revoked"', 1)
     end

@@ -3,7 +3,7 @@
 // the lease: what is durable is always what some instant of the evaluation had made, and an owner of before cannot add to it.
 import type { Redis } from 'ioredis'
 import type { AlertEvent } from '../../../core/alerting/event.ts'
-import type { JournalRecord } from '../../../core/alerting/journal-record.ts'
+import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
@@ -14,8 +14,9 @@ import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 export class ShardLost extends Error {}
 
 /**
- * KEYS: lease, outbox, its ids, lost machines, journal, shard state. ARGV: token, made at, prefix of agent states, last journal
- * number, number of events, then id, type, machine, agent (empty for rule events), time, JSON of each; then the journal.
+ * KEYS: lease, outbox, its ids, lost machines, journal, shard state, open records. ARGV: token, made at, prefix of agent states, last
+ * journal number, number of events, then id, type, machine, agent (empty for rule events), time, JSON of each; then key, 1 = open,
+ * JSON of each journal record.
  */
 const COMMIT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
@@ -32,7 +33,14 @@ for _ = 1, tonumber(ARGV[5]) do
     redis.call('HDEL', KEYS[4], server)
   end
 end
-for record = at, #ARGV do redis.call('RPUSH', KEYS[5], ARGV[record]) end
+for record = at, #ARGV, 3 do
+  redis.call('RPUSH', KEYS[5], ARGV[record + 2])
+  if ARGV[record + 1] == '1' then
+    redis.call('HSET', KEYS[7], ARGV[record], ARGV[record + 2])
+  else
+    redis.call('HDEL', KEYS[7], ARGV[record])
+  end
+end
 redis.call('HSET', KEYS[6], 'journal', ARGV[4])
 return 1
 `)
@@ -67,13 +75,27 @@ return 1
 const KEYS_A_CALL = 5_000
 const AGENT_SERIES = 'agent:'
 
+/** A journal record with its number and its position on the bus. */
+type Numbered = { readonly i: number; readonly p: number; readonly r: JournalRecord }
+
 type Found = {
   readonly snapshot: Buffer | null
-  readonly journal: readonly { readonly i: number; readonly p: number; readonly r: JournalRecord }[]
+  /** What the snapshot may not reflect, and all that is open, in the order in which it was made. */
+  readonly journal: readonly Numbered[]
   readonly journalMark: number
   readonly keys: readonly string[]
   /** Rules of companies that some shard was put under after the set of this worker. */
   readonly rules: ReadonlyMap<string, RawRule[]>
+}
+
+/** Records of the journal, each once, by number. */
+function inOrder(texts: readonly string[]): Numbered[] {
+  const byNumber = new Map<number, Numbered>()
+  for (const text of texts) {
+    const record: Numbered = JSON.parse(text)
+    byNumber.set(record.i, record)
+  }
+  return [...byNumber.values()].sort((a, b) => a.i - b.i)
 }
 
 type Place = { readonly redis: Redis; readonly keys: RedisKeys; readonly shard: number; readonly token: string }
@@ -106,16 +128,17 @@ export class RedisShardStore {
    */
   static async open(place: Place, rulesSince: number): Promise<RedisShardStore> {
     const { redis, keys, shard } = place
-    const [snapshot, journal, state, seriesKeys, rules] = await Promise.all([
+    const [snapshot, journal, open, state, seriesKeys, rules] = await Promise.all([
       redis.getBuffer(keys.snapshot(shard)),
       redis.lrange(keys.journal(shard), 0, -1),
+      redis.hvals(keys.openRecords(shard)),
       redis.hget(keys.shardState(shard), 'journal'),
       redis.smembers(keys.seriesKeys(shard)),
       rulesAfter(place, rulesSince),
     ])
     return new RedisShardStore(place, {
       snapshot,
-      journal: journal.map(text => JSON.parse(text)),
+      journal: inOrder([...journal, ...open]),
       journalMark: Number(state ?? 0),
       keys: seriesKeys,
       rules,
@@ -147,7 +170,11 @@ export class RedisShardStore {
 
   commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
     const { redis, keys, shard, token } = this.place
-    const records = journal.map(record => JSON.stringify({ i: ++this.journalMark, p: position, r: record }))
+    const records = journal.flatMap(record => [
+      journalKey(record),
+      isOpenRecord(record) ? 1 : 0,
+      JSON.stringify({ i: ++this.journalMark, p: position, r: record }),
+    ])
     const args: (string | number)[] = [token, Math.floor(nowMs), `${keys.prefix}agent:`, this.journalMark]
     args.push(events.length)
     for (const event of events) {
@@ -164,6 +191,7 @@ export class RedisShardStore {
       keys.presenceDown,
       keys.journal(shard),
       keys.shardState(shard),
+      keys.openRecords(shard),
     ]
     this.write(() => COMMIT.run(redis, scriptKeys, args))
   }
