@@ -1,11 +1,13 @@
 // Requests of ingest per second of processor time: batches of 150 series over HTTP, kept-alive connections, agents in turn, durable
 // on the SQLite bus. The load comes from a process of its own; the processor time is of this one, so the load is not in it.
-// Usage: bun bench/ingest.ts [AGENTS] [ROUNDS] [CONNECTIONS]
-import { mkdtempSync, rmSync } from 'node:fs'
+// Usage: bun bench/ingest.ts [AGENTS] [ROUNDS] [CONNECTIONS] [THREADS] [RECONNECT]
+// THREADS 1: the main thread listens and writes the bus. RECONNECT 1: a connection for every batch, which meets any thread.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import { SqliteBusReader, SqliteBusWriter } from '../apps/collector/bus/sqlite-bus.ts'
+import { ThreadBus } from '../apps/collector/bus/thread-bus.ts'
 import { ingestKeys, loadCollectorConfig } from '../apps/collector/config.ts'
 import { startIngest } from '../apps/collector/ingest/ingest.ts'
 import { isRecordFault, parseAgentRecord } from '../apps/collector/store/agent-record.ts'
@@ -14,7 +16,9 @@ import { createCollectorMetrics } from '../apps/collector/telemetry.ts'
 import { sha256Hex } from '../core/series/hash.ts'
 import { CheckSet } from '../core/wire/agent-config.ts'
 
-const [agentCount = 2000, rounds = 10, connections = 64] = process.argv.slice(2).map(Number)
+const [agentCount = 2000, rounds = 10, connections = 64, threadCount = 1, reconnect = 0] = process.argv
+  .slice(2)
+  .map(Number)
 const SERIES = 150
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-bench-ingest-'))
@@ -41,15 +45,17 @@ for (const [index, token] of tokens.entries()) {
 const path = join(directory, 'bus.sqlite')
 // A consumer that never passes: emptying the bus is the worker's time, not that of ingest.
 const reader = new SqliteBusReader(path, ['bench'])
-const bus = new SqliteBusWriter({
-  path,
-  bytesMax: 8 * 1024 ** 3,
-  ageMaxMs: 3_600_000,
-  groupWaitMs: 5,
-  nowMs: Date.now,
-  onPublished: () => {},
-  onError: error => console.error(error),
-})
+const onPublished = () => {}
+const onError = (error: unknown) => console.error(error)
+const onFailure = (error: Error) => {
+  throw error
+}
+const file = (name: string) => new URL(`../apps/collector/${name}`, import.meta.url)
+const options = { path, bytesMax: 8 * 1024 ** 3, ageMaxMs: 3_600_000, groupWaitMs: 5 }
+const bus =
+  threadCount === 1
+    ? new SqliteBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
+    : await ThreadBus.open({ threadUrl: file('bus/bus-thread.ts'), options, onPublished, onError, onFailure })
 const metrics = createCollectorMetrics('bench', 'ingest')
 const checks = new CheckSet()
 const ingest = await startIngest({
@@ -61,19 +67,45 @@ const ingest = await startIngest({
   bus,
   checks: { current: () => checks, onChange: () => () => {} },
   nowMs: Date.now,
+  threads: threadCount === 1 ? null : { count: threadCount, url: file('ingest/listener-thread.ts'), onFailure },
 })
 const tokensFile = join(directory, 'tokens.json')
 await Bun.write(tokensFile, JSON.stringify(tokens))
 
 async function load(roundCount: number): Promise<Record<string, number>> {
   const child = Bun.spawn(
-    ['bun', join(import.meta.dir, 'load.ts'), ingest.url, tokensFile, `${roundCount}`, `${SERIES}`, `${connections}`],
+    [
+      'bun',
+      join(import.meta.dir, 'load.ts'),
+      ingest.url,
+      tokensFile,
+      `${roundCount}`,
+      `${SERIES}`,
+      `${connections}`,
+      '',
+      `${reconnect}`,
+    ],
     { stdout: 'pipe', stderr: 'inherit' },
   )
   return JSON.parse(await new Response(child.stdout).text())
 }
 
+/** Processor time of each thread of this process, ms, by its number. */
+function threadTimes(): Map<string, number> {
+  const times = new Map<string, number>()
+  for (const task of readdirSync('/proc/self/task')) {
+    const stat = readFileSync(`/proc/self/task/${task}/stat`, 'utf8')
+    const [, , ...rest] = stat.slice(stat.lastIndexOf(')')).split(' ')
+    times.set(
+      `${task}${stat.slice(stat.indexOf('('), stat.lastIndexOf(')') + 1)}`,
+      (Number(rest[10]) + Number(rest[11])) * 10,
+    )
+  }
+  return times
+}
+
 await load(2)
+const timesBefore = threadTimes()
 const before = process.cpuUsage()
 const result = await load(rounds)
 const { user, system } = process.cpuUsage(before)
@@ -91,6 +123,13 @@ console.log(
     p50_ms: result.p50_ms,
     p99_ms: result.p99_ms,
     user_us_a_batch: Math.round((user * 10) / batches) / 10,
+    threads: threadCount,
+    hand_overs: metrics.hot.handOvers,
+    thread_ms: Object.fromEntries(
+      [...threadTimes()]
+        .map(([task, ms]): [string, number] => [task, ms - (timesBefore.get(task) ?? 0)])
+        .filter(([, ms]) => ms >= 20),
+    ),
     rss_mib: Math.round(process.memoryUsage.rss() / 1024 ** 2),
   }),
 )

@@ -116,6 +116,8 @@ export type HotCounters = {
   points: number
   wireBytes: number
   inflatedBytes: number
+  /** States of agents that came from another listener thread. */
+  handOvers: number
   /** Batches that the bus did not take. */
   refusedByBus: number
   readonly dropped: Record<IngestDropReason, number>
@@ -158,6 +160,10 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
     dropped: counter('svc_ingest_dropped_total', 'Points that were dropped, by reason.', ['reason']),
     wireBytes: counter('svc_ingest_body_bytes_total', 'Bytes of batches as they were sent.'),
     inflatedBytes: counter('svc_ingest_inflated_bytes_total', 'Bytes of batches once inflated.'),
+    handOvers: counter(
+      'svc_ingest_hand_overs_total',
+      'Agents that went from one listener thread to another with their connection.',
+    ),
     refusedByBus: counter(
       'svc_bus_dropped_total',
       'Batches that the bus did not take; the agent was told to keep them.',
@@ -238,6 +244,7 @@ export function createHotCounters(): HotCounters {
     points: 0,
     wireBytes: 0,
     inflatedBytes: 0,
+    handOvers: 0,
     refusedByBus: 0,
     dropped: {
       series_limit_dropped: 0,
@@ -262,6 +269,7 @@ type HotMetrics = {
   readonly dropped: Counter<'reason'>
   readonly wireBytes: Counter
   readonly inflatedBytes: Counter
+  readonly handOvers: Counter
   readonly refusedByBus: Counter
 }
 
@@ -271,6 +279,7 @@ export function addHotCounters(to: HotCounters, from: HotCounters): void {
   to.points += from.points
   to.wireBytes += from.wireBytes
   to.inflatedBytes += from.inflatedBytes
+  to.handOvers += from.handOvers
   to.refusedByBus += from.refusedByBus
   for (const reason of ingestDropReasons) to.dropped[reason] += from.dropped[reason]
   for (const [key, count] of from.requests) to.requests.set(key, (to.requests.get(key) ?? 0) + count)
@@ -285,6 +294,7 @@ function copyHotCounters(hot: HotCounters, to: HotMetrics): void {
   set(to.points, hot.points)
   set(to.wireBytes, hot.wireBytes)
   set(to.inflatedBytes, hot.inflatedBytes)
+  set(to.handOvers, hot.handOvers)
   set(to.refusedByBus, hot.refusedByBus)
   to.dropped.reset()
   for (const reason of ingestDropReasons) to.dropped.inc({ reason }, hot.dropped[reason])

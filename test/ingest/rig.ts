@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import pino from 'pino'
-import type { BusWriter } from '../../apps/collector/bus/bus.ts'
+import type { BusGroup, BusWriter } from '../../apps/collector/bus/bus.ts'
 import { SqliteBusReader, SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
 import { type IngestConfig, ingestKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
 import { createAgentsSync } from '../../apps/collector/hub-link/agents-sync.ts'
@@ -66,7 +66,7 @@ export type Rig = {
   /** What ingest takes for now; moved by a test. */
   readonly clock: { nowMs: number }
   /** Threads that ended by themselves. */
-  readonly failures: readonly Error[]
+  readonly failures: Error[]
   readonly logLines: Record<string, unknown>[]
   metricsText(): Promise<string>
   /** Everything that was published, oldest first. */
@@ -87,6 +87,8 @@ export type RigOptions = {
   readonly hub?: ScriptedHub
   /** Listener threads besides the main thread; what the environment says unless given, 0 unless it says so. */
   readonly threads?: number
+  /** In place of the one of the product. */
+  readonly listenerThread?: URL
 }
 
 export const protoHeaders = { 'x-svc-proto': '1', 'x-svc-agent-version': '1.2.3' }
@@ -141,7 +143,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const threads =
     listenerThreads === 0
       ? null
-      : { count: listenerThreads, url: listenerThreadUrl, onFailure: (error: Error) => void failures.push(error) }
+      : {
+          count: listenerThreads,
+          url: options.listenerThread ?? listenerThreadUrl,
+          onFailure: (error: Error) => void failures.push(error),
+        }
   const ingest = await startIngest({ ...shared, config, registry, bus, checks, threads })
 
   const call: Rig['call'] = (path, init = {}) => {
@@ -195,7 +201,15 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 async function readBus(reader: SqliteBusReader): Promise<BusBatch[]> {
   const batches: BusBatch[] = []
   const entries = new EntryReader()
-  for (const group of await reader.read(0, 0, 64 * 1024 * 1024)) {
+  const groups: BusGroup[] = []
+  for (let position = 0; ; ) {
+    const read = await reader.read(0, position, 64 * 1024 * 1024)
+    const last = read.at(-1)
+    if (!last) break
+    groups.push(...read)
+    position = last.firstPosition + last.count - 1
+  }
+  for (const group of groups) {
     entries.open(group.bytes)
     while (entries.next()) {
       const keys: string[] = []

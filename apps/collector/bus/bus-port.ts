@@ -71,7 +71,8 @@ export class PortBus implements BusWriter {
     this.port.postMessage(message, transfer)
   }
 
-  private flush(): void {
+  /** Sends what waits for others. */
+  flush(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
     const { entries, settles } = this

@@ -94,6 +94,9 @@ export class ThreadBus implements BusWriter {
 
   /** Commits what is pending and ends the thread. Who publishes must have stopped. */
   async close(): Promise<void> {
+    // An answer over the same port: everything of this thread is with the bus then.
+    this.own.flush()
+    await this.own.stats().catch(() => {})
     const closed = new Promise<void>(resolve => {
       this.closed = resolve
     })

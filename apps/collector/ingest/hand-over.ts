@@ -19,6 +19,7 @@ export type HandOverParts = {
   readonly peers: readonly (MessagePort | null)[]
   readonly sessionAt: (place: number) => ThreadSession | undefined
   readonly nowMs: () => number
+  readonly onArrival: () => void
 }
 
 export class HandOver {
@@ -102,6 +103,7 @@ export class HandOver {
       directory.assign(place, null)
       return
     }
+    this.parts.onArrival()
     assert(session.whereabouts === 'arriving', 'a state comes to the thread that asked for it')
     if (isSameMachine) session.attach(state)
     else {

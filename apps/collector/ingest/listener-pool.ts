@@ -50,6 +50,8 @@ export class ListenerPool {
   private readonly calls = new Map<number, (answer: Answer) => void>()
   private nextCall = 1
   private isStopping = false
+  /** Settles when a thread died: it answers nobody any more. */
+  private readonly failure = Promise.withResolvers<void>()
   private stopping: Promise<void> | null = null
   private readonly counting: ReturnType<typeof setInterval>
   url = ''
@@ -90,6 +92,7 @@ export class ListenerPool {
     const fail = (reason: string) => {
       const error = new Error(`listener thread ${thread} failed: ${reason}`)
       reject(error)
+      this.failure.resolve()
       if (!this.isStopping) this.parts.onFailure(error)
     }
     worker.onerror = event => fail(event.message)
@@ -217,7 +220,7 @@ export class ListenerPool {
         await this.countOf(worker)
       }),
     )
-    await Promise.race([stopped, limit])
+    await Promise.race([stopped, limit, this.failure.promise])
     this.end()
   }
 

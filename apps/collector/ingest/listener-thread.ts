@@ -52,7 +52,11 @@ class ListenerThread {
     const log = createThreadLogger(start.logLevel, start.service, this.lines.add)
     const nowMs = Date.now
     this.carrier = new Carrier(config['ingest.limits.max_body_bytes'], tell)
-    this.callers = new ThreadCallers({ thread, directory: new Directory(start.directory), peers, tell, nowMs })
+    const onArrival = () => {
+      this.metrics.hot.handOvers++
+    }
+    const directory = new Directory(start.directory)
+    this.callers = new ThreadCallers({ thread, directory, peers, tell, nowMs, onArrival })
     const receiver = new MetricsReceiver({
       config,
       log,

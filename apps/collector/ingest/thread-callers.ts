@@ -21,6 +21,8 @@ export type ThreadCallersParts = {
   readonly peers: readonly (MessagePort | null)[]
   readonly tell: (message: FromListener) => void
   readonly nowMs: () => number
+  /** A state came from another thread. */
+  readonly onArrival: () => void
 }
 
 const encoder = new TextEncoder()
@@ -39,9 +41,16 @@ export class ThreadCallers implements BatchCallers {
   private readonly askingEtag = new Map<number, { readonly session: ThreadSession; readonly done: () => void }>()
 
   constructor(private readonly parts: ThreadCallersParts) {
-    const { thread, directory, peers, nowMs } = parts
+    const { thread, directory, peers, nowMs, onArrival } = parts
     this.newsRead = directory.news
-    this.handOver = new HandOver({ thread, directory, peers, nowMs, sessionAt: place => this.sessions.get(place) })
+    this.handOver = new HandOver({
+      thread,
+      directory,
+      peers,
+      nowMs,
+      onArrival,
+      sessionAt: place => this.sessions.get(place),
+    })
   }
 
   authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError> {
