@@ -140,6 +140,15 @@ test('a start with a fault in the configuration is refused', async () => {
   expect(await new Response(child.stderr).text()).toContain('ingest.limits.max_points = -1 must be')
 })
 
+test('a port that another process has is refused in words, also where that one would share it', async () => {
+  const holder = Bun.serve({ hostname: '127.0.0.1', port: 0, reusePort: true, fetch: () => new Response() })
+  const address = `127.0.0.1:${holder.port}`
+  const child = run(['--config', write('taken.yaml', `listen: ${address}\ndata_dir: ${join(directory, 'taken')}\n`)])
+  expect(await child.exited).toBe(1)
+  expect(await new Response(child.stderr).text()).toContain(`cannot serve on ${address}: another process has the port`)
+  await holder.stop(true)
+})
+
 const defaults = (keys: typeof ingestKeys | typeof workerKeys) => loadCollectorConfig(keys, undefined, {}).config
 
 test('[OPS-006] [OPS-007] [OPS-008] [OPS-010] [OPS-012] [OPS-013] [OPS-014] [OPS-015] [ING-024] the defaults are those of the contract', () => {

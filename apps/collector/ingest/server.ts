@@ -131,6 +131,20 @@ async function notFound(parts: ListenerParts, request: Request): Promise<Respons
   return response
 }
 
+/**
+ * A port that threads share is shared with every process that asks in the same way: another ingest on it would take a part of the
+ * agents in silence. So the first thread asks for it alone, for a moment. Throws when another process has it.
+ */
+function assertPortIsFree(hostname: string, port: number): void {
+  try {
+    Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
+  } catch {
+    throw new Error(
+      `cannot serve on ${hostname}:${port}: another process has the port; stop that one, or change listen`,
+    )
+  }
+}
+
 /** Serves the agent API on `config.listen`. */
 export function startListener(parts: ListenerParts): AgentListener {
   const { config, endpoints, isPortShared } = parts
@@ -167,6 +181,7 @@ export function startListener(parts: ListenerParts): AgentListener {
       ...tls,
     })
   }
+  if (parts.port === undefined && port !== 0) assertPortIsFree(hostname, port)
   let server = serve(port, readTls())
   const boundPort = server.port ?? port
   return {
