@@ -39,6 +39,8 @@ export function openRedis(options: RedisOptions): Redis {
     connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy: tries => Math.min(RETRY_MAX_MS, 50 * 2 ** Math.min(tries, 5)),
   })
+  // Every shard that is opened may wait for the connection.
+  redis.setMaxListeners(0)
   redis.on('error', (error: unknown) => {
     cause = redisCause(error)
   })
