@@ -3,9 +3,12 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { availableParallelism, hostname, networkInterfaces } from 'node:os'
+import type { Logger } from 'pino'
 import { type RunningAgent, startAgent } from '../agent/agent.ts'
+import type { BusWriter } from '../collector/bus/bus.ts'
 import { SqliteBusWriter } from '../collector/bus/sqlite-bus.ts'
-import { collectorPaths } from '../collector/config.ts'
+import { ThreadBus } from '../collector/bus/thread-bus.ts'
+import { type AllCollectorConfig, collectorPaths } from '../collector/config.ts'
 import { createAgentsSync } from '../collector/hub-link/agents-sync.ts'
 import { Heartbeat } from '../collector/hub-link/heartbeat.ts'
 import { HubClient } from '../collector/hub-link/hub-client.ts'
@@ -16,6 +19,7 @@ import { AgentRegistry } from '../collector/store/registry.ts'
 import { RegistryStore } from '../collector/store/registry-store.ts'
 import { createCollectorMetrics, createLogger } from '../collector/telemetry.ts'
 import { productVersion as version } from '../collector/version.ts'
+import type { ThreadFiles } from '../collector/worker/thread-files.ts'
 import { startWorker } from '../collector/worker/worker.ts'
 import { feedStatus } from '../collector/worker/worker-status.ts'
 import { ensureFirstSite } from '../hub/bootstrap.ts'
@@ -26,7 +30,7 @@ import type { DataDir } from './data-dir.ts'
 import { freePort } from './ports.ts'
 import { startPostgres } from './postgres.ts'
 
-export type SiteThreads = { readonly shards: URL | string; readonly samples: URL | string }
+export type SiteThreads = Readonly<Record<keyof ThreadFiles, URL | string>>
 
 /** What the ready file and the terminal tell. */
 export type SiteFacts = {
@@ -175,15 +179,9 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     onClockSkew: seconds => metrics.clockSkew.set(seconds),
   })
   let wake = () => {}
-  const bus = new SqliteBusWriter({
-    path: paths.bus,
-    bytesMax: collector['bus.max_bytes'],
-    ageMaxMs: collector['bus.max_age'],
-    groupWaitMs: 2,
-    nowMs,
-    onPublished: () => wake(),
-    onError: error => log.error({ err: error }, 'cannot write to the bus; agents keep their batches'),
-  })
+  // One thread for everything that comes in, unless the operator asks for more: it leaves the cores to evaluation and store.
+  const listenerCount = collector['ingest.threads']
+  const bus = await openBus({ start, collector, hasThread: listenerCount > 1, onPublished: () => wake(), log })
   const agents = createAgentsSync({
     registry,
     hub: hubClient,
@@ -226,7 +224,19 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   undo.add(() => bus.close())
 
   progress('collector: agent API')
-  const ingest = await startIngest({ config: collector, log, metrics, registry, hub: hubClient, bus, checks, nowMs })
+  const threads =
+    listenerCount > 1 ? { count: listenerCount, url: start.threads.listeners, onFailure: start.onFailure } : null
+  const ingest = await startIngest({
+    config: collector,
+    log,
+    metrics,
+    registry,
+    hub: hubClient,
+    bus,
+    checks,
+    nowMs,
+    threads,
+  })
   undo.add(() => ingest.stop())
   const heartbeat = new Heartbeat({
     hub: hubClient,
@@ -273,6 +283,28 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     pid: process.pid,
   }
   return { facts, stop: () => undo.run(error => log.error({ err: error }, 'a part did not stop in order')) }
+}
+
+type BusParts = {
+  readonly start: SiteStart
+  readonly collector: AllCollectorConfig
+  readonly hasThread: boolean
+  readonly onPublished: () => void
+  readonly log: Logger
+}
+
+/** The bus, written by a thread of its own where listeners have threads too. */
+async function openBus({ start, collector, hasThread, onPublished, log }: BusParts): Promise<BusWriter> {
+  const options = {
+    path: collectorPaths(collector.data_dir).bus,
+    bytesMax: collector['bus.max_bytes'],
+    ageMaxMs: collector['bus.max_age'],
+    groupWaitMs: 2,
+  }
+  const onError = (error: unknown) => log.error({ err: error }, 'cannot write to the bus; agents keep their batches')
+  if (!hasThread) return new SqliteBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
+  const { onFailure, threads } = start
+  return ThreadBus.open({ threadUrl: threads.bus, options, onPublished, onError, onFailure })
 }
 
 async function startLocalAgent(
