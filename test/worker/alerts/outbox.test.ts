@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EvaluationStore } from '../../apps/collector/store/evaluation-store.ts'
-import type { AlertEvent } from '../../core/alerting/event.ts'
-import { limits } from '../../core/limits.ts'
-import { id } from '../ingest/scripted-hub.ts'
-import { until } from '../support/until.ts'
-import { type Json, machineOf, ruleRecord, WorkerRig } from './rig.ts'
+import { EvaluationStore } from '../../../apps/collector/store/evaluation-store.ts'
+import type { AlertEvent } from '../../../core/alerting/event.ts'
+import { limits } from '../../../core/limits.ts'
+import { id } from '../../ingest/scripted-hub.ts'
+import { until } from '../../support/until.ts'
+import { type Json, machineOf, ruleRecord, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const company = id('outbox company')

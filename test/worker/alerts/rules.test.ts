@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { id } from '../ingest/scripted-hub.ts'
-import { until } from '../support/until.ts'
-import { type Json, machineOf, ruleRecord, silenceRecord, WorkerRig } from './rig.ts'
+import { id } from '../../ingest/scripted-hub.ts'
+import { until } from '../../support/until.ts'
+import { type Json, machineOf, ruleRecord, silenceRecord, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const company = id('rules company')

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { id } from '../ingest/scripted-hub.ts'
-import { until } from '../support/until.ts'
-import { type Machine, machineOf, ruleRecord, WorkerRig } from './rig.ts'
+import { id } from '../../ingest/scripted-hub.ts'
+import { until } from '../../support/until.ts'
+import { type Machine, machineOf, ruleRecord, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { id } from '../ingest/scripted-hub.ts'
-import { entryOf } from '../support/clickhouse.ts'
-import { until } from '../support/until.ts'
-import { type Machine, machineOf, WorkerRig } from './rig.ts'
+import { id } from '../../ingest/scripted-hub.ts'
+import { entryOf } from '../../support/clickhouse.ts'
+import { until } from '../../support/until.ts'
+import { type Machine, machineOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const company = id('presence company')

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { id } from '../ingest/scripted-hub.ts'
-import { until } from '../support/until.ts'
-import { type Json, type Machine, machineOf, WorkerRig } from './rig.ts'
+import { id } from '../../ingest/scripted-hub.ts'
+import { until } from '../../support/until.ts'
+import { type Json, type Machine, machineOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const LOST_MS = 95_000
