@@ -47,6 +47,7 @@ export class RedisPlace implements WorkerPlace {
   private timer: ReturnType<typeof setInterval> | null = null
   private looking: Promise<void> = Promise.resolve()
   private isLeasing = false
+  private toldShards = 0
   /** Shards that are on their way to another worker. */
   private readonly leaving = new Set<number>()
 
@@ -144,6 +145,12 @@ export class RedisPlace implements WorkerPlace {
       // Without rules every open alert would count as one whose rule is gone.
       this.isLeasing = true
       this.leases.start()
+    }
+    const shards = this.ownedShards().length
+    if (shards !== this.toldShards) {
+      const hasDuties = this.groups.duty() !== null
+      this.options.log.info({ shards, duties: hasDuties }, 'the shares of the workers changed')
+      this.toldShards = shards
     }
     try {
       const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
