@@ -82,6 +82,7 @@ export type RigOptions = {
   readonly withoutHub?: boolean
   readonly role?: 'worker' | 'all'
   readonly bytesMax?: number
+  readonly hubTimeoutMs?: number
 }
 
 export class WorkerRig {
@@ -178,7 +179,7 @@ export class WorkerRig {
             log,
             nowMs: Date.now,
             onClockSkew: () => {},
-            timeoutMs: 2000,
+            timeoutMs: this.options.hubTimeoutMs ?? 2000,
           }),
       nowMs: Date.now,
       shardThreadUrl: new URL('./clocked-shard-thread.ts', import.meta.url),

@@ -42,6 +42,9 @@ export class Groups {
   /** The duty under which the state was loaded; null = the groups are another worker's. */
   private duty: string | null = null
   private shards: ShardPool | null = null
+  /** What the shards tell while they are being asked who is lost: newer than some of the answers. */
+  private whileAsking: { serverId: string; state: 'up' | 'down'; atMs: number }[] | null = null
+  private sweeping: Promise<void> | null = null
   private readonly overrides: ReadonlyMap<string, GroupOverride>
   private timer: ReturnType<typeof setInterval> | null = null
 
@@ -55,7 +58,11 @@ export class Groups {
     await this.isOnDuty()
     const { config, log } = this.deps
     this.timer = setInterval(() => {
-      this.sweep().catch(error => log.error({ err: error }, 'cannot sweep the groups'))
+      this.sweeping ??= this.sweep()
+        .catch(error => log.error({ err: error }, 'cannot sweep the groups'))
+        .finally(() => {
+          this.sweeping = null
+        })
     }, config['alerting.presence_sweep'])
   }
 
@@ -64,7 +71,16 @@ export class Groups {
   }
 
   presence(serverId: string, state: 'up' | 'down', atMs: number): void {
+    this.whileAsking?.push({ serverId, state, atMs })
     presenceChanged(this.state, serverId, state, atMs)
+  }
+
+  /** Takes over who is lost from the shards of this worker, each of which answers in its own time. */
+  private async askShards(shards: ShardPool): Promise<void> {
+    this.whileAsking = []
+    presenceKnown(this.state, await shards.down())
+    for (const { serverId, state, atMs } of this.whileAsking) presenceChanged(this.state, serverId, state, atMs)
+    this.whileAsking = null
   }
 
   /** Whether the groups are this worker's to sweep; then the state is theirs, and presence is known. */
@@ -74,7 +90,7 @@ export class Groups {
     if (duty !== null && duty !== this.duty) {
       const saved = await store.load()
       this.state = newGroupDown(isSaved(saved) ? saved : null)
-      if (!store.down && this.shards) presenceKnown(this.state, await this.shards.down())
+      if (!store.down && this.shards) await this.askShards(this.shards)
     }
     this.duty = duty
     if (duty === null) return false
@@ -116,6 +132,9 @@ export class Groups {
     }
     if (this.state.downSinceMs.size === 0 && this.state.open.size === 0) return
     const attributes = this.activeMachines()
+    // A machine without an agent is out of its groups, and what was known of it is not true of its next agent (decision G-48).
+    for (const serverId of [...this.state.downSinceMs.keys()])
+      if (!attributes.has(serverId)) this.state.downSinceMs.delete(serverId)
     const companies = new Set<string>([...this.state.open.values()].map(group => group.companyId))
     for (const serverId of this.state.downSinceMs.keys()) {
       const companyId = attributes.get(serverId)?.companyId

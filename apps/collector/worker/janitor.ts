@@ -27,6 +27,7 @@ export class Janitor {
   private readonly options: JanitorOptions
   private timer: ReturnType<typeof setInterval> | null = null
   private sweeping: Promise<RetentionStatus> | null = null
+  private isStopping = false
   /** Totals of the last sweep; null before the first. */
   last: RetentionStatus | null = null
 
@@ -41,7 +42,9 @@ export class Janitor {
     }, sweepEveryMs)
   }
 
+  /** Ends a sweep under way after the company at hand. */
   async stop(): Promise<void> {
+    this.isStopping = true
     if (this.timer !== null) clearInterval(this.timer)
     await this.sweeping
   }
@@ -67,8 +70,9 @@ export class Janitor {
         [...settings].map(([companyId, each]) => ({ companyId, retentionDays: planDays(each) })),
         atMs,
       )
-      for (const row of memory) await this.sweepCompany(row, settings.get(row.companyId), atMs, totals)
-      if (!isDryRun) await samples.reclaim()
+      for (const row of memory)
+        if (!this.isStopping) await this.sweepCompany(row, settings.get(row.companyId), atMs, totals)
+      if (!isDryRun && !this.isStopping) await samples.reclaim()
     } catch (error) {
       totals.errors++
       onError('cannot complete a retention sweep', error)
@@ -85,6 +89,7 @@ export class Janitor {
     const { askRetention, samples, onError } = this.options
     const settings = new Map<string, RetentionSettings>()
     for (const companyId of companies) {
+      if (this.isStopping) break
       try {
         const answer = await askRetention(companyId)
         if (answer) settings.set(companyId, answer)

@@ -11,6 +11,7 @@ const BACKOFF_START_MS = 1000
 const BACKOFF_CAP_MS = 60_000
 /** Events may also come from a thread that could not say so: the outbox is looked at this often. */
 const LOOK_MS = 1000
+const STOP_MAX_MS = 3000
 /** How many events wait is counted this often where the hub does not take them. */
 const TRIM_MS = 10_000
 
@@ -45,6 +46,8 @@ export type OutboxOptions = {
 
 export class Outbox {
   private isStopping = false
+  /** The store may be closed: an answer that comes now is not worked on, and its events are sent again after the next start. */
+  private isOver = false
   private wakeUp: (() => void) | null = null
   private hasNews = false
   private running: Promise<void> = Promise.resolve()
@@ -63,11 +66,17 @@ export class Outbox {
     if (this.backoffMs === 0) this.wakeUp?.()
   }
 
-  /** Sends what can be sent once more, then ends; what is left stays on disk. */
+  /** Sends what can be sent once more, then ends; what is left stays on disk. A hub that does not answer is not waited for. */
   async stop(): Promise<void> {
     this.isStopping = true
     this.wakeUp?.()
-    await this.running
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, STOP_MAX_MS)
+    })
+    await Promise.race([this.running, late])
+    clearTimeout(timer)
+    this.isOver = true
   }
 
   private async run(): Promise<void> {
@@ -76,7 +85,7 @@ export class Outbox {
       const { waitMs, isIdle } = await this.step()
       if (waitMs > 0 && !(isIdle && this.hasNews) && !this.isStopping) await this.sleep(waitMs)
     }
-    while ((await this.step()).waitMs === 0);
+    while (!this.isOver && (await this.step()).waitMs === 0);
   }
 
   /** Sends once. A fault of this machine (the disk is full) is logged and tried again like one of the hub. */
@@ -119,6 +128,7 @@ export class Outbox {
     const rows = await this.options.store.nextEvents(limit)
     if (rows.length === 0) return { waitMs: LOOK_MS, isIdle: true }
     const answer = await this.options.hub.postEvents(rows.map(row => row.event))
+    if (this.isOver) return { waitMs: LOOK_MS, isIdle: true }
     const verdict = judge(answer)
     if (verdict === 'keep') return this.backOff(answer)
     this.recovered()

@@ -27,6 +27,7 @@ import { WorkerStatus } from './worker-status.ts'
 
 /** The hub waits 30 s for the answer to a purge. */
 const ADMIN_IDLE_SECONDS = 60
+const STOP_WAIT_MS = 3000
 export type WorkerDeps = {
   readonly config: WorkerConfig
   /** Where state is kept, and shared with other workers; without one on the disk, in data_dir. */
@@ -257,14 +258,23 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       stopListening()
       stopPurges()
       groups.stop()
-      await janitor.stop()
-      await Promise.all([rules.stop(), silences.stop()])
+      // A hub that does not answer is not waited for: what it may still say is pulled again after the next start.
+      await atMost(STOP_WAIT_MS, Promise.all([janitor.stop(), rules.stop(), silences.stop()]))
       await place.stop()
       await Promise.all([shards.stop(), samples.stop()])
       await outbox?.stop()
       await place.close()
     },
   }
+}
+
+async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
 }
 
 function tlsOf(config: WorkerConfig) {

@@ -5,7 +5,7 @@ import { type Json, type Machine, machineOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const LOST_MS = 95_000
-const companies = ['plain', 'override', 'hub', 'bad hub', 'silenced', 'other', 'restart'] as const
+const companies = ['plain', 'override', 'hub', 'bad hub', 'silenced', 'other', 'restart', 'revoke'] as const
 type Name = (typeof companies)[number]
 const idOf = (name: Name): string => id(`groups company ${name}`)
 
@@ -166,6 +166,26 @@ describe('wide-area incidents in a running worker', () => {
     await until('the end', () => groupEvents('restart').length === 3)
     expect(groupEvents('restart').map(event => event.type)).toEqual(['group_down', 'group_update', 'group_resolved'])
     expect(new Set(groupEvents('restart').map(event => event.server_id)).size).toBe(1)
+  })
+
+  test('a machine whose agent is revoked leaves its group, and with its next agent it is not lost', async () => {
+    const fleet = addFleet('revoke', 6, { subnet_id: 's7' })
+    await beat(fleet)
+    await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
+    rig.clock.advance(LOST_MS)
+    await until('the group', () => groupEvents('revoke').length === 1)
+    const gone = fleet[3]!
+    expect((await rig.admin('DELETE', `/agents/${gone.agentId}`)).status).toBe(204)
+    await until('the update', () => groupEvents('revoke').length === 2)
+    expect(groupEvents('revoke')[1].member_server_ids).not.toContain(gone.serverId)
+    rig.addMachine({ ...gone, agentId: id('its next agent') }, { subnet_id: 's7' })
+    await beat(fleet.filter(machine => machine !== gone))
+    await until('the end', () => groupEvents('revoke').at(-1).type === 'group_resolved')
+    expect(
+      groupEvents('revoke')
+        .slice(1)
+        .some(event => event.member_server_ids.includes(gone.serverId)),
+    ).toBe(false)
   })
 
   test('[GRP-002] nothing is grouped where alerting.group_down.enabled is false', async () => {
