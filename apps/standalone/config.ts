@@ -66,6 +66,12 @@ export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults
     readSecretFile: (path: string) => readFileSync(path, 'utf8'),
   }
   const { config, faults } = resolveConfig(siteKeys, sources)
+  if (config['bus.kind'] !== 'sqlite')
+    faults.push({
+      key: 'bus.kind',
+      value: config['bus.kind'],
+      message: 'must be sqlite: the all-in-one is one machine',
+    })
   const site: SiteConfig = {
     hub: facts => ({ ...config, listen: options.hubListen, 'ops.listen': null, ...facts }),
     collector: facts => ({
