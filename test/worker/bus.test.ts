@@ -124,7 +124,7 @@ describe('the bus in a file', () => {
           position = group.firstPosition + group.count - 1
         }
         await reader.pass(consumer, 0, position)
-        await Bun.sleep(1)
+        await new Promise(resolve => setImmediate(resolve))
       }
       return seen
     })
@@ -133,7 +133,7 @@ describe('the bus in a file', () => {
       const entry = new Uint8Array(64)
       new DataView(entry.buffer).setUint32(0, index)
       publishing.push(writer.publish('a', entry))
-      if (index % 50 === 0) await Bun.sleep(1)
+      if (index % 50 === 0) await new Promise(resolve => setImmediate(resolve))
     }
     expect((await Promise.all(publishing)).every(refusal => refusal === null)).toBe(true)
     const expected = Array.from({ length: total }, (_, index) => index)
@@ -213,4 +213,25 @@ describe('the bus in a file', () => {
     }
     await expect(open()).rejects.toThrow(/bus|malformed/)
   })
+})
+
+test('a second writer of a bus is refused in words; after the first has closed it may write', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-bus-'))
+  const options = {
+    path: join(directory, 'bus.sqlite'),
+    bytesMax: 1024 * 1024,
+    ageMaxMs: 3_600_000,
+    groupWaitMs: 1,
+    nowMs: Date.now,
+    onPublished: () => {},
+    onError: () => {},
+  }
+  const first = new SqliteBusWriter(options)
+  expect(() => new SqliteBusWriter(options)).toThrow('another ingest writes it; one data_dir has one ingest')
+  expect(await first.publish('a', new Uint8Array(96))).toBeNull()
+  await first.close()
+  const second = new SqliteBusWriter(options)
+  expect(await second.publish('a', new Uint8Array(96))).toBeNull()
+  await second.close()
+  rmSync(directory, { recursive: true, force: true })
 })
