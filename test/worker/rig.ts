@@ -15,6 +15,7 @@ import { type CollectorMetrics, createCollectorMetrics } from '../../apps/collec
 import { type RunningWorker, startWorker } from '../../apps/collector/worker/worker.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { engineUrl, entryOf, freshDatabase, type TestSeries } from '../support/clickhouse.ts'
+import { until } from '../support/until.ts'
 import { ownClock } from './clock.ts'
 
 export const adminToken = 'admin-token-of-the-hub'
@@ -217,6 +218,12 @@ export class WorkerRig {
   /** One point of swap_used_percent, the metric of ruleRecord. */
   async swap(machine: Machine, value: number, tsMs = Date.now()): Promise<void> {
     await this.publish(machine, [{ metric: 'swap_used_percent', points: [[tsMs, value]] }], tsMs)
+  }
+
+  /** Nothing tells of a sweep that found nothing: the time of five of them passes. */
+  async someSweeps(): Promise<void> {
+    const endsAt = performance.now() + 500
+    await until('five sweeps', () => performance.now() >= endsAt)
   }
 
   async admin(method: string, path: string): Promise<{ status: number; body: Json }> {

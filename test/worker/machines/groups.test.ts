@@ -197,7 +197,7 @@ describe('wide-area incidents in a running worker', () => {
     await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
     rig.clock.advance(LOST_MS)
     await until('five to be lost', () => downs('plain') === 10)
-    await Bun.sleep(300)
+    await rig.someSweeps()
     expect(openings()).toBe(before)
   })
 })

@@ -48,7 +48,7 @@ describe('presence in a running worker', () => {
   test('[PRES-015] [PRES-009] silent beyond the threshold within the grace of the start: unknown, and no agent.down', async () => {
     await beat(machines.grace, Date.now() - LOST_MS)
     expect(await stateOf(machines.grace)).toMatchObject({ state: 'unknown', last_seen: expect.any(String) })
-    await Bun.sleep(300)
+    await rig.someSweeps()
     expect(rig.typesOf(machines.grace)).toEqual([])
   })
 
@@ -91,7 +91,7 @@ describe('presence in a running worker', () => {
     )
     rig.clock.advance(45_000)
     // 130 s silent, the grace of the start long over: only the refusal, 45 s ago, holds agent.down back.
-    await Bun.sleep(500)
+    await rig.someSweeps()
     expect(rig.typesOf(machine)).toEqual([])
     rig.clock.advance(20_000)
     await until('agent.down', () => rig.typesOf(machine).length > 0)

@@ -121,7 +121,7 @@ describe('a purge in a running worker', () => {
     const before = ofCompany().length
     expect((await rig.admin('DELETE', `/companies/${company}/data`)).status).toBe(200)
     await until('the group to go', async () => (await rig.metric('svc_groups_open')) === groups - 1)
-    await Bun.sleep(300)
+    await rig.someSweeps()
     expect(ofCompany()).toHaveLength(before)
   })
 
