@@ -10,7 +10,7 @@ const company = id('presence company')
 const LOST_MS = 95_000
 
 describe('presence in a running worker', () => {
-  const rig = new WorkerRig({ bytesMax: 1024 * 1024 })
+  const rig = new WorkerRig({ bytesMax: 1024 * 1024, role: 'all' })
   const names = ['sends', 'falls silent', 'never sent', 'grace', 'overflow', 'revoked', 'separate'] as const
   const machines = Object.fromEntries(names.map(name => [name, machineOf(company, name)])) as Record<
     (typeof names)[number],
@@ -32,6 +32,10 @@ describe('presence in a running worker', () => {
     await until('the batch to be evaluated', async () => (await rig.status()).bus_lag === 0)
   }
   const summary = async () => (await rig.admin('GET', `/companies/${company}/summary`)).body.data
+
+  test('[OPS-017] /status names the role of a process that does everything', async () => {
+    expect((await rig.status()).role).toBe('all')
+  })
 
   test('[PRES-014] an agent that never sent is unknown, without a time', async () => {
     expect(await stateOf(machines['never sent'])).toMatchObject({ state: 'unknown', last_seen: null })
