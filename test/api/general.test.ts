@@ -199,6 +199,13 @@ describe('form', () => {
       expect((await own.call('GET', `/servers?page=${page}`)).status).toBe(422)
   })
 
+  test('[HUB-043] the time zone of a profile is one that exists', async () => {
+    const own = await hub.tenant()
+    const zone = async (time_zone: string) => (await own.call('PATCH', '/me', { time_zone })).body
+    expect((await zone('Asia/Ho_Chi_Minh')).data.time_zone).toBe('Asia/Ho_Chi_Minh')
+    expect(Object.keys((await zone('Nowhere/Land')).errors)).toEqual(['time_zone'])
+  })
+
   test('[HUB-052] the own sessions are a list like any other', async () => {
     const { body } = await tenant.call('GET', '/me/sessions')
     expect(body.meta).toEqual({ current_page: 1, per_page: 15, last_page: 1, total: 0 })

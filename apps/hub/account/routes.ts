@@ -6,7 +6,7 @@ import { auditLog, companies, sessions, users } from '../db/schema-identity.ts'
 import { notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { isUuid, oneOf, text } from '../http/schema.ts'
+import { isUuid, oneOf, text, timeZone } from '../http/schema.ts'
 import { languages } from '../http/texts.ts'
 import { usableCompanies } from '../identity/authenticate.ts'
 
@@ -51,7 +51,7 @@ export const accountRoutes: readonly Route[] = [
     body: Type.Object({
       name: Type.Optional(text(255)),
       language: Type.Optional(oneOf(languages)),
-      time_zone: Type.Optional(text(64)),
+      time_zone: Type.Optional(timeZone()),
     }),
     async handle(context) {
       const { name, language, time_zone } = context.body

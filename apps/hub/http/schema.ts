@@ -25,6 +25,13 @@ export const isInstant = (value: string): boolean => {
 FormatRegistry.Set('uuid', value => UUID.test(value))
 FormatRegistry.Set('date-time', isInstant)
 FormatRegistry.Set('email', value => EMAIL.test(value))
+FormatRegistry.Set('time-zone', value => {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: value }) !== null
+  } catch {
+    return false
+  }
+})
 FormatRegistry.Set('uri', value => URL.canParse(value))
 
 TypeRegistry.Set<{ enum: readonly unknown[] }>('OneOf', (schema, value) => schema.enum.includes(value))
@@ -34,6 +41,8 @@ export const text = (max: number, min = 1) =>
   Type.String({ minLength: min, maxLength: max, ...(min > 0 ? { pattern: NOT_BLANK } : {}) })
 export const uuid = () => Type.String({ format: 'uuid' })
 export const instant = () => Type.String({ format: 'date-time' })
+/** A name of the IANA time zone database. */
+export const timeZone = () => Type.String({ format: 'time-zone', maxLength: 64 })
 export const email = () => Type.String({ format: 'email', maxLength: 254 })
 export const integer = (minimum: number, maximum: number) => Type.Integer({ minimum, maximum })
 export const boolean = () => Type.Boolean()

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { email, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../http/schema.ts'
 import { languages } from '../http/texts.ts'
 import {
   addUser,
@@ -83,7 +83,7 @@ const userRoutes: readonly Route[] = [
       name: Type.Optional(text(255)),
       permissions: Type.Optional(permissions),
       language: Type.Optional(oneOf(languages)),
-      time_zone: Type.Optional(text(64)),
+      time_zone: Type.Optional(timeZone()),
     }),
     handle: async context => ({
       data: presentUser(await changeUser(context, context.subject.user.id, context.body)),
