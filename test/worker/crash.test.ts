@@ -220,6 +220,19 @@ test('[SYNC-013] [SYNC-012] killed, and started while the hub is away: the last 
   await bus.close()
 })
 
+test('a second worker on the same directory is refused in words, and the first goes on', async () => {
+  const { dataDir, bus } = newSite()
+  const first = await Worker.start(dataDir)
+  await expect(Worker.start(dataDir)).rejects.toThrow(
+    /ended with 1:\ncannot lock .*worker\.lock: another collector-worker runs on this directory/,
+  )
+  expect((await first.status()).role).toBe('worker')
+  await first.kill()
+  const next = await Worker.start(dataDir)
+  expect(await next.stop()).toBe(0)
+  await bus.close()
+})
+
 test('without a hub of any time and without rules on disk the worker runs, and is not ready', async () => {
   const { dataDir, bus } = newSite()
   await hub.stop()

@@ -18,6 +18,7 @@ import { Heartbeat } from '../hub-link/heartbeat.ts'
 import { HubClient } from '../hub-link/hub-client.ts'
 import { ChecksFeed } from '../ingest/checks-feed.ts'
 import { startOpsServer } from '../ops-server.ts'
+import { lockFile } from '../store/process-lock.ts'
 import { AgentRegistry } from '../store/registry.ts'
 import { type CollectorMetrics, createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { productVersion } from '../version.ts'
@@ -71,6 +72,9 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const log = createLogger(config['log.level'], 'worker')
   const metrics = createCollectorMetrics(productVersion, 'worker')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  // Over Redis the shards are leased; on disk two workers would both evaluate all of them.
+  const isOnDisk = config['bus.kind'] === 'sqlite'
+  const lock = isOnDisk ? lockFile(join(config.data_dir, 'worker.lock'), 'collector-worker') : null
   const opened = await openWorkerPlace(config, log)
   const registry = new AgentRegistry(opened.registry)
   const hub = createHub(config, log, metrics)
@@ -147,6 +151,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
     await worker.stop()
     await ops?.stop()
+    lock?.release()
     if (readyFile) rmSync(readyFile, { force: true })
   })
   if (readyFile) writeReadyFile(readyFile, { admin_url: worker.adminUrl, ops_url: ops?.url ?? null, pid: process.pid })
