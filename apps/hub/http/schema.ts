@@ -22,9 +22,11 @@ export const isInstant = (value: string): boolean => {
   return day.getUTCDate() === Number(value.slice(8, 10))
 }
 
+export const isEmail = (value: string): boolean => EMAIL.test(value)
+
 FormatRegistry.Set('uuid', value => UUID.test(value))
 FormatRegistry.Set('date-time', isInstant)
-FormatRegistry.Set('email', value => EMAIL.test(value))
+FormatRegistry.Set('email', isEmail)
 FormatRegistry.Set('time-zone', value => {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: value }) !== null

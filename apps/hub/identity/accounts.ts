@@ -7,6 +7,7 @@ import { apiTokens, users } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
 import { isRange } from '../http/addresses.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
+import { isEmail } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { isAssignable, isServicePermission, wildcard } from './permissions.ts'
 import { newAdminToken, newApiToken, tokenHash, tokenHint } from './secrets.ts'
@@ -36,6 +37,7 @@ export function checkAssignable(permissions: readonly string[], field: string, a
 export async function createUser(tx: Tx, user: NewUser): Promise<{ id: string; email: string }> {
   checkAssignable(user.permissions, 'permissions', user.superAdmin === true)
   const email = user.email.trim().toLowerCase()
+  if (!isEmail(email)) throw invalidField('email', 'email')
   const taken = await tx.db.execute(sql`select 1 from users where lower(email) = ${email}`)
   if (taken.length > 0) throw invalidField('email', 'taken')
   if (user.companyId !== null) {
