@@ -227,7 +227,7 @@ test('a second writer of a bus is refused in words; after the first has closed i
     onError: () => {},
   }
   const first = new SqliteBusWriter(options)
-  expect(() => new SqliteBusWriter(options)).toThrow('another ingest writes it; one data_dir has one ingest')
+  expect(() => new SqliteBusWriter(options)).toThrow('another ingest runs on this directory')
   expect(await first.publish('a', new Uint8Array(96))).toBeNull()
   await first.close()
   const second = new SqliteBusWriter(options)

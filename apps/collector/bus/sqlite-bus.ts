@@ -3,6 +3,7 @@
 import { Database, SQLiteError } from 'bun:sqlite'
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { lockFile } from '../store/process-lock.ts'
 import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
 
 const FORMAT_VERSION = 1
@@ -46,22 +47,6 @@ function openDatabase(path: string, side: 'reader' | 'writer'): Database {
     )
   }
   return database
-}
-
-/** One writer a file: a second would number its entries as the first does. The system gives the lock back however a process ends. */
-function lockWriting(path: string): Database {
-  const lock = new Database(`${path}.lock`, { create: true })
-  try {
-    lock.run('PRAGMA busy_timeout = 0')
-    lock.run('PRAGMA locking_mode = EXCLUSIVE')
-    lock.run('BEGIN EXCLUSIVE')
-    return lock
-  } catch (error) {
-    lock.close()
-    const isTaken = error instanceof SQLiteError && error.code === 'SQLITE_BUSY'
-    const cause = isTaken ? 'another ingest writes it; one data_dir has one ingest' : String(error)
-    throw new Error(`cannot open bus ${path}: ${cause}`, { cause: error })
-  }
 }
 
 function migrate(database: Database): void {
@@ -111,7 +96,7 @@ export type SqliteBusOptions = {
 
 /** The writing side; one a file. */
 export class SqliteBusWriter implements BusWriter {
-  private readonly lock: Database
+  private readonly lock: { readonly release: () => void }
   private readonly database: Database
   private readonly options: SqliteBusOptions
   private pending: Pending[] = []
@@ -128,7 +113,8 @@ export class SqliteBusWriter implements BusWriter {
 
   constructor(options: SqliteBusOptions) {
     this.options = options
-    this.lock = lockWriting(options.path)
+    // A second writer would number its entries as the first does.
+    this.lock = lockFile(`${options.path}.lock`, 'ingest')
     this.database = openDatabase(options.path, 'writer')
     this.last = this.database.query<{ last: number }, []>('SELECT last FROM head').get()!.last
     const rows = this.database
@@ -264,7 +250,7 @@ export class SqliteBusWriter implements BusWriter {
   async close(): Promise<void> {
     this.flush()
     this.database.close()
-    this.lock.close()
+    this.lock.release()
   }
 }
 
