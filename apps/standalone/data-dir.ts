@@ -1,7 +1,7 @@
 // The folder that keeps everything of a site: one process at a time, 0700, with its format and its secrets.
-import { Database } from 'bun:sqlite'
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { lockFile, type ProcessLock } from '../collector/store/process-lock.ts'
 
 const FORMAT_VERSION = 1
 const FREE_BYTES_MIN = 256 * 1024 * 1024
@@ -36,30 +36,19 @@ export function openDataDir(given: string): DataDir {
       of: (...names) => join(path, ...names),
       secrets: readSecrets(path),
       saveSecrets: secrets => writeAtomically(join(path, 'secrets.json'), JSON.stringify(secrets, null, 2)),
-      unlock: () => lock.close(),
+      unlock: () => lock.release(),
     }
   } catch (error) {
-    lock.close()
+    lock.release()
     throw error
   }
 }
 
-/** The lock of SQLite on a file of its own: the system gives it back however the process ends. */
-function takeLock(path: string): Database {
-  const file = join(path, 'lock')
+function takeLock(path: string): ProcessLock {
   try {
-    const lock = new Database(file, { create: true })
-    chmodSync(file, 0o600)
-    lock.run('PRAGMA busy_timeout = 0')
-    lock.run('PRAGMA locking_mode = EXCLUSIVE')
-    lock.run('BEGIN EXCLUSIVE')
-    return lock
+    return lockFile(join(path, 'lock'), 'standalone')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY')
-      throw new StartFault(
-        `the data directory ${path} is in use by another process: stop that one first, or give this one another --data-dir`,
-      )
-    throw new StartFault(`cannot lock the data directory ${path}: ${reason(error)}`)
+    throw new StartFault(reason(error))
   }
 }
 

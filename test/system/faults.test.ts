@@ -31,7 +31,7 @@ async function refused(...args: string[]): Promise<{ code: number; said: string 
 test('a second start on a data directory that is in use is refused, and the first goes on', async () => {
   const { code, said } = await refused('--data-dir', site.dataDir, ...FREE)
   expect(code).toBe(1)
-  expect(said).toContain('is in use by another process')
+  expect(said).toContain('another standalone runs on this directory')
   expect((await fetch(`${site.facts.ops_url}/readyz`)).status).toBe(200)
 })
 

@@ -1,17 +1,23 @@
 // One process at a time: a lock of SQLite on a file of its own, which the system gives back however the process ends.
 import { Database, SQLiteError } from 'bun:sqlite'
+import { chmodSync } from 'node:fs'
 
-/** Holds the lock until `release` or the end of the process. Throws, in words for the operator, when another process holds it. */
-export function lockFile(path: string, holder: string): { readonly release: () => void } {
+export type ProcessLock = { readonly release: () => void }
+
+/** Holds the lock until `release` or the end of the process. Throws, in words for the operator, when another `holder` has it. */
+export function lockFile(path: string, holder: string): ProcessLock {
   const database = new Database(path, { create: true })
   try {
+    chmodSync(path, 0o600)
     database.run('PRAGMA busy_timeout = 0')
     database.run('PRAGMA locking_mode = EXCLUSIVE')
     database.run('BEGIN EXCLUSIVE')
   } catch (error) {
     database.close()
     const isHeld = error instanceof SQLiteError && error.code === 'SQLITE_BUSY'
-    const cause = isHeld ? `another ${holder} runs on this directory` : String(error)
+    const cause = isHeld
+      ? `another ${holder} runs on this directory; stop that one first, or give this one a directory of its own`
+      : String(error)
     throw new Error(`cannot lock ${path}: ${cause}`, { cause: error })
   }
   return { release: () => database.close() }
