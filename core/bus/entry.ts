@@ -69,7 +69,7 @@ export class EntryEncoder {
     this.f64 = new Float64Array(buffer)
   }
 
-  /** Encodes a batch. The result is its own memory, exactly as long as the entry. */
+  /** Encodes a batch. The result is valid until the next one. */
   encode(header: EntryHeader, batch: SampleBatch): Uint8Array {
     const { seriesCount, pointCount } = batch
     this.reserve(entryBytesMax(batch))
@@ -110,7 +110,7 @@ export class EntryEncoder {
     const length = padTo(end, 8)
     bytes.fill(0, end, length)
     u32[0] = length
-    return bytes.slice(0, length)
+    return bytes.subarray(0, length)
   }
 
   /** Writes the definitions from `start`; returns where they end. */
@@ -138,9 +138,9 @@ function formOf(batch: SampleBatch): number {
   return flags
 }
 
-/** Encodes one batch on its own. */
+/** Encodes one batch in memory of its own. */
 export const encodeEntry = (header: EntryHeader, batch: SampleBatch): Uint8Array =>
-  new EntryEncoder().encode(header, batch)
+  new EntryEncoder().encode(header, batch).slice()
 
 /**
  * Walks the entries of one group of the bus. The views stay valid for the group; `next` moves to the following entry.

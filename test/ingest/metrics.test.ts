@@ -328,7 +328,8 @@ test('definitions go out again each hour, and with every batch while the bus has
   const own = await startRig({
     threads: 0,
     bus: writer => ({
-      publish: async (server, entry) => {
+      publish: async (server, lent) => {
+        const entry = lent.slice()
         if (isHeld) {
           const refusal = await new Promise<PublishRefusal | null>(settle => void settles.push(settle))
           if (refusal) return refusal

@@ -8,12 +8,21 @@ import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 const COLLECT_MS = 1
 /** A buffer that is so large goes at once. */
 const COLLECT_BYTES_MAX = 1024 * 1024
+const COLLECT_ROOM_BYTES = 128 * 1024
+const SPARE_BUFFERS_MAX = 8
 /** Where an entry names its server. */
 const SERVER_ID_AT = 24
 
 /** `call` is answered with the same number. */
 type ToBus =
-  | { readonly kind: 'publish'; readonly call: number; readonly bytes: Uint8Array; readonly count: number }
+  | {
+      readonly kind: 'publish'
+      readonly call: number
+      /** Entries one after another in its first `byteCount` bytes; it comes back with the answer. */
+      readonly buffer: ArrayBuffer
+      readonly byteCount: number
+      readonly count: number
+    }
   | { readonly kind: 'stats'; readonly call: number }
 
 type FromBus =
@@ -22,6 +31,7 @@ type FromBus =
       readonly kind: 'published'
       readonly call: number
       readonly refusal: PublishRefusal | null | readonly (PublishRefusal | null)[]
+      readonly buffer: ArrayBuffer
     }
   /** null: it cannot be read. */
   | { readonly kind: 'stats'; readonly call: number; readonly stats: BusStats | null }
@@ -30,9 +40,12 @@ type Settle = (refusal: PublishRefusal | null) => void
 
 /** The side of a thread that publishes. It is not closed: the thread that has the bus does that. */
 export class PortBus implements BusWriter {
-  private entries: Uint8Array[] = []
   private settles: Settle[] = []
-  private bytes = 0
+  /** What waits for others lies at its start. */
+  private bytes = new Uint8Array(0)
+  private byteCount = 0
+  /** Buffers that came back. */
+  private readonly spare: ArrayBuffer[] = []
   private timer: ReturnType<typeof setTimeout> | null = null
   private nextCall = 1
   private readonly publishing = new Map<number, readonly Settle[]>()
@@ -45,10 +58,12 @@ export class PortBus implements BusWriter {
 
   publish(_serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
     return new Promise(settle => {
-      this.entries.push(entry)
       this.settles.push(settle)
-      this.bytes += entry.length
-      if (this.bytes >= COLLECT_BYTES_MAX) this.flush()
+      const end = this.byteCount + entry.length
+      if (end > this.bytes.length) this.makeRoom(end)
+      this.bytes.set(entry, this.byteCount)
+      this.byteCount = end
+      if (end >= COLLECT_BYTES_MAX) this.flush()
       else this.timer ??= setTimeout(this.flushNow, COLLECT_MS)
     })
   }
@@ -75,20 +90,21 @@ export class PortBus implements BusWriter {
   flush(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
-    const { entries, settles } = this
-    if (entries.length === 0) return
-    const bytes = new Uint8Array(this.bytes)
-    let at = 0
-    for (const entry of entries) {
-      bytes.set(entry, at)
-      at += entry.length
-    }
-    this.entries = []
+    const { settles, bytes, byteCount } = this
+    if (settles.length === 0) return
     this.settles = []
-    this.bytes = 0
+    this.bytes = new Uint8Array(this.spare.pop() ?? new ArrayBuffer(0))
+    this.byteCount = 0
     const call = this.nextCall++
     this.publishing.set(call, settles)
-    this.tell({ kind: 'publish', call, bytes, count: settles.length }, [bytes.buffer])
+    const { buffer } = bytes
+    this.tell({ kind: 'publish', call, buffer, byteCount, count: settles.length }, [buffer])
+  }
+
+  private makeRoom(byteCount: number): void {
+    const larger = new Uint8Array(Math.max(COLLECT_ROOM_BYTES, 2 ** Math.ceil(Math.log2(byteCount))))
+    larger.set(this.bytes)
+    this.bytes = larger
   }
 
   private receive(message: FromBus): void {
@@ -100,7 +116,8 @@ export class PortBus implements BusWriter {
     const settles = this.publishing.get(message.call)
     assert(settles, 'the bus answers what was published')
     this.publishing.delete(message.call)
-    const { refusal } = message
+    const { refusal, buffer } = message
+    if (this.spare.length < SPARE_BUFFERS_MAX) this.spare.push(buffer)
     if (typeof refusal === 'string' || refusal === null) for (const settle of settles) settle(refusal)
     else for (const [index, settle] of settles.entries()) settle(refusal[index] ?? null)
   }
@@ -108,7 +125,7 @@ export class PortBus implements BusWriter {
 
 /** The side that has the bus: publishes what comes over `port`, in its order. */
 export function serveBus(port: MessagePort, bus: BusWriter, onError: (error: unknown) => void): void {
-  const tell = (message: FromBus) => port.postMessage(message)
+  const tell = (message: FromBus, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
   port.onmessage = event => {
     const message: ToBus = event.data
     const { call } = message
@@ -122,11 +139,12 @@ export function serveBus(port: MessagePort, bus: BusWriter, onError: (error: unk
       )
       return
     }
-    publishAll(bus, message.bytes, message.count).then(
-      refusal => tell({ kind: 'published', call, refusal }),
+    const { buffer, byteCount, count } = message
+    publishAll(bus, new Uint8Array(buffer, 0, byteCount), count).then(
+      refusal => tell({ kind: 'published', call, refusal, buffer }, [buffer]),
       error => {
         onError(error)
-        tell({ kind: 'published', call, refusal: 'failed' })
+        tell({ kind: 'published', call, refusal: 'failed', buffer }, [buffer])
       },
     )
   }

@@ -21,9 +21,9 @@ export type BusStats = {
 }
 
 export interface BusWriter {
-  /** Resolves to null once the entry is durable. `serverId` chooses the partition. */
+  /** Resolves to null once the entry is durable. `serverId` chooses the partition. The entry's memory is the caller's again at once. */
   publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null>
-  /** Entries one after another, kept or refused together; for a bus of one partition. */
+  /** Entries one after another, kept or refused together; for a bus of one partition. Their memory is the caller's again at once. */
   publishGroup?(bytes: Uint8Array, count: number): Promise<PublishRefusal | null>
   stats(): Promise<BusStats>
   close(): Promise<void>

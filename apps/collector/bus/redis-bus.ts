@@ -89,7 +89,7 @@ export class RedisBusWriter implements BusWriter {
   publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
     if (this.pendingBytes >= PENDING_BYTES_MAX) return Promise.resolve('full')
     return new Promise(settle => {
-      this.pending.push({ partition: shardOfServer(serverId), entry, settle })
+      this.pending.push({ partition: shardOfServer(serverId), entry: entry.slice(), settle })
       this.pendingBytes += entry.length
       this.flushing ??= this.flushAll()
     })

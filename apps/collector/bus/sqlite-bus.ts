@@ -8,6 +8,7 @@ import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from '.
 
 const FORMAT_VERSION = 1
 const GROUP_BYTES_MAX = 4 * 1024 * 1024
+const GROUP_ROOM_BYTES = 256 * 1024
 const READ_ROWS_MAX = 64
 /** Below this much free disk the bus refuses instead of failing in mid-write. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
@@ -74,12 +75,8 @@ function migrate(database: Database): void {
   if (version !== FORMAT_VERSION) database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
 }
 
-/** Entries of one publisher, and who waits for them. */
-type Pending = {
-  readonly bytes: Uint8Array
-  readonly count: number
-  readonly settle: (refusal: PublishRefusal | null) => void
-}
+/** Who waits for the commit of how many entries. */
+type Pending = { readonly count: number; readonly settle: (refusal: PublishRefusal | null) => void }
 
 export type SqliteBusOptions = {
   readonly path: string
@@ -94,14 +91,31 @@ export type SqliteBusOptions = {
   readonly onError: (error: unknown) => void
 }
 
+const writerStatements = (database: Database) => ({
+  begin: database.query('BEGIN IMMEDIATE'),
+  insert: database.query('INSERT INTO groups (first, count, size, at_ms, bytes) VALUES (?, ?, ?, ?, ?)'),
+  updateHead: database.query('UPDATE head SET last = ?'),
+  commit: database.query('COMMIT'),
+})
+
+/** The same bytes with room for at least `byteCount`. */
+function grown(bytes: Uint8Array, byteCount: number): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(2 ** Math.ceil(Math.log2(byteCount)))
+  larger.set(bytes)
+  return larger
+}
+
 /** The writing side; one a file. */
 export class SqliteBusWriter implements BusWriter {
   private readonly lock: { readonly release: () => void }
   private readonly database: Database
   private readonly options: SqliteBusOptions
   private pending: Pending[] = []
+  /** The entries that are pending lie at its start; used again for every group. */
+  private group = new Uint8Array(GROUP_ROOM_BYTES)
   private pendingBytes = 0
   private timer: ReturnType<typeof setTimeout> | null = null
+  private readonly statements: ReturnType<typeof writerStatements>
   private last: number
   /** Groups that are on disk, oldest first: last position, size, time. Trimmed as consumers pass. */
   private held: { last: number; size: number; atMs: number }[] = []
@@ -116,6 +130,7 @@ export class SqliteBusWriter implements BusWriter {
     // A second writer would number its entries as the first does.
     this.lock = lockFile(`${options.path}.lock`, 'ingest')
     this.database = openDatabase(options.path, 'writer')
+    this.statements = writerStatements(this.database)
     this.last = this.database.query<{ last: number }, []>('SELECT last FROM head').get()!.last
     const rows = this.database
       .query<{ last: number; size: number; atMs: number }, []>(
@@ -138,8 +153,11 @@ export class SqliteBusWriter implements BusWriter {
       return Promise.resolve('full')
     }
     return new Promise(settle => {
-      this.pending.push({ bytes, count, settle })
-      this.pendingBytes += bytes.length
+      this.pending.push({ count, settle })
+      const end = this.pendingBytes + bytes.length
+      if (end > this.group.length) this.group = grown(this.group, end)
+      this.group.set(bytes, this.pendingBytes)
+      this.pendingBytes = end
       if (this.pendingBytes >= GROUP_BYTES_MAX) this.flush()
       else this.timer ??= setTimeout(() => this.flush(), this.options.groupWaitMs)
     })
@@ -194,16 +212,11 @@ export class SqliteBusWriter implements BusWriter {
   private flush(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
-    const group = this.pending
-    if (group.length === 0) return
-    const bytes = new Uint8Array(this.pendingBytes)
-    let at = 0
+    const { pending } = this
+    if (pending.length === 0) return
+    const bytes = this.group.subarray(0, this.pendingBytes)
     let count = 0
-    for (const part of group) {
-      bytes.set(part.bytes, at)
-      at += part.bytes.length
-      count += part.count
-    }
+    for (const publisher of pending) count += publisher.count
     this.pending = []
     this.pendingBytes = 0
     const first = this.last + 1
@@ -219,18 +232,17 @@ export class SqliteBusWriter implements BusWriter {
       refusal = 'failed'
       this.options.onError(error)
     }
-    for (const { settle } of group) settle(refusal)
+    for (const { settle } of pending) settle(refusal)
     if (refusal === null) this.options.onPublished()
   }
 
   private commit(first: number, count: number, bytes: Uint8Array, atMs: number, last: number): void {
-    this.database.run('BEGIN IMMEDIATE')
+    const { begin, insert, updateHead, commit } = this.statements
+    begin.run()
     try {
-      this.database
-        .query('INSERT INTO groups (first, count, size, at_ms, bytes) VALUES (?, ?, ?, ?, ?)')
-        .run(first, count, bytes.length, atMs, bytes)
-      this.database.query('UPDATE head SET last = ?').run(last)
-      this.database.run('COMMIT')
+      insert.run(first, count, bytes.length, atMs, bytes)
+      updateHead.run(last)
+      commit.run()
     } catch (error) {
       if (this.database.inTransaction) this.database.run('ROLLBACK')
       throw error
