@@ -1,10 +1,11 @@
 // The hub's HTTP application: the API below /api/v1 (and the frozen paths without v1), its document, and pages.
 import { randomUUID } from 'node:crypto'
 import { Elysia } from 'elysia'
+import { docsPage } from './docs-page.ts'
 import { type Arrival, runRoute, runUnknown } from './http/pipeline.ts'
 import type { Method, Route } from './http/route.ts'
 import type { Hub } from './hub-context.ts'
-import { docsPage, openApiDocument, routeDetail } from './openapi.ts'
+import { openApiDocument } from './openapi.ts'
 
 /** A page or file outside the API: the web interface hands these in. */
 export type Page = {
@@ -45,13 +46,13 @@ export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Pa
       method,
       path,
       ({ request, params }) => runRoute(hub, route, request, { ...params }, arrivalOf(request), isLegacy),
-      { parse: 'none', detail: routeDetail(route, isLegacy) } as object,
+      { parse: 'none' } as object,
     )
   for (const route of routes) {
     add(route.method, `/api/v1${route.path}`, route, false)
     if (route.legacy) add(route.method, `/api${route.path}`, route, true)
   }
-  const document = JSON.stringify(openApiDocument(app, version))
+  const document = JSON.stringify(openApiDocument(routes, version))
   app.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
   app.get('/docs', () => html(docsPage))
   for (const page of pages)

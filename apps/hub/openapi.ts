@@ -1,118 +1,245 @@
-// The OpenAPI 3 document, made from the routes' own schemas, and a page to read it that loads nothing from elsewhere.
-import { toOpenAPISchema } from '@elysiajs/openapi'
+// The OpenAPI 3.1 document, made from the routes: what validates a request and types an answer is what the document shows.
 import type { TObject, TSchema } from '@sinclair/typebox'
-import type { AnyElysia } from 'elysia'
+import { isObject, type Unchecked } from '../../core/unchecked.ts'
 import { familyOf } from './http/pipeline.ts'
+import type { Family } from './http/respond.ts'
 import type { Route } from './http/route.ts'
+import { errorReference, errorResponses, errorSchemas } from './openapi-errors.ts'
+import { exampleOf } from './openapi-example.ts'
+import { operationId } from './openapi-names.ts'
 
-const ERROR = {
-  type: 'object',
-  required: ['message'],
-  properties: {
-    message: { type: 'string' },
-    reason: { type: 'string' },
-    errors: { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
-  },
-}
-const SERVICE_ERROR = {
-  type: 'object',
-  required: ['error'],
-  properties: {
-    error: {
-      type: 'object',
-      required: ['code', 'message'],
-      properties: { code: { type: 'string' }, message: { type: 'string' } },
-    },
-    server_time: { type: 'string', format: 'date-time' },
-  },
-}
+type Json = Record<string, unknown>
 
-function queryParameters(schema: TObject) {
-  return Object.entries<TSchema>(schema.properties).map(([name, property]) => ({
-    name,
-    in: 'query',
-    required: schema.required?.includes(name) ?? false,
-    schema: property,
-  }))
-}
-
-const content = (schema: unknown) => ({ 'application/json': { schema } })
-
-/** What the document says of a route; handed to Elysia with the route. */
-export function routeDetail(route: Route, isLegacy: boolean) {
-  const error = familyOf(route.path) === 'user' ? ERROR : SERVICE_ERROR
-  const failures = route.bodySchema || route.querySchema ? [401, 403, 404, 422, 429] : [401, 403, 404, 429]
-  const permissions = route.permissions.join(' + ') || (route.superAdmin ? 'super admin' : 'any authenticated caller')
-  return {
-    tags: [route.tag],
-    summary: route.summary,
-    description: `Permission: ${permissions}.`,
-    deprecated: isLegacy,
-    security: [{ bearer: [] }],
-    ...(route.querySchema ? { parameters: queryParameters(route.querySchema) } : {}),
-    ...(route.bodySchema ? { requestBody: { required: true, content: content(route.bodySchema) } } : {}),
-    responses: {
-      [String(route.method === 'DELETE' ? 204 : route.status)]: { description: 'Done.' },
-      ...Object.fromEntries(failures.map(code => [String(code), { description: 'Error.', content: content(error) }])),
-    },
-  }
-}
-
-// The schemas are JSON Schema as it is (a member that may be null is a union with the type "null"), which is 3.1, not 3.0.
+// A member that may be null is a union with the type "null", which is JSON Schema as 3.1 has it, and 3.0 does not.
 const OPENAPI_VERSION = '3.1.0'
 
-/** The whole document. Only what stands below /api is in it. */
-export function openApiDocument(app: AnyElysia, version: string): Record<string, unknown> {
-  const { paths } = toOpenAPISchema(app, undefined, undefined, undefined, OPENAPI_VERSION)
-  const apiPaths = Object.fromEntries(
-    Object.entries(paths).filter(([path]) => path.startsWith('/api/') && !path.endsWith('*')),
-  )
-  return {
-    openapi: OPENAPI_VERSION,
-    info: { title: 'Monitoring Hub REST API', version, description: 'REST API v1 and the collector-facing endpoints.' },
-    servers: [{ url: '/' }],
-    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
-    paths: apiPaths,
+const TAGS: Readonly<Record<string, string>> = {
+  'Monitoring licenses': 'Keys by which machines enrol.',
+  Servers: 'The inventory of machines, their health, their time series.',
+  'Monitoring agents': 'The agents that report for machines.',
+  Alerts: 'What rules found. Only events of collectors create alerts.',
+  'Active checks': 'What agents probe: services, ports, addresses, pages, certificates.',
+  Rules: 'When an alert opens and when it recovers.',
+  Silences: 'Windows in which alerts are kept and not told.',
+  'Monitoring overview and settings': 'The company at a glance, its settings, the collectors.',
+  'Collector endpoints': 'For service accounts of collectors only.',
+  Notifications: "The caller's bell, and what a company sends.",
+  Webhooks: 'Signed calls of addresses of yours.',
+  'Identity and permissions': 'Users, roles, companies, teams.',
+  'Audit log': 'Who did what.',
+  'My account': 'The caller itself.',
+}
+
+const RATE_HEADERS = {
+  'X-RateLimit-Limit': { $ref: '#/components/headers/RateLimit' },
+  'X-RateLimit-Remaining': { $ref: '#/components/headers/RateRemaining' },
+}
+const REQUEST_ID = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } }
+
+const headers: Readonly<Record<string, Json>> = {
+  RateLimit: { description: 'Requests that a minute allows.', schema: { type: 'integer' } },
+  RateRemaining: { description: 'Requests that this minute still allows.', schema: { type: 'integer' } },
+  RequestId: { description: 'Finds the request in the log of the hub.', schema: { type: 'string' } },
+  RetryAfter: { description: 'Whole seconds to wait.', schema: { type: 'integer', minimum: 1 } },
+}
+
+const parameters: Readonly<Record<string, Json>> = {
+  Language: {
+    name: 'Accept-Language',
+    in: 'header',
+    description: 'The language of messages: the best match of `vi` and `en`, `en` by default.',
+    schema: { type: 'string' },
+    example: 'vi',
+  },
+  Company: {
+    name: 'X-Company-Id',
+    in: 'header',
+    description: "A granted company below the caller's own to work in.",
+    schema: { type: 'string', format: 'uuid' },
+    example: '3f2a7c1e-9b4d-4e8a-a1c5-6d7e8f901234',
+  },
+}
+
+/** Named schemas become components; everything else is written out. */
+class Components {
+  readonly schemas: Record<string, unknown> = { ...errorSchemas }
+
+  reference(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map(item => this.reference(item))
+    if (!isObject(schema)) return schema
+    const { $id, ...rest } = schema
+    if (typeof $id !== 'string') return this.members(rest)
+    this.schemas[$id] ??= this.members(rest)
+    return { $ref: `#/components/schemas/${$id}` }
+  }
+
+  private members(schema: Unchecked): Json {
+    return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.reference(value)]))
   }
 }
 
-/** Reads /openapi.json and shows it. */
-export const docsPage = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>Monitoring Hub REST API</title>
-<style>
-body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;padding:1.5rem;color:#1b1f24;background:#fff}
-h2{margin-top:2rem;border-bottom:1px solid #d0d7de}details{border:1px solid #d0d7de;border-radius:6px;margin:.4rem 0;padding:.3rem .7rem}
-summary{cursor:pointer}code{font:13px ui-monospace,monospace}b.m{display:inline-block;width:4.2rem}pre{overflow:auto;background:#f6f8fa;padding:.7rem}
-input{width:100%;padding:.5rem;font:inherit;box-sizing:border-box}.gone{opacity:.6}
-@media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}pre{background:#161b22}details,h2{border-color:#30363d}input{background:#161b22;color:inherit;border:1px solid #30363d}}
-</style></head><body>
-<h1>Monitoring Hub REST API</h1><p><a href="/openapi.json">openapi.json</a></p>
-<input id="find" type="search" placeholder="Find a path or a purpose" aria-label="Find"><main id="list"></main>
-<script type="module">
-const spec = await (await fetch('/openapi.json')).json()
-const list = document.getElementById('list')
-const make = (tag, text, parent) => { const e = document.createElement(tag); if (text) e.textContent = text; parent.append(e); return e }
-const groups = new Map()
-for (const [path, methods] of Object.entries(spec.paths)) for (const [method, op] of Object.entries(methods)) {
-  const name = op.tags?.[0] ?? 'Other'
-  if (!groups.has(name)) groups.set(name, [])
-  groups.get(name).push({ path, method, op })
+/** What query parameters mean whose name does not say it. */
+const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
+  page: 'The page, from 1. One past the last is empty.',
+  search: 'Only those whose name, hostname, address or e-mail holds this text; upper and lower case are the same.',
+  include: '`health` adds a health block to each server; needs `monitoring.view`.',
+  state: 'Only those in this state; `active` is open or acknowledged.',
+  since: 'Only what changed after this number; 0 for all.',
+  limit: 'How many at most; more than the maximum counts as the maximum.',
+  metric: 'A metric of the catalogue.',
+  from: 'From this time, inclusive.',
+  to: 'Until this time, inclusive.',
+  opened_from: 'Opened at or after this time.',
+  opened_to: 'Opened at or before this time.',
+  step: 'The width of a bucket, in seconds or as a duration such as `5m`.',
+  agg: 'What becomes of several samples in one bucket.',
+  days: 'How many days, today included.',
+  online: '`1`: only those seen within the threshold; `0`: only the others.',
+  enabled: '`1`: only enabled ones; `0`: only disabled ones.',
+  unread: '`1`: only unread ones.',
+  token_hash: 'SHA-256 of a token, in hex: answers the one agent, current or previous token, instead of a page.',
+  subject: 'The type or the id of a subject.',
+  actor: 'Only what this user did.',
 }
-for (const [name, ops] of groups) {
-  const section = make('section', '', list); make('h2', name, section)
-  for (const { path, method, op } of ops) {
-    const box = make('details', '', section); box.dataset.text = (path + ' ' + op.summary).toLowerCase()
-    if (op.deprecated) box.className = 'gone'
-    const head = make('summary', '', box); make('b', method.toUpperCase(), head).className = 'm'
-    make('code', path, head); head.append(' — ' + op.summary)
-    make('p', op.description, box)
-    if (op.parameters?.length) make('pre', JSON.stringify(op.parameters, null, 2), box)
-    if (op.requestBody) make('pre', JSON.stringify(op.requestBody.content['application/json'].schema, null, 2), box)
+
+const words = (name: string): string => name.replaceAll('_', ' ')
+
+function parametersOf(route: Route, family: Family): Json[] {
+  const path = [...route.path.matchAll(/:([a-z_]+)/g)].map(match => {
+    const name = match[1] ?? ''
+    const schema = route.pathParameters[name] ?? { type: 'string', format: 'uuid' }
+    return {
+      name,
+      in: 'path',
+      required: true,
+      description: `The ${words(name)}.`,
+      schema,
+      example: exampleOf(schema as TSchema, name),
+    }
+  })
+  const query = Object.entries<TSchema>(route.querySchema?.properties ?? {}).map(([name, property]) => ({
+    name,
+    in: 'query',
+    required: route.querySchema?.required?.includes(name) ?? false,
+    description: PARAMETER_TEXTS[name] ?? `Only those with this ${words(name)}.`,
+    schema: property,
+    example: exampleOf(property, name),
+  }))
+  const shared = family === 'user' ? ['Language', 'Company'] : ['Language']
+  return [...path, ...query, ...shared.map(name => ({ $ref: `#/components/parameters/${name}` }))]
+}
+
+/** The refusals that a route can answer with. */
+function failuresOf(route: Route, family: Family): number[] {
+  const hasBody = route.bodySchema !== null
+  const isFound = route.path.includes(':') || route.mayMiss
+  return [
+    401,
+    403,
+    ...(isFound ? [404] : []),
+    406,
+    ...(route.path.endsWith('/enroll') ? [409] : []),
+    ...(hasBody ? [413, 415] : []),
+    ...(hasBody || route.querySchema !== null || route.method !== 'GET' ? [422] : []),
+    429,
+    500,
+    ...(family === 'matcher' ? [] : [503]),
+  ]
+}
+
+/** Collectors and matchers read the time of the hub in every answer. */
+function withServerTime(schema: unknown): unknown {
+  if (!isObject(schema) || !isObject(schema.properties)) return schema
+  const required: unknown[] = Array.isArray(schema.required) ? schema.required : []
+  return {
+    ...schema,
+    required: [...required, 'server_time'],
+    properties: { ...schema.properties, server_time: { type: 'string', format: 'date-time' } },
   }
 }
-document.getElementById('find').addEventListener('input', event => {
-  const text = event.target.value.toLowerCase()
-  for (const box of list.querySelectorAll('details')) box.hidden = !box.dataset.text.includes(text)
-})
-</script></body></html>`
+
+function success(route: Route, family: Family, components: Components): Json {
+  const all = { ...REQUEST_ID, ...RATE_HEADERS }
+  if (route.answerSchema === null) return { description: 'Done; there is nothing to say.', headers: all }
+  if (route.answerType !== 'application/json')
+    return {
+      description: 'A stream that stays open.',
+      headers: all,
+      content: { [route.answerType]: { schema: { type: 'string' } } },
+    }
+  const plain = components.reference(route.answerSchema)
+  const example = exampleOf(route.answerSchema)
+  const isService = family !== 'user'
+  const timed = isService && isObject(example) ? { ...example, server_time: '2026-01-31T12:00:00.000Z' } : example
+  return {
+    description: route.status === 202 ? 'Taken; it is done in the background.' : 'Done.',
+    headers: all,
+    content: { 'application/json': { schema: isService ? withServerTime(plain) : plain, example: timed } },
+  }
+}
+
+function permissionText(route: Route): string {
+  if (route.superAdmin) return 'For super administrators.'
+  if (route.permissions.length === 0) return 'For every authenticated caller.'
+  return `Needs ${route.permissions.map(permission => `\`${permission}\``).join(' and ')}.`
+}
+
+function requestBody(shown: TObject, components: Components): Json {
+  const isOptional = (shown.required ?? []).length === 0
+  return {
+    required: !isOptional,
+    content: { 'application/json': { schema: components.reference(shown), example: exampleOf(shown) } },
+  }
+}
+
+function operation(route: Route, isLegacy: boolean, components: Components): Json {
+  const family = familyOf(route.path)
+  const failures = failuresOf(route, family).map(status => [String(status), errorReference(status, family)])
+  return {
+    operationId: operationId(route, isLegacy),
+    tags: [route.tag],
+    summary: route.summary,
+    description: permissionText(route),
+    ...(isLegacy ? { deprecated: true } : {}),
+    security: [{ bearer: [] }],
+    parameters: parametersOf(route, family),
+    ...(route.bodyShown ? { requestBody: requestBody(route.bodyShown, components) } : {}),
+    responses: { [String(route.status)]: success(route, family, components), ...Object.fromEntries(failures) },
+  }
+}
+
+/** The whole document of the routes, and of the frozen paths without v1. */
+export function openApiDocument(routes: readonly Route[], version: string): Json {
+  const components = new Components()
+  const paths: Record<string, Json> = {}
+  const add = (prefix: string, route: Route, isLegacy: boolean) => {
+    const path = `${prefix}${route.path.replace(/:([a-z_]+)/g, '{$1}')}`
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, isLegacy, components) }
+  }
+  for (const route of routes) add('/api/v1', route, false)
+  for (const route of routes) if (route.legacy) add('/api', route, true)
+  const used = new Set(routes.map(route => route.tag))
+  return {
+    openapi: OPENAPI_VERSION,
+    info: {
+      title: 'Monitoring Hub REST API',
+      version,
+      description:
+        'REST API v1 and the endpoints of collectors. Lists have 15 rows a page. Paths without `v1` are frozen: use those with it.',
+      license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
+    },
+    servers: [{ url: '/' }],
+    security: [{ bearer: [] }],
+    tags: [...used].map(name => ({ name, description: TAGS[name] ?? name })),
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API token: `hub_` and 40 characters.' },
+      },
+      parameters,
+      headers,
+      responses: errorResponses,
+      schemas: components.schemas,
+    },
+  }
+}

@@ -1,7 +1,9 @@
 // A rule as it travels, what is wrong with it, and its compiled form (document 2 "Rule" and "Errors"; decisions G-65,
 // G-68, G-69, G-84). The hub validates with it before saving, the collector compiles with it after syncing.
+
 import { limits } from '../limits.ts'
 import { metricByName } from '../series/catalogue.ts'
+import { isObject, type Unchecked } from '../unchecked.ts'
 import { canonicalMatchers, compileMatchers, type Matcher, type RawMatchers } from './matchers.ts'
 
 export const ruleKinds = ['threshold', 'check', 'agent_down'] as const
@@ -104,10 +106,6 @@ export type CompileResult =
   | { readonly kind: 'skipped' }
   | { readonly kind: 'rejected'; readonly rejected: RejectedRule }
 
-type Unchecked = Readonly<Record<string, unknown>>
-
-const isObject = (value: unknown): value is Unchecked =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isStringList = (value: unknown): boolean => Array.isArray(value) && value.every(item => typeof item === 'string')
 const isOneOf = (list: readonly string[], value: unknown): boolean => typeof value === 'string' && list.includes(value)
 const isSeconds = (value: unknown, max: number): boolean =>

@@ -1,7 +1,9 @@
 // The checks that a machine runs and the configuration that its agent is given, with the ETag that changes exactly when the
 // content does (document 1 "Check sync envelope"; document 3 "Agent config semantics"; decisions G-52, G-54).
+
 import { limits } from '../limits.ts'
 import { sha256Hex } from '../series/hash.ts'
+import { isObject } from '../unchecked.ts'
 
 export const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const
 export type CheckType = (typeof checkTypes)[number]
@@ -26,9 +28,6 @@ type Scope = { readonly isAll: boolean; readonly serverIds: readonly string[] }
 
 const SERVICE_NAME = /^[A-Za-z0-9@._-]{1,128}$/
 const HOST_PORT = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isPort = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535
@@ -73,7 +72,7 @@ function checkTarget(type: CheckType, target: Readonly<Record<string, unknown>>)
 /** A check of a record, or null when something of it is outside its domain. */
 export function compileCheck(record: CheckRecord): AgentCheck | null {
   const type = checkTypes.find(known => known === record.type)
-  if (!type || !isRecord(record.target)) return null
+  if (!type || !isObject(record.target)) return null
   const target = checkTarget(type, record.target)
   const timeout = record.timeout_seconds ?? limits.checkTimeoutSecondsDefault
   const isTimeout =
@@ -85,7 +84,7 @@ const idsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((id): id is string => typeof id === 'string') : []
 
 function scopeOf(record: CheckRecord): Scope {
-  const scope = isRecord(record.scope) ? record.scope : {}
+  const scope = isObject(record.scope) ? record.scope : {}
   if (scope.all === true) return { isAll: true, serverIds: [] }
   const serverIds = new Set([
     ...idsOf(scope.server_ids),

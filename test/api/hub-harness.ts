@@ -9,6 +9,7 @@ import { type RunningHub, startHub } from '../../apps/hub/hub.ts'
 import { createCollector, createToken, createUser } from '../../apps/hub/identity/accounts.ts'
 import { createLogger } from '../../apps/hub/telemetry.ts'
 import { newDatabase, stopPostgres } from '../support/postgres.ts'
+import { disagreement, operationFor } from './answers.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer is whatever came over HTTP; tests assert on it.
 export type Json = any
@@ -17,6 +18,14 @@ export type Call = (method: string, path: string, body?: unknown, headers?: Reco
 
 const NEVER = null
 const MANY = 1_000_000
+
+/** Throws for an answer that the OpenAPI document does not have. 405 and 404 of paths that no route has are in no operation. */
+function holdToDocument(method: string, path: string, { status, headers, body }: Answer): void {
+  const { pathname } = new URL(path.startsWith('/api') ? path : `/api/v1${path}`, 'http://hub')
+  const operation = operationFor(method, pathname)
+  const fault = operation && disagreement(operation, status, headers.get('content-type'), body)
+  if (fault) throw new Error(`${method} ${path}: ${fault}: ${JSON.stringify(body)?.slice(0, 1000)}`)
+}
 
 /** Calls the API with a token; paths are below /api/v1 unless they start with /api. */
 export function caller(url: string, token: string | null): Call {
@@ -32,7 +41,9 @@ export function caller(url: string, token: string | null): Call {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
-    return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+    const answer = { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+    holdToDocument(method, path, answer)
+    return answer
   }
 }
 

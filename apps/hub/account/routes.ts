@@ -1,8 +1,10 @@
 // REST: /me (group "My account"): the caller itself. Tokens and passwords are managed elsewhere, on purpose.
+
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, sql } from 'drizzle-orm'
-import { presentAuditEntry } from '../audit/audit-list.ts'
+import { auditEntryAnswer, presentAuditEntry } from '../audit/audit-list.ts'
 import { auditLog, companies, sessions, users } from '../db/schema-identity.ts'
+import { answer, answerList, answerPage, id, listed, named, nullable, reference, string, time } from '../http/answer.ts'
 import { notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
@@ -11,6 +13,27 @@ import { languages } from '../http/texts.ts'
 import { usableCompanies } from '../identity/authenticate.ts'
 
 const TAG = 'My account'
+
+const profileAnswer = named('Profile', {
+  id: id(),
+  email: string(),
+  name: string(),
+  language: string(),
+  time_zone: string(),
+  super_admin: Type.Boolean(),
+  company: nullable(Type.Object({ id: id(), name: string(), slug: string() })),
+  permissions: listed(string()),
+  created_at: time(),
+})
+
+const sessionAnswer = named('Session', {
+  id: id(),
+  ip: nullable(string()),
+  user_agent: nullable(string()),
+  created_at: time(),
+  last_seen_at: time(),
+  current: Type.Boolean(),
+})
 
 async function profile({ hub, caller, companyId }: RouteContext) {
   const { db } = hub.database
@@ -41,6 +64,7 @@ export const accountRoutes: readonly Route[] = [
     path: '/me',
     tag: TAG,
     summary: 'Profile, company, permissions',
+    answer: answer(profileAnswer),
     handle: async context => ({ data: await profile(context) }),
   }),
   route({
@@ -53,6 +77,7 @@ export const accountRoutes: readonly Route[] = [
       language: Type.Optional(oneOf(languages)),
       time_zone: Type.Optional(timeZone()),
     }),
+    answer: answer(profileAnswer),
     async handle(context) {
       const { name, language, time_zone } = context.body
       const set = {
@@ -70,6 +95,7 @@ export const accountRoutes: readonly Route[] = [
     path: '/me/permissions',
     tag: TAG,
     summary: 'Effective permissions of this token',
+    answer: answerList(string()),
     handle: async ({ caller }) => ({ data: [...caller.permissions].sort() }),
   }),
   route({
@@ -77,6 +103,7 @@ export const accountRoutes: readonly Route[] = [
     path: '/me/companies',
     tag: TAG,
     summary: 'Companies usable in X-Company-Id',
+    answer: answerList(reference),
     handle: async ({ hub, caller }) => ({ data: await usableCompanies(hub.database.db, caller) }),
   }),
   route({
@@ -85,6 +112,7 @@ export const accountRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Sessions of the caller',
     query: Type.Object(pageQuery),
+    answer: answerPage(sessionAnswer),
     async handle({ hub, caller, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -132,6 +160,7 @@ export const accountRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Audit entries of the caller',
     query: Type.Object(pageQuery),
+    answer: answerPage(auditEntryAnswer),
     async handle({ hub, caller, companyId, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database

@@ -1,10 +1,14 @@
 // REST: /monitoring/agents (decision G-25).
+
 import { Type } from '@sinclair/typebox'
 import { agentStates } from '../../../core/lifecycle/agent.ts'
+import { alertAnswer } from '../alerts/alert-answer.ts'
 import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
+import { answer, answerList, answerPage } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { agentAnswer } from './agent-answer.ts'
 import {
   deleteAgent,
   findAgent,
@@ -37,6 +41,7 @@ export const agentRoutes: readonly Route[] = [
       search: Type.Optional(text(255)),
       ...pageQuery,
     }),
+    answer: answerPage(agentAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const filter = {
@@ -57,6 +62,7 @@ export const agentRoutes: readonly Route[] = [
     summary: 'Show an agent',
     permissions: VIEW,
     subject,
+    answer: answer(agentAnswer),
     handle: async ({ hub, subject }) => ({ data: presentAgent(hub, subject) }),
   }),
   route({
@@ -67,6 +73,7 @@ export const agentRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: Type.Object({ reason: optional(text(255)) }),
+    answer: answer(agentAnswer),
     async handle(context) {
       const row = await revokeAgent(context, context.subject.agent.id, context.body.reason ?? DEFAULT_REASON)
       return { data: presentAgent(context.hub, row) }
@@ -80,6 +87,7 @@ export const agentRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: Type.Object({ server_id: uuid() }),
+    answer: answer(agentAnswer),
     async handle(context) {
       const row = await reassignAgent(context, context.subject.agent.id, context.body.server_id)
       return { data: presentAgent(context.hub, row) }
@@ -104,6 +112,7 @@ export const agentRoutes: readonly Route[] = [
     summary: 'Revoke many agents',
     permissions: MANAGE,
     body: Type.Object({ agent_ids: listOf(uuid(), BULK_MAX, 1), reason: optional(text(255)) }),
+    answer: answerList(agentAnswer),
     async handle(context) {
       const { body, hub, companyId } = context
       for (const id of body.agent_ids) await findAgent(hub.database.db, companyId, id)
@@ -120,6 +129,7 @@ export const agentRoutes: readonly Route[] = [
     permissions: VIEW,
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(alertAnswer),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const { rows, total } = await listAlerts(hub.database.db, companyId, { agentId: subject.agent.id }, page)

@@ -1,10 +1,13 @@
 // REST: /monitoring/alerts (document 1 "Alerts"; decision G-94).
+
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rule.ts'
 import { alertStates } from '../../../core/lifecycle/alert.ts'
+import { answer, answerList, answerPage } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { instant, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { alertAnswer, alertCommentAnswer, alertEventAnswer, alertStatsAnswer } from './alert-answer.ts'
 import {
   acknowledgeAlert,
   alertStats,
@@ -55,6 +58,7 @@ export const alertRoutes: readonly Route[] = [
       opened_to: Type.Optional(instant()),
       ...pageQuery,
     }),
+    answer: answerPage(alertAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const filter = {
@@ -75,6 +79,7 @@ export const alertRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Counts by state and severity',
     permissions: VIEW,
+    answer: answer(alertStatsAnswer),
     handle: async ({ hub, companyId }) => ({ data: await alertStats(hub.database.db, companyId) }),
   }),
   route({
@@ -85,6 +90,7 @@ export const alertRoutes: readonly Route[] = [
     permissions: VIEW,
     legacy: true,
     subject,
+    answer: answer(alertAnswer),
     handle: async ({ subject }) => ({ data: presentAlert(subject) }),
   }),
   route({
@@ -96,6 +102,7 @@ export const alertRoutes: readonly Route[] = [
     legacy: true,
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(alertEventAnswer),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const { data, total } = await listAlertEvents(hub.database.db, companyId, subject.alert.id, page)
@@ -110,6 +117,7 @@ export const alertRoutes: readonly Route[] = [
     permissions: VIEW,
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(alertAnswer),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const { rows, total } = await listAlerts(hub.database.db, companyId, { groupId: subject.alert.id }, page)
@@ -125,6 +133,7 @@ export const alertRoutes: readonly Route[] = [
     legacy: true,
     subject,
     body: comment,
+    answer: answer(alertAnswer),
     handle: async context => ({
       data: presentAlert(await acknowledgeAlert(context, context.subject.alert.id, context.body.comment ?? null)),
     }),
@@ -138,6 +147,7 @@ export const alertRoutes: readonly Route[] = [
     legacy: true,
     subject,
     body: comment,
+    answer: answer(alertAnswer),
     handle: async context => ({
       data: presentAlert(await closeAlert(context, context.subject.alert.id, context.body.comment ?? null)),
     }),
@@ -151,6 +161,7 @@ export const alertRoutes: readonly Route[] = [
     subject,
     status: 201,
     body: Type.Object({ comment: text(COMMENT_MAX) }),
+    answer: answer(alertCommentAnswer),
     handle: async context => ({ data: await commentAlert(context, context.subject.alert.id, context.body.comment) }),
   }),
   route({
@@ -160,6 +171,7 @@ export const alertRoutes: readonly Route[] = [
     summary: 'Acknowledge many alerts',
     permissions: MANAGE,
     body: bulk,
+    answer: answerList(alertAnswer),
     handle: context =>
       forEachAlert(context, context.body.alert_ids, id => acknowledgeAlert(context, id, context.body.comment ?? null)),
   }),
@@ -170,6 +182,7 @@ export const alertRoutes: readonly Route[] = [
     summary: 'Close many alerts by hand',
     permissions: MANAGE,
     body: bulk,
+    answer: answerList(alertAnswer),
     handle: context =>
       forEachAlert(context, context.body.alert_ids, id => closeAlert(context, id, context.body.comment ?? null)),
   }),

@@ -1,12 +1,31 @@
 // Reading the audit log (decision G-164).
+
+import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, gte, lte, or } from 'drizzle-orm'
 import type { Executor } from '../db/connect.ts'
-import { auditLog } from '../db/schema-identity.ts'
+import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
+import { id, named, nullable, string, time } from '../http/answer.ts'
 import { notFound } from '../http/api-error.ts'
 import type { Page } from '../http/paging.ts'
 import { isUuid } from '../http/schema.ts'
 
 export type AuditRow = typeof auditLog.$inferSelect
+
+export const auditEntryAnswer = named('AuditEntry', {
+  id: id(),
+  company_id: nullable(id()),
+  actor: Type.Object({ type: string(), id: nullable(id()), name: nullable(string()) }),
+  action: string(),
+  subject: Type.Object({ type: string(), id: nullable(string()), name: nullable(string()) }),
+  changes: Type.Unsafe<AuditChanges>({
+    type: 'object',
+    additionalProperties: { type: 'object', properties: { old: {}, new: {} } },
+  }),
+  ip: nullable(string()),
+  user_agent: nullable(string()),
+  token_id: nullable(id()),
+  created_at: time(),
+})
 
 export const presentAuditEntry = (row: AuditRow) => ({
   id: row.id,

@@ -1,9 +1,11 @@
 // REST: /audit-log.
+
 import { Type } from '@sinclair/typebox'
+import { answer, answerPage } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
 import { instant, text, uuid } from '../http/schema.ts'
-import { findAuditEntry, listAudit, presentAuditEntry } from './audit-list.ts'
+import { auditEntryAnswer, findAuditEntry, listAudit, presentAuditEntry } from './audit-list.ts'
 
 const TAG = 'Audit log'
 const VIEW = ['audit.view']
@@ -23,6 +25,7 @@ export const auditRoutes: readonly Route[] = [
       to: Type.Optional(instant()),
       ...pageQuery,
     }),
+    answer: answerPage(auditEntryAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const filter = {
@@ -43,6 +46,7 @@ export const auditRoutes: readonly Route[] = [
     summary: 'Show an entry',
     permissions: VIEW,
     subject: ({ hub, companyId, params }) => findAuditEntry(hub.database.db, companyId, params.entry ?? ''),
+    answer: answer(auditEntryAnswer),
     handle: async ({ subject }) => ({ data: presentAuditEntry(subject) }),
   }),
   route({
@@ -52,6 +56,7 @@ export const auditRoutes: readonly Route[] = [
     summary: 'History of one subject',
     permissions: VIEW,
     query: Type.Object(pageQuery),
+    answer: answerPage(auditEntryAnswer),
     async handle({ hub, companyId, params, query, url }) {
       const page = pageOf(query)
       const filter = { subjectType: params.type, subjectId: params.id }

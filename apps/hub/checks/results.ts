@@ -1,17 +1,15 @@
 // GET /monitoring/checks/{check}/results: the latest result of a check on each machine, read from the collector.
+
 import { sql } from 'drizzle-orm'
 import { compileMatchers, matchesLabels } from '../../../core/alerting/matchers.ts'
 import { limits } from '../../../core/limits.ts'
+import { isObject } from '../../../core/unchecked.ts'
 import { uuidList } from '../db/transaction.ts'
 import type { Page } from '../http/paging.ts'
 import type { Hub } from '../hub-context.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import { defaultCheckRule, targetMatchers } from './check-target.ts'
 import type { CheckRow } from './checks.ts'
-
-type Unchecked = Readonly<Record<string, unknown>>
-const isObject = (value: unknown): value is Unchecked =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
 

@@ -1,11 +1,14 @@
 // REST: /monitoring/checks (decision G-119).
+
 import { Type } from '@sinclair/typebox'
 import { limits } from '../../../core/limits.ts'
+import { answer, answerPage, collectorNote } from '../http/answer.ts'
 import { invalidField } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, integer, oneOf, optional, scope, text } from '../http/schema.ts'
 import { findServer } from '../servers/servers.ts'
+import { checkAnswer, checkResultAnswer } from './check-answer.ts'
 import { checkTypes } from './check-target.ts'
 import { createCheck, deleteCheck, findCheck, listChecks, presentCheck, updateCheck } from './checks.ts'
 import { checkResults } from './results.ts'
@@ -35,6 +38,7 @@ export const checkRoutes: readonly Route[] = [
       search: Type.Optional(text(255)),
       ...pageQuery,
     }),
+    answer: answerPage(checkAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const enabled = query.enabled === undefined ? undefined : query.enabled === '1'
@@ -50,6 +54,7 @@ export const checkRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: Type.Object({ name: text(255), scope: scope(), type: oneOf(checkTypes), target, ...common }),
+    answer: answer(checkAnswer),
     handle: async context => ({ data: presentCheck(await createCheck(context, context.body)) }),
   }),
   route({
@@ -59,6 +64,7 @@ export const checkRoutes: readonly Route[] = [
     summary: 'Show a check',
     permissions: VIEW,
     subject,
+    answer: answer(checkAnswer),
     handle: async ({ subject }) => ({ data: presentCheck(subject) }),
   }),
   route({
@@ -75,6 +81,7 @@ export const checkRoutes: readonly Route[] = [
       target: Type.Optional(target),
       ...common,
     }),
+    answer: answer(checkAnswer),
     handle: async context => ({
       data: presentCheck(await updateCheck(context, context.subject.check.id, context.body)),
     }),
@@ -99,6 +106,7 @@ export const checkRoutes: readonly Route[] = [
       summary: action === 'enable' ? 'Enable a check' : 'Disable a check',
       permissions: MANAGE,
       subject,
+      answer: answer(checkAnswer),
       async handle(context) {
         const { check } = context.subject
         const enabled = action === 'enable'
@@ -116,6 +124,7 @@ export const checkRoutes: readonly Route[] = [
     subject,
     status: 201,
     body: Type.Object({ target: optional(target), name: optional(text(255)) }),
+    answer: answer(checkAnswer),
     async handle(context) {
       const { check } = context.subject
       // Two checks of one type and target would write one series, so a copy needs a target of its own.
@@ -140,6 +149,7 @@ export const checkRoutes: readonly Route[] = [
     permissions: VIEW,
     subject,
     query: Type.Object(pageQuery),
+    answer: Type.Object({ ...answerPage(checkResultAnswer).properties, collector: collectorNote }),
     async handle({ hub, query, url, subject }) {
       const page = pageOf(query)
       const { results, total, collector } = await checkResults(hub, subject, page)
@@ -154,6 +164,7 @@ export const checkRoutes: readonly Route[] = [
     permissions: VIEW,
     subject: ({ hub, companyId, params }) => findServer(hub.database.db, companyId, params.server ?? ''),
     query: Type.Object(pageQuery),
+    answer: answerPage(checkAnswer),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const filter = { serverId: subject.server.id }

@@ -1,7 +1,9 @@
 // What of a batch of events is wrong as a whole (422), and what only one event (decision G-102).
+
 import { type AlertEvent, eventTypes } from '../../../core/alerting/event.ts'
 import { severities } from '../../../core/alerting/rule.ts'
 import { limits } from '../../../core/limits.ts'
+import { isObject, type Unchecked } from '../../../core/unchecked.ts'
 import { invalidField } from '../http/api-error.ts'
 import { isInstant, isUuid } from '../http/schema.ts'
 
@@ -11,10 +13,6 @@ const EVENT_ID_CHARS_MAX = 64
 const CODE = 'invalid_batch'
 const COUNT_MAX = 2_147_483_647
 
-type Unchecked = Readonly<Record<string, unknown>>
-
-const isObject = (value: unknown): value is Unchecked =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isNumberOrNull = (value: unknown): boolean =>
   value == null || (typeof value === 'number' && Number.isFinite(value))
 const isOneOf = (list: readonly string[], value: unknown): boolean => typeof value === 'string' && list.includes(value)

@@ -1,19 +1,18 @@
 // POST /inventory: facts of machines, one row a server, the newest report wins (document 1 "Inventory ingest"; G-114).
+
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'
+import { isObject, type Unchecked } from '../../../core/unchecked.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { invalidField } from '../http/api-error.ts'
 import { isInstant, isUuid } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 
-type Unchecked = Readonly<Record<string, unknown>>
 type Reason = 'agent_mismatch' | 'agent_revoked' | 'unknown_server' | 'invalid_facts'
 
 const CODE = 'invalid_batch'
-const isObject = (value: unknown): value is Unchecked =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** JSON with keys sorted at every depth and without spaces: equal facts have equal text. */
 export function canonicalJson(value: unknown): string {

@@ -1,12 +1,30 @@
 // REST: /monitoring/collector, for collectors' service accounts only (document 1 "Collector-facing endpoints").
-import { type TObject, Type } from '@sinclair/typebox'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import type { Executor } from '../db/connect.ts'
 import { notFound } from '../http/api-error.ts'
-import { Reply, type Route, type RouteContext, route } from '../http/route.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, optional, text, uuid } from '../http/schema.ts'
 import { heartbeatBody, recordHeartbeat, recordSeen, seenBody } from './agents-seen.ts'
+import {
+  agentLookup,
+  agentsAnswer,
+  checkRecord,
+  companySettings,
+  enrolAnswer,
+  eventsAnswer,
+  eventsBody,
+  feedAnswer,
+  heartbeatAnswer,
+  inventoryBody,
+  inventoryTaken,
+  renewAnswer,
+  ruleRecord,
+  seenAnswer,
+  serverRecord,
+  silenceRecord,
+} from './collector-answer.ts'
 import { enrol, enrolBody } from './enroll.ts'
 import { takeEvents } from './events.ts'
 import {
@@ -50,7 +68,7 @@ async function servePage(
   return answer(name, await read(context.hub.database.db, context.query.since ?? 0, limit))
 }
 
-const feed = (path: string, name: string, read: PageReader, limitMax: number = limits.syncPageMax): Route =>
+const feed = (path: string, name: string, item: TSchema, read: PageReader): Route =>
   route({
     method: 'GET',
     path: `${PREFIX}${path}`,
@@ -58,7 +76,8 @@ const feed = (path: string, name: string, read: PageReader, limitMax: number = l
     summary: `Changes of ${name} since a number`,
     permissions: COLLECTOR,
     query: Type.Object(feedQuery),
-    handle: context => servePage(context, name, read, limitMax),
+    answer: feedAnswer(name, item),
+    handle: context => servePage(context, name, read, limits.syncPageMax),
   })
 
 async function collectorSettings({ hub, params }: RouteContext) {
@@ -97,6 +116,7 @@ export const collectorRoutes: readonly Route[] = [
     permissions: COLLECTOR,
     status: 201,
     body: enrolBody,
+    answer: enrolAnswer,
     handle: async context => ({ data: await enrol(context, context.body) }),
   }),
   route({
@@ -106,6 +126,8 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'Changes of agents since a number, or the one agent with a token hash',
     permissions: COLLECTOR,
     query: Type.Object({ ...feedQuery, token_hash: Type.Optional(Type.String()) }),
+    answer: agentsAnswer,
+    mayMiss: true,
     async handle(context) {
       const { hub, query } = context
       if (query.token_hash === undefined) return servePage(context, 'agents', agentsFeed, limits.agentsPageMax)
@@ -121,12 +143,14 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'The agent with an id',
     permissions: COLLECTOR,
     query: Type.Object({ agent_id: Type.Optional(Type.String()) }),
+    answer: agentLookup,
+    mayMiss: true,
     handle: lookUpAgent,
   }),
-  feed('/rules', 'rules', rulesFeed),
-  feed('/silences', 'silences', silencesFeed),
-  feed('/checks', 'checks', checksFeed),
-  feed('/servers/attributes', 'servers', serverAttributesFeed),
+  feed('/rules', 'rules', ruleRecord, rulesFeed),
+  feed('/silences', 'silences', silenceRecord, silencesFeed),
+  feed('/checks', 'checks', checkRecord, checksFeed),
+  feed('/servers/attributes', 'servers', serverRecord, serverAttributesFeed),
   route({
     method: 'POST',
     path: `${PREFIX}/events`,
@@ -135,6 +159,8 @@ export const collectorRoutes: readonly Route[] = [
     permissions: COLLECTOR,
     invalidCode: 'invalid_batch',
     body: anyBody,
+    bodyShown: eventsBody,
+    answer: eventsAnswer,
     handle: async ({ hub, body }) => ({ data: await takeEvents(hub, body) }),
   }),
   route({
@@ -144,6 +170,7 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'When agents were last seen',
     permissions: COLLECTOR,
     body: seenBody,
+    answer: seenAnswer,
     handle: async ({ hub, body }) => ({ data: await recordSeen(hub, body) }),
   }),
   route({
@@ -155,6 +182,8 @@ export const collectorRoutes: readonly Route[] = [
     bodyBytesMax: limits.inventoryBodyBytesMax,
     invalidCode: 'invalid_batch',
     body: anyBody,
+    bodyShown: inventoryBody,
+    answer: inventoryTaken,
     handle: async ({ hub, body }) => ({ data: await takeInventory(hub, body) }),
   }),
   route({
@@ -164,6 +193,8 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'A collector runs',
     permissions: COLLECTOR,
     body: heartbeatBody,
+    answer: heartbeatAnswer,
+    mayMiss: true,
     handle: async ({ hub, body }) => ({ data: await recordHeartbeat(hub, body) }),
   }),
   route({
@@ -172,6 +203,7 @@ export const collectorRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Settings of a company',
     permissions: COLLECTOR,
+    answer: companySettings,
     handle: collectorSettings,
   }),
   route({
@@ -181,7 +213,9 @@ export const collectorRoutes: readonly Route[] = [
     summary: "Rotate an agent's token",
     permissions: COLLECTOR,
     body: Type.Object({ token_hash: text(64), collector_id: optional(uuid()) }),
-    handle: async context =>
-      new Reply(200, { data: await renewToken(context, context.params.agent_id ?? '', context.body.token_hash) }),
+    answer: renewAnswer,
+    handle: async context => ({
+      data: await renewToken(context, context.params.agent_id ?? '', context.body.token_hash),
+    }),
   }),
 ]

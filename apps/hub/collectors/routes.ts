@@ -1,15 +1,30 @@
 // REST: /monitoring/collectors, for super administrators only (decision G-33).
+
 import { Type } from '@sinclair/typebox'
 import { asc, count, eq } from 'drizzle-orm'
 import { collectorStatus } from '../../../core/lifecycle/agent.ts'
+import { isObject } from '../../../core/unchecked.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { collectors } from '../db/schema.ts'
 import { users } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
+import {
+  amount,
+  answer,
+  answerPage,
+  anyObject,
+  collectorNote,
+  id,
+  named,
+  nullable,
+  string,
+  time,
+  wordOf,
+} from '../http/answer.ts'
 import { notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { Reply, type Route, type RouteContext, route } from '../http/route.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, oneOf, optional, text } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { createCollector } from '../identity/accounts.ts'
@@ -34,6 +49,21 @@ const present = (hub: Hub, row: Collector) => ({
   settings: row.settings,
 })
 
+const collectorAnswer = named('Collector', {
+  id: id(),
+  name: string(),
+  base_url: nullable(string()),
+  admin_url: nullable(string()),
+  status: wordOf(['online', 'offline', 'never']),
+  version: nullable(string()),
+  last_heartbeat_at: nullable(time()),
+  agent_count: nullable(amount()),
+  ingest_rps: nullable(Type.Number()),
+  outbox_depth: nullable(amount()),
+  settings: anyObject(),
+})
+const reloadAnswer = named('Reload', { reload: string(), accepted: Type.Boolean() })
+
 async function find(db: Executor, id: string): Promise<Collector> {
   if (!isUuid(id)) throw notFound()
   const [row] = await db.select().from(collectors).where(eq(collectors.id, id))
@@ -56,6 +86,7 @@ export const collectorAdminRoutes: readonly Route[] = [
     summary: 'List collectors',
     superAdmin: true,
     query: Type.Object(pageQuery),
+    answer: answerPage(collectorAnswer),
     async handle({ hub, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -84,6 +115,7 @@ export const collectorAdminRoutes: readonly Route[] = [
     superAdmin: true,
     status: 201,
     body: Type.Object({ name: text(255), ...fields }),
+    answer: Type.Object({ data: collectorAnswer, token: string(), admin_token: nullable(string()) }),
     async handle(context) {
       const { hub, body } = context
       const made = await inTransaction(hub.database.db, async tx => {
@@ -105,6 +137,7 @@ export const collectorAdminRoutes: readonly Route[] = [
     summary: 'Show a collector',
     superAdmin: true,
     subject,
+    answer: answer(collectorAnswer),
     handle: async ({ hub, subject }) => ({ data: present(hub, subject) }),
   }),
   route({
@@ -115,6 +148,7 @@ export const collectorAdminRoutes: readonly Route[] = [
     superAdmin: true,
     subject,
     body: Type.Object({ name: Type.Optional(text(255)), ...fields }),
+    answer: answer(collectorAnswer),
     async handle(context) {
       const { hub, body, subject: before } = context
       const after = await inTransaction(hub.database.db, async tx => {
@@ -159,11 +193,12 @@ export const collectorAdminRoutes: readonly Route[] = [
     summary: 'What the collector says of itself',
     superAdmin: true,
     subject,
+    answer: Type.Object({ data: nullable(anyObject()), collector: collectorNote }),
     async handle({ hub, subject }) {
       const target = await hub.collectors.target(subject.id)
       const answer = target ? await hub.collectors.query(target, 'collector_status', '/status') : null
       const body = answer?.status === 200 ? answer.body : null
-      const data = typeof body === 'object' && body !== null ? ((body as { data?: unknown }).data ?? null) : null
+      const data = isObject(body) && isObject(body.data) ? body.data : null
       const reason = data !== null ? null : target ? 'unavailable' : 'not_configured'
       return { data, collector: { available: data !== null, reason } }
     },
@@ -175,10 +210,12 @@ export const collectorAdminRoutes: readonly Route[] = [
     summary: 'Have rules, silences, checks or settings pulled now',
     superAdmin: true,
     subject,
+    status: 202,
     body: Type.Object({ what: oneOf(['rules', 'silences', 'checks', 'settings']) }),
+    answer: answer(reloadAnswer),
     async handle({ hub, body }) {
       await inTransaction(hub.database.db, tx => reloadCollectors(hub, tx, body.what))
-      return new Reply(202, { data: { reload: body.what, accepted: true } })
+      return { data: { reload: body.what, accepted: true } }
     },
   }),
 ]

@@ -1,14 +1,17 @@
 // REST: /companies (group "Identity and permissions"): the caller's company and what is below it.
+
 import { Type } from '@sinclair/typebox'
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { companies, userCompanyGrants, users } from '../db/schema-identity.ts'
 import { inTransaction, uuidList } from '../db/transaction.ts'
+import { answer, answerList, answerPage } from '../http/answer.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, optional, text, uuid } from '../http/schema.ts'
+import { companyAnswer, companyWithPlan, grantAnswer, grantHolder } from '../identity/identity-answer.ts'
 import { findUser } from '../identity/people.ts'
 import { changeParent, createCompany, deleteCompany } from './companies.ts'
 import { effectivePlan } from './plan.ts'
@@ -88,6 +91,7 @@ export const companyRoutes: readonly Route[] = [
     summary: 'The company and those below it',
     permissions: VIEW,
     query: Type.Object(pageQuery),
+    answer: answerPage(companyAnswer),
     handle: async context => listOf(context, await treeIds(context.hub.database.db, context.companyId), context.query),
   }),
   route({
@@ -98,6 +102,7 @@ export const companyRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: Type.Object({ name: text(255), parent_id: optional(uuid()) }),
+    answer: answer(companyAnswer),
     async handle(context) {
       const { hub, body } = context
       const parentId = await parentOf(context, body.parent_id)
@@ -116,6 +121,7 @@ export const companyRoutes: readonly Route[] = [
     summary: 'Show a company with its effective plan',
     permissions: VIEW,
     subject,
+    answer: answer(companyWithPlan),
     async handle({ hub, subject }) {
       const plan = await effectivePlan(hub.database.db, subject.id)
       const effective = {
@@ -134,6 +140,7 @@ export const companyRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: Type.Object({ name: Type.Optional(text(255)), parent_id: Type.Optional(uuid()) }),
+    answer: answer(companyAnswer),
     async handle(context) {
       const { hub, body, subject: before } = context
       if (body.parent_id !== undefined && before.id === context.companyId) throw invalidField('parent_id', 'immutable')
@@ -182,6 +189,7 @@ export const companyRoutes: readonly Route[] = [
     permissions: VIEW,
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(companyAnswer),
     async handle(context) {
       const rows = await context.hub.database.db
         .select({ id: companies.id })
@@ -201,6 +209,7 @@ export const companyRoutes: readonly Route[] = [
     summary: 'Who may work in it through X-Company-Id',
     permissions: VIEW,
     subject,
+    answer: answerList(grantHolder),
     async handle({ hub, subject }) {
       const rows = await hub.database.db
         .select({ id: users.id, name: users.name, email: users.email })
@@ -220,6 +229,7 @@ export const companyRoutes: readonly Route[] = [
     subject,
     status: 201,
     body: Type.Object({ user_id: uuid() }),
+    answer: answer(grantAnswer),
     async handle(context) {
       const { hub, companyId, body, subject: row } = context
       const { user } = await findUser(hub.database.db, companyId, body.user_id).catch(() => {

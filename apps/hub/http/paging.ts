@@ -12,7 +12,7 @@ export const pageOf = (query: { page?: number | undefined }): Page => {
 }
 
 /** The answer of a list. Links keep the filters of the request. */
-export function paged(url: URL, page: Page, total: number, data: readonly unknown[]) {
+export function paged<T>(url: URL, page: Page, total: number, data: readonly T[]) {
   const lastPage = Math.max(1, Math.ceil(total / limits.pageSize))
   const link = (number: number): string => {
     const search = new URLSearchParams(url.searchParams)

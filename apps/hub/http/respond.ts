@@ -2,7 +2,6 @@
 import type { Logger } from 'pino'
 import { sqlState } from '../db/connect.ts'
 import { ApiError } from './api-error.ts'
-import { Reply } from './route.ts'
 import { type Language, render, words } from './texts.ts'
 
 /** Who reads the answer: people and their programs, a collector, or the security matcher. */
@@ -29,11 +28,9 @@ export function respond(
     for (const [name, value] of Object.entries(headers)) result.headers.set(name, value)
     return result
   }
-  const reply = result instanceof Reply ? result : new Reply(result === undefined ? 204 : status, result)
-  const all = { ...headers, ...reply.headers }
-  if (reply.status === 204) return new Response(null, { status: 204, headers: all })
-  if (family === 'user') return json(reply.status, reply.body, all)
-  return json(reply.status, { ...(reply.body as object), server_time: new Date(nowMs).toISOString() }, all)
+  if (result === undefined) return new Response(null, { status: 204, headers })
+  if (family === 'user') return json(status, result, headers)
+  return json(status, { ...(result as object), server_time: new Date(nowMs).toISOString() }, headers)
 }
 
 /** Lost connections, locks, deadlocks, shutdowns: they pass, so the caller is told to come again. */

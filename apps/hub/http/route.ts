@@ -1,6 +1,6 @@
 // A route is a schema, a permission, one call and one mapping. This file turns a definition into something that the
 // pipeline (http/pipeline.ts) can run, and keeps the order of checks: resource (404) before data (422).
-import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TSchema, type TUndefined, Type } from '@sinclair/typebox'
 import type { Hub } from '../hub-context.ts'
 import type { Caller } from '../identity/authenticate.ts'
 import { parseBody, parseQuery } from './schema.ts'
@@ -24,16 +24,7 @@ export type RouteContext = {
   readonly signal: AbortSignal
 }
 
-/** An answer with another status or headers than the route's own. */
-export class Reply {
-  constructor(
-    readonly status: number,
-    readonly body: unknown,
-    readonly headers: Readonly<Record<string, string>> = {},
-  ) {}
-}
-
-type Definition<Q extends TObject, B extends TObject, S> = {
+type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly method: Method
   /** Below /api/v1, parameters as `:name`. */
   readonly path: string
@@ -53,9 +44,19 @@ type Definition<Q extends TObject, B extends TObject, S> = {
   readonly subject?: (context: RouteContext) => Promise<S>
   /** Status of the answer; an answer of `undefined` is 204. */
   readonly status?: number
+  /** The body of the answer; a route without one answers 204. */
+  readonly answer?: A
+  /** Another form than JSON that the answer has. */
+  readonly answerType?: string
+  /** Answers 404 although its path names nothing. */
+  readonly mayMiss?: boolean
+  /** Parameters of the path that are no uuid. */
+  readonly pathParameters?: Readonly<Record<string, TSchema>>
+  /** What the document shows for a body that the handler itself looks at, member by member. */
+  readonly bodyShown?: TObject
   readonly handle: (
     context: RouteContext & { readonly query: Static<Q>; readonly body: Static<B>; readonly subject: S },
-  ) => Promise<unknown>
+  ) => Promise<Static<A>>
 }
 
 /** A definition with its types folded away. */
@@ -70,15 +71,23 @@ export type Route = {
   readonly status: number
   readonly querySchema: TObject | null
   readonly bodySchema: TObject | null
+  readonly bodyShown: TObject | null
+  readonly answerSchema: TSchema | null
+  readonly answerType: string
+  readonly mayMiss: boolean
+  readonly pathParameters: Readonly<Record<string, TSchema>>
   readonly bodyBytesMax: number | null
   readonly run: (context: RouteContext, readBody: (invalidCode?: string) => Promise<unknown>) => Promise<unknown>
 }
 
 const NOTHING = Type.Object({})
 
-export function route<Q extends TObject = typeof NOTHING, B extends TObject = typeof NOTHING, S = null>(
-  definition: Definition<Q, B, S>,
-): Route {
+export function route<
+  Q extends TObject = typeof NOTHING,
+  B extends TObject = typeof NOTHING,
+  S = null,
+  A extends TSchema = TUndefined,
+>(definition: Definition<Q, B, S, A>): Route {
   return {
     method: definition.method,
     path: definition.path,
@@ -87,9 +96,14 @@ export function route<Q extends TObject = typeof NOTHING, B extends TObject = ty
     permissions: definition.permissions ?? [],
     superAdmin: definition.superAdmin ?? false,
     legacy: definition.legacy ?? false,
-    status: definition.status ?? 200,
+    status: definition.status ?? (definition.answer ? 200 : 204),
     querySchema: definition.query ?? null,
     bodySchema: definition.body ?? null,
+    bodyShown: definition.bodyShown ?? definition.body ?? null,
+    answerSchema: definition.answer ?? null,
+    answerType: definition.answerType ?? 'application/json',
+    mayMiss: definition.mayMiss ?? false,
+    pathParameters: definition.pathParameters ?? {},
     bodyBytesMax: definition.bodyBytesMax ?? null,
     async run(context, readBody) {
       const subject = (definition.subject ? await definition.subject(context) : null) as S

@@ -1,9 +1,12 @@
 // REST: /users, /roles, /permissions (group "Identity and permissions").
+
 import { Type } from '@sinclair/typebox'
+import { answer, answerList, answerPage, string } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../http/schema.ts'
 import { languages } from '../http/texts.ts'
+import { roleAnswer, userAnswer } from './identity-answer.ts'
 import {
   addUser,
   changeUser,
@@ -41,6 +44,7 @@ const userRoutes: readonly Route[] = [
     summary: 'List users by name',
     permissions: VIEW,
     query: Type.Object({ search: Type.Optional(text(255)), ...pageQuery }),
+    answer: answerPage(userAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { rows, total } = await listUsers(hub.database.db, companyId, query.search, page)
@@ -60,6 +64,7 @@ const userRoutes: readonly Route[] = [
       permissions: optional(permissions),
       role_ids: optional(roleIds),
     }),
+    answer: answer(userAnswer),
     handle: async context => ({ data: presentUser(await addUser(context, context.body)) }),
   }),
   route({
@@ -69,6 +74,7 @@ const userRoutes: readonly Route[] = [
     summary: 'Show a user',
     permissions: VIEW,
     subject: userSubject,
+    answer: answer(userAnswer),
     handle: async ({ subject }) => ({ data: presentUser(subject) }),
   }),
   route({
@@ -85,6 +91,7 @@ const userRoutes: readonly Route[] = [
       language: Type.Optional(oneOf(languages)),
       time_zone: Type.Optional(timeZone()),
     }),
+    answer: answer(userAnswer),
     handle: async context => ({
       data: presentUser(await changeUser(context, context.subject.user.id, context.body)),
     }),
@@ -109,6 +116,7 @@ const userRoutes: readonly Route[] = [
       summary: action === 'enable' ? 'Enable a user' : 'Disable a user: tokens and sessions stop working',
       permissions: MANAGE,
       subject: userSubject,
+      answer: answer(userAnswer),
       handle: async context => ({
         data: presentUser(await setUserEnabled(context, context.subject.user.id, action === 'enable')),
       }),
@@ -122,6 +130,7 @@ const userRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: userSubject,
     body: Type.Object({ role_ids: roleIds }),
+    answer: answer(userAnswer),
     handle: async context => ({
       data: presentUser(await setUserRoles(context, context.subject.user.id, context.body.role_ids)),
     }),
@@ -133,6 +142,7 @@ const userRoutes: readonly Route[] = [
     summary: 'Effective permissions of a user',
     permissions: VIEW,
     subject: userSubject,
+    answer: answerList(string()),
     handle: async ({ hub, subject }) => ({ data: await permissionsOfUser(hub.database.db, subject) }),
   }),
 ]
@@ -145,6 +155,7 @@ const roleRoutes: readonly Route[] = [
     summary: 'List roles, the built-in ones first',
     permissions: VIEW,
     query: Type.Object(pageQuery),
+    answer: answerPage(roleAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { rows, total } = await listRoles(hub.database.db, companyId, page)
@@ -159,6 +170,7 @@ const roleRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: Type.Object({ name: text(255), permissions }),
+    answer: answer(roleAnswer),
     handle: async context => ({ data: presentRole(await saveRole(context, null, context.body)) }),
   }),
   route({
@@ -168,6 +180,7 @@ const roleRoutes: readonly Route[] = [
     summary: 'Show a role',
     permissions: VIEW,
     subject: roleSubject,
+    answer: answer(roleAnswer),
     handle: async ({ subject }) => ({ data: presentRole(subject) }),
   }),
   route({
@@ -178,6 +191,7 @@ const roleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: roleSubject,
     body: Type.Object({ name: Type.Optional(text(255)), permissions: Type.Optional(permissions) }),
+    answer: answer(roleAnswer),
     handle: async context => ({ data: presentRole(await saveRole(context, context.subject, context.body)) }),
   }),
   route({
@@ -188,6 +202,7 @@ const roleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: roleSubject,
     body: Type.Object({ permissions }),
+    answer: answer(roleAnswer),
     handle: async context => ({ data: presentRole(await saveRole(context, context.subject, context.body)) }),
   }),
   route({
@@ -208,6 +223,7 @@ const roleRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The permission keys that can be given',
     permissions: VIEW,
+    answer: answerList(string()),
     handle: async () => ({ data: assignablePermissions }),
   }),
 ]

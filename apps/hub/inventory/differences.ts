@@ -1,4 +1,5 @@
 // Inventory against the server record: what differs, by the contract's own comparisons (document 1 "Inventory ingest").
+import { isObject, type Unchecked } from '../../../core/unchecked.ts'
 import type { Server } from '../servers/servers.ts'
 
 export const inventoryFields = [
@@ -16,10 +17,6 @@ export type Difference = {
   readonly server_value: string | number | null
   readonly inventory_value: string | number | readonly string[] | null
 }
-
-type Unchecked = Readonly<Record<string, unknown>>
-const isObject = (value: unknown): value is Unchecked =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const MIB = 1_048_576
 const GIB = 1_073_741_824

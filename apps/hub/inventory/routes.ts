@@ -1,13 +1,16 @@
 // REST: /servers/{server}/inventory (decision G-113). The hub never rewrites a server by itself: a user applies fields.
+
 import { type Static, Type } from '@sinclair/typebox'
 import { and, eq, sql } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { inventoryFacts } from '../db/schema.ts'
 import { inTransaction, lockCompany } from '../db/transaction.ts'
+import { answer, listed } from '../http/answer.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { listOf, oneOf, optional, text } from '../http/schema.ts'
+import { inventoryAnswer, serverAnswer } from '../servers/server-answer.ts'
 import { changeServer, findServer, presentServer, type ServerInput } from '../servers/servers.ts'
 import { differencesOf, type InventoryField, inventoryFields, inventoryValues } from './differences.ts'
 
@@ -91,6 +94,7 @@ export const inventoryRoutes: readonly Route[] = [
     permissions: ['monitoring.view'],
     legacy: true,
     subject,
+    answer: answer(inventoryAnswer),
     async handle({ hub, companyId, subject }) {
       const { facts, hostname } = await factsOf(hub.database.db, companyId, subject.server.id)
       return {
@@ -113,6 +117,7 @@ export const inventoryRoutes: readonly Route[] = [
     legacy: true,
     subject,
     body: applyBody,
+    answer: Type.Object({ data: serverAnswer, applied: listed(oneOf(inventoryFields)) }),
     handle: context => apply(context, context.subject.server.id, context.body),
   }),
 ]

@@ -1,13 +1,17 @@
 // REST: /monitoring/licenses (document 1 "Licenses").
+
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { licenseStatuses } from '../../../core/lifecycle/license.ts'
 import { limits } from '../../../core/limits.ts'
+import { agentAnswer } from '../agents/agent-answer.ts'
 import { listAgents, presentAgents } from '../agents/agents.ts'
 import { effectivePlan } from '../companies/plan.ts'
+import { answer, answerPage } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { instant, integer, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { licenseAnswer, licenseWithToken, quotaAnswer } from './license-answer.ts'
 import {
   createLicense,
   findLicense,
@@ -42,6 +46,7 @@ export const licenseRoutes: readonly Route[] = [
       expires_at: optional(instant()),
       max_uses: optional(maxUses),
     }),
+    answer: licenseWithToken,
     async handle(context) {
       const { row, token } = await createLicense(context, context.body)
       return { data: presentLicense(row, context.hub.now()), token }
@@ -60,6 +65,7 @@ export const licenseRoutes: readonly Route[] = [
       search: Type.Optional(text(255)),
       ...pageQuery,
     }),
+    answer: answerPage(licenseAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const filter = { status: query.status, serverId: query.server_id, search: query.search }
@@ -79,6 +85,7 @@ export const licenseRoutes: readonly Route[] = [
     summary: 'The agent quota of the plan and what is used of it',
     permissions: VIEW,
     legacy: true,
+    answer: answer(quotaAnswer),
     async handle({ hub, companyId }) {
       const { db } = hub.database
       const [plan, licensed, counted] = await Promise.all([
@@ -108,6 +115,7 @@ export const licenseRoutes: readonly Route[] = [
     permissions: VIEW,
     legacy: true,
     subject,
+    answer: answer(licenseAnswer),
     handle: async context => ({ data: presentLicense(context.subject, context.hub.now()) }),
   }),
   route({
@@ -123,6 +131,7 @@ export const licenseRoutes: readonly Route[] = [
       expires_at: optional(instant()),
       max_uses: Type.Optional(maxUses),
     }),
+    answer: answer(licenseAnswer),
     async handle(context) {
       const row = await updateLicense(context, context.subject.license.id, context.body)
       return { data: presentLicense(row, context.hub.now()) }
@@ -136,6 +145,7 @@ export const licenseRoutes: readonly Route[] = [
     permissions: MANAGE,
     legacy: true,
     subject,
+    answer: licenseWithToken,
     async handle(context) {
       const { row, token } = await regenerateLicense(context, context.subject.license.id)
       return { data: presentLicense(row, context.hub.now()), token }
@@ -149,6 +159,7 @@ export const licenseRoutes: readonly Route[] = [
     permissions: MANAGE,
     legacy: true,
     subject,
+    answer: answer(licenseAnswer),
     async handle(context) {
       const row = await revokeLicense(context, context.subject.license.id)
       return { data: presentLicense(row, context.hub.now()) }
@@ -163,6 +174,7 @@ export const licenseRoutes: readonly Route[] = [
     legacy: true,
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(agentAnswer),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const { rows, total } = await listAgents(hub, companyId, { licenseId: subject.license.id }, page)

@@ -1,4 +1,5 @@
 // REST: /notifications/channels, templates and deliveries: what a company sets for everybody (decision G-104).
+
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq } from 'drizzle-orm'
@@ -7,13 +8,14 @@ import { auditRequest } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { notificationChannels, notificationDeliveries, notificationTemplates } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
+import { answer, answerList, answerPage, anyObject, id, named, string, time, wordOf } from '../http/answer.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { Reply, type Route, type RouteContext, route } from '../http/route.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, email, isUuid, oneOf, scope, text } from '../http/schema.ts'
 import { languages } from '../http/texts.ts'
 import { toScope } from '../scopes/scope.ts'
-import { addDeliveries, presentDelivery } from './deliveries.ts'
+import { addDeliveries, deliveryAnswer, presentDelivery, queuedAnswer } from './deliveries.ts'
 import { defaultTemplate, fillTemplate, templateTypes } from './templates.ts'
 
 const TAG = 'Notifications'
@@ -33,6 +35,26 @@ const presentChannel = (row: Channel) => ({
   enabled: row.enabled,
   created_at: row.createdAt,
 })
+
+const channelAnswer = named('NotificationChannel', {
+  id: id(),
+  company_id: id(),
+  name: string(),
+  type: wordOf(['email']),
+  address: string(),
+  min_severity: wordOf(severities),
+  scope: anyObject(),
+  enabled: Type.Boolean(),
+  created_at: time(),
+})
+const textAnswer = { title: string(), body: string() }
+const templateAnswer = named('NotificationTemplate', {
+  template: wordOf(templateTypes),
+  language: wordOf(languages),
+  ...textAnswer,
+  is_default: Type.Boolean(),
+})
+const templatePreview = named('FilledTemplate', textAnswer)
 
 async function findChannel(db: Executor, companyId: string, id: string): Promise<Channel> {
   if (!isUuid(id)) throw notFound()
@@ -61,6 +83,7 @@ const channelRoutes: readonly Route[] = [
     summary: 'Group addresses of the company',
     permissions: VIEW,
     query: Type.Object(pageQuery),
+    answer: answerPage(channelAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -86,6 +109,7 @@ const channelRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: Type.Object({ name: text(255), type: Type.Optional(oneOf(['email'])), address: email(), ...channelFields }),
+    answer: answer(channelAnswer),
     async handle(context) {
       const { hub, companyId, body } = context
       const id = randomUUID()
@@ -113,6 +137,7 @@ const channelRoutes: readonly Route[] = [
     summary: 'Show a group address',
     permissions: VIEW,
     subject: channelSubject,
+    answer: answer(channelAnswer),
     handle: async ({ subject }) => ({ data: presentChannel(subject) }),
   }),
   route({
@@ -123,6 +148,7 @@ const channelRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: channelSubject,
     body: Type.Object({ name: Type.Optional(text(255)), address: Type.Optional(email()), ...channelFields }),
+    answer: answer(channelAnswer),
     async handle(context) {
       const { hub, companyId, body, subject: before } = context
       const row = await inTransaction(hub.database.db, async tx => {
@@ -165,6 +191,8 @@ const channelRoutes: readonly Route[] = [
     summary: 'Send a test',
     permissions: MANAGE,
     subject: channelSubject,
+    status: 202,
+    answer: answer(queuedAnswer),
     async handle({ hub, companyId, subject: row }) {
       const payload = { title: 'Test', body: `This is a test of ${row.name}.` }
       const ids = await inTransaction(hub.database.db, tx =>
@@ -172,7 +200,7 @@ const channelRoutes: readonly Route[] = [
           { companyId, channel: 'email', target: row.address, webhookId: null, type: 'ping', payload },
         ]),
       )
-      return new Reply(202, { data: { delivery_id: ids[0] } })
+      return { data: { delivery_id: ids[0] ?? null } }
     },
   }),
 ]
@@ -200,6 +228,8 @@ const sample = (nowMs: number) => ({
 
 const templateBody = Type.Object({ language: oneOf(languages), title: text(255), body: text(4000) })
 
+const templateParameter = { template: oneOf(templateTypes) }
+
 const templateRoutes: readonly Route[] = [
   route({
     method: 'GET',
@@ -207,6 +237,7 @@ const templateRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Texts by event type and language',
     permissions: VIEW,
+    answer: answerList(templateAnswer),
     async handle({ hub, companyId }) {
       const rows = await hub.database.db
         .select()
@@ -226,11 +257,13 @@ const templateRoutes: readonly Route[] = [
   route({
     method: 'PUT',
     path: '/notifications/templates/:template',
+    pathParameters: templateParameter,
     tag: TAG,
     summary: 'Change a text',
     permissions: MANAGE,
     subject: async context => templateOf(context),
     body: templateBody,
+    answer: answer(templateAnswer),
     async handle(context) {
       const { hub, companyId, body, subject: template } = context
       await inTransaction(hub.database.db, async tx => {
@@ -250,6 +283,7 @@ const templateRoutes: readonly Route[] = [
   route({
     method: 'DELETE',
     path: '/notifications/templates/:template',
+    pathParameters: templateParameter,
     tag: TAG,
     summary: 'Back to the default texts',
     permissions: MANAGE,
@@ -268,11 +302,13 @@ const templateRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/notifications/templates/:template/preview',
+    pathParameters: templateParameter,
     tag: TAG,
     summary: 'Fill a text with a sample alert',
     permissions: MANAGE,
     subject: async context => templateOf(context),
     body: templateBody,
+    answer: answer(templatePreview),
     async handle({ hub, body }) {
       const fill = (source: string) => fillTemplate(source, sample(hub.now()), hub.config.public_url, hub.now())
       return { data: { title: fill(body.title), body: fill(body.body) } }
@@ -288,6 +324,7 @@ const deliveryRoutes: readonly Route[] = [
     summary: 'Deliveries, newest first',
     permissions: VIEW,
     query: Type.Object({ state: Type.Optional(oneOf(['waiting', 'delivered', 'failed'])), ...pageQuery }),
+    answer: answerPage(deliveryAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -314,6 +351,8 @@ const deliveryRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Send a delivery again',
     permissions: MANAGE,
+    status: 202,
+    answer: answer(queuedAnswer),
     async handle({ hub, companyId, params }) {
       const id = params.delivery ?? ''
       const { db } = hub.database
@@ -328,7 +367,7 @@ const deliveryRoutes: readonly Route[] = [
       await inTransaction(db, tx =>
         hub.jobs.enqueue(tx, [{ queue: `notifications.${row.channel}`, payload: { delivery_id: row.id } }]),
       )
-      return new Reply(202, { data: { delivery_id: row.id } })
+      return { data: { delivery_id: row.id } }
     },
   }),
 ]

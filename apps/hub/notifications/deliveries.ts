@@ -1,5 +1,6 @@
 // Deliveries outside the hub: webhooks (signed, decision G-105) and e-mail. Each is a row that shows what became of it, and
 // a job that tries it again.
+
 import { createHmac, randomUUID } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { and, eq, sql } from 'drizzle-orm'
@@ -9,6 +10,7 @@ import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import { notificationChannels, notificationDeliveries, webhooks } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
 import { isPrivateAddress } from '../http/addresses.ts'
+import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../http/answer.ts'
 import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
 import { type Recipient, reaches, recipientsOf } from './recipients.ts'
@@ -141,6 +143,22 @@ export const webhookSignature = (secret: string, timestampSeconds: number, body:
   `sha256=${createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex')}`
 
 type Delivery = typeof notificationDeliveries.$inferSelect
+
+export const deliveryAnswer = named('Delivery', {
+  id: id(),
+  channel: string(),
+  target: string(),
+  webhook_id: nullable(id()),
+  type: string(),
+  state: wordOf(['waiting', 'delivered', 'failed']),
+  tries: amount(),
+  response_code: nullable(amount()),
+  last_error: nullable(string()),
+  payload: anyObject(),
+  created_at: time(),
+  finished_at: nullable(time()),
+})
+export const queuedAnswer = named('QueuedDelivery', { delivery_id: nullable(id()) })
 
 export const presentDelivery = (row: typeof notificationDeliveries.$inferSelect) => ({
   id: row.id,

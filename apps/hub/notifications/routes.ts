@@ -1,9 +1,11 @@
 // REST: /notifications (decisions G-104, G-106): the caller's bell and preferences.
+
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, sql } from 'drizzle-orm'
 import { severities } from '../../../core/alerting/rule.ts'
 import type { Executor } from '../db/connect.ts'
 import { notificationPreferences, notifications } from '../db/schema-identity.ts'
+import { amount, answer, answerPage, id, named, nullable, string, time, wordOf } from '../http/answer.ts'
 import { notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
@@ -34,6 +36,20 @@ async function preferencesOf(db: Executor, userId: string) {
   )
 }
 
+const notificationAnswer = named('Notification', {
+  id: id(),
+  type: string(),
+  title: string(),
+  body: string(),
+  link: nullable(string()),
+  read_at: nullable(time()),
+  created_at: time(),
+})
+const level = Type.Object({ min_severity: wordOf(LEVELS) })
+const preferencesAnswer = Type.Unsafe<Readonly<Record<string, { min_severity: string }>>>(
+  named('NotificationPreferences', { bell: level, email: level, push: level }),
+)
+
 const preference = Type.Optional(Type.Object({ min_severity: oneOf(LEVELS) }))
 
 export const notificationRoutes: readonly Route[] = [
@@ -43,6 +59,7 @@ export const notificationRoutes: readonly Route[] = [
     tag: TAG,
     summary: "The caller's notifications, newest first",
     query: Type.Object({ unread: Type.Optional(oneOf(['0', '1'])), ...pageQuery }),
+    answer: answerPage(notificationAnswer),
     async handle({ hub, caller, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -68,6 +85,7 @@ export const notificationRoutes: readonly Route[] = [
     path: '/notifications/unread-count',
     tag: TAG,
     summary: 'How many are unread',
+    answer: answer(Type.Object({ unread: amount() })),
     async handle({ hub, caller }) {
       const [row] = await hub.database.db
         .select({ total: count() })
@@ -81,6 +99,8 @@ export const notificationRoutes: readonly Route[] = [
     path: '/notifications/stream',
     tag: TAG,
     summary: 'Server-sent events: one `notification` each',
+    answer: Type.Any(),
+    answerType: 'text/event-stream',
     handle: async ({ hub, caller, signal }) => streamNotifications(hub, caller.user.id, signal),
   }),
   route({
@@ -88,6 +108,7 @@ export const notificationRoutes: readonly Route[] = [
     path: '/notifications/read-all',
     tag: TAG,
     summary: 'Mark all as read',
+    answer: answer(Type.Object({ updated: amount() })),
     async handle({ hub, caller }) {
       const rows = await hub.database.db
         .update(notifications)
@@ -102,6 +123,7 @@ export const notificationRoutes: readonly Route[] = [
     path: '/notifications/preferences',
     tag: TAG,
     summary: 'From which severity each channel tells',
+    answer: answer(preferencesAnswer),
     handle: async ({ hub, caller }) => ({ data: await preferencesOf(hub.database.db, caller.user.id) }),
   }),
   route({
@@ -110,6 +132,7 @@ export const notificationRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Set preferences',
     body: Type.Object({ bell: preference, email: preference, push: preference }),
+    answer: answer(preferencesAnswer),
     async handle({ hub, caller, body }) {
       const { db } = hub.database
       for (const channel of CHANNELS) {
@@ -131,6 +154,7 @@ export const notificationRoutes: readonly Route[] = [
     path: '/notifications/:notification/read',
     tag: TAG,
     summary: 'Mark as read',
+    answer: answer(notificationAnswer),
     async handle({ hub, caller, params }) {
       const id = params.notification ?? ''
       if (!isUuid(id)) throw notFound()

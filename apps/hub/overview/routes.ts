@@ -1,7 +1,10 @@
 // REST: /monitoring/overview (decision G-116): counts from the hub's records; online counts from the collector if it answers.
+
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
+import { overviewAnswer, timelineDay } from '../alerts/alert-answer.ts'
 import { alertStats, listAlerts, presentAlerts } from '../alerts/alerts.ts'
+import { answerList, collectorNote } from '../http/answer.ts'
 import { type Route, route } from '../http/route.ts'
 import { integer } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
@@ -114,6 +117,7 @@ export const overviewRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The company at a glance',
     permissions: ['monitoring.view'],
+    answer: Type.Object({ data: overviewAnswer, collector: collectorNote }),
     handle: ({ hub, companyId }) => overview(hub, companyId),
   }),
   route({
@@ -123,6 +127,7 @@ export const overviewRoutes: readonly Route[] = [
     summary: 'Alerts opened and resolved per day',
     permissions: ['monitoring.view'],
     query: Type.Object({ days: Type.Optional(integer(1, 90)) }),
+    answer: answerList(timelineDay),
     async handle({ hub, companyId, query }) {
       const rows = await hub.database.db.execute<{ day: string; opened: number; resolved: number }>(sql`
         with days as (select generate_series(current_date - ${(query.days ?? 14) - 1}::int, current_date, '1 day')::date as day)

@@ -1,9 +1,11 @@
 // POST /rules/preview: what a draft covers, and which of the latest values violate it now (decision G-66).
+
 import { sql } from 'drizzle-orm'
 import { compileMatchers, matchesLabels } from '../../../core/alerting/matchers.ts'
 import { limits } from '../../../core/limits.ts'
 import { metricByName } from '../../../core/series/catalogue.ts'
 import { seriesKey } from '../../../core/series/series-key.ts'
+import { isObject } from '../../../core/unchecked.ts'
 import { uuidList } from '../db/transaction.ts'
 import type { RouteContext } from '../http/route.ts'
 import type { Hub } from '../hub-context.ts'
@@ -14,10 +16,6 @@ const SERVERS_SHOWN = 15
 const SERIES_SHOWN = 100
 /** Values are read of so many machines at most: a preview is a look, not a report. */
 const SERVERS_READ = 15
-
-type Unchecked = Readonly<Record<string, unknown>>
-const isObject = (value: unknown): value is Unchecked =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 type Latest = { readonly labels: Readonly<Record<string, string>>; readonly value: number }
 

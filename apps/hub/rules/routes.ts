@@ -1,4 +1,5 @@
 // REST: /monitoring/rules (decisions G-66, G-67).
+
 import { Type } from '@sinclair/typebox'
 import { inArray, sql } from 'drizzle-orm'
 import { noDataModes, operators, ruleKinds, severities } from '../../../core/alerting/rule.ts'
@@ -7,6 +8,7 @@ import { metrics } from '../../../core/series/catalogue.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { rules } from '../db/schema.ts'
 import { inTransaction, lockCompany, uuidList } from '../db/transaction.ts'
+import { amount, answer, answerList, answerPage, serverReference } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, integer, listOf, oneOf, optional, scope, text, uuid } from '../http/schema.ts'
@@ -14,6 +16,7 @@ import { reloadCollectors } from '../jobs/collector-jobs.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import { createDefaultRules } from './default-rules.ts'
 import { previewRule } from './preview.ts'
+import { metricAnswer, previewAnswer, ruleAnswer } from './rule-answer.ts'
 import {
   createRule,
   deleteRule,
@@ -103,6 +106,7 @@ export const ruleRoutes: readonly Route[] = [
       search: Type.Optional(text(255)),
       ...pageQuery,
     }),
+    answer: answerPage(ruleAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const enabled = query.enabled === undefined ? undefined : query.enabled === '1' || query.enabled === 'true'
@@ -118,6 +122,7 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: whole,
+    answer: answer(ruleAnswer),
     async handle(context) {
       const input: RuleInput = { ...context.body, kind: context.body.kind ?? 'threshold' }
       return { data: presentRule(await createRule(context, input)) }
@@ -129,6 +134,7 @@ export const ruleRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The metric catalogue with the labels of each metric',
     permissions: MANAGE,
+    answer: answerList(metricAnswer),
     handle: async () => ({ data: metrics }),
   }),
   route({
@@ -137,6 +143,7 @@ export const ruleRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Create the default rules that are missing',
     permissions: MANAGE,
+    answer: Type.Object({ ...answerList(ruleAnswer).properties, created: amount() }),
     handle: createDefaults,
   }),
   route({
@@ -146,6 +153,7 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'What a draft would cover and violate now',
     permissions: MANAGE,
     body: Type.Object({ ...whole.properties, name: optional(text(255)), severity: Type.Optional(oneOf(severities)) }),
+    answer: previewAnswer,
     handle: context =>
       previewRule(context, {
         ...context.body,
@@ -161,6 +169,7 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Enable many rules',
     permissions: MANAGE,
     body: bulk,
+    answer: answerList(ruleAnswer),
     handle: context => setMany(context, true),
   }),
   route({
@@ -170,6 +179,7 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Disable many rules',
     permissions: MANAGE,
     body: bulk,
+    answer: answerList(ruleAnswer),
     handle: context => setMany(context, false),
   }),
   route({
@@ -179,6 +189,7 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Show a rule',
     permissions: MANAGE,
     subject,
+    answer: answer(ruleAnswer),
     handle: async ({ subject }) => ({ data: presentRule(subject) }),
   }),
   route({
@@ -189,6 +200,7 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: whole,
+    answer: answer(ruleAnswer),
     async handle(context) {
       const input = { ...context.body, kind: context.body.kind ?? context.subject.rule.kind }
       return { data: presentRule(await updateRule(context, context.subject.rule.id, input, true)) }
@@ -202,6 +214,7 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: part,
+    answer: answer(ruleAnswer),
     handle: async context => ({
       data: presentRule(await updateRule(context, context.subject.rule.id, context.body, false)),
     }),
@@ -226,6 +239,7 @@ export const ruleRoutes: readonly Route[] = [
       summary: action === 'enable' ? 'Enable a rule' : 'Disable a rule',
       permissions: MANAGE,
       subject,
+      answer: answer(ruleAnswer),
       handle: async context => ({
         data: presentRule(await setRuleEnabled(context, context.subject.rule.id, action === 'enable')),
       }),
@@ -239,6 +253,7 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     status: 201,
+    answer: answer(ruleAnswer),
     handle: async context => ({ data: presentRule(await duplicateRule(context, context.subject.rule.id)) }),
   }),
   route({
@@ -249,6 +264,7 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(serverReference),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const { db } = hub.database

@@ -1,7 +1,9 @@
 // A server's health: latest values and series from the collector, open alerts from the hub's own records (document 1
 // "Servers"; decisions G-109 to G-112). A collector that cannot answer is never an error of the request.
+
 import { sql } from 'drizzle-orm'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
+import { isObject } from '../../../core/unchecked.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alerts.ts'
 import type { Executor } from '../db/connect.ts'
 import { invalid } from '../http/api-error.ts'
@@ -11,16 +13,12 @@ import type { ServerRow } from './servers.ts'
 
 export type CollectorNote = { available: boolean; reason: null | 'unavailable' | 'not_configured' | 'no_data' }
 
-type Unchecked = Readonly<Record<string, unknown>>
 type Sample = { labels: Readonly<Record<string, string>>; value: number; ts_ms: number }
 type Status = {
   state: 'online' | 'down' | 'unknown'
   lastSeen: string | null
   metrics: Readonly<Record<string, Sample[]>>
 }
-
-const isObject = (value: unknown): value is Unchecked =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function toSample(raw: unknown): Sample | null {
   if (!isObject(raw) || typeof raw.value !== 'number' || typeof raw.ts_ms !== 'number') return null

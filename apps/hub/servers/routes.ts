@@ -2,14 +2,18 @@
 
 import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
+import { agentAnswer } from '../agents/agent-answer.ts'
 import { listAgents, presentAgents } from '../agents/agents.ts'
+import { alertAnswer } from '../alerts/alert-answer.ts'
 import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
+import { answer, answerList, answerPage } from '../http/answer.ts'
 import { ApiError, invalidField } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { integer, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
 import { words } from '../http/texts.ts'
 import { healthBlocks, serverHealth, serverSeries } from './health.ts'
+import { healthAnswer, seriesAnswer, serverAnswer } from './server-answer.ts'
 import {
   approveServer,
   createServer,
@@ -117,6 +121,7 @@ export const serverRoutes: readonly Route[] = [
       include: Type.Optional(text(255)),
       ...pageQuery,
     }),
+    answer: answerPage(serverAnswer),
     handle: listWithHealth,
   }),
   route({
@@ -128,6 +133,7 @@ export const serverRoutes: readonly Route[] = [
     legacy: true,
     status: 201,
     body: Type.Object({ name: text(255), ...fields }),
+    answer: answer(serverAnswer),
     async handle(context) {
       checkAddress(context.body)
       return { data: presentServer(await createServer(context, context.body)) }
@@ -140,6 +146,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Servers that were deleted and can be restored',
     permissions: DELETE,
     query: Type.Object(pageQuery),
+    answer: answerPage(serverAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { rows, total } = await listServers(hub.database.db, companyId, { trashed: true }, page)
@@ -154,6 +161,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: VIEW,
     legacy: true,
     subject,
+    answer: answer(serverAnswer),
     handle: async ({ subject }) => ({ data: presentServer(subject) }),
   }),
   route({
@@ -165,6 +173,7 @@ export const serverRoutes: readonly Route[] = [
     legacy: true,
     subject,
     body: Type.Object({ name: Type.Optional(text(255)), ...fields }),
+    answer: answer(serverAnswer),
     async handle(context) {
       checkAddress(context.body)
       return { data: presentServer(await updateServer(context, context.subject.server.id, context.body)) }
@@ -190,6 +199,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Undo a deletion',
     permissions: DELETE,
     subject: trashedSubject,
+    answer: answer(serverAnswer),
     handle: async context => ({ data: presentServer(await restoreServer(context, context.subject.server.id)) }),
   }),
   route({
@@ -211,6 +221,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Approve a draft server',
     permissions: MANAGE,
     subject,
+    answer: answer(serverAnswer),
     handle: async context => ({ data: presentServer(await approveServer(context, context.subject.server.id)) }),
   }),
   route({
@@ -221,6 +232,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: Type.Object({ status: oneOf(settableStatuses) }),
+    answer: answer(serverAnswer),
     handle: async context => ({
       data: presentServer(await updateServer(context, context.subject.server.id, context.body)),
     }),
@@ -233,6 +245,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: Type.Object({ tags }),
+    answer: answer(serverAnswer),
     handle: async context => ({
       data: presentServer(await updateServer(context, context.subject.server.id, context.body)),
     }),
@@ -244,6 +257,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Set the status of many servers',
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), status: oneOf(settableStatuses) }),
+    answer: answerList(serverAnswer),
     handle: context =>
       forEachServer(context, context.body.server_ids, id => updateServer(context, id, { status: context.body.status })),
   }),
@@ -254,6 +268,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Add tags to many servers, or remove them',
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), add: optional(tags), remove: optional(tags) }),
+    answer: answerList(serverAnswer),
     handle: context =>
       forEachServer(context, context.body.server_ids, async id => {
         const { server } = await findServer(context.hub.database.db, context.companyId, id)
@@ -270,6 +285,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: ['monitoring.view', 'servers.view'],
     legacy: true,
     subject,
+    answer: healthAnswer,
     handle: ({ hub, subject }) => serverHealth(hub, subject),
   }),
   route({
@@ -287,6 +303,7 @@ export const serverRoutes: readonly Route[] = [
       step: Type.Optional(text(32)),
       agg: Type.Optional(oneOf(['avg', 'min', 'max', 'last'])),
     }),
+    answer: seriesAnswer,
     handle: ({ hub, subject, url }) => serverSeries(hub, subject, url.searchParams),
   }),
   route({
@@ -297,6 +314,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: ['monitoring.view'],
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(agentAnswer),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const { rows, total } = await listAgents(hub, companyId, { serverId: subject.server.id }, page)
@@ -311,6 +329,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: ['monitoring.view'],
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(alertAnswer),
     async handle({ hub, companyId, query, url, subject }) {
       const page = pageOf(query)
       const { rows, total } = await listAlerts(hub.database.db, companyId, { serverId: subject.server.id }, page)

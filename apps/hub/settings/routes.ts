@@ -1,4 +1,5 @@
 // REST: /monitoring/settings (decision G-117): per company, with the retention columns to read only.
+
 import { type Static, Type } from '@sinclair/typebox'
 import { eq } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
@@ -7,6 +8,7 @@ import { effectivePlan } from '../companies/plan.ts'
 import type { Executor } from '../db/connect.ts'
 import { settings } from '../db/schema.ts'
 import { inTransaction, lockCompany } from '../db/transaction.ts'
+import { amount, answer, id, named, nullable, string, time } from '../http/answer.ts'
 import { notFound } from '../http/api-error.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, integer, optional, text } from '../http/schema.ts'
@@ -27,6 +29,25 @@ const body = Type.Object({
   retention_note: optional(text(1000)),
   alert_event_retention_days: Type.Optional(integer(1, 3650)),
 })
+
+const retention = {
+  metrics_retention_effective_days: nullable(amount()),
+  metrics_retention_previous_days: nullable(amount()),
+  metrics_retention_grace_until: nullable(time()),
+  metrics_retention_changed_at: nullable(time()),
+}
+const settingsAnswer = named('MonitoringSettings', {
+  company_id: id(),
+  default_interval: amount(),
+  auto_create_server: Type.Boolean(),
+  group_down_min: nullable(amount()),
+  group_down_ratio: nullable(Type.Number()),
+  group_down_window_seconds: nullable(amount()),
+  retention_note: nullable(string()),
+  alert_event_retention_days: amount(),
+  ...retention,
+})
+const retentionAnswer = named('Retention', { plan: string(), ...retention, retention_note: nullable(string()) })
 
 type Row = typeof settings.$inferSelect
 
@@ -92,6 +113,7 @@ export const settingsRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show the settings',
     permissions: ['monitoring.view'],
+    answer: answer(settingsAnswer),
     handle: async ({ hub, companyId }) => ({ data: present(hub, await settingsOf(hub.database.db, companyId)) }),
   }),
   route({
@@ -101,6 +123,7 @@ export const settingsRoutes: readonly Route[] = [
     summary: 'Change the settings',
     permissions: ['monitoring.manage'],
     body,
+    answer: answer(settingsAnswer),
     handle: async context => ({ data: present(context.hub, await update(context, context.body)) }),
   }),
   route({
@@ -109,6 +132,7 @@ export const settingsRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Effective retention and a running grace',
     permissions: ['monitoring.view'],
+    answer: answer(retentionAnswer),
     async handle({ hub, companyId }) {
       const [row, plan] = await Promise.all([
         settingsOf(hub.database.db, companyId),

@@ -1,11 +1,14 @@
 // REST: /monitoring/silences (decision G-121).
+
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { uuidList } from '../db/transaction.ts'
+import { answer, answerPage } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { faultsError, instant, oneOf, optional, scope, text } from '../http/schema.ts'
 import { resolveScope, scopeFaults, toScope } from '../scopes/scope.ts'
+import { silenceAnswer, silencePreview } from './silence-answer.ts'
 import {
   createSilence,
   deleteSilence,
@@ -32,6 +35,7 @@ export const silenceRoutes: readonly Route[] = [
     summary: 'List silences, newest first',
     permissions: MANAGE,
     query: Type.Object({ status: Type.Optional(oneOf(silenceStatuses)), ...pageQuery }),
+    answer: answerPage(silenceAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { rows, total } = await listSilences(hub.database.db, companyId, query.status, page)
@@ -56,6 +60,7 @@ export const silenceRoutes: readonly Route[] = [
       ends_at: instant(),
       reason: text(REASON_MAX),
     }),
+    answer: answer(silenceAnswer),
     handle: async context => ({
       data: presentSilence(await createSilence(context, context.body), context.hub.now()),
     }),
@@ -67,6 +72,7 @@ export const silenceRoutes: readonly Route[] = [
     summary: 'The machines that a scope covers',
     permissions: MANAGE,
     body: Type.Object({ scope: scope() }),
+    answer: answer(silencePreview),
     async handle({ hub, companyId, body }) {
       const { db } = hub.database
       const asked = toScope(body.scope)
@@ -86,6 +92,7 @@ export const silenceRoutes: readonly Route[] = [
     summary: 'Show a silence',
     permissions: MANAGE,
     subject,
+    answer: answer(silenceAnswer),
     handle: async ({ hub, subject }) => ({ data: presentSilence(subject, hub.now()) }),
   }),
   route({
@@ -101,6 +108,7 @@ export const silenceRoutes: readonly Route[] = [
       ends_at: Type.Optional(instant()),
       reason: Type.Optional(text(REASON_MAX)),
     }),
+    answer: answer(silenceAnswer),
     handle: async context => ({
       data: presentSilence(await updateSilence(context, context.subject.silence.id, context.body), context.hub.now()),
     }),
@@ -112,6 +120,7 @@ export const silenceRoutes: readonly Route[] = [
     summary: 'End a silence now',
     permissions: MANAGE,
     subject,
+    answer: answer(silenceAnswer),
     handle: async context => ({
       data: presentSilence(await endSilence(context, context.subject.silence.id), context.hub.now()),
     }),

@@ -1,4 +1,5 @@
 // REST: /teams (group "Identity and permissions").
+
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { and, asc, count, eq, sql } from 'drizzle-orm'
@@ -6,10 +7,12 @@ import { auditRequest } from '../audit/audit.ts'
 import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
 import { teamMembers, teams, users } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
+import { answer, answerPage } from '../http/answer.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, text, uuid } from '../http/schema.ts'
+import { teamAnswer } from '../identity/identity-answer.ts'
 import { findUser } from '../identity/people.ts'
 
 const TAG = 'Identity and permissions'
@@ -65,6 +68,7 @@ export const teamRoutes: readonly Route[] = [
     summary: 'List teams',
     permissions: VIEW,
     query: Type.Object(pageQuery),
+    answer: answerPage(teamAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -90,6 +94,7 @@ export const teamRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: Type.Object({ name: text(255) }),
+    answer: answer(teamAnswer),
     handle: context => saveTeam(context, null, context.body.name),
   }),
   route({
@@ -99,6 +104,7 @@ export const teamRoutes: readonly Route[] = [
     summary: 'Show a team',
     permissions: VIEW,
     subject: teamSubject,
+    answer: answer(teamAnswer),
     handle: async ({ hub, subject }) => ({ data: await presentTeam(hub.database.db, subject) }),
   }),
   route({
@@ -109,6 +115,7 @@ export const teamRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: teamSubject,
     body: Type.Object({ name: text(255) }),
+    answer: answer(teamAnswer),
     handle: context => saveTeam(context, context.subject, context.body.name),
   }),
   route({
@@ -136,6 +143,7 @@ export const teamRoutes: readonly Route[] = [
     subject: teamSubject,
     status: 201,
     body: Type.Object({ user_id: uuid() }),
+    answer: answer(teamAnswer),
     async handle({ hub, companyId, body, subject: team }) {
       const { db } = hub.database
       const { user } = await findUser(db, companyId, body.user_id).catch(() => {

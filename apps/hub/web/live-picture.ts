@@ -1,5 +1,6 @@
 // The picture of a company at one moment: the hub's records, completed by what the collector says of the servers on the page. Many
 // viewers share one picture, and one question to the collector; a collector that is slow or gone delays nobody.
+import { isObject } from '../../../core/unchecked.ts'
 import type { Hub } from '../hub-context.ts'
 import { askCollector, type CollectorAnswer, serverSeries, summaryOf } from '../servers/health.ts'
 import { pageOfAlerts, pageOfServers, type ServerCounts, type ServerRecord, type ServerView } from './live-records.ts'
@@ -152,9 +153,6 @@ export class LivePictures {
     return pointsOfAnswer(data)
   }
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The first series of an answer: the metrics of the chart have one each. */
 function pointsOfAnswer(data: unknown): Map<number, number> {

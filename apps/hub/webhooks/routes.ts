@@ -1,4 +1,5 @@
 // REST: /webhooks (decision G-105).
+
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq } from 'drizzle-orm'
@@ -7,13 +8,26 @@ import { auditRequest } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { notificationDeliveries, webhooks } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
+import {
+  amount,
+  answer,
+  answerList,
+  answerPage,
+  id,
+  listed,
+  named,
+  nullable,
+  string,
+  time,
+  wordOf,
+} from '../http/answer.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { Reply, type Route, type RouteContext, route } from '../http/route.ts'
+import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, isUuid, listOf, oneOf, optional, text } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { newWebhookSecret } from '../identity/secrets.ts'
-import { addDeliveries, mayCall, presentDelivery } from '../notifications/deliveries.ts'
+import { addDeliveries, deliveryAnswer, mayCall, presentDelivery, queuedAnswer } from '../notifications/deliveries.ts'
 import { templateTypes } from '../notifications/templates.ts'
 
 const TAG = 'Webhooks'
@@ -37,6 +51,21 @@ const present = (row: Webhook) => ({
   disabled_reason: row.disabledReason,
   created_at: row.createdAt,
 })
+
+const webhookAnswer = named('Webhook', {
+  id: id(),
+  company_id: id(),
+  name: string(),
+  url: string(),
+  events: listed(string()),
+  min_severity: wordOf(severities),
+  enabled: Type.Boolean(),
+  failures_in_a_row: amount(),
+  disabled_reason: nullable(string()),
+  created_at: time(),
+})
+/** The secret stands beside the webhook, once. */
+const webhookWithSecret = Type.Object({ data: webhookAnswer, secret: string() })
 
 async function find(db: Executor, companyId: string, id: string): Promise<Webhook> {
   if (!isUuid(id)) throw notFound()
@@ -78,6 +107,7 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'List webhooks',
     permissions: VIEW,
     query: Type.Object(pageQuery),
+    answer: answerPage(webhookAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -103,6 +133,7 @@ export const webhookRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: Type.Object({ name: text(255), url: text(URL_MAX), ...common }),
+    answer: webhookWithSecret,
     async handle(context) {
       const { hub, companyId, body } = context
       await checkUrl(hub, body.url)
@@ -132,6 +163,7 @@ export const webhookRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Event types',
     permissions: VIEW,
+    answer: answerList(string()),
     handle: async () => ({ data: webhookEvents }),
   }),
   route({
@@ -141,6 +173,7 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'Show a webhook',
     permissions: VIEW,
     subject,
+    answer: answer(webhookAnswer),
     handle: async ({ subject }) => ({ data: present(subject) }),
   }),
   route({
@@ -151,6 +184,7 @@ export const webhookRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: Type.Object({ name: Type.Optional(text(255)), url: Type.Optional(text(URL_MAX)), ...common }),
+    answer: answer(webhookAnswer),
     async handle(context) {
       const { hub, body, subject: before } = context
       await checkUrl(hub, body.url)
@@ -188,6 +222,7 @@ export const webhookRoutes: readonly Route[] = [
       summary: action === 'enable' ? 'Enable a webhook' : 'Disable a webhook',
       permissions: MANAGE,
       subject,
+      answer: answer(webhookAnswer),
       async handle(context) {
         const enabled = action === 'enable'
         const set = enabled ? { enabled, failuresInARow: 0, disabledReason: null } : { enabled }
@@ -202,6 +237,8 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'Send a ping',
     permissions: MANAGE,
     subject,
+    status: 202,
+    answer: answer(queuedAnswer),
     async handle({ hub, companyId, subject: row }) {
       const ids = await inTransaction(hub.database.db, tx =>
         addDeliveries(hub, tx, [
@@ -215,7 +252,7 @@ export const webhookRoutes: readonly Route[] = [
           },
         ]),
       )
-      return new Reply(202, { data: { delivery_id: ids[0] } })
+      return { data: { delivery_id: ids[0] ?? null } }
     },
   }),
   route({
@@ -225,6 +262,7 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'A new secret, shown once',
     permissions: MANAGE,
     subject,
+    answer: webhookWithSecret,
     async handle(context) {
       const secret = newWebhookSecret()
       const set = { secretSealed: context.hub.sealer.seal(secret) }
@@ -239,6 +277,7 @@ export const webhookRoutes: readonly Route[] = [
     permissions: VIEW,
     subject,
     query: Type.Object(pageQuery),
+    answer: answerPage(deliveryAnswer),
     async handle({ hub, query, url, subject }) {
       const page = pageOf(query)
       const { db } = hub.database
@@ -263,6 +302,8 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'Send a delivery again',
     permissions: MANAGE,
     subject,
+    status: 202,
+    answer: answer(queuedAnswer),
     async handle({ hub, params, subject }) {
       const id = params.delivery ?? ''
       const { db } = hub.database
@@ -276,7 +317,7 @@ export const webhookRoutes: readonly Route[] = [
       await inTransaction(db, tx =>
         hub.jobs.enqueue(tx, [{ queue: 'notifications.webhook', payload: { delivery_id: row.id } }]),
       )
-      return new Reply(202, { data: { delivery_id: row.id } })
+      return { data: { delivery_id: row.id } }
     },
   }),
 ]

@@ -1,0 +1,23 @@
+// Silences as the API answers them (decision G-121).
+import { amount, id, listed, named, nullable, reference, scopeAnswer, string, time } from '../http/answer.ts'
+import { oneOf } from '../http/schema.ts'
+import { silenceStatuses } from './silences.ts'
+
+export const silenceAnswer = named('Silence', {
+  id: id(),
+  company_id: id(),
+  scope: scopeAnswer,
+  resolved_server_count: nullable(amount()),
+  starts_at: time(),
+  ends_at: time(),
+  reason: string(),
+  status: oneOf(silenceStatuses),
+  created_by: nullable(reference),
+  created_at: time(),
+})
+
+/** What a silence would cover, before it is saved. */
+export const silencePreview = named('SilencePreview', {
+  matched_servers: amount(),
+  servers: listed(reference),
+})

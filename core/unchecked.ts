@@ -1,0 +1,7 @@
+// What came from outside and was not looked at yet: any JSON.
+
+export type Unchecked = Readonly<Record<string, unknown>>
+
+/** A JSON object: neither null nor a list. */
+export const isObject = (value: unknown): value is Unchecked =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

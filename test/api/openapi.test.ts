@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'bun:test'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { apiRoutes } from '../../apps/hub/routes.ts'
+import { isObject } from '../../core/unchecked.ts'
+import { document, operations, resolved } from './answers.ts'
+
+describe('the OpenAPI document', () => {
+  test('a linter with its strictest rules finds nothing in it, and every example has the form beside it', async () => {
+    const config = await createConfig({
+      extends: ['recommended-strict'],
+      // The contract has /notifications/channels/{channel} beside /notifications/{notification}/read.
+      rules: { 'no-ambiguous-paths': 'off' },
+    })
+    const source = JSON.stringify(document)
+    const problems = await lintFromString({ source, absoluteRef: '/openapi.json', config })
+    expect(problems.map(problem => `${problem.ruleId}: ${problem.message} at ${problem.location[0]?.pointer}`)).toEqual(
+      [],
+    )
+  })
+
+  test('it has every route, and nothing else', () => {
+    const expected = apiRoutes.flatMap(route => {
+      const path = route.path.replace(/:([a-z_]+)/g, '{$1}')
+      const versioned = `${route.method} /api/v1${path}`
+      return route.legacy ? [versioned, `${route.method} /api${path}`] : [versioned]
+    })
+    expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(expected.sort())
+  })
+
+  test('every operation says what it is for, what it needs, what it answers and how it refuses, with examples', () => {
+    for (const { method, path, content } of operations) {
+      const what = `${method} ${path}`
+      for (const name of ['operationId', 'summary', 'description']) expect(typeof content[name], what).toBe('string')
+      expect(content.security, what).toEqual([{ bearer: [] }])
+      const parameters: unknown[] = Array.isArray(content.parameters) ? content.parameters : []
+      for (const parameter of parameters.map(resolved)) {
+        expect(typeof parameter.description, `${what} ${parameter.name}`).toBe('string')
+        expect(parameter.example, `${what} ${parameter.name}`).toBeDefined()
+      }
+      const responses = isObject(content.responses) ? content.responses : {}
+      expect(Object.keys(responses), what).toContain('401')
+      expect(Object.keys(responses), what).toContain('429')
+      for (const [status, reference] of Object.entries(responses)) {
+        const shown = resolved(reference).content
+        if (status === '204') expect(shown, what).toBeUndefined()
+        else expect(isObject(shown), `${what} ${status}`).toBe(true)
+        const json = isObject(shown) ? shown['application/json'] : undefined
+        if (isObject(json)) expect(json.example, `${what} ${status}`).toBeDefined()
+      }
+    }
+  })
+
+  test('the names of operations are unique, and words that generated clients can use', () => {
+    const names = operations.map(({ content }) => String(content.operationId))
+    expect(new Set(names).size).toBe(names.length)
+    for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]+$/)
+  })
+})
