@@ -21,6 +21,14 @@ const TAG_POINT_TS = 0x08
 const TAG_POINT_VALUE = 0x11
 const TAG_STATS_INTERVAL = 0x30
 
+/** Tag and length of a point, tag and six bytes of its time, tag and eight bytes of its value. */
+const PLAIN_POINT_BYTES = 18
+/** Of its first ten bytes as three little-endian words, what is the same in all: the tags, and which bytes of the time go on. */
+const PLAIN_POINT_A = 0x8008101a | 0
+const PLAIN_POINT_A_MASK = 0x80ffffff | 0
+const CONTINUES = 0x80808080 | 0
+const PLAIN_POINT_C = 0x1100
+
 /** A new 64-bit series id for a key costs a SHA-256; these are the bounds of the request besides. */
 export type DecodeRefusal = 'malformed' | 'too_many_points'
 
@@ -39,6 +47,11 @@ export class BatchDecoder {
   private pointsSeen = 0
   private oldestMs = 0
   private newestMs = 0
+  /** The first bytes of the last plain point that was admitted, and its time. No point starts with a zero. */
+  private lastPointA = 0
+  private lastPointB = 0
+  private lastPointC = 0
+  private lastPointMs = 0
   readonly facts: BatchFacts = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
 
   constructor(
@@ -62,6 +75,7 @@ export class BatchDecoder {
     this.pointsSeen = 0
     this.oldestMs = nowMs - this.limits.pointAgeMaxMs
     this.newestMs = nowMs + this.limits.pointAheadMaxMs
+    this.lastPointA = 0
     const nowSeconds = Math.floor(nowMs / 1000)
     const seriesBefore = agent.count
     agent.startBatch()
@@ -165,14 +179,54 @@ export class BatchDecoder {
     const { cursor, batch } = this
     const { bytes } = cursor
     while (cursor.position < end) {
-      if (bytes[cursor.position] !== TAG_SERIES_POINT) return false
+      const start = cursor.position
+      if (this.pointLikeLast(start, end)) continue
+      if (bytes[start] !== TAG_SERIES_POINT) return false
       cursor.position++
       const pointEnd = cursor.lengthEnd(end)
       if (cursor.failed) return true
+      const { pointCount } = batch
       this.point(pointEnd, batch, report)
       if (cursor.failed) return true
+      if (batch.pointCount > pointCount) this.rememberPoint(start, pointEnd)
     }
     return true
+  }
+
+  /** Most points of a batch have the time of the point before, in the same bytes. Takes such a point; false: it is another one. */
+  private pointLikeLast(start: number, end: number): boolean {
+    const { batch } = this
+    const { view } = this.cursor
+    if (
+      start + PLAIN_POINT_BYTES > end ||
+      view.getInt32(start, true) !== this.lastPointA ||
+      view.getInt32(start + 4, true) !== this.lastPointB ||
+      view.getInt16(start + 8, true) !== this.lastPointC
+    )
+      return false
+    const value = view.getFloat64(start + 10, true)
+    if (value - value !== 0 || batch.pointCount === batch.tsMs.length || this.pointsSeen >= this.limits.pointsMax)
+      return false
+    this.cursor.position = start + PLAIN_POINT_BYTES
+    this.pointsSeen++
+    batch.tsMs[batch.pointCount] = this.lastPointMs
+    batch.value[batch.pointCount++] = value
+    return true
+  }
+
+  /** Remembers an admitted point that has the form of nearly all: a time of six bytes, then the value. */
+  private rememberPoint(start: number, end: number): void {
+    if (end - start !== PLAIN_POINT_BYTES) return
+    const { view } = this.cursor
+    const a = view.getInt32(start, true)
+    const b = view.getInt32(start + 4, true)
+    const c = view.getInt16(start + 8, true)
+    const isTimeOfSixBytes = (a & PLAIN_POINT_A_MASK) === PLAIN_POINT_A && (b & CONTINUES) === CONTINUES
+    if (!isTimeOfSixBytes || (c & 0xff80) !== PLAIN_POINT_C) return
+    this.lastPointA = a
+    this.lastPointB = b
+    this.lastPointC = c
+    this.lastPointMs = this.batch.tsMs[this.batch.pointCount - 1]!
   }
 
   private point(end: number, batch: SampleBatch, report: AdmissionReport): void {
@@ -203,21 +257,29 @@ export class BatchDecoder {
     let b = 0x85ebca77
     const { view } = this.cursor
     let at = start
-    for (; at + 4 <= end; at += 4) {
-      const word = view.getInt32(at, true)
-      a = Math.imul(a ^ word, 0x2c1b3c6d)
-      a ^= a >>> 15
-      b = Math.imul(b + word, 0x297a2d39)
-      b ^= b >>> 13
+    for (; at + 8 <= end; at += 8) {
+      a = Math.imul(a ^ view.getInt32(at, true), 0x2c1b3c6d)
+      b = Math.imul(b ^ view.getInt32(at + 4, true), 0x297a2d39)
+      a ^= b >>> 15
+      b ^= a >>> 13
     }
-    for (; at < end; at++) {
-      a = Math.imul(a ^ bytes[at]!, 0x2c1b3c6d)
-      b = Math.imul(b + bytes[at]!, 0x297a2d39)
-    }
-    a ^= a >>> 16
-    b ^= b >>> 16
-    this.hashA = Math.imul(a, 0x7feb352d) >>> 0
-    this.hashB = (Math.imul(b, 0x846ca68b) ^ a) >>> 0
+    if (at < end && end - start >= 8) {
+      // The last eight bytes, of which some were read before.
+      a = Math.imul(a ^ view.getInt32(end - 8, true), 0x2c1b3c6d)
+      b = Math.imul(b ^ view.getInt32(end - 4, true), 0x297a2d39)
+      a ^= b >>> 15
+      b ^= a >>> 13
+    } else
+      for (; at < end; at++) {
+        a = Math.imul(a ^ bytes[at]!, 0x2c1b3c6d) ^ (b >>> 15)
+        b = Math.imul(b + a, 0x297a2d39)
+      }
+    a ^= b >>> 16
+    a = Math.imul(a, 0x7feb352d)
+    b ^= a >>> 15
+    b = Math.imul(b, 0x846ca68b)
+    this.hashA = (a ^ (b >>> 16)) >>> 0
+    this.hashB = b >>> 0
   }
 
   /** Name and labels of the region as text: repeated fields and map entries, the last one wins. */

@@ -103,9 +103,20 @@ const VALUES = [
 
 function point(nowMs: number, random: Random): Bytes {
   const dayMs = 24 * 3_600_000
-  const ts = random.chance(0.8)
-    ? nowMs - random.below(3_600_000)
-    : random.pick([0, -5, nowMs - dayMs, nowMs - dayMs - 1, nowMs + 300_000, nowMs + 300_001, Number.MAX_SAFE_INTEGER])
+  // Most points of a batch have one time.
+  const ts = random.chance(0.5)
+    ? nowMs
+    : random.chance(0.7)
+      ? nowMs - random.below(3_600_000)
+      : random.pick([
+          0,
+          -5,
+          nowMs - dayMs,
+          nowMs - dayMs - 1,
+          nowMs + 300_000,
+          nowMs + 300_001,
+          Number.MAX_SAFE_INTEGER,
+        ])
   const value = random.chance(0.9)
     ? random.float() * 1e6
     : random.pick([0, -0, 1e308, 5e-324, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
