@@ -4,6 +4,7 @@ import type { Clock } from './clock.ts'
 import type { HostFiles } from './collectors/host-files.ts'
 import type { StatFsAsker } from './collectors/stat-fs.ts'
 import type { AgentOptions } from './config.ts'
+import type { Installation } from './installation.ts'
 import type { SettingsInForce } from './settings.ts'
 import type { StateDir } from './state-dir.ts'
 import type { StatusReport } from './status.ts'
@@ -20,5 +21,8 @@ export type AgentParts = {
   readonly dir: StateDir
   readonly status: StatusReport
   readonly settings: SettingsInForce
+  /** The first cycle comes at once, and not at its place in the interval. */
   readonly isImpatient: boolean
+  /** The executable that updates replace; null for an agent that cannot replace itself. */
+  readonly installation: Installation | null
 }

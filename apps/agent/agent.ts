@@ -7,16 +7,19 @@ import type { AgentParts } from './agent-parts.ts'
 import { BatchBuffer } from './buffer.ts'
 import { Alarm, type Clock, systemClock } from './clock.ts'
 import { CollectorClient } from './collector-client.ts'
+import { forgetMove, readMove } from './collector-move.ts'
 import { HostFiles, type HostRoots, linuxRoots } from './collectors/host-files.ts'
 import { type AskStatFs, askStatFs, StatFsAsker } from './collectors/stat-fs.ts'
 import { type AgentOptions, agentVersion } from './config.ts'
 import { enroll } from './enroll.ts'
 import { type Identity, licenseHash, readIdentity, writeIdentity } from './identity.ts'
+import { Installation } from './installation.ts'
 import { Session, type SessionIdentity } from './session.ts'
 import { SettingsInForce } from './settings.ts'
 import { StateDir } from './state-dir.ts'
 import { lockStateDir, unlockStateDir } from './state-lock.ts'
 import { type AgentState, StatusReport } from './status.ts'
+import { type OwnTrial, ownTrial, tryStagedVersion } from './update-trial.ts'
 
 export type StartOptions = {
   readonly options: AgentOptions
@@ -29,6 +32,8 @@ export type StartOptions = {
   readonly roots?: HostRoots
   readonly platform?: string
   readonly statFs?: AskStatFs
+  /** For an agent that may replace itself: its executable (null: none of its own) and the arguments of this process. */
+  readonly selfUpdate?: { readonly executable: string | null; readonly args: readonly string[] }
 }
 
 export type RunningAgent = {
@@ -50,7 +55,9 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
   const dir = new StateDir(options.stateDir)
   lockStateDir(dir)
   const status = new StatusReport(dir, clock, log, agentVersion)
-  const agent = new Agent({
+  const selfUpdate = start.selfUpdate ?? { executable: null, args: [] }
+  const trial = start.selfUpdate ? ownTrial({ dir, clock, log, options }, selfUpdate.args) : null
+  const parts: AgentParts = {
     options,
     log,
     clock,
@@ -61,11 +68,17 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
     dir,
     status,
     settings: new SettingsInForce(options, dir, status, log),
-    isImpatient: start.firstSendImmediately ?? false,
-  })
+    // A version on trial has no interval to wait for.
+    isImpatient: trial !== null || (start.firstSendImmediately ?? false),
+    installation: selfUpdate.executable === null ? null : new Installation(selfUpdate.executable, selfUpdate.args),
+  }
+  const agent = new Agent(parts, trial)
   agent.start()
   return agent
 }
+
+/** How often a child that took over is looked at. */
+const CHILD_LOOK_MS = 1_000
 
 class Agent implements RunningAgent {
   readonly #parts: AgentParts
@@ -73,12 +86,21 @@ class Agent implements RunningAgent {
   readonly #enrolled = Promise.withResolvers<string | null>()
   #client: CollectorClient | null = null
   #session: Session | null = null
+  readonly #trial: OwnTrial | null
   #isStopping = false
+  #isStopRequested = false
+  /** What this process becomes once its work has ended. */
+  #successor: Installation | null = null
   #work: Promise<string | null> = Promise.resolve(null)
   agentId: string | null = null
 
-  constructor(parts: AgentParts) {
+  constructor(parts: AgentParts, trial: OwnTrial | null) {
     this.#parts = parts
+    this.#trial = trial
+    void trial?.lost.then(installation => {
+      this.#successor = installation
+      this.#endWork()
+    })
   }
 
   get state(): AgentState {
@@ -96,7 +118,7 @@ class Agent implements RunningAgent {
   start(): void {
     const { log } = this.#parts
     this.#work = this.#run().then(
-      () => null,
+      () => this.#giveWay(),
       error => {
         const cause = error instanceof Error ? error.message : String(error)
         log.fatal({ cause }, 'the agent failed')
@@ -107,21 +129,29 @@ class Agent implements RunningAgent {
   }
 
   async stop(): Promise<void> {
-    this.#isStopping = true
-    this.#alarm.ring()
-    this.#session?.stop()
+    this.#isStopRequested = true
+    this.#trial?.stop()
+    this.#endWork()
     this.#client?.close()
     await this.#work
     unlockStateDir(this.#parts.dir)
     this.#enrolled.resolve(this.agentId)
   }
 
+  #endWork(): void {
+    this.#isStopping = true
+    this.#alarm.ring()
+    this.#session?.stop()
+  }
+
   async #run(): Promise<void> {
     const { options, status, log, dir } = this.#parts
     const known = readIdentity(dir)
-    const collectorUrl = options.collectorUrl ?? known?.collectorUrl ?? null
+    const configuredUrl = options.collectorUrl ?? known?.collectorUrl ?? null
+    const move = configuredUrl !== null && options.allowRemoteConfig ? readMove(dir, configuredUrl) : null
+    const collectorUrl = move?.url ?? configuredUrl
     status.update({ collectorUrl, agentId: known?.agentId ?? null })
-    if (collectorUrl === null) {
+    if (collectorUrl === null || configuredUrl === null) {
       this.#fail('there is no collector_url')
       return
     }
@@ -132,20 +162,52 @@ class Agent implements RunningAgent {
       log,
       now: () => this.#parts.clock.now(),
     })
-    const found = await this.#identity(known, collectorUrl, this.#client)
+    const found = await this.#identity(known, configuredUrl, this.#client)
     if (found === null) return
     const { agentId } = found.identity
     this.agentId = agentId
     status.update({ agentId })
-    this.#session = new Session(this.#parts, this.#client, collectorUrl, found)
+    const onAccepted = () => this.#trial?.accept()
+    this.#session = new Session(this.#parts, this.#client, found, { configuredUrl, onAccepted })
     this.#enrolled.resolve(agentId)
-    if (!this.#isStopping) await this.#session.run()
+    if (this.#isStopping) return
+    const staged = await this.#session.run()
+    if (staged !== null && !this.#isStopping) await this.#replaceBy(staged)
+  }
+
+  /** Puts a staged version in place and tries it; the better of both is what this process becomes. */
+  async #replaceBy(version: string): Promise<void> {
+    const { dir, installation, log } = this.#parts
+    if (installation === null) return
+    unlockStateDir(dir)
+    try {
+      const isDecided = await tryStagedVersion(version, installation, this.#parts, this.#alarm, () => this.#isStopping)
+      if (!isDecided) return
+    } catch (error) {
+      log.error({ version, cause: error instanceof Error ? error.message : String(error) }, 'an update went wrong')
+    }
+    this.#successor = installation
+  }
+
+  /** Becomes the installed version, where one is to follow. Returns null when nothing runs any more, else why it failed. */
+  async #giveWay(): Promise<string | null> {
+    const { dir, log, clock } = this.#parts
+    if (this.#successor === null || this.#isStopRequested) return null
+    unlockStateDir(dir)
+    const reason = this.#successor.become()
+    log.warn({ reason }, 'cannot become the installed version: it runs as a child of this process')
+    const child = this.#successor.start()
+    while (child.exitCode === null && child.signalCode === null) {
+      if (this.#isStopRequested) child.kill('SIGTERM')
+      await this.#alarm.wait(clock, CHILD_LOOK_MS)
+    }
+    return child.exitCode === 0 ? null : 'the installed version ended'
   }
 
   /** The identity to run with: the one on disk, or a new one. Null when there is none to be had. */
   async #identity(
     known: Identity | null,
-    collectorUrl: string,
+    configuredUrl: string,
     client: CollectorClient,
   ): Promise<SessionIdentity | null> {
     const { license } = this.#parts.options
@@ -161,7 +223,9 @@ class Agent implements RunningAgent {
       this.#fail('this machine is not enrolled, and there is no license')
       return null
     }
-    return this.#enroll(license, collectorUrl, client)
+    forgetMove(this.#parts.dir)
+    client.moveTo(configuredUrl)
+    return this.#enroll(license, configuredUrl, client)
   }
 
   async #enroll(license: string, collectorUrl: string, client: CollectorClient): Promise<SessionIdentity | null> {

@@ -17,6 +17,8 @@ export type Request = {
   /** Below `{collector_url}/agent/v1`. */
   readonly path: string
   readonly token: string | null
+  /** Of another collector than the one in use. */
+  readonly collectorUrl?: string
   readonly body?: Uint8Array
   readonly encoding?: 'zstd'
   readonly ifNoneMatch?: string
@@ -38,9 +40,20 @@ export type ClientOptions = {
 export class CollectorClient {
   readonly #options: ClientOptions
   readonly #stop = new AbortController()
+  #collectorUrl: string
 
   constructor(options: ClientOptions) {
     this.#options = options
+    this.#collectorUrl = options.collectorUrl
+  }
+
+  get collectorUrl(): string {
+    return this.#collectorUrl
+  }
+
+  /** Sends everything from now on to another collector. */
+  moveTo(collectorUrl: string): void {
+    this.#collectorUrl = collectorUrl
   }
 
   /** Ends requests under way. */
@@ -73,7 +86,8 @@ export class CollectorClient {
   }
 
   #fetch(request: Request, requestId: string, signal: AbortSignal): Promise<Response> {
-    const { collectorUrl, caPem, agentVersion } = this.#options
+    const { caPem, agentVersion } = this.#options
+    const collectorUrl = request.collectorUrl ?? this.#collectorUrl
     const headers: Record<string, string> = {
       Accept: PROTOBUF,
       'X-SVC-Proto': String(limits.protoMax),

@@ -5,6 +5,7 @@ import { parse } from 'yaml'
 import { type Check, parseCheck, type RawCheck } from '../../core/agent/check.ts'
 import { filterFault } from '../../core/agent/filters.ts'
 import { type AgentSettings, settingsFault } from '../../core/agent/remote-config.ts'
+import { UPDATE_TRIAL_MS } from '../../core/agent/update-record.ts'
 import {
   boolean,
   type Config,
@@ -20,7 +21,9 @@ import { type ConfigSources, resolveConfig } from '../../core/config/resolve.ts'
 import { limits } from '../../core/limits.ts'
 import packageFile from '../../package.json' with { type: 'json' }
 
-export const agentVersion: string = packageFile.version
+/** Set by the build of a release; absent when run from source. */
+declare const SVC_BUILD_VERSION: string | undefined
+export const agentVersion: string = typeof SVC_BUILD_VERSION === 'string' ? SVC_BUILD_VERSION : packageFile.version
 export const DEFAULT_CONFIG_FILE = '/etc/svc-agent/agent.yaml'
 
 export const agentKeys = {
@@ -50,8 +53,18 @@ export const agentKeys = {
   'log.level': text('info', 'How much is logged', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   renew_period: duration(limits.renewPeriodMs, 'Age at which the token is renewed', { min: 60_000 }),
   'update.channel': text('stable', 'Release channel that is looked at for updates'),
-  'update.public_key_file': text(null, 'PEM file of the Ed25519 key that signs releases'),
+  'update.public_key_file': text(
+    null,
+    'PEM file of the Ed25519 key that signs releases and moves to another collector',
+  ),
   'update.hosts': list([], 'Hosts that may serve releases; the collector itself when empty'),
+  'update.install': boolean(true, 'Whether a release that verifies is installed; off: only reported'),
+  'update.check_period': duration(limits.inventoryPeriodMs, 'How often the collector is asked for a release', {
+    min: 1_000,
+  }),
+  'update.trial_period': duration(UPDATE_TRIAL_MS, 'How long a new version has for its first accepted batch', {
+    min: 1_000,
+  }),
 } as const
 
 /** What a run needs, ready to use. */
@@ -69,6 +82,9 @@ export type AgentOptions = {
     readonly channel: string
     readonly publicKeyPem: string | null
     readonly hosts: readonly string[]
+    readonly isInstalled: boolean
+    readonly checkPeriodMs: number
+    readonly trialMs: number
   }
 }
 
@@ -180,6 +196,9 @@ export function resolveAgentOptions(sources: ConfigSources): { options: AgentOpt
       channel: config['update.channel'],
       publicKeyPem: readPem('update.public_key_file', config['update.public_key_file'], faults),
       hosts: config['update.hosts'],
+      isInstalled: config['update.install'],
+      checkPeriodMs: config['update.check_period'],
+      trialMs: config['update.trial_period'],
     },
   }
   return { options, faults }

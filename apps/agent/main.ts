@@ -5,6 +5,7 @@ import { type Logger, pino } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
 import { CollectorClient } from './collector-client.ts'
+import { forgetMove } from './collector-move.ts'
 import { HostFiles, linuxRoots } from './collectors/host-files.ts'
 import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions } from './config.ts'
 import { enroll } from './enroll.ts'
@@ -42,12 +43,15 @@ function loadOrExit(flags: CommonFlags, more: Readonly<Record<string, unknown>> 
 const makeLog = (level: string): Logger =>
   pino({ level, base: { service: 'agent' } }, pino.destination({ fd: 1, sync: true }))
 
+/** The executable that updates replace; null when this runs from source. */
+const executable = Bun.main.startsWith('/$bunfs/') ? process.execPath : null
+
 async function run(flags: RunFlags): Promise<void> {
   const options = loadOrExit(flags)
   const log = makeLog(options.logLevel)
   let agent: RunningAgent
   try {
-    agent = await startAgent({ options, log })
+    agent = await startAgent({ options, log, selfUpdate: { executable, args: process.argv.slice(2) } })
   } catch (error) {
     complain(`cannot start: ${messageOf(error)}`)
     process.exit(1)
@@ -106,6 +110,7 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
       process.exit(1)
     }
     writeIdentity(dir, outcome.identity)
+    forgetMove(dir)
     // Both belong to whoever was enrolled here before.
     dir.remove('config')
     dir.clearBuffer()

@@ -17,6 +17,7 @@ import type { AgentParts } from './agent-parts.ts'
 import { BatchBuffer } from './buffer.ts'
 import { Alarm } from './clock.ts'
 import type { CollectorClient } from './collector-client.ts'
+import { CollectorMover } from './collector-move.ts'
 import { CheckRunner } from './collectors/checks.ts'
 import { linuxCollectors } from './collectors/linux.ts'
 import { portableCollectors } from './collectors/portable.ts'
@@ -27,7 +28,7 @@ import type { Identity } from './identity.ts'
 import { InventoryReporter } from './inventory.ts'
 import { Sender } from './sender.ts'
 import { SeqCounter } from './state-dir.ts'
-import { checkForUpdate } from './update-check.ts'
+import { Updater } from './updater.ts'
 import { type TaskResult, Uplink } from './uplink.ts'
 
 export type SessionIdentity = {
@@ -42,7 +43,10 @@ const FIRST_WINDOW_MS = 1_000
 export class Session {
   readonly #parts: AgentParts
   readonly #client: CollectorClient
-  readonly #collectorUrl: string
+  readonly #mover: CollectorMover
+  readonly #updater: Updater
+  readonly #onAccepted: () => void
+  #stagedVersion: string | null = null
   readonly #alarm = new Alarm()
   readonly #credentials: Credentials
   readonly #buffer: BatchBuffer
@@ -55,13 +59,19 @@ export class Session {
   constructor(
     parts: AgentParts,
     client: CollectorClient,
-    collectorUrl: string,
     { identity, isSaved }: SessionIdentity,
+    { configuredUrl, onAccepted }: { readonly configuredUrl: string; readonly onAccepted: () => void },
   ) {
     const { options, dir, clock, log, status, settings } = parts
     this.#parts = parts
     this.#client = client
-    this.#collectorUrl = collectorUrl
+    this.#onAccepted = onAccepted
+    this.#mover = new CollectorMover(parts, client, this.#token, configuredUrl)
+    const onStaged = (version: string) => {
+      this.#stagedVersion = version
+      this.stop()
+    }
+    this.#updater = new Updater({ ...parts, client, token: this.#token, onStaged })
     this.#credentials = new Credentials({ dir, clock, log, renewPeriodMs: options.renewPeriodMs }, identity, isSaved)
     this.#buffer = new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log)
     const seq = new SeqCounter(dir)
@@ -74,8 +84,8 @@ export class Session {
     })
   }
 
-  /** Runs until `stop`, or until the collector revokes this agent. */
-  async run(): Promise<void> {
+  /** Runs until `stop`, until the collector revokes this agent, or until another version is staged, which it answers with. */
+  async run(): Promise<string | null> {
     const lanes = [this.#uplink.run(), this.#sampleOnGrid(this.#credentials.agentId)]
     try {
       await Promise.all(lanes)
@@ -84,18 +94,20 @@ export class Session {
       this.stop()
       await Promise.allSettled(lanes)
     }
+    return this.#stagedVersion
   }
 
   stop(): void {
     this.#isStopping = true
     this.#alarm.ring()
     this.#uplink.stop()
+    this.#updater.stop()
   }
 
   readonly #token = (): string => this.#credentials.token
 
   #makeUplink(agentId: string): Uplink {
-    const { clock, log, status, random } = this.#parts
+    const { clock, log, status, random, options } = this.#parts
     const client = this.#client
     const inventory = new InventoryReporter(this.#parts, client, this.#token)
     const onRevoked = () => {
@@ -109,7 +121,10 @@ export class Session {
         metrics: { run: () => this.#send(), firstInMs: Number.POSITIVE_INFINITY },
         inventory: { run: () => inventory.reportWhenDue(), firstInMs: 0 },
         renew: { run: () => this.#credentials.renewWhenDue(client), firstInMs: 0 },
-        update: { run: () => this.#checkForUpdate(), firstInMs: firstUpdateCheckMs(agentId) },
+        update: {
+          run: () => this.#updater.check(),
+          firstInMs: firstUpdateCheckMs(agentId, options.update.checkPeriodMs),
+        },
       },
     )
   }
@@ -157,6 +172,7 @@ export class Session {
     this.#lastSendAtMs = clock.elapsed()
     const { action, reply, configEtag } = await this.#sender.send()
     status.update(this.#sender.facts())
+    if (action === 'success' && reply !== null) this.#onAccepted()
     this.#noticeEtag(configEtag)
     // What is left goes with the next turn; an empty buffer waits for the next cycle.
     const isEmpty = this.#buffer.batchCount === 0
@@ -171,6 +187,12 @@ export class Session {
   }
 
   async #readConfig(): Promise<TaskResult> {
+    const result = await this.#takeConfig()
+    if (result.action === 'success' || result.action === 'unchanged') await this.#mover.consider()
+    return result
+  }
+
+  async #takeConfig(): Promise<TaskResult> {
     const { clock, settings, random, log } = this.#parts
     this.#lastConfigReadAtMs = clock.elapsed()
     const held = settings.heldEtag
@@ -186,18 +208,5 @@ export class Session {
       return { action: 'back_off', reply, nextInMs }
     }
     return { action, reply, nextInMs }
-  }
-
-  #checkForUpdate(): Promise<TaskResult> {
-    const { options, status, log, platform } = this.#parts
-    return checkForUpdate({
-      client: this.#client,
-      collectorUrl: this.#collectorUrl,
-      update: options.update,
-      token: this.#token,
-      status,
-      log,
-      platform,
-    })
   }
 }

@@ -21,6 +21,8 @@ export class SettingsInForce {
   appliedEtag = ''
   /** The etag of the config that was last read, applied or not: what the next read is compared with. */
   heldEtag = ''
+  /** collector_url as the collector told it; '' without one, and for an agent that locked remote configuration. */
+  offeredCollectorUrl = ''
 
   constructor(options: AgentOptions, dir: StateDir, status: StatusReport, log: Logger) {
     this.#options = options
@@ -65,6 +67,7 @@ export class SettingsInForce {
     this.#current = this.#options.settings
     this.appliedEtag = ''
     this.heldEtag = ''
+    this.offeredCollectorUrl = ''
     this.#publish()
   }
 
@@ -73,6 +76,7 @@ export class SettingsInForce {
     const merged = mergeRemoteConfig(settings, remoteConfigOf(config), { allowRemoteConfig, version: agentVersion })
     this.#status.warn('config', merged.warnings)
     this.heldEtag = config.etag
+    this.offeredCollectorUrl = allowRemoteConfig ? config.collectorUrl : ''
     this.#current = merged.settings
     this.appliedEtag = merged.isApplied ? config.etag : ''
     return merged.isApplied

@@ -117,6 +117,19 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
   renameSync(temporary, path)
 }
 
+/** Waits until what was written to a file is on the disk. */
+export function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** The same for the names in a directory: a rename is safe only with it. */
+export const syncDirectory = (path: string): void => syncFile(path)
+
 export function isNotFound(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }

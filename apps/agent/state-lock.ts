@@ -5,18 +5,23 @@ import type { StateDir } from './state-dir.ts'
 
 const FILE = 'lock'
 
-/** When a process started, in ticks since the boot; '' where the system does not say. Tells a process from a later one of the same id. */
-function startTicks(pid: number): string {
+/** Fields of /proc/PID/stat from the state on; none where the system does not say. */
+function statOf(pid: number): readonly string[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name, in parentheses, may hold spaces; the start is the 22nd field.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+    // The name before them, in parentheses, may hold spaces.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   } catch {
-    return ''
+    return []
   }
 }
 
+/** When a process started, in ticks since the boot; '' where the system does not say. Tells a process from a later one of the same id. */
+const startTicks = (pid: number): string => statOf(pid)[19] ?? ''
+
+/** A killed process that nobody has collected (a container without an init) does not run. */
 function isRunning(pid: number): boolean {
+  if (statOf(pid)[0] === 'Z') return false
   try {
     process.kill(pid, 0)
     return true

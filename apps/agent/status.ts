@@ -28,7 +28,7 @@ type Facts = {
   sendErrors: number
   lastSuccessAtMs: number | null
   lastError: string | null
-  /** What an update check found; the agent does not replace itself. */
+  /** What became of the last offer of an update; null without one. */
   update: string | null
 }
 

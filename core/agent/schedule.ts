@@ -46,8 +46,9 @@ export function renewalDueAtMs(issuedAtMs: number, periodMs: number, agentId: st
   return issuedAtMs + periodMs - agentHash(`renew:${agentId}`, spreadMs)
 }
 
-/** Milliseconds from the start to the first look for an update, then every 6 hours. */
-export const firstUpdateCheckMs = (agentId: string): number => agentHash(`update:${agentId}`, limits.inventoryPeriodMs)
+/** Milliseconds from the start to the first look for an update: the phase of the agent in the period, of 6 hours by default. */
+export const firstUpdateCheckMs = (agentId: string, periodMs: number): number =>
+  agentHash(`update:${agentId}`, periodMs)
 
 /** The earliest instant of the next send: an agent never sends more often than every 15 s, whatever its interval. */
 export function nextSendAtMs(nowMs: number, lastSendAtMs: number | null): number {

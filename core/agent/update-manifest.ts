@@ -1,5 +1,5 @@
 // Whether an agent would take an update (document 3 "Proposed update-manifest extension", decision G-60): the text that is
-// signed, and every reason to refuse. The agent reports the verdict; it does not replace itself yet.
+// signed, and every reason to refuse.
 import { compareVersions } from './version.ts'
 
 export type Manifest = {
@@ -47,6 +47,8 @@ export type UpdateSituation = {
   /** Hosts that may serve a download. */
   readonly hosts: readonly string[]
   readonly isSignatureValid: boolean
+  /** The version was rolled back within the last 24 hours. */
+  readonly isFailed: boolean
 }
 
 export type UpdateVerdict = { readonly take: true } | { readonly take: false; readonly reason: string }
@@ -66,6 +68,7 @@ export function updateVerdict(manifest: Manifest, situation: UpdateSituation): U
   if (order === null) return refuse('the version is not a semantic version')
   if (order <= 0) return refuse(`version ${manifest.version} is not newer than the running ${runningVersion}`)
   if (manifest.revokedVersions.includes(manifest.version)) return refuse(`version ${manifest.version} is revoked`)
+  if (situation.isFailed) return refuse(`version ${manifest.version} failed here within the last 24 hours`)
   if (manifest.os !== situation.os || manifest.arch !== situation.arch || manifest.channel !== situation.channel)
     return refuse(`it is for ${manifest.os} ${manifest.arch} ${manifest.channel}`)
   if (manifest.minVersion !== '') {

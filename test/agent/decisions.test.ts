@@ -64,7 +64,7 @@ test('the signed text is lines joined by newline, revoked versions sorted as str
 
 function verdict(changed: Partial<Manifest>, runningVersion = '1.2.0', isSignatureValid = true): string {
   const situation = { runningVersion, os: 'linux', arch: 'x64', channel: 'stable', hosts: ['dl.example.com'] }
-  const found = updateVerdict({ ...MANIFEST, ...changed }, { ...situation, isSignatureValid })
+  const found = updateVerdict({ ...MANIFEST, ...changed }, { ...situation, isSignatureValid, isFailed: false })
   return found.take ? 'take' : found.reason
 }
 

@@ -13,6 +13,7 @@ import {
   MetricsAckSchema,
   type MetricsBatch,
   MetricsBatchSchema,
+  PingResponseSchema,
   RenewResponseSchema,
 } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 
@@ -122,6 +123,7 @@ export class Peer {
 
   #usual(route: string, { headers }: Seen, body: Uint8Array): Response {
     if (route === 'POST /enroll') return this.#enroll(body)
+    if (route === 'GET /ping') return this.#ping()
     const token = headers.get('authorization')?.replace(/^Bearer /, '') ?? ''
     if (!this.#tokens.has(token)) return protocolError(401, 'unauthorized')
     switch (route) {
@@ -153,6 +155,11 @@ export class Peer {
       serverTimeMs: BigInt(this.now()),
     })
     return protobuf(toBinary(EnrollResponseSchema, response))
+  }
+
+  #ping(): Response {
+    const ping = create(PingResponseSchema, { serverTimeMs: BigInt(this.now()), protoMin: 1, protoMax: 1 })
+    return protobuf(toBinary(PingResponseSchema, ping))
   }
 
   #metrics(body: Uint8Array): Response {

@@ -1,12 +1,12 @@
 // The running agent: enrolment, cycles, heartbeat, headers, timestamps.
 import { expect, test } from 'bun:test'
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agentHash } from '../../core/agent/schedule.ts'
 import { DAY_MS } from '../../core/limits.ts'
 import { metricByName } from '../../core/series/catalogue.ts'
+import { makeCertificate } from './certificate.ts'
 import { Peer } from './peer.ts'
 import { LICENSE, withRig } from './rig.ts'
 
@@ -181,12 +181,8 @@ test('a web page that answers in place of the collector takes no batch', () =>
 
 test('over https the collector must show a certificate of the configured authority', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-tls-'))
-  const keyFile = join(folder, 'key.pem')
-  const certFile = join(folder, 'cert.pem')
-  const request = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  const subject = ['-subj', '/CN=collector', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2']
-  execFileSync('openssl', [...request, ...subject, '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' })
-  const secure = new Peer({ key: readFileSync(keyFile, 'utf8'), cert: readFileSync(certFile, 'utf8') })
+  const { certFile, key, cert } = makeCertificate(folder)
+  const secure = new Peer({ key, cert })
   try {
     await withRig(async rig => {
       const distrusting = await rig.start({ collector_url: secure.url })

@@ -1,0 +1,57 @@
+// What an agent remembers of its updates: the one on trial, and the versions that were rolled back (document 3 "Proposed
+// update-manifest extension": one accepted batch within 5 minutes, else the old binary, and the version failed for 24 hours).
+import { DAY_MS } from '../limits.ts'
+
+/** How long the new version has for one accepted batch. */
+export const UPDATE_TRIAL_MS = 300_000
+
+/** Starts of an unconfirmed version without anybody watching: one that crashes over and over never reaches its 5 minutes. */
+const UNWATCHED_STARTS_MAX = 5
+
+export type UpdateTrial = {
+  readonly version: string
+  readonly fromVersion: string
+  /** Path of the replaced executable. */
+  readonly executable: string
+  /** The process that watches the trial, and restores the old binary. */
+  readonly watcherPid: number
+  readonly isConfirmed: boolean
+  readonly unwatchedStarts: number
+}
+
+export type FailedVersion = { readonly version: string; readonly untilMs: number }
+
+export type UpdateRecord = { readonly trial: UpdateTrial | null; readonly failed: readonly FailedVersion[] }
+
+export const noUpdates: UpdateRecord = { trial: null, failed: [] }
+
+/** Whether a version was rolled back within the last 24 hours. */
+export const isVersionFailed = (record: UpdateRecord, version: string, nowMs: number): boolean =>
+  record.failed.some(failed => failed.version === version && failed.untilMs > nowMs)
+
+/** The record with a version marked failed for 24 hours; marks that are over are left out. */
+export function withFailed(record: UpdateRecord, version: string, nowMs: number): UpdateRecord {
+  const others = record.failed.filter(failed => failed.version !== version && failed.untilMs > nowMs)
+  return { ...record, failed: [...others, { version, untilMs: nowMs + DAY_MS }] }
+}
+
+/**
+ * What a starting agent finds:
+ * - none: no trial, or one of another version, which is over
+ * - watched: it is on trial, and the process that replaced it watches
+ * - unwatched: it is on trial and must watch itself (a power cut, a killed watcher)
+ * - failed: it is on trial and must give way to the old binary at once
+ */
+export type TrialAtStart = 'none' | 'watched' | 'unwatched' | 'failed'
+
+/** How an agent of `version` has to start. `isWatched` tells whether the watcher of the record runs. */
+export function trialAtStart(
+  record: UpdateRecord,
+  agent: { readonly version: string; readonly isWatched: boolean; readonly nowMs: number },
+): TrialAtStart {
+  const { trial } = record
+  if (trial === null || trial.version !== agent.version || trial.isConfirmed) return 'none'
+  if (agent.isWatched) return 'watched'
+  const isTooOften = trial.unwatchedStarts >= UNWATCHED_STARTS_MAX
+  return isTooOften || isVersionFailed(record, agent.version, agent.nowMs) ? 'failed' : 'unwatched'
+}
