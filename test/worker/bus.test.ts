@@ -191,7 +191,31 @@ describe('the bus in a file', () => {
     const newer = new Database(later)
     newer.run('PRAGMA user_version = 99')
     newer.close()
-    expect(() => openWriter(later)).toThrow('it is of format 99, this program knows 1; use the newer program')
+    expect(() => openWriter(later)).toThrow('it is of format 99, this program knows 2; use the newer program')
+  })
+
+  test('[BUS-005] a bus goes on counting after everything was passed and removed, and so does one of the format before', async () => {
+    const path = newPath()
+    const reader = openReader(path)
+    const writer = openWriter(path)
+    for (let index = 1; index <= 5; index++) expect(await writer.publish('a', entryOf(100, index))).toBeNull()
+    expect(await reader.lastPosition(0)).toBe(5)
+    for (const consumer of CONSUMERS) await reader.pass(consumer, 0, 5)
+    expect(await reader.read(0, 0, MIB)).toEqual([])
+    expect(await reader.lastPosition(0)).toBe(5)
+    await writer.close()
+    const next = openWriter(path)
+    expect(await next.publish('a', entryOf(100, 6))).toBeNull()
+    expect((await reader.read(0, 5, MIB)).map(group => group.firstPosition)).toEqual([6])
+    await next.close()
+    // Format 1 noted the last position with every commit.
+    const older = new Database(path)
+    older.run('UPDATE head SET last = 6')
+    older.run('PRAGMA user_version = 1')
+    older.close()
+    const migrated = openWriter(path)
+    expect(await migrated.publish('a', entryOf(100, 7))).toBeNull()
+    expect(await openReader(path).lastPosition(0)).toBe(7)
   })
 
   test('a file of which the middle is overwritten gives an error that names it, and no wrong entry', async () => {

@@ -6,7 +6,9 @@ import { dirname } from 'node:path'
 import { lockFile } from '../store/process-lock.ts'
 import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
 
-const FORMAT_VERSION = 1
+/** 2: `head` is behind the groups, see LAST_POSITION. A file of format 1 is one of format 2 as it stands. */
+const FORMAT_VERSION = 2
+const PAGE_BYTES = 32 * 1024
 const GROUP_BYTES_MAX = 4 * 1024 * 1024
 const GROUP_ROOM_BYTES = 256 * 1024
 const READ_ROWS_MAX = 64
@@ -19,9 +21,13 @@ const REMOVE_PAUSE_MS = 5
 /** A refusal is noted at most this often. */
 const REFUSAL_NOTE_MS = 1000
 /** Pages of the log after which a commit also moves them into the file: readers do it early, so that the writer hardly ever does. */
-const CHECKPOINT_PAGES = { reader: 500, writer: 4000 } as const
+const CHECKPOINT_PAGES = { reader: 250, writer: 2000 } as const
 /** 'SVCB': the file is a bus of this product. */
 const APPLICATION_ID = 0x53564342
+
+/** The last position: of the groups, or of those that are removed, which `head` keeps. So a commit writes the group and nothing else. */
+const LAST_POSITION =
+  'SELECT max((SELECT last FROM head), (SELECT ifnull(max(first + count - 1), 0) FROM (SELECT first, count FROM groups ORDER BY first DESC LIMIT 1))) AS last'
 
 type GroupRow = { first: number; count: number; bytes: Uint8Array }
 
@@ -30,7 +36,7 @@ function openDatabase(path: string, side: 'reader' | 'writer'): Database {
   const database = new Database(path, { create: true, strict: true })
   try {
     database.run('PRAGMA busy_timeout = 10000')
-    database.run('PRAGMA page_size = 16384')
+    database.run(`PRAGMA page_size = ${PAGE_BYTES}`)
     database.run('PRAGMA journal_mode = WAL')
     // The writer syncs the log at every commit: an acknowledged batch survives a power cut, not only a kill. What readers note may
     // be lost with the power: then they read again.
@@ -91,10 +97,11 @@ export type SqliteBusOptions = {
   readonly onError: (error: unknown) => void
 }
 
+const lastPosition = (database: Database): number => database.query<{ last: number }, []>(LAST_POSITION).get()!.last
+
 const writerStatements = (database: Database) => ({
   begin: database.query('BEGIN IMMEDIATE'),
   insert: database.query('INSERT INTO groups (first, count, size, at_ms, bytes) VALUES (?, ?, ?, ?, ?)'),
-  updateHead: database.query('UPDATE head SET last = ?'),
   commit: database.query('COMMIT'),
 })
 
@@ -131,7 +138,7 @@ export class SqliteBusWriter implements BusWriter {
     this.lock = lockFile(`${options.path}.lock`, 'ingest')
     this.database = openDatabase(options.path, 'writer')
     this.statements = writerStatements(this.database)
-    this.last = this.database.query<{ last: number }, []>('SELECT last FROM head').get()!.last
+    this.last = lastPosition(this.database)
     const rows = this.database
       .query<{ last: number; size: number; atMs: number }, []>(
         'SELECT first + count - 1 AS last, size, at_ms AS atMs FROM groups ORDER BY first',
@@ -224,7 +231,7 @@ export class SqliteBusWriter implements BusWriter {
     const atMs = this.options.nowMs()
     let refusal: PublishRefusal | null = null
     try {
-      this.commit(first, count, bytes, atMs, last)
+      this.commit(first, count, bytes, atMs)
       this.last = last
       this.held.push({ last, size: bytes.length, atMs })
       this.heldBytes += bytes.length
@@ -236,12 +243,11 @@ export class SqliteBusWriter implements BusWriter {
     if (refusal === null) this.options.onPublished()
   }
 
-  private commit(first: number, count: number, bytes: Uint8Array, atMs: number, last: number): void {
-    const { begin, insert, updateHead, commit } = this.statements
+  private commit(first: number, count: number, bytes: Uint8Array, atMs: number): void {
+    const { begin, insert, commit } = this.statements
     begin.run()
     try {
       insert.run(first, count, bytes.length, atMs, bytes)
-      updateHead.run(last)
       commit.run()
     } catch (error) {
       if (this.database.inTransaction) this.database.run('ROLLBACK')
@@ -270,12 +276,17 @@ export class SqliteBusWriter implements BusWriter {
 export class SqliteBusReader implements BusReader {
   readonly partitions = [0]
   private readonly database: Database
+  private readonly removeUpTo
   private removing: Promise<void> | null = null
   private isClosed = false
 
   /** `consumers`: every consumer that must exist before anything may be removed. */
   constructor(path: string, consumers: readonly string[]) {
     this.database = openDatabase(path, 'reader')
+    this.removeUpTo = this.database.transaction((position: number) => {
+      this.database.query('UPDATE head SET last = ? WHERE last < ?').run(position, position)
+      this.database.query('DELETE FROM groups WHERE first <= ?').run(position)
+    })
     const insert = this.database.query('INSERT OR IGNORE INTO consumers (name, position) VALUES (?, 0)')
     for (const name of consumers) insert.run(name)
   }
@@ -295,7 +306,7 @@ export class SqliteBusReader implements BusReader {
   }
 
   async lastPosition(): Promise<number> {
-    return this.database.query<{ last: number }, []>('SELECT last FROM head').get()!.last
+    return lastPosition(this.database)
   }
 
   async passed(consumer: string): Promise<number> {
@@ -341,7 +352,7 @@ export class SqliteBusReader implements BusReader {
       bytes += size
       count++
     }
-    if (count > 0) this.database.query('DELETE FROM groups WHERE first <= ?').run(upTo)
+    if (count > 0) this.removeUpTo.immediate(upTo)
     return count > 0
   }
 
