@@ -81,6 +81,14 @@ async function readStream(request: Request, bytesMax: number): Promise<Uint8Arra
   return bytes
 }
 
+/**
+ * Frees the memory of bytes that nobody reads any more. The garbage collector would come for it late: meanwhile every body would be read
+ * into memory that no cache holds. Costs nothing where the bytes are part of something larger, which stays.
+ */
+export function giveBack({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength) buffer.transfer(0)
+}
+
 /** The body once inflated, at most `bytesMax`, by its Content-Encoding: none, identity, zstd or gzip. */
 export function inflate(bytes: Uint8Array, encoding: string | null, bytesMax: number): Uint8Array | ApiError {
   // An empty message has no bytes to compress.

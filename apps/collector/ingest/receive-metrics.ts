@@ -22,7 +22,7 @@ import {
 } from './answers.ts'
 import type { MetricsContext } from './context.ts'
 import { type Ack, AckEncoder } from './metrics-ack.ts'
-import { discardBody, inflate, readBody } from './read-body.ts'
+import { discardBody, giveBack, inflate, readBody } from './read-body.ts'
 import type { AgentSession } from './session.ts'
 
 const ackInit = { headers: protobufHeaders }
@@ -148,6 +148,7 @@ export class MetricsReceiver {
     const { hot, decodeSeconds } = context.metrics
     hot.wireBytes += body.length
     hot.inflatedBytes += inflated.length
+    if (inflated !== body) giveBack(body)
     const nowMs = context.nowMs()
     if (session.record.state !== 'active' || session.record.serverId === '') {
       const ack = this.takePending(bytes, session, nowMs)
@@ -158,6 +159,7 @@ export class MetricsReceiver {
     const isAnnouncing = session.mustAnnounce || session.definitionsInFlight > 0 || nowMs >= session.announceAtMs
     series.announcesAll = isAnnouncing
     const admitted = this.admit(session, bytes, nowMs)
+    giveBack(bytes)
     decodeSeconds.add((performance.now() - startedAtMs) / 1000)
     if (admitted instanceof ApiError) return admitted
     const hasDefinitions = this.batch.definitions.length > 0
