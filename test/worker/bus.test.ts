@@ -199,10 +199,10 @@ describe('the bus in a file', () => {
     const reader = openReader(path)
     const writer = openWriter(path)
     for (let index = 1; index <= 5; index++) expect(await writer.publish('a', entryOf(100, index))).toBeNull()
-    expect(await reader.lastPosition(0)).toBe(5)
+    expect(await reader.lastPosition()).toBe(5)
     for (const consumer of CONSUMERS) await reader.pass(consumer, 0, 5)
     expect(await reader.read(0, 0, MIB)).toEqual([])
-    expect(await reader.lastPosition(0)).toBe(5)
+    expect(await reader.lastPosition()).toBe(5)
     await writer.close()
     const next = openWriter(path)
     expect(await next.publish('a', entryOf(100, 6))).toBeNull()
@@ -215,7 +215,7 @@ describe('the bus in a file', () => {
     older.close()
     const migrated = openWriter(path)
     expect(await migrated.publish('a', entryOf(100, 7))).toBeNull()
-    expect(await openReader(path).lastPosition(0)).toBe(7)
+    expect(await openReader(path).lastPosition()).toBe(7)
   })
 
   test('a file of which the middle is overwritten gives an error that names it, and no wrong entry', async () => {
