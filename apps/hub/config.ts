@@ -31,6 +31,7 @@ export const hubKeys = {
   'collector.admin_url': text(null, "the collector's admin API, for collectors registered without an address"),
   'collector.admin_token': secret('the admin token that belongs to collector.admin_url'),
   'collector.timeout': duration(3 * SECOND_MS, 'how long a query of the collector may take', { min: 100 }),
+  'collector.purge_timeout': duration(30 * SECOND_MS, 'how long the collector may take to purge', { min: 100 }),
   public_url: text(null, 'the address of the hub in links'),
   'rate.default_per_minute': integer(60, 'requests of an API token, unless the token says otherwise', { min: 1 }),
   'rate.collector_per_minute': integer(1200, 'requests of a collector', { min: 1 }),
@@ -51,7 +52,7 @@ export const hubKeys = {
   'webhooks.timeout': duration(10 * SECOND_MS, 'how long a webhook may take', { min: 100 }),
   'smtp.url': secret('smtp://user:password@host:port; empty: no e-mail is sent'),
   'mail.from': text(null, 'sender of e-mail'),
-  'jobs.poll': duration(SECOND_MS, 'how often waiting jobs are looked for', { min: 50 }),
+  'jobs.poll': duration(5 * SECOND_MS, 'how often jobs are looked for that no notification told of', { min: 50 }),
   'jobs.backoff_scale': decimal(1, 'factor on every wait between tries of a job', { min: 0.0001, max: 1 }),
 } as const
 

@@ -14,6 +14,7 @@ import { FixedWindows } from './http/rate-limit.ts'
 import type { Hub } from './hub-context.ts'
 import { createSealer, type Sealer } from './identity/secrets.ts'
 import { registerCollectorJobs } from './jobs/collector-jobs.ts'
+import { installQueues } from './jobs/job-store.ts'
 import { Jobs } from './jobs/jobs.ts'
 import { registerSchedule, startSchedule } from './jobs/schedule.ts'
 import { Bell } from './notifications/bell.ts'
@@ -93,13 +94,17 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   return hub
 }
 
+/** Applies what the database lacks. Returns the names of the migrations applied. */
+export const bringUpToDate = (database: Database): Promise<readonly string[]> =>
+  migrateDatabase(database.client, () => installQueues(database))
+
 /** Opens the database of a configuration and brings it up to date. */
 export async function openHubDatabase(config: HubConfig): Promise<Database> {
   const url = config['database.url']
   if (!url) throw new StartError('database.url is not set (DATABASE_URL, SVC_DATABASE_URL or --database-url)')
   const database = openDatabase(url, config['database.connections'])
   try {
-    await migrateDatabase(database.client)
+    await bringUpToDate(database)
     return database
   } catch (error) {
     await database.close()
@@ -162,11 +167,9 @@ async function serveOps(hub: Hub, request: Request): Promise<Response> {
   }
   if (pathname !== '/metrics') return new Response('not found', { status: 404 })
   try {
-    const rows = await hub.database.db.execute<{ queue: string; depth: number }>(
-      sql`select queue, count(*)::int as depth from jobs where state = 'waiting' group by queue`,
-    )
+    const depths = await hub.jobs.depths()
     hub.metrics.queueDepth.reset()
-    for (const { queue, depth } of rows) hub.metrics.queueDepth.set({ queue }, depth)
+    for (const { queue, depth } of depths) hub.metrics.queueDepth.set({ queue }, depth)
   } catch {
     hub.metrics.queueDepth.reset()
   }
@@ -189,7 +192,8 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
       ? listen(config, 'ops.listen', opsAddress, undefined, request => serveOps(hub, request))
       : null
     if (ops) listeners.push(ops)
-    hub.jobs.start()
+    await hub.bell.start(hub)
+    await hub.jobs.start()
     const stopSchedule = startSchedule(hub)
     log.info({ url: api.url, ops_url: ops?.url ?? null, version: productVersion }, 'ready')
     return {
@@ -198,7 +202,7 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
       hub,
       async stop() {
         stopSchedule()
-        hub.bell.close()
+        await hub.bell.close()
         await Promise.all(listeners.map(listener => listener.stop()))
         await hub.jobs.stop()
         await database.close()

@@ -13,10 +13,10 @@ import {
 import { printer } from './commands/output.ts'
 import { type HubConfig, loadHubConfig, readConfigFile } from './config.ts'
 import { openDatabase } from './db/connect.ts'
-import { MigrationError, migrateDatabase } from './db/migrate.ts'
+import { MigrationError } from './db/migrate.ts'
 import { ApiError } from './http/api-error.ts'
 import { render } from './http/texts.ts'
-import { createHub, openHubDatabase, StartError, startHub } from './hub.ts'
+import { bringUpToDate, createHub, openHubDatabase, StartError, startHub } from './hub.ts'
 import { createLogger } from './telemetry.ts'
 import { productVersion } from './version.ts'
 
@@ -103,7 +103,7 @@ async function migrate(command: Command): Promise<void> {
   if (!url) throw new UsageError('database.url is not set')
   const database = openDatabase(url, 1)
   try {
-    const applied = await migrateDatabase(database.client)
+    const applied = await bringUpToDate(database)
     printer(options.json ?? false)({ data: applied.map(name => ({ migration: name })) })
   } finally {
     await database.close()

@@ -8,8 +8,8 @@ type Answer = { status: number; body: Json }
 export class AdminListener {
   readonly asked: Asked[] = []
   private readonly server: ReturnType<typeof Bun.serve>
-  /** What is answered; a test may replace it. */
-  answer: (asked: Asked) => Answer = () => ({ status: 200, body: { data: {} } })
+  /** What is answered, at once or later; a test may replace it. */
+  answer: (asked: Asked) => Answer | Promise<Answer> = () => ({ status: 200, body: { data: {} } })
 
   constructor() {
     this.server = Bun.serve({
@@ -26,7 +26,7 @@ export class AdminListener {
           body: text === '' ? null : JSON.parse(text),
         }
         this.asked.push(asked)
-        const { status, body } = this.answer(asked)
+        const { status, body } = await this.answer(asked)
         return status === 204 ? new Response(null, { status }) : Response.json(body, { status })
       },
     })

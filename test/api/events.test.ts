@@ -384,7 +384,7 @@ describe('what users do', () => {
     const viewer = await hub.user(tenant.companyId, ['monitoring.view'])
     expect((await viewer.call('POST', `/monitoring/alerts/${open}/close`)).status).toBe(403)
     const jobs = async () =>
-      (await hub.hub.database.client`select count(*)::int as n from jobs where queue like 'collector.%'`)[0]?.n
+      (await hub.hub.database.client`select count(*)::int as n from pgboss.job where name like 'collector.%'`)[0]?.n
     const before = await jobs()
     for (const id of [open, acknowledged]) {
       const { status, body } = await act(id, 'close')

@@ -62,7 +62,6 @@ export class TestHub {
       listen: '127.0.0.1:0',
       'ops.listen': '127.0.0.1:0',
       'log.level': 'fatal',
-      'jobs.poll': '50ms',
       'jobs.backoff_scale': 0.0002,
       'rate.default_per_minute': MANY,
       'rate.collector_per_minute': MANY,

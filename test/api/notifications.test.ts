@@ -95,7 +95,7 @@ const types = async (by: Omit<Tenant, 'companyId'>) => (await bell(by)).map(item
 const idle = () =>
   until('every job is done', async () => {
     const [row] = await hub.hub.database
-      .client`select count(*)::int as n from jobs where state in ('waiting', 'running') and queue like 'notifications.%'`
+      .client`select count(*)::int as n from pgboss.job where state <= 'active' and name like 'notifications.%'`
     return row?.n === 0
   })
 

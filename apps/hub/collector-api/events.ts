@@ -4,11 +4,12 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import type { Severity } from '../../../core/alerting/rule.ts'
-import { type Alert, applyEvent, type EventContext, type NotifyType } from '../../../core/lifecycle/alert.ts'
+import { applyEvent, type EventContext } from '../../../core/lifecycle/alert.ts'
 import { storeAlerts } from '../alerts/alert-store.ts'
 import { inTransaction, lockCompany, type Tx, uuidList } from '../db/transaction.ts'
 import { isUuid } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
+import { type Told, tellLater } from '../notifications/outbox.ts'
 import { loadEventBook } from './event-book.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
 
@@ -147,8 +148,6 @@ async function storeLog(tx: Tx, applied: readonly Applied[], seqs: ReadonlyMap<s
     on conflict (server_id, rule_key, series_key) do update set seq = greatest(monitoring_event_seqs.seq, excluded.seq)`)
 }
 
-export type Told = { readonly type: NotifyType; readonly alert: Alert }
-
 /** Applies a batch. Seen events and old ones are accepted and dropped; a rejected event does not hinder the others. */
 export async function takeEvents(hub: Hub, body: unknown): Promise<EventsAnswer> {
   const batch = batchOf(body)
@@ -176,7 +175,7 @@ export async function takeEvents(hub: Hub, body: unknown): Promise<EventsAnswer>
       if (known.length === 0) return
       const told = await applyBatch(hub, tx, known, around)
       accepted.push(...new Set(known.map(event => event.event_id)))
-      if (told.length > 0) await hub.jobs.enqueue(tx, [{ queue: 'notifications.dispatch', payload: { told } }])
+      await tellLater(hub, tx, told)
     })
   return { accepted, rejected }
 }

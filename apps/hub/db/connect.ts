@@ -11,19 +11,44 @@ export type Executor = Db | TxDb
 export type Database = {
   readonly db: Db
   readonly client: postgres.Sql
+  /** The pool of the job library, whose JSON is text already, and of everything that listens. */
+  readonly jobs: postgres.Sql
   close(): Promise<void>
 }
 
+const JOB_CONNECTIONS = 3
+const JSONB_OID = 3802
+const JSON_OID = 114
+const jsonType = (oid: number) => ({
+  to: oid,
+  from: [oid],
+  serialize: (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value)),
+  parse: (text: string): unknown => JSON.parse(text),
+})
+
 /** Opens a pool. Nothing is connected before the first query. */
 export function openDatabase(url: string, connectionsMax: number): Database {
+  const shared = { connect_timeout: 10, idle_timeout: 60, onnotice: () => {} }
+  const session = { TimeZone: 'UTC', lock_timeout: 30_000, statement_timeout: 60_000 }
   const client = postgres(url, {
+    ...shared,
     max: connectionsMax,
-    connect_timeout: 10,
-    idle_timeout: 60,
-    onnotice: () => {},
-    connection: { application_name: 'hub', TimeZone: 'UTC', lock_timeout: 30_000, statement_timeout: 60_000 },
+    connection: { ...session, application_name: 'hub' },
   })
-  return { db: drizzle(client), client, close: () => client.end({ timeout: 5 }) }
+  const jobs = postgres(url, {
+    ...shared,
+    max: JOB_CONNECTIONS,
+    connection: { ...session, application_name: 'hub jobs' },
+    types: { json: jsonType(JSON_OID), jsonb: jsonType(JSONB_OID) },
+  })
+  return {
+    db: drizzle(client),
+    client,
+    jobs,
+    async close() {
+      await Promise.all([client.end({ timeout: 5 }), jobs.end({ timeout: 5 })])
+    },
+  }
 }
 
 /** The SQLSTATE of a database error, looked for along its causes; null for anything else. */

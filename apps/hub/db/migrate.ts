@@ -7,6 +7,7 @@ import notifications from '../../../sql/hub/0003_notifications.sql' with { type:
 import jobOrder from '../../../sql/hub/0004_job_order.sql' with { type: 'text' }
 import alertCounts from '../../../sql/hub/0005_alert_counts.sql' with { type: 'text' }
 import identity from '../../../sql/hub/0006_identity.sql' with { type: 'text' }
+import jobLibrary from '../../../sql/hub/0007_job_library.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -17,6 +18,7 @@ export const migrations: readonly Migration[] = [
   { number: 4, name: 'job_order', sql: jobOrder },
   { number: 5, name: 'alert_counts', sql: alertCounts },
   { number: 6, name: 'identity', sql: identity },
+  { number: 7, name: 'job_library', sql: jobLibrary },
 ]
 
 /** Any number will do, as long as every hub takes the same. */
@@ -46,9 +48,13 @@ function pendingMigrations(
   return known.filter(migration => !numbers.has(migration.number))
 }
 
-/** Brings the database up to date under an advisory lock. Returns the names of what was applied now. */
+/**
+ * Brings the database up to date under an advisory lock. `prepare` makes what is not made by a migration of ours and may
+ * be named in one: the tables of the job library. Returns the names of what was applied now.
+ */
 export async function migrateDatabase(
   client: postgres.Sql,
+  prepare: () => Promise<void>,
   known: readonly Migration[] = migrations,
 ): Promise<readonly string[]> {
   const connection = await client.reserve()
@@ -59,6 +65,7 @@ export async function migrateDatabase(
     const applied = await connection<{ number: number; name: string; checksum: string }[]>`
       select number, name, checksum from hub_migrations order by number`
     const pending = pendingMigrations(applied, known)
+    await prepare()
     for (const migration of pending) {
       await connection`begin`
       try {

@@ -1,5 +1,5 @@
-// Tables of companies, people, tokens, audit, jobs and notifications (sql/hub/0001, 0003) as drizzle sees them.
-import { boolean, integer, jsonb, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core'
+// Tables of companies, people, tokens, audit and notifications (sql/hub/0001, 0003, 0007) as drizzle sees them.
+import { bigint, boolean, integer, jsonb, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core'
 
 const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
 
@@ -132,20 +132,6 @@ export const systemSettings = pgTable('system_settings', {
   updatedAt: at('updated_at').notNull().defaultNow(),
 })
 
-export const jobs = pgTable('jobs', {
-  id: uuid('id').primaryKey(),
-  queue: text('queue').notNull(),
-  payload: jsonb('payload').$type<Readonly<Record<string, unknown>>>().notNull(),
-  dedupeKey: text('dedupe_key'),
-  state: text('state').notNull().default('waiting'),
-  runAt: at('run_at').notNull().defaultNow(),
-  tries: integer('tries').notNull().default(0),
-  lockedUntil: at('locked_until'),
-  lastError: text('last_error'),
-  createdAt: at('created_at').notNull().defaultNow(),
-  finishedAt: at('finished_at'),
-})
-
 export const notifications = pgTable('notifications', {
   id: uuid('id').primaryKey(),
   userId: uuid('user_id').notNull(),
@@ -156,6 +142,7 @@ export const notifications = pgTable('notifications', {
   link: text('link'),
   readAt: at('read_at'),
   createdAt: at('created_at').notNull().defaultNow(),
+  position: bigint('position', { mode: 'number' }).generatedAlwaysAsIdentity(),
 })
 
 export const notificationPreferences = pgTable(
@@ -220,4 +207,5 @@ export const notificationDeliveries = pgTable('notification_deliveries', {
   lastError: text('last_error'),
   createdAt: at('created_at').notNull().defaultNow(),
   finishedAt: at('finished_at'),
+  position: bigint('position', { mode: 'number' }).generatedAlwaysAsIdentity(),
 })

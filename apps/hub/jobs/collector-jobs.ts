@@ -9,22 +9,21 @@ import { type JobPayload, PermanentJobFailure } from './jobs.ts'
 
 export type ReloadKind = 'rules' | 'silences' | 'checks' | 'settings'
 
-const SHORT_WAITS_SECONDS = [5, 5]
-const PURGE_WAITS_SECONDS = [30, 60, 120, 300, 600, 600, 600, 600, 600]
 const CALL_TIMEOUT_MS = 10_000
-const PURGE_TIMEOUT_MS = 30_000
 
-type Call = { readonly payload: JobPayload; readonly dedupe: string }
+type CollectorQueue = 'collector.reload' | 'collector.agent' | 'collector.purge'
+type Call = { readonly payload: JobPayload; readonly key: string }
 
-async function callCollectors(hub: Hub, tx: Tx, queue: string, calls: readonly Call[]): Promise<void> {
+async function callCollectors(hub: Hub, tx: Tx, queue: CollectorQueue, calls: readonly Call[]): Promise<void> {
   const targets = await hub.collectors.targets(tx.db)
   await hub.jobs.enqueue(
     tx,
     targets.flatMap(target =>
-      calls.map(({ payload, dedupe }) => ({
+      calls.map(({ payload, key }) => ({
         queue,
         payload: { ...payload, collector_id: target.id },
-        dedupeKey: `${queue} ${dedupe} ${target.id}`,
+        key: `${key} ${target.id}`,
+        group: target.id,
       })),
     ),
   )
@@ -32,7 +31,7 @@ async function callCollectors(hub: Hub, tx: Tx, queue: string, calls: readonly C
 
 /** After the commit every collector is told to pull a feed now. */
 export const reloadCollectors = (hub: Hub, tx: Tx, kind: ReloadKind): Promise<void> =>
-  callCollectors(hub, tx, 'collector.reload', [{ payload: { kind }, dedupe: kind }])
+  callCollectors(hub, tx, 'collector.reload', [{ payload: { kind }, key: kind }])
 
 /** After the commit every collector gets the agents' records as they then are; revoked ones as a revocation. */
 export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promise<void> =>
@@ -40,14 +39,14 @@ export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promi
     hub,
     tx,
     'collector.agent',
-    agentIds.map(agentId => ({ payload: { agent_id: agentId }, dedupe: agentId })),
+    agentIds.map(agentId => ({ payload: { agent_id: agentId }, key: agentId })),
   )
 
 export type PurgeScope = { readonly scope: 'company' | 'server'; readonly company_id: string; readonly id: string }
 
 /** After the commit every collector deletes the data of a company or a machine. */
 export const purgeAtCollectors = (hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> =>
-  callCollectors(hub, tx, 'collector.purge', [{ payload: purge, dedupe: `${purge.scope} ${purge.id}` }])
+  callCollectors(hub, tx, 'collector.purge', [{ payload: purge, key: `${purge.scope} ${purge.id}` }])
 
 async function call(
   hub: Hub,
@@ -124,7 +123,7 @@ async function purge(hub: Hub, payload: JobPayload): Promise<void> {
     payload.scope === 'company'
       ? `/companies/${String(payload.id)}/data`
       : `/servers/${String(payload.id)}/data?company_id=${String(payload.company_id)}`
-  const status = await call(hub, payload, 'purge', 'DELETE', path, undefined, PURGE_TIMEOUT_MS)
+  const status = await call(hub, payload, 'purge', 'DELETE', path, undefined, hub.config['collector.purge_timeout'])
   if (status === 400 || status === 404 || status === 405)
     throw new PermanentJobFailure(`the collector answered ${status} to a purge`)
   if (status !== 200) throw new Error(`the collector answered ${status} to a purge`)
@@ -142,19 +141,9 @@ const recordPurge = (hub: Hub, payload: JobPayload, action: 'purge.done' | 'purg
   )
 
 export function registerCollectorJobs(hub: Hub): void {
-  hub.jobs.register({
-    name: 'collector.reload',
-    waitsSeconds: SHORT_WAITS_SECONDS,
-    handle: payload => reload(hub, payload),
-  })
-  hub.jobs.register({
-    name: 'collector.agent',
-    waitsSeconds: SHORT_WAITS_SECONDS,
-    handle: payload => pushAgent(hub, payload),
-  })
-  hub.jobs.register({
-    name: 'collector.purge',
-    waitsSeconds: PURGE_WAITS_SECONDS,
+  hub.jobs.register('collector.reload', { handle: payload => reload(hub, payload) })
+  hub.jobs.register('collector.agent', { handle: payload => pushAgent(hub, payload) })
+  hub.jobs.register('collector.purge', {
     handle: payload => purge(hub, payload),
     onFailed: payload => recordPurge(hub, payload, 'purge.failed'),
   })

@@ -1,59 +1,57 @@
-// Work that happens after a request, durable in Postgres: a job is written in the transaction that asks for it, tried
-// again with the waits of its queue, and kept when it failed for good. Several hubs share one table (SKIP LOCKED).
-import { randomUUID } from 'node:crypto'
+// Work that happens after a request, durable in Postgres: a job is written in the transaction that asks for it, starts
+// right after the commit, is tried again with the waits of its queue, and is kept when it failed for good. Several hubs
+// share the queues. Storage, leases and clean-up are pg-boss's; this file decides when to look and when to try again.
+import assert from 'node:assert/strict'
 import { type SQL, sql } from 'drizzle-orm'
+import type { JobInsert, JobWithMetadata, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
-import type { Database, Executor } from '../db/connect.ts'
+import type { Database } from '../db/connect.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { HubMetrics } from '../telemetry.ts'
+import { inJobTransaction, openJobStore, withinTransaction } from './job-store.ts'
+import { isQueueName, type QueueName, queueNames, queueOf } from './queues.ts'
 
 export type JobPayload = Readonly<Record<string, unknown>>
 
 /** Thrown by a handler: another try would end the same way. */
 export class PermanentJobFailure extends Error {}
 
-export type Queue = {
-  readonly name: string
-  /** Seconds between the tries; one more try than waits. */
-  readonly waitsSeconds: readonly number[]
-  /** One after the other in the order in which they were written: what people read must not come out of order. */
-  readonly isSerial?: boolean
+export type JobHandler = {
   readonly handle: (payload: JobPayload) => Promise<void>
-  /** After the last try, or a permanent failure. */
-  readonly onFailed?: (payload: JobPayload, message: string) => Promise<void>
+  /** Once after the last try, or a permanent failure; for queues that tell of failures. */
+  readonly onFailed?: (payload: JobPayload) => Promise<void>
 }
 
-type JobRow = { id: string; queue: string; payload: JobPayload; tries: number; position: string }
-
-const RUNNING_MAX = 16
-/** A job that runs longer is taken for lost and tried again. */
-const LEASE_SECONDS = 120
-
-export type NewJob = { readonly queue: string; readonly payload: JobPayload; readonly dedupeKey?: string | null }
-
-/** Writes jobs with one statement, in their order. One whose key waits already is left out. */
-async function insertJobs(db: Executor, jobs: readonly NewJob[]): Promise<void> {
-  const records = jobs.map(job => ({
-    id: randomUUID(),
-    queue: job.queue,
-    payload: job.payload,
-    dedupe_key: job.dedupeKey ?? null,
-  }))
-  await db.execute(sql`
-    insert into jobs (id, queue, payload, dedupe_key)
-    select (x.job->>'id')::uuid, x.job->>'queue', x.job->'payload', x.job->>'dedupe_key'
-    from jsonb_array_elements(${JSON.stringify(records)}::jsonb) with ordinality as x (job, place) order by x.place
-    on conflict (dedupe_key) where state = 'waiting' and dedupe_key is not null do nothing`)
+export type NewJob = {
+  readonly queue: QueueName
+  readonly payload: JobPayload
+  /** For keyed queues. */
+  readonly key?: string
+  /** What the jobs of a receiver have in common. */
+  readonly group?: string
 }
+
+type Job = JobWithMetadata<JobPayload>
+
+const STOP_WAIT_MS = 5_000
+const INSERT_ROUNDS_MAX = 10
+/** A timer of the runtime is a little early or late; a job that is due a moment later would wait for the next look. */
+const DUE_MARGIN_MS = 10
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 500)
+
+/** False when the claim of the job had lapsed: another hub has it. */
+const hasEnded = (response: object): boolean => 'affected' in response && response.affected === 1
 
 export class Jobs {
-  private readonly queues = new Map<string, Queue>()
-  private timer: ReturnType<typeof setInterval> | null = null
-  private running: Promise<void> | null = null
-  private readonly active = new Set<Promise<void>>()
-  private readonly busySerial = new Set<string>()
-  private isAskedAgain = false
-  private isStopped = false
+  private readonly store: PgBoss
+  private readonly handlers = new Map<QueueName, JobHandler>()
+  private readonly active = new Map<QueueName, Set<Promise<void>>>(queueNames.map(name => [name, new Set()]))
+  private readonly looking = new Set<QueueName>()
+  private readonly askedAgain = new Set<QueueName>()
+  private readonly retryTimers = new Set<ReturnType<typeof setTimeout>>()
+  private pollTimer: ReturnType<typeof setInterval> | null = null
+  private isRunning = false
 
   constructor(
     private readonly database: Database,
@@ -61,129 +59,201 @@ export class Jobs {
     private readonly metrics: HubMetrics,
     private readonly pollMs: number,
     private readonly waitScale: number,
-  ) {}
+  ) {
+    this.store = openJobStore(database, queue => this.onNotify(queue))
+    this.store.on('error', error => this.log.error({ err: error }, 'the job queue failed'))
+    this.store.on('warning', warning => this.log.warn({ reason: warning.message }, 'the job queue warns'))
+    this.register('jobs.failed', { handle: payload => this.tellFailure(payload) })
+  }
 
-  register(queue: Queue): void {
-    this.queues.set(queue.name, queue)
+  register(queue: QueueName, handler: JobHandler): void {
+    this.handlers.set(queue, handler)
   }
 
   /** Adds jobs in the transaction; they start right after the commit. */
   async enqueue(tx: Tx, jobs: readonly NewJob[]): Promise<void> {
-    if (jobs.length === 0) return
-    await insertJobs(tx.db, jobs)
-    tx.afterCommit(() => this.wake())
+    for (const queue of new Set(jobs.map(job => job.queue)))
+      await this.insert(
+        tx,
+        queue,
+        jobs.filter(job => job.queue === queue),
+      )
   }
 
-  start(): void {
-    this.timer = setInterval(() => this.wake(), this.pollMs)
-    this.wake()
-  }
-
-  /** Waits for what runs; what waits stays in the table. */
-  async stop(): Promise<void> {
-    this.isStopped = true
-    if (this.timer) clearInterval(this.timer)
-    await this.running
-    await Promise.all(this.active)
-  }
-
-  /** Looks for due jobs now. */
-  wake(): void {
-    if (this.isStopped || this.timer === null) return
-    if (this.running) {
-      this.isAskedAgain = true
+  private async insert(tx: Tx, queue: QueueName, jobs: readonly NewJob[]): Promise<void> {
+    const rows: JobInsert[] = jobs.map(({ payload, key, group }) => ({
+      data: payload,
+      ...(key === undefined ? {} : { singletonKey: key }),
+      ...(group === undefined ? {} : { group: { id: group } }),
+    }))
+    const db = withinTransaction(tx)
+    if (!queueOf(queue).isKeyed) {
+      await this.store.insert(queue, rows, { db })
       return
     }
-    this.running = this.drain()
-      .catch(error => this.log.error({ err: error }, 'cannot run jobs'))
+    assert(
+      jobs.every(job => job.key),
+      `a job of ${queue} has a key`,
+    )
+    const keys = [...new Set(jobs.map(job => job.key ?? ''))].sort()
+    // One order for all, so that two transactions cannot wait for each other.
+    rows.sort((a, b) => ((a.singletonKey ?? '') < (b.singletonKey ?? '') ? -1 : 1))
+    // A waiting job that does the work of this one too must not start before this transaction is committed: its row is
+    // locked. One that started between the two statements no longer counts, and the job is added.
+    for (let round = 0; round < INSERT_ROUNDS_MAX; round++) {
+      await this.store.insert(queue, rows, { db })
+      const locked = await tx.db.execute(sql`
+        select singleton_key from pgboss.job where name = ${queue} and state = 'created'
+          and singleton_key in (select jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb))
+        order by singleton_key for update`)
+      if (locked.length >= keys.length) return
+    }
+    throw new Error(`cannot add a job to ${queue}: the ones that wait start too fast`)
+  }
+
+  async start(): Promise<void> {
+    this.isRunning = true
+    await this.store.start()
+    this.pollTimer = setInterval(() => void this.lookForDue(), this.pollMs)
+    for (const queue of queueNames) this.wake(queue)
+  }
+
+  /** Waits a moment for what runs; what waits stays in the database, and what still runs is tried again after its lease. */
+  async stop(): Promise<void> {
+    if (!this.isRunning) return
+    this.isRunning = false
+    if (this.pollTimer) clearInterval(this.pollTimer)
+    for (const timer of this.retryTimers) clearTimeout(timer)
+    const running = [...this.active.values()].flatMap(jobs => [...jobs])
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const waited = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, STOP_WAIT_MS)
+    })
+    await Promise.race([Promise.all(running), waited])
+    clearTimeout(timer)
+    await this.store.stop({ graceful: false, close: false })
+  }
+
+  /** How many jobs wait, by queue. */
+  async depths(): Promise<{ queue: string; depth: number }[]> {
+    return this.counted(sql`state < 'active'`)
+  }
+
+  private async counted(where: SQL): Promise<{ queue: string; depth: number }[]> {
+    return [
+      ...(await this.database.db.execute<{ queue: string; depth: number }>(
+        sql`select name as queue, count(*)::int as depth from pgboss.job where ${where} group by name`,
+      )),
+    ]
+  }
+
+  private onNotify(queue: string | null): void {
+    if (queue === null) for (const name of queueNames) this.wake(name)
+    else if (isQueueName(queue)) this.wake(queue)
+  }
+
+  /** What no notification told of: tries that another hub owed, leases that ended. */
+  private async lookForDue(): Promise<void> {
+    try {
+      const due = await this.counted(sql`state < 'active' and start_after <= now()`)
+      for (const { queue } of due) this.onNotify(queue)
+    } catch (error) {
+      this.log.error({ err: error }, 'cannot look for jobs')
+    }
+  }
+
+  /** Looks for due jobs of a queue now. */
+  private wake(name: QueueName): void {
+    if (!this.isRunning) return
+    if (this.looking.has(name)) {
+      this.askedAgain.add(name)
+      return
+    }
+    this.looking.add(name)
+    void this.begin(name)
+      .catch(error => this.log.error({ err: error, queue: name }, 'cannot fetch jobs'))
       .finally(() => {
-        this.running = null
-        if (this.isAskedAgain) {
-          this.isAskedAgain = false
-          this.wake()
-        }
+        this.looking.delete(name)
+        if (this.askedAgain.delete(name)) this.wake(name)
       })
   }
 
   /** Starts what is due while there is room; a job that ends makes room and looks again, so a slow one holds nobody up. */
-  private async drain(): Promise<void> {
-    while (!this.isStopped && this.active.size < RUNNING_MAX) {
-      const serial = [...this.queues.values()].filter(queue => queue.isSerial).map(queue => queue.name)
-      const jobs = await this.claim(RUNNING_MAX - this.active.size, serial)
-      for (const name of serial) if (!this.busySerial.has(name)) jobs.push(...(await this.claimNext(name)))
-      if (jobs.length === 0) return
-      for (const job of jobs) this.begin(job)
-    }
-  }
-
-  private begin(job: JobRow): void {
-    const isSerial = this.queues.get(job.queue)?.isSerial === true
-    if (isSerial) this.busySerial.add(job.queue)
-    const act: Promise<void> = this.run(job)
-      .catch(error => this.log.error({ err: error, queue: job.queue }, 'cannot record the end of a job'))
-      .finally(() => {
-        this.active.delete(act)
-        if (isSerial) this.busySerial.delete(job.queue)
-        this.wake()
+  private async begin(name: QueueName): Promise<void> {
+    const { atOnceMax, atOnceOfGroupMax } = queueOf(name)
+    const active = this.active.get(name) ?? new Set()
+    while (this.isRunning && active.size < atOnceMax) {
+      const room = atOnceMax - active.size
+      const jobs = await this.store.fetch<JobPayload>(name, {
+        includeMetadata: true,
+        batchSize: room,
+        ...(atOnceOfGroupMax === null ? {} : { groupConcurrency: atOnceOfGroupMax }),
       })
-    this.active.add(act)
-  }
-
-  /** Due jobs of the queues that are not serial. */
-  private async claim(count: number, serial: readonly string[]): Promise<JobRow[]> {
-    const { db } = this.database
-    await db.execute(sql`update jobs set state = 'waiting', locked_until = null
-      where state = 'running' and locked_until < now()`)
-    const excluded = JSON.stringify(serial)
-    return this.take(sql`state = 'waiting' and run_at <= now() and not jsonb_exists(${excluded}::jsonb, queue)`, count)
-  }
-
-  /** The next job of a serial queue, unless one of it runs anywhere. */
-  private claimNext(name: string): Promise<JobRow[]> {
-    return this.take(
-      sql`state = 'waiting' and run_at <= now() and queue = ${name}
-        and not exists (select 1 from jobs r where r.queue = ${name} and r.state = 'running')`,
-      1,
-    )
-  }
-
-  private async take(where: SQL, count: number): Promise<JobRow[]> {
-    const rows = await this.database.db.execute<JobRow>(sql`
-      update jobs set state = 'running', tries = tries + 1, dedupe_key = null,
-        locked_until = now() + make_interval(secs => ${LEASE_SECONDS})
-      where id in (select id from jobs where ${where} order by run_at, position limit ${count} for update skip locked)
-      returning id, queue, payload, tries, position`)
-    return [...rows].sort((a, b) => Number(a.position) - Number(b.position))
-  }
-
-  private async run(job: JobRow): Promise<void> {
-    const queue = this.queues.get(job.queue)
-    try {
-      if (!queue) throw new PermanentJobFailure(`no queue ${job.queue}`)
-      await queue.handle(job.payload)
-      await this.database.db.execute(
-        sql`update jobs set state = 'done', finished_at = now(), locked_until = null, last_error = null where id = ${job.id}`,
-      )
-      this.metrics.jobs.inc({ job: job.queue, result: 'done' })
-    } catch (error) {
-      await this.failed(job, queue, error)
+      for (const job of jobs) {
+        const act: Promise<void> = this.run(name, job)
+          .catch(error => this.log.error({ err: error, queue: name }, 'cannot record the end of a job'))
+          .finally(() => {
+            active.delete(act)
+            this.wake(name)
+          })
+        active.add(act)
+      }
+      if (jobs.length < room) return
     }
   }
 
-  private async failed(job: JobRow, queue: Queue | undefined, error: unknown): Promise<void> {
-    const message = (error instanceof Error ? error.message : String(error)).slice(0, 500)
-    const waitSeconds = error instanceof PermanentJobFailure ? undefined : queue?.waitsSeconds[job.tries - 1]
-    if (waitSeconds !== undefined) {
-      this.log.warn({ queue: job.queue, tries: job.tries, error: message }, 'a job failed and is tried again')
-      this.metrics.jobs.inc({ job: job.queue, result: 'retried' })
-      await this.database.db.execute(sql`update jobs set state = 'waiting', locked_until = null, last_error = ${message},
-        run_at = now() + make_interval(secs => ${waitSeconds * this.waitScale}) where id = ${job.id}`)
+  private async run(name: QueueName, job: Job): Promise<void> {
+    try {
+      const handler = this.handlers.get(name)
+      if (!handler) throw new PermanentJobFailure(`nothing handles ${name}`)
+      await handler.handle(name === 'jobs.failed' ? { source: job.sourceName, payload: job.data } : job.data)
+    } catch (error) {
+      await this.failed(name, job, error)
       return
     }
-    this.log.error({ queue: job.queue, tries: job.tries, error: message }, 'a job failed for good')
-    this.metrics.jobs.inc({ job: job.queue, result: 'failed' })
-    await this.database.db.execute(sql`update jobs set state = 'failed', finished_at = now(), locked_until = null,
-      last_error = ${message} where id = ${job.id}`)
-    await queue?.onFailed?.(job.payload, message)
+    await this.store.complete(name, job)
+    this.metrics.jobs.inc({ job: name, result: 'done' })
+  }
+
+  private async failed(name: QueueName, job: Job, error: unknown): Promise<void> {
+    const message = messageOf(error)
+    const tries = job.retryCount + 1
+    const wait = error instanceof PermanentJobFailure ? undefined : queueOf(name).waitsSeconds[job.retryCount]
+    if (wait === undefined || job.retryCount >= job.retryLimit) {
+      this.log.error({ queue: name, tries, error: message }, 'a job failed for good')
+      this.metrics.jobs.inc({ job: name, result: 'failed' })
+      await this.failForGood(name, job, message)
+      if (queueOf(name).tellsFailure) this.wake('jobs.failed')
+      return
+    }
+    this.log.warn({ queue: name, tries, error: message }, 'a job failed and is tried again')
+    this.metrics.jobs.inc({ job: name, result: 'retried' })
+    const waitMs = Math.round(wait * this.waitScale * 1000)
+    await inJobTransaction(this.database, async db => {
+      if (!hasEnded(await this.store.fail(name, job, { message }, { db }))) return
+      await this.store.update(name, undefined, { id: job.id, startAfter: waitMs / 1000, db })
+    })
+    const timer = setTimeout(() => {
+      this.retryTimers.delete(timer)
+      this.wake(name)
+    }, waitMs + DUE_MARGIN_MS)
+    if (this.isRunning) this.retryTimers.add(timer)
+    else clearTimeout(timer)
+  }
+
+  /** The library ends a job only after its last try: one that is to end earlier loses the tries that it has left. */
+  private async failForGood(name: QueueName, job: Job, message: string): Promise<void> {
+    await inJobTransaction(this.database, async db => {
+      const response = await this.store.fail(name, job, { message }, { db })
+      if (!hasEnded(response) || job.retryCount >= job.retryLimit) return
+      await this.store.update(name, undefined, { id: job.id, retryLimit: 0, db })
+      await this.store.fail(name, job.id, { message }, { db })
+    })
+  }
+
+  private async tellFailure({ source, payload }: JobPayload): Promise<void> {
+    if (typeof source !== 'string' || !isQueueName(source)) return
+    // The payload is what the job was written with.
+    await this.handlers.get(source)?.onFailed?.(payload as JobPayload)
   }
 }

@@ -4,8 +4,9 @@ import { sql } from 'drizzle-orm'
 import { revokeAgents } from '../agents/agents.ts'
 import { purgeCompany } from '../companies/companies.ts'
 import { applyRetention } from '../companies/plan.ts'
-import { allowLongStatements, inTransaction, uuidList } from '../db/transaction.ts'
+import { allowLongStatements, inTransaction, type Tx, uuidList } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
+import { tellLeftOver } from '../notifications/outbox.ts'
 import { tellEndedSuppressions } from '../notifications/suppression.ts'
 import { purgeAtCollectors } from './collector-jobs.ts'
 
@@ -18,7 +19,6 @@ const CHECK_EVERY_MS = 5_000
 const COMPANY_KEPT_DAYS = 30
 const TOMBSTONE_DAYS = 90
 const AUDIT_DAYS = 400
-const JOB_DAYS = 14
 
 /** Expired plans: the retention rule runs for each company whose plan ended since the last look (decision G-05). */
 export async function applyExpiredPlans(hub: Hub): Promise<void> {
@@ -61,7 +61,7 @@ export async function endLicenseMigrations(hub: Hub): Promise<void> {
     })
 }
 
-/** Old events of alerts that are over; graces that ended; tombstones, audit entries and jobs past their time. */
+/** Old events of alerts that are over; graces that ended; tombstones and audit entries past their time. */
 export async function cleanUp(hub: Hub): Promise<void> {
   const { db } = hub.database
   await inTransaction(db, async tx => {
@@ -81,9 +81,6 @@ export async function cleanUp(hub: Hub): Promise<void> {
     await db.execute(sql`delete from ${sql.identifier(table)} where deleted_at < ${old}`)
   await db.execute(sql`delete from monitoring_feed_tombstones where deleted_at < ${old}`)
   await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${AUDIT_DAYS})`)
-  await db.execute(
-    sql`delete from jobs where state in ('done', 'failed') and finished_at < now() - make_interval(days => ${JOB_DAYS})`,
-  )
   await db.execute(sql`delete from sessions where last_seen_at < now() - interval '2 days'`)
 }
 
@@ -98,26 +95,30 @@ export async function purgeDeletedCompanies(hub: Hub): Promise<void> {
 const tasks: readonly Task[] = [
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
+  { name: 'left_over_notifications', periodSeconds: 20, run: tellLeftOver },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },
 ]
 
-/** True when the task is due and this hub now has it. */
-async function claim(hub: Hub, task: Task): Promise<boolean> {
-  const rows = await hub.database.db.execute(sql`
-    insert into system_settings (key, value, updated_at) values (${`schedule.${task.name}`}, 'true', now())
-    on conflict (key) do update set updated_at = now()
-      where system_settings.updated_at <= now() - make_interval(secs => ${task.periodSeconds}) returning key`)
-  return rows.length > 0
+/** The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due. */
+async function claimDue(tx: Tx): Promise<Task[]> {
+  const periods = tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds }))
+  const rows = await tx.db.execute<{ key: string }>(sql`
+    insert into system_settings (key, value, updated_at)
+    select p.key, 'true', now() from jsonb_to_recordset(${JSON.stringify(periods)}::jsonb) as p (key text, seconds int)
+    left join system_settings s on s.key = p.key
+    where s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds)
+    on conflict (key) do update set updated_at = now() where system_settings.updated_at < excluded.updated_at
+      - interval '1 second' returning key`)
+  const claimed = new Set(rows.map(row => row.key))
+  return tasks.filter(task => claimed.has(`schedule.${task.name}`))
 }
 
 const QUEUE = 'schedule'
 
 export function registerSchedule(hub: Hub): void {
-  hub.jobs.register({
-    name: QUEUE,
-    waitsSeconds: [10, 60],
+  hub.jobs.register(QUEUE, {
     async handle(payload) {
       const task = tasks.find(item => item.name === payload.task)
       await task?.run(hub)
@@ -132,11 +133,13 @@ export function startSchedule(hub: Hub): () => void {
     if (isRunning) return
     isRunning = true
     try {
-      for (const task of tasks)
-        if (await claim(hub, task))
-          await inTransaction(hub.database.db, tx =>
-            hub.jobs.enqueue(tx, [{ queue: QUEUE, payload: { task: task.name }, dedupeKey: `schedule ${task.name}` }]),
-          )
+      await inTransaction(hub.database.db, async tx => {
+        const due = await claimDue(tx)
+        await hub.jobs.enqueue(
+          tx,
+          due.map(task => ({ queue: QUEUE, payload: { task: task.name }, key: task.name })),
+        )
+      })
     } catch (error) {
       hub.log.error({ err: error }, 'cannot schedule tasks')
     } finally {

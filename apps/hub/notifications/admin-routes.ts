@@ -15,7 +15,7 @@ import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, email, isUuid, oneOf, scope, text } from '../http/schema.ts'
 import { languages } from '../http/texts.ts'
 import { toScope } from '../scopes/scope.ts'
-import { addDeliveries, deliveryAnswer, presentDelivery, queuedAnswer } from './deliveries.ts'
+import { addDeliveries, deliveryAnswer, deliveryPage, findDelivery, queuedAnswer, redeliver } from './deliveries.ts'
 import { defaultTemplate, fillTemplate, templateTypes } from './templates.ts'
 
 const TAG = 'Notifications'
@@ -325,25 +325,16 @@ const deliveryRoutes: readonly Route[] = [
     permissions: VIEW,
     query: Type.Object({ state: Type.Optional(oneOf(['waiting', 'delivered', 'failed'])), ...pageQuery }),
     answer: answerPage(deliveryAnswer),
-    async handle({ hub, companyId, query, url }) {
-      const page = pageOf(query)
-      const { db } = hub.database
-      const where = and(
-        eq(notificationDeliveries.companyId, companyId),
-        query.state ? eq(notificationDeliveries.state, query.state) : undefined,
-      )
-      const [rows, totals] = await Promise.all([
-        db
-          .select()
-          .from(notificationDeliveries)
-          .where(where)
-          .orderBy(desc(notificationDeliveries.createdAt), desc(notificationDeliveries.id))
-          .limit(page.limit)
-          .offset(page.offset),
-        db.select({ total: count() }).from(notificationDeliveries).where(where),
-      ])
-      return paged(url, page, totals[0]?.total ?? 0, rows.map(presentDelivery))
-    },
+    handle: ({ hub, companyId, query, url }) =>
+      deliveryPage(
+        hub,
+        and(
+          eq(notificationDeliveries.companyId, companyId),
+          query.state ? eq(notificationDeliveries.state, query.state) : undefined,
+        ),
+        url,
+        query,
+      ),
   }),
   route({
     method: 'POST',
@@ -354,20 +345,10 @@ const deliveryRoutes: readonly Route[] = [
     status: 202,
     answer: answer(queuedAnswer),
     async handle({ hub, companyId, params }) {
-      const id = params.delivery ?? ''
-      const { db } = hub.database
-      const [row] = isUuid(id)
-        ? await db
-            .select()
-            .from(notificationDeliveries)
-            .where(and(eq(notificationDeliveries.companyId, companyId), eq(notificationDeliveries.id, id)))
-        : []
-      if (!row) throw notFound()
+      const ofCompany = eq(notificationDeliveries.companyId, companyId)
+      const row = await findDelivery(hub.database.db, params.delivery, ofCompany)
       if (row.state === 'delivered') throw invalidField('state', 'state_refused', { state: row.state })
-      await inTransaction(db, tx =>
-        hub.jobs.enqueue(tx, [{ queue: `notifications.${row.channel}`, payload: { delivery_id: row.id } }]),
-      )
-      return { data: { delivery_id: row.id } }
+      return { data: { delivery_id: await redeliver(hub, row.id, ofCompany) } }
     },
   }),
 ]

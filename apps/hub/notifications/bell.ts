@@ -1,11 +1,66 @@
-// The realtime bell inside one process: whoever listens for a user is told when a notification was written for it.
+// The realtime bell: whoever listens for a user is told when a notification was written for it, by this hub or another.
+// Postgres carries the word (NOTIFY, with the commit of the notification); a hub reads only what somebody listens for.
+import { inArray, sql } from 'drizzle-orm'
+import { notifications } from '../db/schema-identity.ts'
+import type { Tx } from '../db/transaction.ts'
+import type { Hub } from '../hub-context.ts'
 
-export type BellMessage = Readonly<Record<string, unknown>>
-type Listener = (message: BellMessage) => void
+type Row = typeof notifications.$inferSelect
+type Listener = (message: Readonly<Record<string, unknown>>) => void
+
+const CHANNEL = 'hub_bell'
+/** Pairs of ids in one word: its text must stay below 8,000 bytes. */
+const PAIRS_MAX = 90
+
+/** A notification as its owner sees it. */
+export const presentNotification = (row: Row) => ({
+  id: row.id,
+  type: row.type,
+  title: row.title,
+  body: row.body,
+  link: row.link,
+  read_at: row.readAt,
+  created_at: row.createdAt,
+})
+
+/** With the commit every hub is told that these notifications are there. */
+export async function ringLater(
+  tx: Tx,
+  rung: readonly { readonly id: string; readonly userId: string }[],
+): Promise<void> {
+  for (let at = 0; at < rung.length; at += PAIRS_MAX) {
+    const pairs = rung.slice(at, at + PAIRS_MAX).map(({ userId, id }) => `${userId} ${id}`)
+    await tx.db.execute(sql`select pg_notify(${CHANNEL}, ${pairs.join(',')})`)
+  }
+}
 
 export class Bell {
   private readonly listeners = new Map<string, Set<Listener>>()
   private readonly closers = new Set<() => void>()
+  private stopHearing: (() => Promise<void>) | null = null
+
+  /** Hears of notifications from now on. */
+  async start(hub: Hub): Promise<void> {
+    const heard = await hub.database.jobs.listen(CHANNEL, text => {
+      this.hear(hub, text).catch(error => hub.log.error({ err: error }, 'cannot ring the bell'))
+    })
+    this.stopHearing = () => heard.unlisten()
+  }
+
+  private async hear(hub: Hub, text: string): Promise<void> {
+    const ids = text
+      .split(',')
+      .map(pair => pair.split(' '))
+      .filter(([userId = '']) => this.listeners.has(userId))
+      .flatMap(([, id = '']) => id)
+    if (ids.length === 0) return
+    const rows = await hub.database.db.select().from(notifications).where(inArray(notifications.id, ids))
+    const byId = new Map(rows.map(row => [row.id, row]))
+    for (const id of ids) {
+      const row = byId.get(id)
+      if (row) for (const listener of this.listeners.get(row.userId) ?? []) listener(presentNotification(row))
+    }
+  }
 
   /** Returns the function that ends the listening. */
   listen(userId: string, listener: Listener): () => void {
@@ -25,13 +80,10 @@ export class Bell {
   }
 
   /** Ends every stream. */
-  close(): void {
+  async close(): Promise<void> {
     for (const closer of [...this.closers]) closer()
     this.closers.clear()
     this.listeners.clear()
-  }
-
-  ring(userId: string, message: BellMessage): void {
-    for (const listener of this.listeners.get(userId) ?? []) listener(message)
+    await this.stopHearing?.()
   }
 }

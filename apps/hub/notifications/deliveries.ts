@@ -1,25 +1,20 @@
-// Deliveries outside the hub: webhooks (signed, decision G-105) and e-mail. Each is a row that shows what became of it, and
-// a job that tries it again.
-
-import { createHmac, randomUUID } from 'node:crypto'
-import { lookup } from 'node:dns/promises'
-import { and, eq, sql } from 'drizzle-orm'
-import nodemailer from 'nodemailer'
+// Deliveries outside the hub, by webhook and e-mail: what of an event goes where, each a row that shows what became of it
+// and a job that tries it.
+import { randomUUID } from 'node:crypto'
+import { and, count, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rule.ts'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
+import type { Executor } from '../db/connect.ts'
 import { notificationChannels, notificationDeliveries, webhooks } from '../db/schema-identity.ts'
-import type { Tx } from '../db/transaction.ts'
-import { isPrivateAddress } from '../http/addresses.ts'
+import { inTransaction, type Tx } from '../db/transaction.ts'
 import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../http/answer.ts'
+import { notFound } from '../http/api-error.ts'
+import { paged, pageOf } from '../http/paging.ts'
+import { isUuid } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
 import { type Recipient, reaches, recipientsOf } from './recipients.ts'
 import { loadTexts, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
-
-const WEBHOOK_WAITS_SECONDS = [10, 30, 120, 600, 3600]
-const EMAIL_WAITS_SECONDS = [10, 30, 60, 300]
-const EMAIL_TIMEOUT_MS = 15_000
-const FAILURES_TO_DISABLE = 50
 
 type Attributes = {
   readonly id: string
@@ -37,10 +32,9 @@ export type Voices = {
   readonly channels: readonly (typeof notificationChannels.$inferSelect)[]
 }
 
-export async function loadVoices(hub: Hub, companyId: string): Promise<Voices> {
-  const { db } = hub.database
+export async function loadVoices(db: Executor, companyId: string): Promise<Voices> {
   const [recipients, texts, hooks, channels] = await Promise.all([
-    recipientsOf(hub, companyId),
+    recipientsOf(db, companyId),
     loadTexts(db, companyId),
     db
       .select()
@@ -63,15 +57,18 @@ export type NewDelivery = {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
+const jobOf = (row: { id: string; channel: string; webhookId: string | null }) => ({
+  queue: row.channel === 'webhook' ? ('notifications.webhook' as const) : ('notifications.email' as const),
+  payload: { delivery_id: row.id },
+  ...(row.webhookId === null ? {} : { group: row.webhookId }),
+})
+
 /** Writes deliveries and the jobs that try them. Returns their ids. */
 export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDelivery[]): Promise<string[]> {
   if (deliveries.length === 0) return []
   const rows = deliveries.map(delivery => ({ id: randomUUID(), ...delivery }))
   await tx.db.insert(notificationDeliveries).values(rows)
-  await hub.jobs.enqueue(
-    tx,
-    rows.map(row => ({ queue: `notifications.${row.channel}`, payload: { delivery_id: row.id } })),
-  )
+  await hub.jobs.enqueue(tx, rows.map(jobOf))
   return rows.map(row => row.id)
 }
 
@@ -116,31 +113,15 @@ export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDeli
     target,
     payload: renderText(hub, voices.texts, type, language, shown),
   })
+  // A mailbox gets one message of an event, though it is a group address and somebody's own; theirs knows the language.
+  const mails = new Map<string, NewDelivery>()
   for (const channel of voices.channels)
     if (channel.type === 'email' && reaches(severity, channel.minSeverity) && covers(channel.scope, told.server))
-      deliveries.push(mail(channel.address, 'en'))
+      mails.set(channel.address.toLowerCase(), mail(channel.address, 'en'))
   for (const person of voices.recipients)
-    if (reaches(severity, person.emailFrom)) deliveries.push(mail(person.email, person.language))
-  return deliveries
+    if (reaches(severity, person.emailFrom)) mails.set(person.email.toLowerCase(), mail(person.email, person.language))
+  return [...deliveries, ...mails.values()]
 }
-
-/** Whether a webhook may go to an address: https and public, unless the configuration allows private ones. */
-export async function mayCall(hub: Hub, address: string): Promise<boolean> {
-  const url = URL.parse(address)
-  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.username || url.password) return false
-  if (hub.config['webhooks.allow_private']) return true
-  if (url.protocol !== 'https:') return false
-  try {
-    const found = await lookup(url.hostname.replace(/^\[|\]$/g, ''), { all: true })
-    return found.length > 0 && found.every(item => !isPrivateAddress(item.address))
-  } catch {
-    return false
-  }
-}
-
-/** The signature header of a webhook body at a time. */
-export const webhookSignature = (secret: string, timestampSeconds: number, body: string): string =>
-  `sha256=${createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex')}`
 
 type Delivery = typeof notificationDeliveries.$inferSelect
 
@@ -160,7 +141,7 @@ export const deliveryAnswer = named('Delivery', {
 })
 export const queuedAnswer = named('QueuedDelivery', { delivery_id: nullable(id()) })
 
-export const presentDelivery = (row: typeof notificationDeliveries.$inferSelect) => ({
+export const presentDelivery = (row: Delivery) => ({
   id: row.id,
   channel: row.channel,
   target: row.target,
@@ -175,119 +156,74 @@ export const presentDelivery = (row: typeof notificationDeliveries.$inferSelect)
   finished_at: row.finishedAt,
 })
 
-async function loadDelivery(hub: Hub, payload: JobPayload): Promise<Delivery> {
+/** A page of deliveries, newest first. */
+export async function deliveryPage(hub: Hub, where: SQL | undefined, url: URL, query: { page?: number | undefined }) {
+  const page = pageOf(query)
+  const { db } = hub.database
+  const [rows, totals] = await Promise.all([
+    db
+      .select()
+      .from(notificationDeliveries)
+      .where(where)
+      .orderBy(desc(notificationDeliveries.position))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(notificationDeliveries).where(where),
+  ])
+  return paged(url, page, totals[0]?.total ?? 0, rows.map(presentDelivery))
+}
+
+/** A delivery of a path, among those of its owner. Throws 404. */
+export async function findDelivery(db: Executor, id: string | undefined, among: SQL): Promise<Delivery> {
+  if (!isUuid(id ?? '')) throw notFound()
+  const [row] = await db
+    .select()
+    .from(notificationDeliveries)
+    .where(and(eq(notificationDeliveries.id, id ?? ''), among))
+  if (!row) throw notFound()
+  return row
+}
+
+/** Sends a delivery again: it waits as at first, with all of its tries. Returns its id; throws 404. */
+export async function redeliver(hub: Hub, id: string | undefined, among: SQL): Promise<string> {
+  const row = await findDelivery(hub.database.db, id, among)
+  await inTransaction(hub.database.db, async tx => {
+    await tx.db
+      .update(notificationDeliveries)
+      .set({ state: 'waiting', finishedAt: null })
+      .where(eq(notificationDeliveries.id, row.id))
+    await hub.jobs.enqueue(tx, [jobOf(row)])
+  })
+  return row.id
+}
+
+/** The delivery of a job; null when another try has delivered it meanwhile. */
+export async function loadWaitingDelivery(hub: Hub, payload: JobPayload): Promise<Delivery | null> {
   const id = String(payload.delivery_id)
   const { db } = hub.database
   const [row] = await db.select().from(notificationDeliveries).where(eq(notificationDeliveries.id, id))
   if (!row) throw new PermanentJobFailure('the delivery is gone')
-  return row
+  return row.state === 'delivered' ? null : row
 }
 
-async function record(hub: Hub, delivery: Delivery, code: number | null, error: string | null): Promise<void> {
+/** Writes down what became of a try; an error is what people may read of it. */
+export async function recordTry(
+  hub: Hub,
+  delivery: Delivery,
+  code: number | null,
+  error: string | null,
+): Promise<void> {
   const isDelivered = error === null
   hub.metrics.notifications.inc({ channel: delivery.channel, result: isDelivered ? 'delivered' : 'error' })
   await hub.database.db.execute(sql`
     update notification_deliveries set tries = tries + 1, response_code = ${code}, last_error = ${error},
       state = ${isDelivered ? 'delivered' : 'waiting'}, finished_at = case when ${isDelivered} then now() end
     where id = ${delivery.id}`)
-  if (delivery.webhookId === null) return
+}
+
+/** After the last try. */
+export async function giveUpDelivery(hub: Hub, payload: JobPayload): Promise<void> {
   await hub.database.db.execute(sql`
-    update webhooks set failures_in_a_row = case when ${isDelivered} then 0 else failures_in_a_row + 1 end,
-      enabled = enabled and (${isDelivered} or failures_in_a_row + 1 < ${FAILURES_TO_DISABLE}),
-      disabled_reason = case when not ${isDelivered} and failures_in_a_row + 1 >= ${FAILURES_TO_DISABLE}
-        then 'too many failed deliveries' else disabled_reason end
-    where id = ${delivery.webhookId}`)
-}
-
-async function deliverWebhook(hub: Hub, payload: JobPayload): Promise<void> {
-  const delivery = await loadDelivery(hub, payload)
-  const [hook] = delivery.webhookId
-    ? await hub.database.db.select().from(webhooks).where(eq(webhooks.id, delivery.webhookId))
-    : []
-  if (!hook) throw new PermanentJobFailure('the webhook is gone')
-  const secret = hub.sealer.open(hook.secretSealed)
-  if (secret === null) throw new PermanentJobFailure("the webhook's secret cannot be opened")
-  if (!(await mayCall(hub, hook.url))) {
-    await record(hub, delivery, null, 'the address is not allowed')
-    throw new PermanentJobFailure('the address of the webhook is not allowed')
-  }
-  const body = JSON.stringify({
-    id: delivery.id,
-    type: delivery.type,
-    created_at: delivery.createdAt,
-    ...delivery.payload,
-  })
-  const timestamp = Math.floor(hub.now() / 1000)
-  let code: number | null = null
-  let error: string | null = null
-  try {
-    const response = await fetch(hook.url, {
-      method: 'POST',
-      headers: {
-        'Content-Type': 'application/json',
-        'User-Agent': 'svc-hub',
-        'X-Hub-Event': delivery.type,
-        'X-Hub-Delivery': delivery.id,
-        'X-Hub-Timestamp': String(timestamp),
-        'X-Hub-Signature': webhookSignature(secret, timestamp, body),
-      },
-      redirect: 'manual',
-      signal: AbortSignal.timeout(hub.config['webhooks.timeout']),
-      body,
-    })
-    await response.body?.cancel()
-    code = response.status
-    if (response.status < 200 || response.status > 299) error = `answered ${response.status}`
-  } catch {
-    error = 'no answer'
-  }
-  await record(hub, delivery, code, error)
-  if (error !== null) throw new Error(`webhook: ${error}`)
-}
-
-async function deliverEmail(hub: Hub, payload: JobPayload): Promise<void> {
-  const delivery = await loadDelivery(hub, payload)
-  const url = hub.config['smtp.url']
-  if (!url) throw new PermanentJobFailure('smtp.url is not set')
-  const transport = nodemailer.createTransport({
-    url,
-    connectionTimeout: EMAIL_TIMEOUT_MS,
-    greetingTimeout: EMAIL_TIMEOUT_MS,
-    socketTimeout: EMAIL_TIMEOUT_MS,
-  })
-  try {
-    await transport.sendMail({
-      from: hub.config['mail.from'] ?? 'hub@localhost',
-      to: delivery.target,
-      subject: String(delivery.payload.title ?? delivery.type),
-      text: String(delivery.payload.body ?? ''),
-    })
-  } catch (cause) {
-    await record(hub, delivery, null, 'the mail server refused')
-    throw new Error('e-mail: the mail server refused or did not answer', { cause })
-  } finally {
-    transport.close()
-  }
-  await record(hub, delivery, null, null)
-}
-
-async function giveUp(hub: Hub, payload: JobPayload): Promise<void> {
-  await hub.database.db.execute(sql`
-    update notification_deliveries set state = 'failed', finished_at = now() where id = ${String(payload.delivery_id)}`)
-}
-
-export function registerDeliveryJobs(hub: Hub): void {
-  const onFailed = (payload: JobPayload) => giveUp(hub, payload)
-  hub.jobs.register({
-    name: 'notifications.webhook',
-    waitsSeconds: WEBHOOK_WAITS_SECONDS,
-    handle: payload => deliverWebhook(hub, payload),
-    onFailed,
-  })
-  hub.jobs.register({
-    name: 'notifications.email',
-    waitsSeconds: EMAIL_WAITS_SECONDS,
-    handle: payload => deliverEmail(hub, payload),
-    onFailed,
-  })
+    update notification_deliveries set state = 'failed', finished_at = now()
+    where id = ${String(payload.delivery_id)} and state = 'waiting'`)
 }

@@ -1,21 +1,25 @@
-// From an applied event to the people and systems that are told of it (decisions G-100, G-104, G-106). Runs as a job after
-// the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its own.
+// From applied events to the people and systems that are told of them (decisions G-100, G-104, G-106). Runs as a job
+// after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its own.
+// What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each channel.
 import { randomUUID } from 'node:crypto'
 import { inArray } from 'drizzle-orm'
 import { type AlertRow, alertsByIds, presentAlert } from '../alerts/alerts.ts'
-import type { Told } from '../collector-api/events.ts'
 import { servers } from '../db/schema.ts'
 import { notifications } from '../db/schema-identity.ts'
-import { inTransaction } from '../db/transaction.ts'
+import { inTransaction, type Tx } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
-import type { JobPayload } from '../jobs/jobs.ts'
-import { addDeliveries, deliveriesOf, loadVoices, type NewDelivery, registerDeliveryJobs } from './deliveries.ts'
+import { ringLater } from './bell.ts'
+import { addDeliveries, deliveriesOf, loadVoices, type NewDelivery } from './deliveries.ts'
+import { registerEmail } from './email.ts'
+import { type Told, takeTold } from './outbox.ts'
 import { reaches } from './recipients.ts'
 import { renderText } from './templates.ts'
+import { registerWebhook } from './webhook.ts'
 
 const ROWS_AT_ONCE = 500
+const OUTBOX_ROWS_AT_ONCE = 50
 
-type BellRow = typeof notifications.$inferInsert
+type BellRow = typeof notifications.$inferInsert & { readonly id: string }
 
 /** The alert as it was when the event was applied, with the names that people know things by. */
 const shownAt = (row: AlertRow, { alert }: Told) => ({
@@ -24,25 +28,32 @@ const shownAt = (row: AlertRow, { alert }: Told) => ({
   severity: alert.severity,
   last_value: alert.lastValue,
   threshold: alert.threshold,
+  suppressed: alert.suppressed,
+  suppress_reason: alert.suppressReason,
   resolved_at: alert.resolvedAtMs === null ? null : new Date(alert.resolvedAtMs).toISOString(),
   resolved_reason: alert.resolvedReason,
 })
 
-/** Everything that one company is told of a batch, written in one transaction: another try repeats nothing. */
-async function dispatchOf(hub: Hub, companyId: string, told: readonly Told[]): Promise<void> {
-  const { db } = hub.database
+/** What a company is told of a batch. */
+async function composeFor(
+  hub: Hub,
+  tx: Tx,
+  companyId: string,
+  told: readonly Told[],
+): Promise<{ rung: BellRow[]; deliveries: NewDelivery[] }> {
   const ids = [...new Set(told.map(item => item.alert.id))]
-  const alertRows = new Map((await alertsByIds(db, companyId, ids)).map(row => [row.alert.id, row]))
+  const alertRows = new Map((await alertsByIds(tx.db, companyId, ids)).map(row => [row.alert.id, row]))
   const serverIds = [...new Set(told.map(item => item.alert.serverId))]
-  const serverRows = await db.select().from(servers).where(inArray(servers.id, serverIds))
+  const serverRows = await tx.db.select().from(servers).where(inArray(servers.id, serverIds))
   const serverById = new Map(serverRows.map(row => [row.id, row]))
-  const voices = await loadVoices(hub, companyId)
+  const voices = await loadVoices(tx.db, companyId)
   const rung: BellRow[] = []
   const deliveries: NewDelivery[] = []
   for (const item of told) {
     const { type, alert } = item
     const row = alertRows.get(alert.id)
     const server = serverById.get(alert.serverId)
+    // The server was deleted for good meanwhile, and its alerts with it.
     if (!row || !server) continue
     const shown = shownAt(row, item)
     for (const person of voices.recipients)
@@ -58,32 +69,36 @@ async function dispatchOf(hub: Hub, companyId: string, told: readonly Told[]): P
         })
     deliveries.push(...deliveriesOf(hub, voices, { type, companyId, severity: alert.severity, shown, server }))
   }
-  await inTransaction(db, async tx => {
+  return { rung, deliveries }
+}
+
+/** Tells the oldest of what a company is to be told. True when there may be more. */
+async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
+  let rungCount = 0
+  const rowCount = await inTransaction(hub.database.db, async tx => {
+    const taken = await takeTold(tx, companyId, OUTBOX_ROWS_AT_ONCE)
+    if (taken.told.length === 0) return taken.rowCount
+    const { rung, deliveries } = await composeFor(hub, tx, companyId, taken.told)
     for (let at = 0; at < rung.length; at += ROWS_AT_ONCE)
       await tx.db.insert(notifications).values(rung.slice(at, at + ROWS_AT_ONCE))
     for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
       await addDeliveries(hub, tx, deliveries.slice(at, at + ROWS_AT_ONCE))
-    tx.afterCommit(() => {
-      for (const { userId, companyId: _company, createdAt, ...rest } of rung)
-        hub.bell.ring(userId, { ...rest, read_at: null, created_at: createdAt?.toISOString() })
-    })
+    await ringLater(tx, rung)
+    rungCount = rung.length
+    return taken.rowCount
   })
-  if (rung.length > 0) hub.metrics.notifications.inc({ channel: 'bell', result: 'delivered' }, rung.length)
-}
-
-async function dispatch(hub: Hub, payload: JobPayload): Promise<void> {
-  const byCompany = new Map<string, Told[]>()
-  for (const item of payload.told as Told[])
-    byCompany.set(item.alert.companyId, [...(byCompany.get(item.alert.companyId) ?? []), item])
-  for (const [companyId, told] of byCompany) await dispatchOf(hub, companyId, told)
+  if (rungCount > 0) hub.metrics.notifications.inc({ channel: 'bell', result: 'delivered' }, rungCount)
+  return rowCount === OUTBOX_ROWS_AT_ONCE
 }
 
 export function registerNotificationJobs(hub: Hub): void {
-  hub.jobs.register({
-    name: 'notifications.dispatch',
-    waitsSeconds: [10, 30, 60],
-    isSerial: true,
-    handle: payload => dispatch(hub, payload),
+  hub.jobs.register('notifications.dispatch', {
+    async handle(payload) {
+      while (await dispatchSome(hub, String(payload.company_id))) {
+        // Each round is a transaction of its own.
+      }
+    },
   })
-  registerDeliveryJobs(hub)
+  registerWebhook(hub)
+  registerEmail(hub)
 }

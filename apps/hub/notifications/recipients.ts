@@ -1,7 +1,7 @@
 // Who is told, and from which severity on each channel (decision G-104).
 import { sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rule.ts'
-import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../db/connect.ts'
 import { expandPermissions } from '../identity/permissions.ts'
 import { languageOf } from './templates.ts'
 
@@ -29,8 +29,8 @@ export const reaches = (severity: Severity, from: string): boolean =>
   from !== 'off' && (LEVELS[severity] ?? 0) >= (LEVELS[from] ?? 0)
 
 /** The users of a company that may see its alerts, with their preferences. */
-export async function recipientsOf(hub: Hub, companyId: string): Promise<Recipient[]> {
-  const rows = await hub.database.db.execute<RecipientRow>(sql`
+export async function recipientsOf(db: Executor, companyId: string): Promise<Recipient[]> {
+  const rows = await db.execute<RecipientRow>(sql`
     select u.id, u.email, u.language,
       u.permissions || coalesce((select array_agg(p) from user_roles ur join roles r on r.id = ur.role_id,
         unnest(r.permissions) p where ur.user_id = u.id), '{}') as permissions,

@@ -10,6 +10,7 @@ import { notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
 import { isUuid, oneOf } from '../http/schema.ts'
+import { presentNotification } from './bell.ts'
 import { streamNotifications } from './stream.ts'
 
 const TAG = 'Notifications'
@@ -17,16 +18,6 @@ const LEVELS = [...severities, 'off'] as const
 const DEFAULT_LEVELS = { bell: 'info', email: 'warning', push: 'critical' } as const
 type PreferenceChannel = keyof typeof DEFAULT_LEVELS
 const CHANNELS: readonly PreferenceChannel[] = ['bell', 'email', 'push']
-
-const present = (row: typeof notifications.$inferSelect) => ({
-  id: row.id,
-  type: row.type,
-  title: row.title,
-  body: row.body,
-  link: row.link,
-  read_at: row.readAt,
-  created_at: row.createdAt,
-})
 
 async function preferencesOf(db: Executor, userId: string) {
   const rows = await db.select().from(notificationPreferences).where(eq(notificationPreferences.userId, userId))
@@ -72,12 +63,12 @@ export const notificationRoutes: readonly Route[] = [
           .select()
           .from(notifications)
           .where(where)
-          .orderBy(desc(notifications.createdAt), desc(notifications.id))
+          .orderBy(desc(notifications.position))
           .limit(page.limit)
           .offset(page.offset),
         db.select({ total: count() }).from(notifications).where(where),
       ])
-      return paged(url, page, totals[0]?.total ?? 0, rows.map(present))
+      return paged(url, page, totals[0]?.total ?? 0, rows.map(presentNotification))
     },
   }),
   route({
@@ -164,7 +155,7 @@ export const notificationRoutes: readonly Route[] = [
         .where(and(eq(notifications.id, id), eq(notifications.userId, caller.user.id)))
         .returning()
       if (!row) throw notFound()
-      return { data: present(row) }
+      return { data: presentNotification(row) }
     },
   }),
   route({

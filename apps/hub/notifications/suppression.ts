@@ -2,10 +2,10 @@
 // once; and of a recovery that happened inside a silence after the alert had been told.
 import { inArray, sql } from 'drizzle-orm'
 import { toAlert } from '../alerts/alert-store.ts'
-import type { Told } from '../collector-api/events.ts'
 import { alerts } from '../db/schema.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
+import { type Told, tellLater } from './outbox.ts'
 
 const AT_ONCE = 200
 
@@ -38,6 +38,6 @@ export async function tellEndedSuppressions(hub: Hub): Promise<void> {
       if (alert.type === 'group_down') return { type: isOver ? 'group_resolved' : 'group_down', alert }
       return { type: isOver ? 'alert.resolved' : 'alert.opened', alert }
     })
-    await hub.jobs.enqueue(tx, [{ queue: 'notifications.dispatch', payload: { told } }])
+    await tellLater(hub, tx, told)
   })
 }

@@ -27,8 +27,9 @@ import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, isUuid, listOf, oneOf, optional, text } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { newWebhookSecret } from '../identity/secrets.ts'
-import { addDeliveries, deliveryAnswer, mayCall, presentDelivery, queuedAnswer } from '../notifications/deliveries.ts'
+import { addDeliveries, deliveryAnswer, deliveryPage, queuedAnswer, redeliver } from '../notifications/deliveries.ts'
 import { templateTypes } from '../notifications/templates.ts'
+import { mayCall } from '../notifications/webhook.ts'
 
 const TAG = 'Webhooks'
 const VIEW = ['webhooks.view']
@@ -278,22 +279,8 @@ export const webhookRoutes: readonly Route[] = [
     subject,
     query: Type.Object(pageQuery),
     answer: answerPage(deliveryAnswer),
-    async handle({ hub, query, url, subject }) {
-      const page = pageOf(query)
-      const { db } = hub.database
-      const where = eq(notificationDeliveries.webhookId, subject.id)
-      const [rows, totals] = await Promise.all([
-        db
-          .select()
-          .from(notificationDeliveries)
-          .where(where)
-          .orderBy(desc(notificationDeliveries.createdAt), desc(notificationDeliveries.id))
-          .limit(page.limit)
-          .offset(page.offset),
-        db.select({ total: count() }).from(notificationDeliveries).where(where),
-      ])
-      return paged(url, page, totals[0]?.total ?? 0, rows.map(presentDelivery))
-    },
+    handle: ({ hub, query, url, subject }) =>
+      deliveryPage(hub, eq(notificationDeliveries.webhookId, subject.id), url, query),
   }),
   route({
     method: 'POST',
@@ -304,20 +291,10 @@ export const webhookRoutes: readonly Route[] = [
     subject,
     status: 202,
     answer: answer(queuedAnswer),
-    async handle({ hub, params, subject }) {
-      const id = params.delivery ?? ''
-      const { db } = hub.database
-      const [row] = isUuid(id)
-        ? await db
-            .select()
-            .from(notificationDeliveries)
-            .where(and(eq(notificationDeliveries.id, id), eq(notificationDeliveries.webhookId, subject.id)))
-        : []
-      if (!row) throw notFound()
-      await inTransaction(db, tx =>
-        hub.jobs.enqueue(tx, [{ queue: 'notifications.webhook', payload: { delivery_id: row.id } }]),
-      )
-      return { data: { delivery_id: row.id } }
-    },
+    handle: async ({ hub, params, subject }) => ({
+      data: {
+        delivery_id: await redeliver(hub, params.delivery, eq(notificationDeliveries.webhookId, subject.id)),
+      },
+    }),
   }),
 ]

@@ -1,0 +1,57 @@
+// One try of an e-mail delivery over SMTP.
+import nodemailer from 'nodemailer'
+import type { Hub } from '../hub-context.ts'
+import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
+import { giveUpDelivery, loadWaitingDelivery, recordTry } from './deliveries.ts'
+
+const TIMEOUT_MS = 15_000
+const SENDER = 'hub@localhost'
+
+/** The name of a message: every try of a delivery has the same, so that a mailbox that got two can tell. */
+function messageId(deliveryId: string, sender: string): string {
+  const domain = /@([A-Za-z0-9.-]+)>?$/.exec(sender)?.[1] ?? 'localhost'
+  return `<${deliveryId}@${domain}>`
+}
+
+/** What a mail server said, as far as people may read it: its code and sentence, without addresses of ours. */
+function refusal(cause: unknown): string {
+  const code = cause instanceof Error && 'responseCode' in cause ? cause.responseCode : undefined
+  return typeof code === 'number' ? `the mail server answered ${code}` : 'the mail server did not answer'
+}
+
+async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
+  const delivery = await loadWaitingDelivery(hub, payload)
+  if (!delivery) return
+  const url = hub.config['smtp.url']
+  if (!url) throw new PermanentJobFailure('smtp.url is not set')
+  const from = hub.config['mail.from'] ?? SENDER
+  const transport = nodemailer.createTransport({
+    url,
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+  })
+  try {
+    await transport.sendMail({
+      from,
+      to: delivery.target,
+      subject: String(delivery.payload.title ?? delivery.type),
+      text: String(delivery.payload.body ?? ''),
+      messageId: messageId(delivery.id, from),
+      headers: { 'X-Hub-Event': delivery.type, 'X-Hub-Delivery': delivery.id, 'Auto-Submitted': 'auto-generated' },
+    })
+  } catch (cause) {
+    await recordTry(hub, delivery, null, refusal(cause))
+    throw new Error(`e-mail: ${refusal(cause)}`, { cause })
+  } finally {
+    transport.close()
+  }
+  await recordTry(hub, delivery, null, null)
+}
+
+export function registerEmail(hub: Hub): void {
+  hub.jobs.register('notifications.email', {
+    handle: payload => deliver(hub, payload),
+    onFailed: payload => giveUpDelivery(hub, payload),
+  })
+}

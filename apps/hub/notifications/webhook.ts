@@ -1,0 +1,136 @@
+// One try of a webhook delivery (decision G-105): signed, without redirects, and connected to exactly the address that
+// was found to be public, so that a name that changes its address between check and call reaches nothing inside.
+import { createHmac } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { eq, sql } from 'drizzle-orm'
+import { webhooks } from '../db/schema-identity.ts'
+import { isPrivateAddress } from '../http/addresses.ts'
+import type { Hub } from '../hub-context.ts'
+import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
+import { giveUpDelivery, loadWaitingDelivery, recordTry } from './deliveries.ts'
+
+const FAILURES_TO_DISABLE = 50
+
+/** Where a webhook may be sent: `addresses` are those to connect to, null for whatever the name leads to. */
+export type Destination = { readonly url: URL; readonly addresses: readonly string[] | null }
+
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
+
+function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('no answer in time')), timeoutMs)
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
+
+/** The destination of an address, if it is allowed: https and public, unless the configuration allows private ones. */
+export async function destinationOf(hub: Hub, address: string): Promise<Destination | null> {
+  const url = URL.parse(address)
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.username || url.password) return null
+  if (hub.config['webhooks.allow_private']) return { url, addresses: null }
+  if (url.protocol !== 'https:') return null
+  const found = await withTimeout(lookup(hostOf(url), { all: true }), hub.config['webhooks.timeout'])
+  const addresses = found.map(item => item.address)
+  return addresses.length > 0 && !addresses.some(isPrivateAddress) ? { url, addresses } : null
+}
+
+/** Whether a webhook may go to an address. One whose name leads nowhere may not. */
+export const mayCall = async (hub: Hub, address: string): Promise<boolean> =>
+  (await destinationOf(hub, address).catch(() => null)) !== null
+
+/** The signature header of a webhook body at a time. */
+export const webhookSignature = (secret: string, timestampSeconds: number, body: string): string =>
+  `sha256=${createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex')}`
+
+export type Post = {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly timeoutMs: number
+  /** Certificates to trust instead of the system's. */
+  readonly ca?: string
+}
+
+/**
+ * Posts to a URL, connected to `address` (null: whatever its name leads to): the Host header and the name that the
+ * certificate must have stay those of the URL. Answers the status; throws on network faults and late answers.
+ */
+export async function postTo(url: URL, address: string | null, post: Post): Promise<number> {
+  const target = new URL(url)
+  if (address !== null) target.hostname = isIP(address) === 6 ? `[${address}]` : address
+  const response = await fetch(target, {
+    method: 'POST',
+    headers: { ...post.headers, Host: url.host },
+    redirect: 'manual',
+    // A kept connection is known by its address, and belongs to the name that it was opened for.
+    keepalive: false,
+    signal: AbortSignal.timeout(post.timeoutMs),
+    tls: { ...(isIP(hostOf(url)) === 0 ? { serverName: url.hostname } : {}), ...(post.ca ? { ca: post.ca } : {}) },
+    body: post.body,
+  })
+  await response.body?.cancel()
+  return response.status
+}
+
+async function countFailures(hub: Hub, webhookId: string, isDelivered: boolean): Promise<void> {
+  await hub.database.db.execute(sql`
+    update webhooks set failures_in_a_row = case when ${isDelivered} then 0 else failures_in_a_row + 1 end,
+      enabled = enabled and (${isDelivered} or failures_in_a_row + 1 < ${FAILURES_TO_DISABLE}),
+      disabled_reason = case when not ${isDelivered} and failures_in_a_row + 1 >= ${FAILURES_TO_DISABLE}
+        then 'too many failed deliveries' else disabled_reason end
+    where id = ${webhookId}`)
+}
+
+async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
+  const delivery = await loadWaitingDelivery(hub, payload)
+  if (!delivery) return
+  const [hook] = delivery.webhookId
+    ? await hub.database.db.select().from(webhooks).where(eq(webhooks.id, delivery.webhookId))
+    : []
+  if (!hook) throw new PermanentJobFailure('the webhook is gone')
+  const secret = hub.sealer.open(hook.secretSealed)
+  if (secret === null) throw new PermanentJobFailure("the webhook's secret cannot be opened")
+  const body = JSON.stringify({
+    id: delivery.id,
+    type: delivery.type,
+    created_at: delivery.createdAt,
+    ...delivery.payload,
+  })
+  const timestamp = Math.floor(hub.now() / 1000)
+  const headers = {
+    'Content-Type': 'application/json',
+    'User-Agent': 'svc-hub',
+    'X-Hub-Event': delivery.type,
+    'X-Hub-Delivery': delivery.id,
+    'X-Hub-Timestamp': String(timestamp),
+    'X-Hub-Signature': webhookSignature(secret, timestamp, body),
+  }
+  let code: number | null = null
+  let error: string | null = null
+  let isForbidden = false
+  try {
+    const destination = await destinationOf(hub, hook.url)
+    isForbidden = destination === null
+    if (destination) {
+      const { url, addresses } = destination
+      // Each try takes the next address of the name.
+      const address = addresses?.[delivery.tries % addresses.length] ?? null
+      code = await postTo(url, address, { headers, body, timeoutMs: hub.config['webhooks.timeout'] })
+      if (code < 200 || code > 299) error = `answered ${code}`
+    } else error = 'the address is not allowed'
+  } catch {
+    error = 'no answer'
+  }
+  await recordTry(hub, delivery, code, error)
+  await countFailures(hub, hook.id, error === null)
+  if (isForbidden) throw new PermanentJobFailure('the address of the webhook is not allowed')
+  if (error !== null) throw new Error(`webhook: ${error}`)
+}
+
+export function registerWebhook(hub: Hub): void {
+  hub.jobs.register('notifications.webhook', {
+    handle: payload => deliver(hub, payload),
+    onFailed: payload => giveUpDelivery(hub, payload),
+  })
+}

@@ -1,0 +1,257 @@
+// Jobs in the job library: committed with their cause, shared by hubs, woken at once, taken over from a hub that died.
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PgBoss } from 'pg-boss'
+import { loadHubConfig } from '../../apps/hub/config.ts'
+import { openDatabase } from '../../apps/hub/db/connect.ts'
+import { migrateDatabase, migrations } from '../../apps/hub/db/migrate.ts'
+import { inTransaction } from '../../apps/hub/db/transaction.ts'
+import { bringUpToDate, createHub, openHubDatabase } from '../../apps/hub/hub.ts'
+import { createCollector } from '../../apps/hub/identity/accounts.ts'
+import { purgeAtCollectors, reloadCollectors } from '../../apps/hub/jobs/collector-jobs.ts'
+import { createLogger } from '../../apps/hub/telemetry.ts'
+import { newDatabase } from '../support/postgres.ts'
+import { AdminListener } from './admin-listener.ts'
+import { caller, type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+
+let hub: TestHub
+let admin: AdminListener
+let receiver: ReturnType<typeof Bun.serve>
+/** How often each delivery came, and what is answered to it. */
+const came = new Map<string, number>()
+const folder = mkdtempSync(join(tmpdir(), 'hub-jobs-'))
+let answer: (delivery: string) => Response | Promise<Response> = () => new Response()
+
+beforeAll(async () => {
+  receiver = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 60,
+    fetch(request) {
+      const delivery = request.headers.get('x-hub-delivery') ?? ''
+      came.set(delivery, (came.get(delivery) ?? 0) + 1)
+      return answer(delivery)
+    },
+  })
+  admin = new AdminListener()
+  hub = await TestHub.start({ 'webhooks.allow_private': true })
+  await hub.collector(admin.url)
+})
+afterAll(async () => {
+  await receiver.stop(true)
+  await admin.stop()
+  await hub.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+type Child = { url: string; process: ReturnType<typeof Bun.spawn> }
+
+/** A second hub on the same database, as a process of its own. */
+async function otherHub(): Promise<Child> {
+  const readyFile = join(folder, 'ready.json')
+  const words = ['serve', '--database-url', hub.databaseUrl, '--ready-file', readyFile]
+  const process = Bun.spawn(['bun', 'apps/hub/main.ts', ...words], {
+    stdout: Bun.file(join(folder, 'hub.log')),
+    stderr: 'inherit',
+    env: {
+      ...Bun.env,
+      SVC_LISTEN: '127.0.0.1:0',
+      SVC_WEBHOOKS_ALLOW_PRIVATE: 'true',
+      SVC_RATE_DEFAULT_PER_MINUTE: '100000',
+    },
+  })
+  const url = await until('the other hub is ready', async () => existsSync(readyFile) && readJson(readyFile).hub_url)
+  return { url, process }
+}
+
+const readJson = (path: string): Json => JSON.parse(readFileSync(path, 'utf8'))
+
+const hookOf = async (by: Tenant): Promise<string> =>
+  (await by.call('POST', '/webhooks', { name: 'hook', url: `http://127.0.0.1:${receiver.port}/` })).body.data.id
+const ping = async (by: Pick<Tenant, 'call'>, hook: string): Promise<string> =>
+  (await by.call('POST', `/webhooks/${hook}/test`)).body.data.delivery_id
+const deliveryState = async (id: string): Promise<string> =>
+  (await hub.hub.database.client`select state from notification_deliveries where id = ${id}`)[0]?.state
+
+describe('a job and its cause', () => {
+  test('a job is there with the commit of its cause, not before and not without', async () => {
+    const { db } = hub.hub.database
+    const [kept, lost] = [randomUUID(), randomUUID()]
+    const purgeOf = (id: string) => ({ scope: 'server' as const, company_id: randomUUID(), id })
+    await inTransaction(db, async tx => {
+      await purgeAtCollectors(hub.hub, tx, purgeOf(lost))
+      throw new Error('no')
+    }).catch(() => {})
+    await inTransaction(db, tx => purgeAtCollectors(hub.hub, tx, purgeOf(kept)))
+    await until('the job has run', async () => admin.count('DELETE', `/servers/${kept}/data`) === 1)
+    expect(admin.count('DELETE', `/servers/${lost}/data`)).toBe(0)
+  })
+
+  test('a job that waits and does the work of a second one starts only after the commit of the second', async () => {
+    // Nothing runs these jobs: the hub is not started.
+    const { config } = loadHubConfig(undefined, { 'database.url': await newDatabase() })
+    const database = await openHubDatabase(config)
+    try {
+      const idle = await createHub(config, createLogger('silent'), database)
+      await inTransaction(database.db, tx => createCollector(idle, tx, { name: 'c', adminUrl: admin.url }))
+      const free = async () =>
+        (
+          await database.client`select id from pgboss.job where name = 'collector.reload' and state = 'created'
+            for update skip locked`
+        ).length
+      await inTransaction(database.db, tx => reloadCollectors(idle, tx, 'rules'))
+      expect(await free()).toBe(1)
+      await inTransaction(database.db, async tx => {
+        await reloadCollectors(idle, tx, 'rules')
+        expect(await free()).toBe(0)
+      })
+      expect(await free()).toBe(1)
+    } finally {
+      await database.close()
+    }
+  })
+})
+
+describe('two hubs on one database', () => {
+  test('each job runs once, a notification made by one rings in the other, and what one lost the other does', async () => {
+    const own = await hub.tenant()
+    const hook = await hookOf(own)
+    const other = await otherHub()
+    try {
+      const there = { call: caller(other.url, own.token) }
+      const ids: string[] = []
+      for (let at = 0; at < 20; at++) ids.push(await ping(own, hook), await ping(there, hook))
+      await until('all are delivered', async () =>
+        (await Promise.all(ids.map(deliveryState))).every(state => state === 'delivered'),
+      )
+      expect(ids.map(id => came.get(id))).toEqual(ids.map(() => 1))
+      await rings(own, other.url)
+      await takesOver(own, there, other.process)
+    } finally {
+      other.process.kill('SIGKILL')
+      await other.process.exited
+    }
+  })
+})
+
+/** An event that comes to one hub is seen in the stream of the other. */
+async function rings(own: Tenant, otherUrl: string): Promise<void> {
+  const leave = new AbortController()
+  const stream = await fetch(`${otherUrl}/api/v1/notifications/stream`, {
+    headers: { Authorization: `Bearer ${own.token}` },
+    signal: leave.signal,
+  })
+  const reader = stream.body!.getReader()
+  let text = new TextDecoder().decode((await reader.read()).value)
+  const { id } = (await own.call('POST', '/servers', { name: 'rung' })).body.data
+  const collector = await hub.collector(admin.url)
+  const event: Json = {
+    event_id: randomUUID(),
+    type: 'alert.opened',
+    seq: 1,
+    occurred_at: new Date().toISOString(),
+    company_id: own.companyId,
+    server_id: id,
+    rule_id: randomUUID(),
+    rule_version: 1,
+    series_key: 'cpu_usage_percent',
+    severity: 'critical',
+    value: 95,
+    threshold: 90,
+    suppressed: false,
+    suppress_reason: null,
+    group_key: null,
+    labels: {},
+  }
+  await collector.call('POST', '/events', { events: [event] })
+  while (!text.includes('event: notification')) text += new TextDecoder().decode((await reader.read()).value)
+  expect(JSON.parse(/data: (.*)/.exec(text)![1]!)).toMatchObject({ type: 'alert.opened', read_at: null })
+  leave.abort()
+}
+
+/** The other hub is killed while its receiver lets it wait; this one tries again under the same delivery id. */
+async function takesOver(own: Tenant, there: Pick<Tenant, 'call'>, process: Child['process']): Promise<void> {
+  const hook = await hookOf(own)
+  const silent = Promise.withResolvers<Response>()
+  answer = () => silent.promise
+  // Two at once a webhook, in all hubs together: enough that the other hub has one.
+  const ids = [await ping(there, hook), await ping(own, hook)]
+  await until('both wait for their answers', async () => ids.every(id => came.get(id) === 1))
+  process.kill('SIGKILL')
+  await process.exited
+  answer = () => new Response()
+  silent.resolve(new Response())
+  const client = hub.hub.database.client
+  // As if the lease of what the dead hub had were over, and the library's watch came by.
+  const watch = new PgBoss({
+    connectionString: hub.databaseUrl,
+    supervise: false,
+    schedule: false,
+    monitorIntervalSeconds: 1,
+  })
+  await watch.start()
+  try {
+    await until('both are delivered', async () => {
+      await client`update pgboss.job set started_on = now() - interval '1 hour', start_after = now() - interval '1 hour'
+        where name = 'notifications.webhook' and state in ('active', 'retry')`
+      await client`update pgboss.queue set monitor_on = null, monitor_claim_on = null`
+      await watch.supervise('notifications.webhook')
+      return (await Promise.all(ids.map(deliveryState))).every(state => state === 'delivered')
+    })
+  } finally {
+    await watch.stop({ graceful: false })
+  }
+  for (const id of ids) expect(came.get(id)).toBeLessThanOrEqual(2)
+}
+
+test('a job starts as soon as it is committed, however seldom is looked', async () => {
+  const seldom = await TestHub.start({ 'jobs.poll': '1h', 'webhooks.allow_private': true })
+  try {
+    const own = await seldom.tenant()
+    const hook = await hookOf(own)
+    const delivery = await ping(own, hook)
+    await until('it came', async () => came.get(delivery) === 1)
+  } finally {
+    await seldom.running.stop()
+  }
+})
+
+test('open jobs of a hub before the library are taken along, with their tries and their order', async () => {
+  const database = openDatabase(await newDatabase(), 2)
+  try {
+    const { client } = database
+    await migrateDatabase(client, async () => {}, migrations.slice(0, 6))
+    const company = randomUUID()
+    await client`insert into companies (id, name, slug) values (${company}, 'x', 'x')`
+    const job = (queue: string, state: string, tries: number, payload: object, key: string | null = null) =>
+      client`insert into jobs (id, queue, payload, state, tries, dedupe_key)
+        values (${randomUUID()}, ${queue}, ${JSON.stringify(payload)}, ${state}, ${tries}, ${key})`
+    const told = (type: string) => ({ told: [{ type, alert: { companyId: company } }] })
+    await job(
+      'collector.purge',
+      'waiting',
+      3,
+      { scope: 'server', company_id: company, id: 'a', collector_id: 'c' },
+      'k',
+    )
+    await job('collector.reload', 'running', 1, { kind: 'rules', collector_id: 'c' })
+    await job('collector.reload', 'done', 1, { kind: 'rules', collector_id: 'c' })
+    await job('notifications.dispatch', 'waiting', 0, told('alert.opened'))
+    await job('notifications.dispatch', 'waiting', 0, told('alert.resolved'))
+    await bringUpToDate(database)
+    const jobs = await client`select name, state, retry_count, group_id from pgboss.job order by name`
+    expect(jobs.map(row => [row.name, row.state, row.retry_count, row.group_id])).toEqual([
+      ['collector.purge', 'retry', 2, 'c'],
+      ['collector.reload', 'retry', 0, 'c'],
+      ['notifications.dispatch', 'created', 0, null],
+    ])
+    const outbox = await client`select told from notification_outbox order by position`
+    expect(outbox.map(row => row.told[0].type)).toEqual(['alert.opened', 'alert.resolved'])
+    expect((await client`select to_regclass('public.jobs') as name`)[0]?.name).toBeNull()
+  } finally {
+    await database.close()
+  }
+})
