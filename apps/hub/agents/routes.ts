@@ -4,7 +4,8 @@ import { Type } from '@sinclair/typebox'
 import { agentStates } from '../../../core/lifecycle/agent.ts'
 import { alertAnswer } from '../alerts/alert-answer.ts'
 import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
-import { answer, answerList, answerPage } from '../http/answer.ts'
+import { answer, answerPage } from '../http/answer.ts'
+import { bulkAnswer, forEachId } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
@@ -112,13 +113,17 @@ export const agentRoutes: readonly Route[] = [
     summary: 'Revoke many agents',
     permissions: MANAGE,
     body: Type.Object({ agent_ids: listOf(uuid(), BULK_MAX, 1), reason: optional(text(255)) }),
-    answer: answerList(agentAnswer),
+    answer: bulkAnswer(agentAnswer),
+    mayMiss: true,
     async handle(context) {
-      const { body, hub, companyId } = context
-      for (const id of body.agent_ids) await findAgent(hub.database.db, companyId, id)
-      const rows = []
-      for (const id of body.agent_ids) rows.push(await revokeAgent(context, id, body.reason ?? DEFAULT_REASON))
-      return { data: presentAgents(hub, rows) }
+      const { body, hub, companyId, language } = context
+      const { done, refused } = await forEachId(
+        body.agent_ids,
+        language,
+        id => findAgent(hub.database.db, companyId, id),
+        id => revokeAgent(context, id, body.reason ?? DEFAULT_REASON),
+      )
+      return { data: presentAgents(hub, done), refused }
     },
   }),
   route({

@@ -3,7 +3,8 @@
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rule.ts'
 import { alertStates } from '../../../core/lifecycle/alert.ts'
-import { answer, answerList, answerPage } from '../http/answer.ts'
+import { answer, answerPage } from '../http/answer.ts'
+import { bulkAnswer, forEachId } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { instant, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
@@ -29,16 +30,13 @@ const subject = ({ hub, companyId, params }: RouteContext) => findAlert(hub.data
 const comment = Type.Object({ comment: optional(text(COMMENT_MAX)) })
 const bulk = Type.Object({ alert_ids: listOf(uuid(), BULK_MAX, 1), comment: optional(text(COMMENT_MAX)) })
 
-/** All are looked up first, so that one that does not exist changes nothing. */
 async function forEachAlert(
-  context: RouteContext,
+  { hub, companyId, language }: RouteContext,
   ids: readonly string[],
   act: (id: string) => ReturnType<typeof closeAlert>,
 ) {
-  for (const id of ids) await findAlert(context.hub.database.db, context.companyId, id)
-  const rows = []
-  for (const id of ids) rows.push(await act(id))
-  return { data: presentAlerts(rows) }
+  const { done, refused } = await forEachId(ids, language, id => findAlert(hub.database.db, companyId, id), act)
+  return { data: presentAlerts(done), refused }
 }
 
 export const alertRoutes: readonly Route[] = [
@@ -171,7 +169,8 @@ export const alertRoutes: readonly Route[] = [
     summary: 'Acknowledge many alerts',
     permissions: MANAGE,
     body: bulk,
-    answer: answerList(alertAnswer),
+    answer: bulkAnswer(alertAnswer),
+    mayMiss: true,
     handle: context =>
       forEachAlert(context, context.body.alert_ids, id => acknowledgeAlert(context, id, context.body.comment ?? null)),
   }),
@@ -182,7 +181,8 @@ export const alertRoutes: readonly Route[] = [
     summary: 'Close many alerts by hand',
     permissions: MANAGE,
     body: bulk,
-    answer: answerList(alertAnswer),
+    answer: bulkAnswer(alertAnswer),
+    mayMiss: true,
     handle: context =>
       forEachAlert(context, context.body.alert_ids, id => closeAlert(context, id, context.body.comment ?? null)),
   }),

@@ -9,6 +9,7 @@ import { auditRequest } from '../audit/audit.ts'
 import { rules } from '../db/schema.ts'
 import { inTransaction, lockCompany, uuidList } from '../db/transaction.ts'
 import { amount, answer, answerList, answerPage, serverReference } from '../http/answer.ts'
+import { bulkAnswer, forEachId } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, integer, listOf, oneOf, optional, scope, text, uuid } from '../http/schema.ts'
@@ -64,10 +65,14 @@ const part = Type.Object({
 const bulk = Type.Object({ rule_ids: listOf(uuid(), BULK_MAX, 1) })
 
 async function setMany(context: RouteContext & { body: { rule_ids: string[] } }, enabled: boolean) {
-  for (const id of context.body.rule_ids) await findRule(context.hub.database.db, context.companyId, id)
-  const rows = []
-  for (const id of context.body.rule_ids) rows.push(await setRuleEnabled(context, id, enabled))
-  return { data: rows.map(presentRule) }
+  const { hub, companyId, language, body } = context
+  const { done, refused } = await forEachId(
+    body.rule_ids,
+    language,
+    id => findRule(hub.database.db, companyId, id),
+    id => setRuleEnabled(context, id, enabled),
+  )
+  return { data: done.map(presentRule), refused }
 }
 
 async function createDefaults(context: RouteContext) {
@@ -169,7 +174,8 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Enable many rules',
     permissions: MANAGE,
     body: bulk,
-    answer: answerList(ruleAnswer),
+    answer: bulkAnswer(ruleAnswer),
+    mayMiss: true,
     handle: context => setMany(context, true),
   }),
   route({
@@ -179,7 +185,8 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Disable many rules',
     permissions: MANAGE,
     body: bulk,
-    answer: answerList(ruleAnswer),
+    answer: bulkAnswer(ruleAnswer),
+    mayMiss: true,
     handle: context => setMany(context, false),
   }),
   route({

@@ -6,8 +6,9 @@ import { agentAnswer } from '../agents/agent-answer.ts'
 import { listAgents, presentAgents } from '../agents/agents.ts'
 import { alertAnswer } from '../alerts/alert-answer.ts'
 import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
-import { answer, answerList, answerPage } from '../http/answer.ts'
+import { answer, answerPage } from '../http/answer.ts'
 import { ApiError, invalidField } from '../http/api-error.ts'
+import { bulkAnswer, forEachId } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { integer, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
@@ -62,6 +63,17 @@ function checkAddress(body: { ip_address?: string | null | undefined }): void {
   if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'pattern')
 }
 
+/** Throws 422 when a server would have more tags than it may. */
+function changedTags(
+  tags: readonly string[],
+  { add, remove }: { add?: readonly string[] | null | undefined; remove?: readonly string[] | null | undefined },
+): string[] {
+  const removed = new Set(remove ?? [])
+  const fresh = [...new Set([...tags.filter(tag => !removed.has(tag)), ...(add ?? [])])]
+  if (fresh.length > TAGS_MAX) throw invalidField('tags', 'list_max', { max: TAGS_MAX })
+  return fresh
+}
+
 async function listWithHealth(
   context: RouteContext & {
     query: {
@@ -93,16 +105,13 @@ async function listWithHealth(
   return paged(url, page, total, data)
 }
 
-/** All are looked up first, so that one that does not exist changes nothing. */
 async function forEachServer(
-  context: RouteContext,
+  { hub, companyId, language }: RouteContext,
   ids: readonly string[],
   act: (id: string) => ReturnType<typeof updateServer>,
 ) {
-  for (const id of ids) await findServer(context.hub.database.db, context.companyId, id)
-  const rows = []
-  for (const id of ids) rows.push(await act(id))
-  return { data: rows.map(presentServer) }
+  const { done, refused } = await forEachId(ids, language, id => findServer(hub.database.db, companyId, id), act)
+  return { data: done.map(presentServer), refused }
 }
 
 export const serverRoutes: readonly Route[] = [
@@ -257,7 +266,8 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Set the status of many servers',
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), status: oneOf(settableStatuses) }),
-    answer: answerList(serverAnswer),
+    answer: bulkAnswer(serverAnswer),
+    mayMiss: true,
     handle: context =>
       forEachServer(context, context.body.server_ids, id => updateServer(context, id, { status: context.body.status })),
   }),
@@ -268,14 +278,12 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Add tags to many servers, or remove them',
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), add: optional(tags), remove: optional(tags) }),
-    answer: answerList(serverAnswer),
+    answer: bulkAnswer(serverAnswer),
+    mayMiss: true,
     handle: context =>
-      forEachServer(context, context.body.server_ids, async id => {
-        const { server } = await findServer(context.hub.database.db, context.companyId, id)
-        const removed = new Set(context.body.remove ?? [])
-        const kept = server.tags.filter(tag => !removed.has(tag))
-        return updateServer(context, id, { tags: [...kept, ...(context.body.add ?? [])] })
-      }),
+      forEachServer(context, context.body.server_ids, id =>
+        updateServer(context, id, server => ({ tags: changedTags(server.tags, context.body) })),
+      ),
   }),
   route({
     method: 'GET',

@@ -210,11 +210,17 @@ export async function changeServer(hub: Hub, tx: Tx, before: Server, input: Serv
   }
 }
 
-export async function updateServer(context: RouteContext, id: string, input: ServerInput): Promise<ServerRow> {
+/** `change` may be what follows from the server as it is under the lock. */
+export async function updateServer(
+  context: RouteContext,
+  id: string,
+  change: ServerInput | ((server: Server) => ServerInput),
+): Promise<ServerRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
     const before = await findServer(tx.db, companyId, id)
+    const input = typeof change === 'function' ? change(before.server) : change
     if (input.status !== undefined && before.server.status === 'draft')
       throw invalidField('status', 'state_refused', { state: 'draft' })
     await changeServer(hub, tx, before.server, input)
