@@ -1,7 +1,8 @@
-// The hub's client of the collectors' admin API. Queries: 3 s, one retry, a circuit breaker a collector (decision G-124);
+// The hub's client of the collectors' admin API. Queries: 3 s, one retry, a circuit breaker a collector (decision G-124:
+// five failures in a row within 60 s, then 30 s without a call, then one to try);
 // an answer of null means that the collector cannot answer, which is never an error of the request. Calls made by jobs
 // (reload, push, purge) go outside the breaker and throw, so that the job is tried again.
-import { ConsecutiveBreaker, circuitBreaker, handleAll, type IPolicy, retry, wrap } from 'cockatiel'
+import { circuitBreaker, handleAll, type IBreaker, type IPolicy, retry, wrap } from 'cockatiel'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import { limits } from '../../core/limits.ts'
@@ -14,11 +15,34 @@ export type CollectorTarget = { readonly id: string; readonly adminUrl: string; 
 export type CollectorAnswer = { readonly status: number; readonly body: unknown }
 
 const BREAK_AFTER_FAILURES = 5
+const BREAK_WINDOW_MS = 60_000
 const HALF_OPEN_AFTER_MS = 30_000
 /** Stands for the collector of the configuration when no collector is registered. */
 const CONFIGURED_ID = 'configured'
 
 type TargetRow = { id: string; admin_url: string | null; admin_token_sealed: string | null }
+
+/** Breaks after so many failures in a row, if the first of them is no longer ago than the window. */
+export class FailuresInWindow implements IBreaker {
+  /** When the failures since the last success were, as many as count; oldest first. */
+  state: number[] = []
+
+  constructor(
+    private readonly failuresMax: number,
+    private readonly windowMs: number,
+    private readonly now: () => number,
+  ) {}
+
+  success(): void {
+    this.state = []
+  }
+
+  failure(): boolean {
+    const nowMs = this.now()
+    this.state = [...this.state, nowMs].slice(-this.failuresMax)
+    return this.state.length === this.failuresMax && nowMs - (this.state[0] ?? 0) <= this.windowMs
+  }
+}
 
 export class CollectorClient {
   private readonly policies = new Map<string, IPolicy>()
@@ -115,7 +139,7 @@ export class CollectorClient {
     if (known) return known
     const breaker = circuitBreaker(handleAll, {
       halfOpenAfter: HALF_OPEN_AFTER_MS,
-      breaker: new ConsecutiveBreaker(BREAK_AFTER_FAILURES),
+      breaker: new FailuresInWindow(BREAK_AFTER_FAILURES, BREAK_WINDOW_MS, Date.now),
     })
     const policy = wrap(retry(handleAll, { maxAttempts: 1 }), breaker)
     this.policies.set(id, policy)

@@ -192,7 +192,7 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
       ? listen(config, 'ops.listen', opsAddress, undefined, request => serveOps(hub, request))
       : null
     if (ops) listeners.push(ops)
-    await hub.bell.start(hub)
+    await hub.bell.start(database, log)
     await hub.jobs.start()
     const stopSchedule = startSchedule(hub)
     log.info({ url: api.url, ops_url: ops?.url ?? null, version: productVersion }, 'ready')

@@ -1,9 +1,10 @@
 // The realtime bell: whoever listens for a user is told when a notification was written for it, by this hub or another.
 // Postgres carries the word (NOTIFY, with the commit of the notification); a hub reads only what somebody listens for.
 import { inArray, sql } from 'drizzle-orm'
+import type { Logger } from 'pino'
+import type { Database } from '../db/connect.ts'
 import { notifications } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
-import type { Hub } from '../hub-context.ts'
 
 type Row = typeof notifications.$inferSelect
 type Listener = (message: Readonly<Record<string, unknown>>) => void
@@ -40,21 +41,21 @@ export class Bell {
   private stopHearing: (() => Promise<void>) | null = null
 
   /** Hears of notifications from now on. */
-  async start(hub: Hub): Promise<void> {
-    const heard = await hub.database.jobs.listen(CHANNEL, text => {
-      this.hear(hub, text).catch(error => hub.log.error({ err: error }, 'cannot ring the bell'))
+  async start(database: Database, log: Logger): Promise<void> {
+    const heard = await database.jobs.listen(CHANNEL, text => {
+      this.hear(database, text).catch(error => log.error({ err: error }, 'cannot ring the bell'))
     })
     this.stopHearing = () => heard.unlisten()
   }
 
-  private async hear(hub: Hub, text: string): Promise<void> {
+  private async hear(database: Database, text: string): Promise<void> {
     const ids = text
       .split(',')
       .map(pair => pair.split(' '))
       .filter(([userId = '']) => this.listeners.has(userId))
       .flatMap(([, id = '']) => id)
     if (ids.length === 0) return
-    const rows = await hub.database.db.select().from(notifications).where(inArray(notifications.id, ids))
+    const rows = await database.db.select().from(notifications).where(inArray(notifications.id, ids))
     const byId = new Map(rows.map(row => [row.id, row]))
     for (const id of ids) {
       const row = byId.get(id)
