@@ -1,72 +1,50 @@
 // Which rules a series is bound to, and what a change of the rules does to open states (document 2 "Rule changes"). Matching runs
 // once a series and version of the company's rules; the change of one company leaves the others alone.
-import { type EvaluatedRule, evaluatedRule } from './evaluate.ts'
+import type { EvaluatedRule } from './evaluate.ts'
 import type { EvaluationState, RuleSlot } from './evaluation-state.ts'
 import { matchesLabels } from './matchers.ts'
 import { forgetServer, removeState } from './removal.ts'
 import type { CompiledRule } from './rule.ts'
-import type { CompanyRules, RuleSet } from './rule-set.ts'
-import type { ServerSeries } from './server-series.ts'
+import type { CompanyRules } from './rule-set.ts'
+import { slotOf } from './rule-slots.ts'
+import { labelsOf, type SeriesDefinition } from './series-dictionary.ts'
+import { type ServerSeries, UNDEFINED, UNSEEN } from './server-series.ts'
 import { FIRING, NO_ROW } from './state-table.ts'
 import { emit } from './transitions.ts'
-
-/** The slot of a rule's id; made or brought up to date with `compiled`. A new signature gets a new number. */
-function slotOf(evaluation: EvaluationState, compiled: CompiledRule): number {
-  let index = evaluation.slotOfRule.get(compiled.id)
-  if (index === undefined) {
-    index = evaluation.slots.length
-    evaluation.slots.push({
-      rule: null,
-      signature: 0,
-      signatureText: compiled.signature,
-      id: compiled.id,
-      companyId: compiled.companyId,
-    })
-    evaluation.slotOfRule.set(compiled.id, index)
-  }
-  const slot = evaluation.slots[index]!
-  if (slot.rule?.compiled !== compiled) {
-    if (slot.signatureText !== compiled.signature) {
-      slot.signature++
-      slot.signatureText = compiled.signature
-    }
-    slot.rule = evaluatedRule(compiled)
-    slot.companyId = compiled.companyId
-  }
-  return index
-}
-
-/** Takes over a new rule set. Machines are bound to it lazily: at their next batch or the next sweep. */
-export function setRules(evaluation: EvaluationState, rules: RuleSet): void {
-  for (const [companyId, ofCompany] of rules.companies)
-    if (evaluation.rules.companies.get(companyId) !== ofCompany)
-      for (const compiled of ofCompany.byId.values()) slotOf(evaluation, compiled)
-  evaluation.rules = rules
-}
 
 export const isInScope = (rule: CompiledRule, serverId: string): boolean =>
   rule.scopeAll || rule.serverIds.has(serverId)
 
-/** Binds a series that is new to the machine, or whose key has become known. */
-export function bindNewSeries(evaluation: EvaluationState, server: ServerSeries, index: number, nowMs: number): void {
-  const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))
-  if (!definition) {
-    server.undefinedSeries ??= new Set()
-    server.undefinedSeries.add(index)
-    return
-  }
-  server.undefinedSeries?.delete(index)
-  if (server.undefinedSeries?.size === 0) server.undefinedSeries = null
+/** Binds a series that is seen: one that is new to the machine, whose key may have become known, or that is to be bound again. */
+export function bindSeen(evaluation: EvaluationState, server: ServerSeries, index: number, nowMs: number): void {
+  const { dictionary } = evaluation
+  const [lo, hi] = [server.lo(index), server.hi(index)]
+  const definition = server.head[index] === UNDEFINED ? dictionary.use(lo, hi) : dictionary.get(lo, hi)
+  if (!definition) return
+  server.head[index] = NO_ROW
+  bindSeries(evaluation, server, index, definition, nowMs)
+}
+
+/** Gives a series a state for each rule that covers it and has none yet. */
+function bindSeries(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  index: number,
+  definition: SeriesDefinition,
+  nowMs: number,
+): void {
   for (const compiled of evaluation.companyRules(server.companyId).byMetric.get(definition.metric) ?? []) {
-    if (!isInScope(compiled, server.serverId) || !matchesLabels(compiled.matchers, definition.labels)) continue
+    if (!isInScope(compiled, server.serverId)) continue
+    if (compiled.matchers.length > 0 && !matchesLabels(compiled.matchers, labelsOf(definition))) continue
     const slot = slotOf(evaluation, compiled)
     if (stateOf(evaluation, server, index, slot) === NO_ROW) addState(evaluation, server, index, slot, nowMs)
   }
 }
 
-function stateOf(evaluation: EvaluationState, server: ServerSeries, index: number, slot: number): number {
+/** The state of a rule on a series, or NO_ROW. */
+export function stateOf(evaluation: EvaluationState, server: ServerSeries, index: number, slot: number): number {
   const { states } = evaluation
-  let row = server.head[index]!
+  let row = Math.max(server.head[index]!, NO_ROW)
   while (row !== NO_ROW && states.rule[row] !== slot) row = states.next[row]!
   return row
 }
@@ -81,7 +59,7 @@ export function addState(
   const { states } = evaluation
   const row = states.add(slot, evaluation.slots[slot]!.signature, server.index, index, Math.floor(nowMs))
   states.lastReceivedMs[row] = nowMs
-  states.next[row] = server.head[index]!
+  states.next[row] = Math.max(server.head[index]!, NO_ROW)
   server.head[index] = row
   server.stateCount++
   return row
@@ -97,13 +75,18 @@ export function rebindServer(
   server.boundTo = rules
   for (let index = 0; index < server.count; index++) {
     let row = server.head[index]!
-    while (row !== NO_ROW) {
+    while (row >= 0) {
       const next = evaluation.states.next[row]!
       settleChange(evaluation, server, row, rules, nowMs)
       row = next
     }
+    // A series without a state is bound when it is seen: a rule counts from the first sample on.
+    if (server.head[index] === NO_ROW) server.head[index] = UNSEEN
+    else if (server.head[index]! >= 0) {
+      const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))!
+      bindSeries(evaluation, server, index, definition, nowMs)
+    }
   }
-  for (let index = 0; index < server.count; index++) bindNewSeries(evaluation, server, index, nowMs)
 }
 
 /** What the present rules mean for one state: nothing, a restart, or its end. */
@@ -146,7 +129,7 @@ function restart(
   const isCovered =
     definition?.metric === compiled.metric &&
     isInScope(compiled, server.serverId) &&
-    matchesLabels(compiled.matchers, definition.labels)
+    matchesLabels(compiled.matchers, labelsOf(definition))
   if (!isCovered) {
     removeState(evaluation, row)
     return
@@ -169,7 +152,7 @@ export function leaveScope(
 ): void {
   if (!agentIds.includes(server.presence.agentId)) return
   for (let index = 0; index < server.count; index++)
-    while (server.head[index] !== NO_ROW) {
+    while (server.head[index]! >= 0) {
       const row = server.head[index]!
       closeForChange(evaluation, row, evaluation.slots[evaluation.states.rule[row]!]!.rule, 'out_of_scope', nowMs)
       removeState(evaluation, row)
@@ -185,14 +168,14 @@ export function leaveScope(
 export function closeForChange(
   evaluation: EvaluationState,
   row: number,
-  rule: EvaluatedRule | null,
+  rule: EvaluatedRule,
   reason: 'rule_changed' | 'rule_removed' | 'out_of_scope',
   nowMs: number,
 ): void {
   const { states } = evaluation
   const flap = evaluation.flapping.get(row)
   const isOpenAtHub = states.phase[row] === FIRING || flap?.isFlapping === true
-  if (!isOpenAtHub || rule === null) return
+  if (!isOpenAtHub) return
   const isWithheld = flap?.isFlapping === true && states.phase[row] !== FIRING
   const opened = flap?.isFlapping ? { openedTsMs: flap.toldOpenedTsMs } : {}
   emit(evaluation, row, rule, {

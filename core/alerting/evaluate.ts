@@ -4,7 +4,10 @@ import { limits } from '../limits.ts'
 import type { CompiledRule, Operator } from './rule.ts'
 import { FIRING, FLAG_NO_DATA, OK, PENDING, type StateTable } from './state-table.ts'
 
-/** What a sample did to a state. `returned` = a no-data alert closes, and the sample is then evaluated again. */
+/**
+ * What a sample did to a state. After `recovered` the state is still FIRING until the caller has told of the end. `returned` = a
+ * no-data alert closes, and the sample is then evaluated again.
+ */
 export type Transition = 'none' | 'opened' | 'recovered' | 'returned'
 
 /** A rule as the loop reads it. */
@@ -73,24 +76,37 @@ export function evaluateSample(
   states.lastTsMs[row] = tsMs
   states.lastValue[row] = value
   const isViolating = violates(rule.operatorCode, value, rule.threshold)
+  // Nearly every sample ends here; what follows is a function of its own so that this one stays small enough to be inlined.
+  if (!isViolating && states.phase[row] === OK) return 'none'
+  return settle(states, row, rule, tsMs, value, newestTsMs, isViolating, tsMs - previousTsMs > noDataAfterMs)
+}
+
+/** A sample that violates, or of a state that is not in OK. `isAfterGap`: PENDING and a running recovery do not survive it. */
+function settle(
+  states: StateTable,
+  row: number,
+  rule: EvaluatedRule,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  isViolating: boolean,
+  isAfterGap: boolean,
+): Transition {
   const phase = states.phase[row]!
   if (phase === OK) {
-    if (!isViolating) return 'none'
-    states.phase[row] = PENDING
-    states.sinceTsMs[row] = tsMs
+    states.toActive(row, PENDING)
+    states.active.sinceTsMs[states.activeRow[row]!] = tsMs
     return settlePending(states, row, rule, tsMs, value, newestTsMs)
   }
-  const isAfterGap = tsMs - previousTsMs > noDataAfterMs
   if (phase === PENDING) {
     if (!isViolating) {
-      states.phase[row] = OK
+      states.toOk(row)
       return 'none'
     }
-    if (isAfterGap) states.sinceTsMs[row] = tsMs
+    if (isAfterGap) states.active.sinceTsMs[states.activeRow[row]!] = tsMs
     return settlePending(states, row, rule, tsMs, value, newestTsMs)
   }
   if ((states.flags[row]! & FLAG_NO_DATA) !== 0) {
-    states.phase[row] = OK
     states.flags[row] = states.flags[row]! & ~FLAG_NO_DATA
     return 'returned'
   }
@@ -102,8 +118,8 @@ export function evaluateReturned(states: StateTable, row: number, rule: Evaluate
   const tsMs = states.lastTsMs[row]!
   const value = states.lastValue[row]!
   if (!violates(rule.operatorCode, value, rule.threshold)) return 'none'
-  states.phase[row] = PENDING
-  states.sinceTsMs[row] = tsMs
+  states.toActive(row, PENDING)
+  states.active.sinceTsMs[states.activeRow[row]!] = tsMs
   return settlePending(states, row, rule, tsMs, value, newestTsMs)
 }
 
@@ -116,12 +132,14 @@ function settlePending(
   value: number,
   newestTsMs: number,
 ): Transition {
-  if (tsMs - states.sinceTsMs[row]! < rule.compiled.forMs) return 'none'
+  const { active } = states
+  const activeRow = states.activeRow[row]!
+  if (tsMs - active.sinceTsMs[activeRow]! < rule.compiled.forMs) return 'none'
   if (newestTsMs - tsMs > rule.staleMs) return 'none'
   states.phase[row] = FIRING
-  states.openedTsMs[row] = tsMs
-  states.sinceTsMs[row] = Number.NaN
-  states.peak[row] = value
+  active.openedTsMs[activeRow] = tsMs
+  active.sinceTsMs[activeRow] = Number.NaN
+  active.peak[activeRow] = value
   return 'opened'
 }
 
@@ -134,13 +152,13 @@ function settleFiring(
   isViolating: boolean,
   isAfterGap: boolean,
 ): Transition {
-  if (isViolating && isWorse(rule.operatorCode, value, states.peak[row]!)) states.peak[row] = value
+  const { active } = states
+  const activeRow = states.activeRow[row]!
+  if (isViolating && isWorse(rule.operatorCode, value, active.peak[activeRow]!)) active.peak[activeRow] = value
   if (!isRecovered(rule, value, isViolating)) {
-    states.sinceTsMs[row] = Number.NaN
+    active.sinceTsMs[activeRow] = Number.NaN
     return 'none'
   }
-  if (isAfterGap || Number.isNaN(states.sinceTsMs[row]!)) states.sinceTsMs[row] = tsMs
-  if (tsMs - states.sinceTsMs[row]! < rule.compiled.recoverForMs) return 'none'
-  states.phase[row] = OK
-  return 'recovered'
+  if (isAfterGap || Number.isNaN(active.sinceTsMs[activeRow]!)) active.sinceTsMs[activeRow] = tsMs
+  return tsMs - active.sinceTsMs[activeRow]! < rule.compiled.recoverForMs ? 'none' : 'recovered'
 }

@@ -26,13 +26,14 @@ export type ServerAttributes = {
   readonly intervalSeconds: number
 }
 
-/** A rule in use, and the number of its present signature. The slot of an id never changes. */
+/** A rule that states point to; the newest form of it. The slot of an id never changes. */
 export type RuleSlot = {
-  rule: EvaluatedRule | null
-  signature: number
-  signatureText: string
   readonly id: string
   companyId: string
+  rule: EvaluatedRule
+  /** Number of the present signature, and the texts by number. */
+  signature: number
+  readonly signatures: string[]
 }
 
 export class EvaluationState {
@@ -42,6 +43,7 @@ export class EvaluationState {
   readonly serversByKey = new Map<string, ServerSeries>()
   readonly servers: (ServerSeries | null)[] = []
   readonly flapping = new Map<number, FlapState>()
+  /** Every rule that a state points to, and its index by id. */
   readonly slots: RuleSlot[] = []
   readonly slotOfRule = new Map<string, number>()
   readonly attributes = new Map<string, ServerAttributes>()
@@ -62,6 +64,8 @@ export class EvaluationState {
   /** Those since the last `takeJournal`. */
   departed: LeftRecord[] = []
   private events: AlertEvent[] = []
+  /** Each company id once, however many machines name it. */
+  private readonly companyIds = new Map<string, string>()
   evaluations = 0
   samples = 0
 
@@ -92,7 +96,9 @@ export class EvaluationState {
   }
 
   server(key: string, companyId: string, serverId: string, shard: number, agentId: string): ServerSeries {
-    const server = new ServerSeries(key, companyId, serverId, shard, this.servers.length, agentId)
+    const ownCompanyId = this.companyIds.get(companyId) ?? companyId
+    this.companyIds.set(ownCompanyId, ownCompanyId)
+    const server = new ServerSeries(key, ownCompanyId, serverId, shard, this.servers.length, agentId)
     this.servers.push(server)
     this.serversByKey.set(key, server)
     return server

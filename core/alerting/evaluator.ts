@@ -1,12 +1,11 @@
 // The evaluation of the machines that one thread owns: bus entries in, events out (document 2). Nothing here reads a clock: a
 // sample is evaluated at the receive time of its batch, a sweep at the time it is given, so that a replay repeats what was.
 import type { EntryReader } from '../bus/entry.ts'
-import { bindNewSeries, rebindServer } from './binding.ts'
-import { type EvaluatedRule, evaluateReturned, evaluateSample } from './evaluate.ts'
+import { bindSeen, rebindServer } from './binding.ts'
+import { type EvaluatedRule, evaluateReturned, evaluateSample, type Transition } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import { batchSeen } from './presence.ts'
 import { dropIdleSeries } from './removal.ts'
-import type { ServerSeries } from './server-series.ts'
 import { FIRING, NO_ROW } from './state-table.ts'
 import { closed, opened, remind } from './transitions.ts'
 
@@ -18,13 +17,16 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   const key = reader.serverKey()
   if (evaluation.left.size > 0 && isOfLeft(evaluation, reader, key, position)) return
   let server = evaluation.serversByKey.get(key)
-  if (!server) server = evaluation.server(key, reader.companyId(), reader.serverId(), reader.shard, reader.agentId())
+  if (!server) {
+    server = evaluation.server(key, reader.companyId(), reader.serverId(), reader.shard, reader.agentId())
+    server.reserve(reader.seriesCount)
+  }
   const nowMs = reader.receivedAtMs
   batchSeen(evaluation, server, reader, position)
   if (reader.pointCount === 0) return
   const rules = evaluation.companyRules(server.companyId)
   if (server.boundTo !== rules) rebindServer(evaluation, server, rules, nowMs)
-  reader.eachDefinition((_, fullKey) => evaluation.dictionary.learn(fullKey))
+  reader.eachDefinition((_, fullKey) => evaluation.dictionary.learn(reader.shard, fullKey))
   let { ids, head, count: known } = server
   let expected = 0
   let index = 0
@@ -38,15 +40,16 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
     // In the order of the last batch, the series is the one after the last.
     if (expected < known && ids[expected * 2] === lo && ids[expected * 2 + 1] === hi) index = expected
     else {
-      index = seriesOf(evaluation, server, lo, hi, expected, nowMs)
+      index = server.find(lo, hi, expected)
+      if (index < 0) index = server.add(lo, hi)
       ids = server.ids
       head = server.head
       known = server.count
     }
     expected = index + 1
-    if (server.undefinedSeries?.has(index)) bindNewSeries(evaluation, server, index, nowMs)
+    if (head[index]! < NO_ROW) bindSeen(evaluation, server, index, nowMs)
     const row = head[index]!
-    if (row !== NO_ROW) {
+    if (row >= 0) {
       if (count === 1 && !isReplay) {
         const tsMs = hasTimes ? f64[reader.timesAt + point]! : reader.commonTsMs
         samplePoint(evaluation, row, tsMs, f64[reader.valuesAt + point]!, nowMs)
@@ -56,22 +59,6 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   }
   evaluation.samples += point
   if (server.count > IDLE_SERIES_MAX && server.stateCount * 2 < server.count) dropIdleSeries(evaluation, server)
-}
-
-/** A series that is not the expected one: found elsewhere, or new. */
-function seriesOf(
-  evaluation: EvaluationState,
-  server: ServerSeries,
-  lo: number,
-  hi: number,
-  expected: number,
-  nowMs: number,
-): number {
-  const found = server.find(lo, hi, expected)
-  if (found >= 0) return found
-  const added = server.add(lo, hi)
-  bindNewSeries(evaluation, server, added, nowMs)
-  return added
 }
 
 function isOfLeft(evaluation: EvaluationState, reader: EntryReader, key: string, position: number): boolean {
@@ -147,14 +134,35 @@ function evaluate(
 ): void {
   const { states } = evaluation
   const rule = evaluation.slots[states.rule[row]!]!.rule
-  if (rule === null) return
   evaluation.evaluations++
   const transition = evaluateSample(states, row, rule, tsMs, value, newestTsMs, evaluation.settings.noDataAfterMs)
-  if (transition === 'opened') opened(evaluation, row, rule, tsMs, nowMs, value)
-  else if (transition === 'recovered') closed(evaluation, row, rule, tsMs, nowMs, 'recovered', value)
-  else if (transition === 'returned') returned(evaluation, row, rule, tsMs, value, newestTsMs, nowMs)
+  if (transition !== 'none') tell(evaluation, row, rule, transition, tsMs, value, newestTsMs, nowMs)
   else if (states.phase[row] === FIRING && rule.compiled.renotifyMs > 0 && newestTsMs - tsMs <= rule.staleMs)
     remind(evaluation, row, rule, nowMs)
+}
+
+/** What a sample did beyond PENDING; rare, and therefore not part of `evaluate`. */
+function tell(
+  evaluation: EvaluationState,
+  row: number,
+  rule: EvaluatedRule,
+  transition: Exclude<Transition, 'none'>,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  nowMs: number,
+): void {
+  switch (transition) {
+    case 'opened':
+      opened(evaluation, row, rule, tsMs, nowMs, value)
+      return
+    case 'recovered':
+      closed(evaluation, row, rule, tsMs, nowMs, 'recovered', value)
+      evaluation.states.toOk(row)
+      return
+    case 'returned':
+      returned(evaluation, row, rule, tsMs, value, newestTsMs, nowMs)
+  }
 }
 
 /** The first sample after a no-data alert: it closes, and the sample is evaluated as any other. */
@@ -168,6 +176,7 @@ function returned(
   nowMs: number,
 ): void {
   closed(evaluation, row, rule, tsMs, nowMs, 'data_returned', value)
+  evaluation.states.toOk(row)
   if (evaluateReturned(evaluation.states, row, rule, newestTsMs) === 'opened')
     opened(evaluation, row, rule, tsMs, nowMs, value)
 }

@@ -4,6 +4,7 @@ import type { EvaluatedRule } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import type { AlertEvent, EventType, ResolveReason } from './event.ts'
 import { eventId } from './event.ts'
+import { labelsOf, shownKey } from './series-dictionary.ts'
 
 /** What happened. Times are ms; `occurredAtMs` is the event's own time. */
 export type EventFacts = {
@@ -30,13 +31,15 @@ export function seriesEvent(
   const server = evaluation.servers[states.server[row]!]!
   const series = states.series[row]!
   const definition = evaluation.dictionary.get(server.lo(series), server.hi(series))!
+  const seriesKey = shownKey(definition)
+  const labels = labelsOf(definition)
   const seq = states.seq[row]! + 1
   states.seq[row] = seq
   const { compiled } = rule
   const isNoData = evaluation.isNoData(row)
   const suppression = evaluation.suppressionOf(server.companyId, server.serverId, facts.occurredAtMs)
   return {
-    event_id: eventId(server.serverId, compiled.id, definition.key, seq, facts.type),
+    event_id: eventId(server.serverId, compiled.id, seriesKey, seq, facts.type),
     type: facts.type,
     seq,
     occurred_at: new Date(facts.occurredAtMs).toISOString(),
@@ -44,14 +47,14 @@ export function seriesEvent(
     server_id: server.serverId,
     rule_id: compiled.id,
     rule_version: compiled.version,
-    series_key: definition.key,
+    series_key: seriesKey,
     severity: compiled.severity,
     value: finiteOrNull(facts.value),
     threshold: isNoData ? null : compiled.threshold,
     suppressed: suppression !== null,
     suppress_reason: suppression,
     group_key: null,
-    labels: isNoData ? { ...definition.labels, no_data: 'true' } : definition.labels,
+    labels: isNoData ? { ...labels, no_data: 'true' } : labels,
     ...(facts.reason === undefined ? {} : { reason: facts.reason }),
     ...(facts.transitions === undefined ? {} : { transitions: facts.transitions }),
     ...(facts.type === 'alert.resolved' ? resolvedExtras(evaluation, row, facts) : {}),
@@ -64,10 +67,10 @@ function resolvedExtras(
   facts: EventFacts,
 ): { duration_seconds: number; peak_value: number | null } {
   const { states } = evaluation
-  const openedTsMs = facts.openedTsMs ?? states.openedTsMs[row]!
+  const openedTsMs = facts.openedTsMs ?? states.openedTsMs(row)
   return {
     duration_seconds: Math.max(0, Math.floor((facts.occurredAtMs - openedTsMs) / 1000)),
-    peak_value: finiteOrNull(facts.peak ?? states.peak[row]!),
+    peak_value: finiteOrNull(facts.peak ?? states.peak(row)),
   }
 }
 

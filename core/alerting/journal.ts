@@ -1,37 +1,36 @@
 // What must survive a crash together with an event: the state that the event left behind. After a crash the snapshot is loaded,
 // then the journal, then the bus is replayed; a state that the journal settled up to a position ignores the bus up to there, so no
 // transition is told twice and none is told otherwise (the snapshot alone would replay it under the rules and the clock of now).
-import { addState } from './binding.ts'
-import { evaluatedRule } from './evaluate.ts'
+import { addState, stateOf } from './binding.ts'
 import type { EvaluationState } from './evaluation-state.ts'
-import type { JournalRecord, SavedRule, StateRecord } from './journal-record.ts'
+import type { JournalRecord, StateRecord } from './journal-record.ts'
 import { forgetServer, removeState } from './removal.ts'
-import type { ServerSeries } from './server-series.ts'
+import { NO_SIGNATURE, slotOfSaved } from './rule-slots.ts'
+import { type ServerSeries, UNDEFINED } from './server-series.ts'
 import { saveRow, stateRecord } from './state-record.ts'
-import { NO_ROW } from './state-table.ts'
+import { FIRING, NO_ROW, PENDING } from './state-table.ts'
 
 const load = (value: number | null | undefined): number => value ?? Number.NaN
 
 /** A state under the signature that the rule has now goes on; one under another signature restarts when its machine is bound. */
-function loadRow(
-  evaluation: EvaluationState,
-  row: number,
-  saved: readonly (number | null)[],
-  signatureText: string,
-): void {
-  const s = evaluation.states
-  const slot = evaluation.slots[s.rule[row]!]!
-  s.phase[row] = saved[0]!
-  s.flags[row] = saved[1]!
-  s.signature[row] = saved[2] === 0 && slot.signatureText === signatureText ? slot.signature : -1
-  s.seq[row] = saved[3]!
-  s.notifiedAtMs[row] = saved[4]!
-  s.lastReceivedMs[row] = saved[5]!
-  s.lastTsMs[row] = saved[6] ?? Number.NEGATIVE_INFINITY
-  s.lastValue[row] = load(saved[7])
-  s.sinceTsMs[row] = load(saved[8])
-  s.openedTsMs[row] = load(saved[9])
-  s.peak[row] = load(saved[10])
+function loadRow(evaluation: EvaluationState, row: number, saved: readonly (number | null)[], signature: number): void {
+  const { states } = evaluation
+  const [phase, flags, lag, seq, notifiedAtMs, lastReceivedMs, lastTsMs, lastValue, since, opened, peak] = saved
+  states.toOk(row)
+  states.signature[row] = lag === 0 ? signature : NO_SIGNATURE
+  states.seq[row] = seq!
+  states.lastReceivedMs[row] = lastReceivedMs!
+  states.lastTsMs[row] = lastTsMs ?? Number.NEGATIVE_INFINITY
+  states.lastValue[row] = load(lastValue)
+  if (phase !== PENDING && phase !== FIRING) return
+  states.toActive(row, phase)
+  states.flags[row] = flags!
+  const { active, activeRow } = states
+  const at = activeRow[row]!
+  active.sinceTsMs[at] = load(since)
+  active.openedTsMs[at] = load(opened)
+  active.peak[at] = load(peak)
+  active.notifiedAtMs[at] = notifiedAtMs!
 }
 
 /** The states and presences whose events left since the last call, as they are now. Clears the lists. */
@@ -77,20 +76,24 @@ export function applyJournal(evaluation: EvaluationState, record: JournalRecord,
     if (row !== NO_ROW) removeState(evaluation, row)
     return
   }
-  const slot = slotOfSaved(evaluation, record.rule)
-  const definition = evaluation.dictionary.learn(record.seriesKey)
+  const { slot, signature } = slotOfSaved(evaluation, record.rule)
   const settled =
-    row === NO_ROW ? addState(evaluation, server, seriesIndex(evaluation, server, definition.fullKey), slot, 0) : row
-  loadRow(evaluation, settled, record.row, record.rule.signature)
+    row === NO_ROW ? addState(evaluation, server, seriesIndex(evaluation, server, record.seriesKey), slot, 0) : row
+  loadRow(evaluation, settled, record.row, signature)
   if (record.flap) evaluation.flapping.set(settled, { ...record.flap, peak: load(record.flap.peak) })
   else evaluation.flapping.delete(settled)
   evaluation.settledUpTo.set(settled, position)
 }
 
+/** The series with this key, taken in where it is new to the machine. */
 function seriesIndex(evaluation: EvaluationState, server: ServerSeries, fullKey: string): number {
-  const { lo, hi } = evaluation.dictionary.idOf(fullKey)
-  const index = server.find(lo, hi)
-  return index >= 0 ? index : server.add(lo, hi)
+  const { dictionary } = evaluation
+  const { lo, hi } = dictionary.idOf(fullKey)
+  const found = server.find(lo, hi)
+  const index = found >= 0 ? found : server.add(lo, hi)
+  dictionary.learn(server.shard, fullKey)
+  if (server.head[index] === UNDEFINED) dictionary.use(lo, hi)
+  return index
 }
 
 function rowOf(evaluation: EvaluationState, server: ServerSeries, record: StateRecord): number {
@@ -99,23 +102,5 @@ function rowOf(evaluation: EvaluationState, server: ServerSeries, record: StateR
   const { lo, hi } = evaluation.dictionary.idOf(record.seriesKey)
   const index = server.find(lo, hi)
   if (index < 0) return NO_ROW
-  let row = server.head[index]!
-  while (row !== NO_ROW && evaluation.states.rule[row] !== slot) row = evaluation.states.next[row]!
-  return row
-}
-
-function slotOfSaved(evaluation: EvaluationState, saved: SavedRule): number {
-  const held = evaluation.slotOfRule.get(saved.id)
-  if (held !== undefined) return held
-  const slot = evaluation.slots.length
-  const rule = evaluatedRule({ ...saved, matchers: [], serverIds: new Set() })
-  evaluation.slots.push({
-    rule,
-    signature: 0,
-    signatureText: saved.signature,
-    id: saved.id,
-    companyId: saved.companyId,
-  })
-  evaluation.slotOfRule.set(saved.id, slot)
-  return slot
+  return stateOf(evaluation, server, index, slot)
 }

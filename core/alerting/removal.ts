@@ -1,6 +1,6 @@
 // States and machines that go: a rule was removed, a machine left scope, a tenant was purged, a series is not needed any more.
 import type { EvaluationState } from './evaluation-state.ts'
-import type { ServerSeries } from './server-series.ts'
+import { type ServerSeries, UNDEFINED, UNSEEN } from './server-series.ts'
 import { stateRecord } from './state-record.ts'
 import { NO_ROW } from './state-table.ts'
 
@@ -16,6 +16,8 @@ export function removeState(evaluation: EvaluationState, row: number): void {
     while (states.next[before] !== row) before = states.next[before]!
     states.next[before] = states.next[row]!
   }
+  // What lost its last state is bound anew when it is seen again.
+  if (server.head[series] === NO_ROW) server.head[series] = UNSEEN
   server.stateCount--
   evaluation.flapping.delete(row)
   evaluation.settledUpTo.delete(row)
@@ -25,23 +27,46 @@ export function removeState(evaluation: EvaluationState, row: number): void {
 
 /** Gives up the series of a machine that no rule is bound to; those it still sends come again. */
 export function dropIdleSeries(evaluation: EvaluationState, server: ServerSeries): void {
-  const kept: { lo: number; hi: number; head: number }[] = []
-  for (let index = 0; index < server.count; index++)
-    if (server.head[index] !== NO_ROW)
-      kept.push({ lo: server.lo(index), hi: server.hi(index), head: server.head[index]! })
-  server.count = 0
-  server.undefinedSeries = null
-  for (const { lo, hi, head } of kept) {
-    const index = server.add(lo, hi)
-    server.head[index] = head
-    for (let row = head; row !== NO_ROW; row = evaluation.states.next[row]!) evaluation.states.series[row] = index
+  keepSeries(evaluation, server, head => head >= 0)
+}
+
+/** A look at the machines in this range of indexes: series without a state that did not come since the last look are given up. */
+export function dropUnseen(evaluation: EvaluationState, from: number, to: number): void {
+  for (let at = from; at < to && at < evaluation.servers.length; at++) {
+    const server = evaluation.servers[at]
+    if (!server) continue
+    keepSeries(evaluation, server, head => head >= NO_ROW)
+    for (let index = 0; index < server.count; index++) if (server.head[index] === NO_ROW) server.head[index] = UNSEEN
   }
+}
+
+function keepSeries(evaluation: EvaluationState, server: ServerSeries, isKept: (head: number) => boolean): void {
+  let kept = 0
+  for (let index = 0; index < server.count; index++) {
+    const head = server.head[index]!
+    if (!isKept(head)) {
+      releaseSeries(evaluation, server, index)
+      continue
+    }
+    if (kept !== index) {
+      server.move(index, kept)
+      for (let row = head; row >= 0; row = evaluation.states.next[row]!) evaluation.states.series[row] = kept
+    }
+    kept++
+  }
+  server.count = kept
+}
+
+function releaseSeries(evaluation: EvaluationState, server: ServerSeries, index: number): void {
+  if (server.head[index] !== UNDEFINED) evaluation.dictionary.release(server.lo(index), server.hi(index))
 }
 
 /** Forgets everything of a machine without an event (purge). */
 export function forgetServer(evaluation: EvaluationState, server: ServerSeries): void {
-  for (let index = 0; index < server.count; index++)
-    while (server.head[index] !== NO_ROW) removeState(evaluation, server.head[index]!)
+  for (let index = 0; index < server.count; index++) {
+    while (server.head[index]! >= 0) removeState(evaluation, server.head[index]!)
+    releaseSeries(evaluation, server, index)
+  }
   evaluation.servers[server.index] = null
   evaluation.touchedServers.delete(server)
   evaluation.presenceSettledUpTo.delete(server)

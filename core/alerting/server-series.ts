@@ -2,7 +2,10 @@
 // each. A series that no rule is bound to costs its id and one word.
 
 import type { CompanyRules } from './rule-set.ts'
-import { NO_ROW } from './state-table.ts'
+
+/** Heads of series without a state. NO_ROW: no rule covers it. UNSEEN: it is bound when it is seen next. UNDEFINED: its key is not known. */
+export const UNSEEN = -2
+export const UNDEFINED = -3
 
 export type PresenceState = 'unknown' | 'up' | 'down'
 
@@ -22,14 +25,16 @@ export type Presence = {
   seq: number
 }
 
+const GROWTH = 1.25
+const noIds = new Uint32Array(0)
+const noHeads = new Int32Array(0)
+
 export class ServerSeries {
   count = 0
   /** (lo, hi) of each series. */
-  ids = new Uint32Array(32)
-  /** First state of each series, NO_ROW = none. */
-  head = new Int32Array(16).fill(NO_ROW)
-  /** Series whose key is not known yet: they are bound when their definition comes. */
-  undefinedSeries: Set<number> | null = null
+  ids = noIds
+  /** First state of each series, or why there is none. */
+  head = noHeads
   /** The rules that the series are bound to; null = they must be bound again. */
   boundTo: CompanyRules | null = null
   /** States of this machine. */
@@ -67,13 +72,26 @@ export class ServerSeries {
     return -1
   }
 
+  /** A series that is new to the machine: UNDEFINED until it is bound. */
   add(lo: number, hi: number): number {
     const index = this.count++
-    if (index === this.head.length) this.grow()
+    if (index === this.head.length) this.grow(Math.max(index + 4, Math.ceil(index * GROWTH)))
     this.ids[index * 2] = lo
     this.ids[index * 2 + 1] = hi
-    this.head[index] = NO_ROW
+    this.head[index] = UNDEFINED
     return index
+  }
+
+  /** Makes room for `count` series in all. */
+  reserve(count: number): void {
+    if (this.head.length < count) this.grow(count)
+  }
+
+  /** Moves a series to a place before it. */
+  move(from: number, to: number): void {
+    this.ids[to * 2] = this.ids[from * 2]!
+    this.ids[to * 2 + 1] = this.ids[from * 2 + 1]!
+    this.head[to] = this.head[from]!
   }
 
   lo(index: number): number {
@@ -84,12 +102,11 @@ export class ServerSeries {
     return this.ids[index * 2 + 1]!
   }
 
-  private grow(): void {
-    const capacity = Math.ceil(this.head.length * 1.5)
+  private grow(capacity: number): void {
     const ids = new Uint32Array(capacity * 2)
     ids.set(this.ids)
     this.ids = ids
-    const head = new Int32Array(capacity).fill(NO_ROW)
+    const head = new Int32Array(capacity)
     head.set(this.head)
     this.head = head
   }

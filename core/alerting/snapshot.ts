@@ -11,13 +11,13 @@
 // The header names the bus position and the journal record that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
 import { DAY_MS } from '../limits.ts'
 import { addState } from './binding.ts'
-import { evaluatedRule } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import type { FlapState } from './flapping.ts'
-import type { LeftRecord } from './journal-record.ts'
-import type { CompiledRule } from './rule.ts'
+import type { LeftRecord, SavedRule } from './journal-record.ts'
+import { NO_SIGNATURE, slotOfSaved } from './rule-slots.ts'
 import type { Presence, ServerSeries } from './server-series.ts'
-import { NO_ROW, OK } from './state-table.ts'
+import { savedRule } from './state-record.ts'
+import { FIRING, NO_ROW, OK, PENDING } from './state-table.ts'
 
 const MAGIC = 'SVCEVAL1'
 const PREFIX_BYTES = 16
@@ -25,9 +25,10 @@ const BYTES_A_STATE = 8 + 8 + 4 + 4 + 4 + 4 + 2 + 1
 const EXTENDED_COLUMNS = 6
 const DELTA_MAX = 0x7fffffff
 const EXTENDED = 0x80
+/** The signature of the state lags behind its rule. */
+const FLAG_LAGS = 4
 const NARROW_RULES_MAX = 0x10000
 
-type SavedRule = Omit<CompiledRule, 'matchers' | 'serverIds'>
 type SavedServer = {
   companyId: string
   serverId: string
@@ -102,7 +103,7 @@ function collect(evaluation: EvaluationState, shard: number): { servers: ServerS
     if (!server || server.shard !== shard) continue
     servers.push(server)
     for (let index = 0; index < server.count; index++)
-      for (let row = server.head[index]!; row !== NO_ROW; row = evaluation.states.next[row]!) rows.push(row)
+      for (let row = server.head[index]!; row >= 0; row = evaluation.states.next[row]!) rows.push(row)
   }
   return { servers, rows }
 }
@@ -137,10 +138,8 @@ export function encodeSnapshot(
   for (const row of rows) {
     const slot = states.rule[row]!
     if (ruleIndex.has(slot)) continue
-    const { matchers: _matchers, serverIds: _serverIds, ...saved } = evaluation.slots[slot]!.rule!.compiled
-    // A rule edited since this machine was last evaluated counts as it was bound: the machine settles the change itself.
     ruleIndex.set(slot, rules.length)
-    rules.push(saved)
+    rules.push(savedRule(evaluation.slots[slot]!.rule.compiled))
   }
   const flapping: SavedFlap[] = []
   rows.forEach((row, state) => {
@@ -201,7 +200,7 @@ function writeColumns(
     const series = states.series[row]!
     const slot = evaluation.slots[states.rule[row]!]!
     // The signature of a state that lags behind its rule is not that of the saved rule: it restarts after a restore too.
-    const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : 4)
+    const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : FLAG_LAGS)
     to.seq[at] = states.seq[row]!
     to.lastValue[at] = states.lastValue[row]!
     to.idLo[at] = server.lo(series)
@@ -217,10 +216,10 @@ function writeColumns(
     const base = EXTENDED_COLUMNS * extendedAt++
     to.extended[base] = states.lastTsMs[row]!
     to.extended[base + 1] = states.lastReceivedMs[row]!
-    to.extended[base + 2] = states.sinceTsMs[row]!
-    to.extended[base + 3] = states.openedTsMs[row]!
-    to.extended[base + 4] = states.peak[row]!
-    to.extended[base + 5] = states.notifiedAtMs[row]!
+    to.extended[base + 2] = states.sinceTsMs(row)
+    to.extended[base + 3] = states.openedTsMs(row)
+    to.extended[base + 4] = states.peak(row)
+    to.extended[base + 5] = states.notifiedAtMs(row)
   })
 }
 
@@ -249,7 +248,7 @@ export function restoreSnapshot(
     header.rules.length,
   )
   evaluation.states.reserve(header.states)
-  const slots = header.rules.map(saved => restoreSlot(evaluation, saved))
+  const slots = header.rules.map(saved => slotOfSaved(evaluation, saved))
   const rows: number[] = []
   let at = 0
   let extendedAt = 0
@@ -257,32 +256,15 @@ export function restoreSnapshot(
     const server = evaluation.server(saved.key, saved.companyId, saved.serverId, header.shard, saved.presence.agentId)
     Object.assign(server.presence, saved.presence)
     server.lastBatchMs = saved.lastBatchMs
+    server.reserve(saved.states)
     for (const end = at + saved.states; at < end; at++) {
       if (readState(evaluation, server, from, at, slots, header.savedAtMs, extendedAt, rows)) extendedAt++
     }
   }
   for (const { state, flap } of header.flapping)
-    evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
+    if (rows[state] !== NO_ROW) evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
   for (const left of header.left) evaluation.noteLeft(left)
   return { position: header.position, journalMark: header.journalMark }
-}
-
-/** The slot of a saved rule. Where the running set has the rule, its slot is kept, and a changed signature is a changed one. */
-function restoreSlot(evaluation: EvaluationState, saved: SavedRule): { slot: number; isSameSignature: boolean } {
-  const held = evaluation.slotOfRule.get(saved.id)
-  if (held !== undefined)
-    return { slot: held, isSameSignature: evaluation.slots[held]!.signatureText === saved.signature }
-  const slot = evaluation.slots.length
-  const rule = evaluatedRule({ ...saved, matchers: [], serverIds: new Set() })
-  evaluation.slots.push({
-    rule,
-    signature: 0,
-    signatureText: saved.signature,
-    id: saved.id,
-    companyId: saved.companyId,
-  })
-  evaluation.slotOfRule.set(saved.id, slot)
-  return { slot, isSameSignature: true }
 }
 
 function readState(
@@ -290,7 +272,7 @@ function readState(
   server: ServerSeries,
   from: ReturnType<typeof columns>,
   at: number,
-  slots: readonly { slot: number; isSameSignature: boolean }[],
+  slots: readonly { slot: number; signature: number }[],
   savedAtMs: number,
   extendedAt: number,
   rows: number[],
@@ -300,18 +282,22 @@ function readState(
   const hi = from.idHi[at]!
   // The states of a series stand together, and the machine is new here.
   const last = server.count - 1
-  const index = last >= 0 && server.lo(last) === lo && server.hi(last) === hi ? last : server.add(lo, hi)
-  const { slot, isSameSignature } = slots[from.rule[at]!]!
+  const isSameSeries = last >= 0 && server.lo(last) === lo && server.hi(last) === hi
+  const packed = from.phase[at]!
+  if (!isSameSeries && !evaluation.dictionary.use(lo, hi)) {
+    // A state without the name of its series could not be told of; the series begins anew when its key is announced.
+    rows.push(NO_ROW)
+    return (packed & EXTENDED) !== 0
+  }
+  const index = isSameSeries ? last : server.add(lo, hi)
+  const { slot, signature } = slots[from.rule[at]!]!
   const row = addState(evaluation, server, index, slot, from.seq[at]!)
   rows.push(row)
-  const packed = from.phase[at]!
   const flags = (packed >> 4) & 7
-  states.phase[row] = packed & 3
-  states.flags[row] = flags & 3
-  if (!isSameSignature || (flags & 4) !== 0) states.signature[row] = -1
+  const phase = packed & 3
+  states.signature[row] = (flags & FLAG_LAGS) === 0 ? signature : NO_SIGNATURE
   states.lastValue[row] = from.lastValue[at]!
-  const isExtended = (packed & EXTENDED) !== 0
-  if (!isExtended) {
+  if ((packed & EXTENDED) === 0) {
     states.lastTsMs[row] = savedAtMs - from.lastTs[at]!
     states.lastReceivedMs[row] = savedAtMs - from.lastReceived[at]!
     return false
@@ -319,9 +305,13 @@ function readState(
   const base = EXTENDED_COLUMNS * extendedAt
   states.lastTsMs[row] = from.extended[base]!
   states.lastReceivedMs[row] = from.extended[base + 1]!
-  states.sinceTsMs[row] = from.extended[base + 2]!
-  states.openedTsMs[row] = from.extended[base + 3]!
-  states.peak[row] = from.extended[base + 4]!
-  states.notifiedAtMs[row] = from.extended[base + 5]!
+  if (phase !== PENDING && phase !== FIRING) return true
+  states.toActive(row, phase)
+  states.flags[row] = flags & ~FLAG_LAGS
+  const { active, activeRow } = states
+  active.sinceTsMs[activeRow[row]!] = from.extended[base + 2]!
+  active.openedTsMs[activeRow[row]!] = from.extended[base + 3]!
+  active.peak[activeRow[row]!] = from.extended[base + 4]!
+  active.notifiedAtMs[activeRow[row]!] = from.extended[base + 5]!
   return true
 }

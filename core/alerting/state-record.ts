@@ -10,8 +10,8 @@ const save = (value: number): number | null => (Number.isFinite(value) ? value :
 export function saveRow(evaluation: EvaluationState, row: number): (number | null)[] {
   const s = evaluation.states
   const lag = s.signature[row] === evaluation.slots[s.rule[row]!]!.signature ? 0 : 1
-  return [s.phase[row]!, s.flags[row]!, lag, s.seq[row]!, s.notifiedAtMs[row]!, s.lastReceivedMs[row]!].concat(
-    [s.lastTsMs[row]!, s.lastValue[row]!, s.sinceTsMs[row]!, s.openedTsMs[row]!, s.peak[row]!].map(save) as number[],
+  return [s.phase[row]!, s.flags[row]!, lag, s.seq[row]!, s.notifiedAtMs(row), s.lastReceivedMs[row]!].concat(
+    [s.lastTsMs[row]!, s.lastValue[row]!, s.sinceTsMs(row), s.openedTsMs(row), s.peak(row)].map(save) as number[],
   )
 }
 
@@ -32,7 +32,7 @@ export function stateRecord(evaluation: EvaluationState, row: number, saved: (nu
     shard: server.shard,
     agentId: server.presence.agentId,
     seriesKey: evaluation.dictionary.get(server.lo(series), server.hi(series))!.fullKey,
-    rule: savedRule(evaluation.slots[states.rule[row]!]!.rule!.compiled),
+    rule: savedRule(evaluation.slots[states.rule[row]!]!.rule.compiled),
     row: saved,
     flap: saved === null ? null : (evaluation.flapping.get(row) ?? null),
   }

@@ -1,6 +1,8 @@
 // The states of all (rule, server, series) of one thread, as a struct of arrays: row `i` is one state (document 2 "Series state
-// key"). Rows of one series are linked by `next`; free rows are linked the same way.
+// key"). Rows of one series are linked by `next`; free rows are linked the same way. 56 bytes a state; what only PENDING and FIRING
+// need stands in rows of its own (ActiveTable).
 import { assert } from '../assert.ts'
+import { ActiveTable } from './active-table.ts'
 
 export const OK = 0
 export const PENDING = 1
@@ -23,46 +25,39 @@ export class StateTable {
 
   phase: Uint8Array
   flags: Uint8Array
+  /** Number of the rule's signature when the state began (RuleSlot); another one restarts it. */
+  signature: Uint16Array
   /** Index of the rule in the evaluator's rule slots; -1 marks a free row. */
   rule: Int32Array
-  /** The signature of the rule when the state began; another one restarts it. */
-  signature: Int32Array
   /** The next state of the same series, NO_ROW at the end. */
   next: Int32Array
   /** Index of the series in its server, and index of the server. */
   series: Int32Array
   server: Int32Array
-  /** Sample times and values: last evaluated sample. */
+  /** Row of the active table; NO_ROW in OK. */
+  activeRow: Int32Array
+  /** Sample time and value of the last evaluated sample; -Infinity and NaN before the first. */
   lastTsMs: Float64Array
   lastValue: Float64Array
   /** Wall time at which the last sample of the series was received; before the first one, at which the state began. */
   lastReceivedMs: Float64Array
-  /** PENDING: time of the sample that began the violation. FIRING: time of the sample that began the recovery, NaN = none. */
-  sinceTsMs: Float64Array
-  /** FIRING: time of the opening, and the peak since. */
-  openedTsMs: Float64Array
-  peak: Float64Array
-  /** FIRING: wall time of the opening or of the last reminder. */
-  notifiedAtMs: Float64Array
   /** Of the last event of this key; the next has one more. */
   seq: Float64Array
+  readonly active = new ActiveTable()
 
   constructor(capacity = 1024) {
     this.capacity = capacity
     this.phase = new Uint8Array(capacity)
     this.flags = new Uint8Array(capacity)
-    this.rule = new Int32Array(capacity).fill(-1)
-    this.signature = new Int32Array(capacity)
+    this.signature = new Uint16Array(capacity)
+    this.rule = new Int32Array(capacity)
     this.next = new Int32Array(capacity)
     this.series = new Int32Array(capacity)
     this.server = new Int32Array(capacity)
+    this.activeRow = new Int32Array(capacity)
     this.lastTsMs = new Float64Array(capacity)
     this.lastValue = new Float64Array(capacity)
     this.lastReceivedMs = new Float64Array(capacity)
-    this.sinceTsMs = new Float64Array(capacity)
-    this.openedTsMs = new Float64Array(capacity)
-    this.peak = new Float64Array(capacity)
-    this.notifiedAtMs = new Float64Array(capacity)
     this.seq = new Float64Array(capacity)
   }
 
@@ -73,7 +68,8 @@ export class StateTable {
 
   /** Makes room for `count` more rows in one go. */
   reserve(count: number): void {
-    if (this.top + count > this.capacity) this.grow(this.top + count)
+    const rows = this.top + count
+    if (rows > this.capacity) this.grow(Math.max(rows, Math.ceil(this.capacity * GROWTH)))
   }
 
   /** A fresh row in phase OK that has seen no sample. `seq`: the wall time of its creation (decision G-78). */
@@ -81,10 +77,13 @@ export class StateTable {
     let row = this.freeRow
     if (row !== NO_ROW) this.freeRow = this.next[row]!
     else {
-      if (this.top === this.capacity) this.grow(this.top + 1)
+      if (this.top === this.capacity) this.grow(Math.ceil(this.capacity * GROWTH))
       row = this.top++
     }
     this.count++
+    this.phase[row] = OK
+    this.flags[row] = 0
+    this.activeRow[row] = NO_ROW
     this.rule[row] = rule
     this.signature[row] = signature
     this.next[row] = NO_ROW
@@ -97,57 +96,79 @@ export class StateTable {
 
   /** Back to the start: OK, nothing seen. Rule, series and seq stay. */
   reset(row: number): void {
-    this.phase[row] = OK
-    this.flags[row] = 0
+    this.toOk(row)
     this.lastTsMs[row] = Number.NEGATIVE_INFINITY
     this.lastValue[row] = Number.NaN
     this.lastReceivedMs[row] = 0
-    this.sinceTsMs[row] = Number.NaN
-    this.openedTsMs[row] = Number.NaN
-    this.peak[row] = Number.NaN
-    this.notifiedAtMs[row] = 0
   }
 
   remove(row: number): void {
     assert(this.rule[row] !== -1, 'a state is removed once')
+    this.toOk(row)
     this.rule[row] = -1
     this.next[row] = this.freeRow
     this.freeRow = row
     this.count--
   }
 
-  private grow(rowsMin: number): void {
-    const capacity = Math.max(rowsMin, Math.ceil(this.capacity * GROWTH))
-    const bytes = (from: Uint8Array) => {
-      const to = new Uint8Array(capacity)
-      to.set(from)
-      return to
-    }
-    const words = (from: Int32Array) => {
-      const to = new Int32Array(capacity)
-      to.set(from)
-      return to
-    }
-    const floats = (from: Float64Array) => {
-      const to = new Float64Array(capacity)
-      to.set(from)
-      return to
-    }
-    this.phase = bytes(this.phase)
-    this.flags = bytes(this.flags)
-    this.rule = words(this.rule)
-    this.signature = words(this.signature)
-    this.next = words(this.next)
-    this.series = words(this.series)
-    this.server = words(this.server)
-    this.lastTsMs = floats(this.lastTsMs)
-    this.lastValue = floats(this.lastValue)
-    this.lastReceivedMs = floats(this.lastReceivedMs)
-    this.sinceTsMs = floats(this.sinceTsMs)
-    this.openedTsMs = floats(this.openedTsMs)
-    this.peak = floats(this.peak)
-    this.notifiedAtMs = floats(this.notifiedAtMs)
-    this.seq = floats(this.seq)
+  /** To PENDING or FIRING; what these need begins empty when the state comes from OK. */
+  toActive(row: number, phase: typeof PENDING | typeof FIRING): void {
+    this.phase[row] = phase
+    if (this.activeRow[row] === NO_ROW) this.activeRow[row] = this.active.add()
+  }
+
+  /** To OK. An alert that closes is told of before: its opening and peak are gone then. */
+  toOk(row: number): void {
+    this.phase[row] = OK
+    this.flags[row] = 0
+    const activeRow = this.activeRow[row]!
+    if (activeRow === NO_ROW) return
+    this.active.remove(activeRow)
+    this.activeRow[row] = NO_ROW
+  }
+
+  /** PENDING: time of the sample that began the violation. FIRING: of the one that began the recovery. NaN = none. */
+  sinceTsMs(row: number): number {
+    const activeRow = this.activeRow[row]!
+    return activeRow === NO_ROW ? Number.NaN : this.active.sinceTsMs[activeRow]!
+  }
+
+  /** FIRING: sample time of the opening. */
+  openedTsMs(row: number): number {
+    const activeRow = this.activeRow[row]!
+    return activeRow === NO_ROW ? Number.NaN : this.active.openedTsMs[activeRow]!
+  }
+
+  /** FIRING: the worst value since the opening; NaN when it was opened by silence. */
+  peak(row: number): number {
+    const activeRow = this.activeRow[row]!
+    return activeRow === NO_ROW ? Number.NaN : this.active.peak[activeRow]!
+  }
+
+  /** FIRING: wall time of the opening or of the last reminder. */
+  notifiedAtMs(row: number): number {
+    const activeRow = this.activeRow[row]!
+    return activeRow === NO_ROW ? 0 : this.active.notifiedAtMs[activeRow]!
+  }
+
+  private grow(capacity: number): void {
+    this.phase = copied(this.phase, new Uint8Array(capacity))
+    this.flags = copied(this.flags, new Uint8Array(capacity))
+    this.signature = copied(this.signature, new Uint16Array(capacity))
+    this.rule = copied(this.rule, new Int32Array(capacity))
+    this.next = copied(this.next, new Int32Array(capacity))
+    this.series = copied(this.series, new Int32Array(capacity))
+    this.server = copied(this.server, new Int32Array(capacity))
+    this.activeRow = copied(this.activeRow, new Int32Array(capacity))
+    this.lastTsMs = copied(this.lastTsMs, new Float64Array(capacity))
+    this.lastValue = copied(this.lastValue, new Float64Array(capacity))
+    this.lastReceivedMs = copied(this.lastReceivedMs, new Float64Array(capacity))
+    this.seq = copied(this.seq, new Float64Array(capacity))
     this.capacity = capacity
   }
+}
+
+function copied<T extends { set(from: ArrayLike<number>): void }>(from: ArrayLike<number>, to: T): T {
+  to.set(from)
+  return to
 }

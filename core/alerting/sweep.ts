@@ -8,7 +8,7 @@ import { isForgettable, isStable } from './flapping.ts'
 import { downAfterMs, presenceIntervalSeconds, sweepPresence } from './presence.ts'
 import { removeState } from './removal.ts'
 import type { ServerSeries } from './server-series.ts'
-import { FIRING, FLAG_NO_DATA, OK, PENDING } from './state-table.ts'
+import { FIRING, FLAG_NO_DATA, NO_ROW, OK, PENDING } from './state-table.ts'
 import { closed, emit, opened, remind } from './transitions.ts'
 
 /** Machines in this range of indexes are swept; a caller that must not stall goes in slices. `startedAtMs`: start, or bus overflow. */
@@ -36,7 +36,6 @@ export function sweepStates(evaluation: EvaluationState, from: number, to: numbe
   for (let row = from; row < to && row < states.end; row++) {
     if (states.rule[row] === -1) continue
     const rule = evaluation.slots[states.rule[row]!]!.rule
-    if (rule === null) continue
     const phase = states.phase[row]!
     const silentMs = nowMs - states.lastReceivedMs[row]!
     if (silentMs > noDataAfterMs) sweepSilent(evaluation, row, rule, silentMs, nowMs)
@@ -59,8 +58,17 @@ function sweepSilent(
     settleNoData(evaluation, row, rule, nowMs)
   const phase = states.phase[row]!
   if (phase === FIRING && rule.compiled.renotifyMs > 0) remind(evaluation, row, rule, nowMs)
-  else if (phase === OK && silentMs > limits.okStateDropMs && !evaluation.flapping.get(row)?.isFlapping)
-    removeState(evaluation, row)
+  else if (phase === OK && silentMs > limits.okStateDropMs) dropOkSeries(evaluation, server, states.series[row]!, nowMs)
+}
+
+/** The states of a series that is silent for a day go together, when all of them are in OK; with its next sample they begin anew. */
+function dropOkSeries(evaluation: EvaluationState, server: ServerSeries, series: number, nowMs: number): void {
+  const { states } = evaluation
+  for (let row = server.head[series]!; row !== NO_ROW; row = states.next[row]!) {
+    const isSilent = nowMs - states.lastReceivedMs[row]! > limits.okStateDropMs
+    if (states.phase[row] !== OK || !isSilent || evaluation.flapping.get(row)?.isFlapping) return
+  }
+  while (server.head[series]! >= 0) removeState(evaluation, server.head[series]!)
 }
 
 /** The machine is up and a batch came after the series' last one, not long ago. */
@@ -82,23 +90,20 @@ function isStillSending(
 function settleNoData(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
   const { states } = evaluation
   if (states.phase[row] === PENDING) {
-    states.phase[row] = OK
+    states.toOk(row)
     // No event tells of it, and no replay of the bus would repeat it: the journal must.
     evaluation.touchedRows.add(row)
   }
   const mode = rule.compiled.noData
   const value = states.lastValue[row]!
   if (mode === 'alert' && states.phase[row] !== FIRING) {
-    states.phase[row] = FIRING
+    states.toActive(row, FIRING)
     states.flags[row] = states.flags[row]! | FLAG_NO_DATA
-    states.openedTsMs[row] = nowMs
-    states.sinceTsMs[row] = Number.NaN
-    states.peak[row] = Number.NaN
+    states.active.openedTsMs[states.activeRow[row]!] = nowMs
     opened(evaluation, row, rule, nowMs, nowMs, value)
   } else if (mode === 'resolve' && states.phase[row] === FIRING) {
     closed(evaluation, row, rule, nowMs, nowMs, 'no_data', value)
-    states.phase[row] = OK
-    states.flags[row] = 0
+    states.toOk(row)
   }
 }
 
@@ -113,16 +118,16 @@ export function sweepFlapping(evaluation: EvaluationState, nowMs: number): void 
     }
     if (!isStable(flap, settings, nowMs)) continue
     const rule = evaluation.slots[states.rule[row]!]!.rule
-    if (rule === null) continue
     const value = states.lastValue[row]!
     const transitions = flap.countSinceEntered
     flap.isFlapping = false
     flap.transitionsTsMs = []
     emit(evaluation, row, rule, { type: 'alert.flapping', reason: 'exited', transitions, occurredAtMs: nowMs, value })
-    states.notifiedAtMs[row] = nowMs
     if (states.phase[row] === FIRING) {
-      // The alert goes on as the one that the hub was told of.
-      states.openedTsMs[row] = flap.toldOpenedTsMs
+      // The alert goes on as the one that the hub was told of; its reminders count from here.
+      const activeRow = states.activeRow[row]!
+      states.active.openedTsMs[activeRow] = flap.toldOpenedTsMs
+      states.active.notifiedAtMs[activeRow] = nowMs
       continue
     }
     emit(evaluation, row, rule, {

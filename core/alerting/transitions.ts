@@ -13,16 +13,17 @@ export function opened(
   nowMs: number,
   value: number,
 ): void {
-  const { states } = evaluation
-  states.notifiedAtMs[row] = nowMs
+  const { active, activeRow } = evaluation.states
+  const at = activeRow[row]!
+  active.notifiedAtMs[at] = nowMs
   const flap = flapOf(evaluation, row)
   const verdict = recordTransition(flap, evaluation.settings.flapping, occurredAtMs, nowMs)
   evaluation.touchedRows.add(row)
   if (verdict === 'withhold') {
     // The alert that the hub knows goes on: its peak is that of its whole life.
-    const peak = states.peak[row]!
+    const peak = active.peak[at]!
     if (!Number.isNaN(flap.peak) && (Number.isNaN(peak) || !isWorse(rule.operatorCode, peak, flap.peak)))
-      states.peak[row] = flap.peak
+      active.peak[at] = flap.peak
     return
   }
   flap.toldOpenedTsMs = occurredAtMs
@@ -31,7 +32,7 @@ export function opened(
   if (verdict === 'enter') enterFlapping(evaluation, row, rule, flap, occurredAtMs, value)
 }
 
-/** The state went from FIRING to OK by samples or no data. */
+/** The state goes from FIRING to OK by samples or no data; the caller takes it there after this. */
 export function closed(
   evaluation: EvaluationState,
   row: number,
@@ -49,7 +50,7 @@ export function closed(
     emit(evaluation, row, rule, { type: 'alert.resolved', reason, occurredAtMs, value })
     return
   }
-  flap.peak = evaluation.states.peak[row]!
+  flap.peak = evaluation.states.peak(row)
   if (verdict === 'enter') enterFlapping(evaluation, row, rule, flap, occurredAtMs, value)
 }
 
@@ -74,11 +75,13 @@ function flapOf(evaluation: EvaluationState, row: number): FlapState {
   return flap
 }
 
-/** A reminder, when it is due and the series is not flapping. Wall time (decision G-76). */
+/** A reminder of an alert that is FIRING, when it is due and the series is not flapping. Wall time (decision G-76). */
 export function remind(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
   const { states } = evaluation
-  if (nowMs - states.notifiedAtMs[row]! < rule.compiled.renotifyMs || evaluation.flapping.get(row)?.isFlapping) return
-  states.notifiedAtMs[row] = nowMs
+  const activeRow = states.activeRow[row]!
+  const notifiedAtMs = states.active.notifiedAtMs[activeRow]!
+  if (nowMs - notifiedAtMs < rule.compiled.renotifyMs || evaluation.flapping.get(row)?.isFlapping) return
+  states.active.notifiedAtMs[activeRow] = nowMs
   emit(evaluation, row, rule, { type: 'alert.reminder', occurredAtMs: nowMs, value: states.lastValue[row]! })
 }
 

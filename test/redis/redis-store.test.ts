@@ -79,7 +79,8 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   store.commit([event(1)], [left(1)], 4, 1000)
   store.saveSnapshot(SHARD, new Uint8Array([1, 2, 255]), 5, store.journalMark)
   store.commit([], [left(2), left(3)], 5, 1000)
-  store.keepKeys(['cpu_usage_percent', 'disk_used_percent{mount="/"}'])
+  store.keepKeys([{ shard: SHARD, keys: ['cpu_usage_percent', 'disk_used_percent{mount="/"}', 'no_longer'] }])
+  store.dropKeys(SHARD, ['no_longer'])
   store.keepRules(0, 7, new Map([[COMPANY, []]]))
   await store.settled()
   const next = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
@@ -87,7 +88,7 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   expect([...next.loadSnapshot(SHARD)!]).toEqual([1, 2, 255])
   expect([...next.journalAfter(SHARD, 5, 1)].map(({ record }) => record)).toEqual([left(2), left(3)])
   expect([...next.journalAfter(SHARD, 5, 2)].map(({ record }) => record)).toEqual([left(3)])
-  expect(next.keys().sort()).toEqual(['cpu_usage_percent', 'disk_used_percent{mount="/"}'])
+  expect(next.keys(SHARD).sort()).toEqual(['cpu_usage_percent', 'disk_used_percent{mount="/"}'])
   // A worker with an older set takes over the rules that were in force, one with the same set has them.
   const rulesFor = async (since: number) =>
     (await RedisShardStore.open({ redis, keys, shard: SHARD, token }, since)).rulesAfter(SHARD, since)
@@ -107,7 +108,7 @@ test('[PRES-016] an owner whose lease went to another worker can write nothing m
   await current.settled()
   old.commit([{ ...down, seq: 6, event_id: eventId(SERVER, 'agent_down', 'x', 6, 'agent.down') }], [left(9)], 2, 1000)
   old.saveSnapshot(SHARD, new Uint8Array([9]), 2, 9)
-  old.keepKeys(['x'])
+  old.keepKeys([{ shard: SHARD, keys: ['x'] }])
   await expect(old.settled()).rejects.toThrow(ShardLost)
   const outbox = new RedisOutboxStore(redis, keys, () => [SHARD])
   expect((await outbox.nextEvents(10)).map(row => row.event.seq)).toEqual([5])

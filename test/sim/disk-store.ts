@@ -3,6 +3,7 @@ import { EvaluationStore } from '../../apps/collector/store/evaluation-store.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
 import type { JournalRecord } from '../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../core/alerting/rule.ts'
+import type { ShardKeys } from '../../core/alerting/series-dictionary.ts'
 import type { Fuse, SimStore } from './durable.ts'
 
 export class DiskStore implements SimStore {
@@ -41,12 +42,16 @@ export class DiskStore implements SimStore {
     return this.inner.journalAfter(shard, position, mark)
   }
 
-  keys(): string[] {
-    return this.inner.keys()
+  keys(shard: number): string[] {
+    return this.inner.keys(shard)
   }
 
-  keepKeys(keys: readonly string[]): void {
-    this.fuse.run(() => this.inner.keepKeys(keys))
+  keepKeys(shards: readonly ShardKeys[]): void {
+    this.fuse.run(() => this.inner.keepKeys(shards))
+  }
+
+  dropKeys(shard: number, keys: readonly string[]): void {
+    this.fuse.run(() => this.inner.dropKeys(shard, keys))
   }
 
   saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void {

@@ -4,6 +4,7 @@ import type { ShardStore } from '../../apps/collector/worker/shard-loop.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
 import type { JournalRecord } from '../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../core/alerting/rule.ts'
+import type { ShardKeys } from '../../core/alerting/series-dictionary.ts'
 
 /** The process died. */
 export class Killed extends Error {}
@@ -97,7 +98,7 @@ export class MemoryStore implements SimStore {
   private readonly outboxIds = new Set<string>()
   private journal: { id: number; shard: number; position: number; record: string }[] = []
   private readonly snapshots = new Map<number, Uint8Array>()
-  private readonly seriesKeys = new Set<string>()
+  private readonly seriesKeys = new Map<number, Set<string>>()
   private readonly applied = new Map<string, KeptRules>()
 
   onCommit: (events: readonly AlertEvent[]) => void = () => {}
@@ -134,14 +135,22 @@ export class MemoryStore implements SimStore {
         yield { position: row.position, record: JSON.parse(row.record) as JournalRecord }
   }
 
-  keys(): string[] {
-    return [...this.seriesKeys]
+  keys(shard: number): string[] {
+    return [...(this.seriesKeys.get(shard) ?? [])]
   }
 
-  keepKeys(keys: readonly string[]): void {
+  keepKeys(shards: readonly ShardKeys[]): void {
+    if (shards.length === 0) return
+    this.fuse.run(() => {
+      for (const { shard, keys } of shards)
+        this.seriesKeys.set(shard, new Set([...(this.seriesKeys.get(shard) ?? []), ...keys]))
+    })
+  }
+
+  dropKeys(shard: number, keys: readonly string[]): void {
     if (keys.length === 0) return
     this.fuse.run(() => {
-      for (const key of keys) this.seriesKeys.add(key)
+      for (const key of keys) this.seriesKeys.get(shard)?.delete(key)
     })
   }
 

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { ShardLoop } from '../../apps/collector/worker/shard-loop.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
 import { encodeEntry, shardOfServer } from '../../core/bus/entry.ts'
+import { limits } from '../../core/limits.ts'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
 import { Fuse, MemoryBus, MemoryStore } from './durable.ts'
 import { START_MS } from './plan.ts'
@@ -30,6 +31,7 @@ function loopOf(bus: MemoryBus, store: MemoryStore, nowMs: () => number): ShardL
     snapshotIntervalMs: 30_000,
     sweepIntervalMs: 10_000,
     presenceGraceMinMs: 0,
+    seriesLookIntervalMs: limits.seriesLookMs,
   }
   const loop = new ShardLoop(config, bus, store, nowMs, () => {})
   loop.startRules([], 0)

@@ -17,6 +17,9 @@ import { type Random, randomOf } from './random.ts'
 
 const TICK_MS = 10_000
 const TURNS_MAX = 10_000
+/** Ingest forgets a series sooner than evaluation does, and announces it again. */
+const LOOK_MS = 240_000
+const INGEST_FORGETS_MS = 120_000
 
 /** A loop that says which part of its work a commit belongs to. */
 class WatchedLoop extends ShardLoop {
@@ -48,7 +51,8 @@ export class World {
   private readonly shards: readonly number[]
   private readonly batches: SimBatch[] = []
   private readonly waiting: Uint8Array[] = []
-  private readonly announced = new Set<string>()
+  /** When ingest last saw each series of each agent. */
+  private readonly announced = new Map<string, number>()
   private readonly emitted = new Map<string, AlertEvent>()
   private readonly attributes = new Map<string, ServerAttributesUpdate>()
   private silences: readonly RawSilence[] = []
@@ -166,6 +170,7 @@ export class World {
       snapshotIntervalMs: this.plan.snapshotIntervalMs,
       sweepIntervalMs: TICK_MS,
       presenceGraceMinMs: 0,
+      seriesLookIntervalMs: LOOK_MS,
     }
     const loop = new WatchedLoop(
       config,
@@ -318,8 +323,9 @@ export class World {
       }
       samples.pointStart[index + 1] = samples.pointCount
       const announcement = `${batch.serverId} ${batch.agentId} ${key}`
-      if (!this.announced.has(announcement)) samples.definitions.push({ seriesIndex: index, key })
-      this.announced.add(announcement)
+      const seenAtMs = this.announced.get(announcement) ?? Number.NEGATIVE_INFINITY
+      if (batch.receivedAtMs - seenAtMs >= INGEST_FORGETS_MS) samples.definitions.push({ seriesIndex: index, key })
+      this.announced.set(announcement, batch.receivedAtMs)
     }
     this.batches.push(batch)
     this.waiting.push(encodeEntry({ ...batch, seq: this.batches.length }, samples))

@@ -6,8 +6,11 @@ import { join } from 'node:path'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
+import type { ShardKeys } from '../../../core/alerting/series-dictionary.ts'
+import { limits } from '../../../core/limits.ts'
 
-const FORMAT_VERSION = 1
+/** 2: keys of series stand by shard. */
+const FORMAT_VERSION = 2
 
 export type OutboxRow = { readonly id: number; readonly pairKey: string; readonly event: AlertEvent }
 
@@ -32,7 +35,9 @@ function openDatabase(path: string): Database {
       // Open alerts stay in the journal for as long as they are open: they are what is left of a snapshot that cannot be read.
       database.run('CREATE INDEX IF NOT EXISTS journal_open ON journal (key) WHERE is_open = 1')
       database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
-      database.run('CREATE TABLE IF NOT EXISTS series_keys (full_key TEXT PRIMARY KEY) WITHOUT ROWID')
+      database.run(`CREATE TABLE IF NOT EXISTS shard_keys (
+        shard INTEGER NOT NULL, full_key TEXT NOT NULL, PRIMARY KEY (shard, full_key)) WITHOUT ROWID`)
+      if (version === 1) keysByShard(database)
       database.run('CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
       database.run(`CREATE TABLE IF NOT EXISTS applied_rules (
         thread INTEGER NOT NULL, company_id TEXT NOT NULL, since INTEGER NOT NULL, rules TEXT NOT NULL,
@@ -41,6 +46,15 @@ function openDatabase(path: string): Database {
     })
     .immediate()
   return database
+}
+
+/** Format 1 did not say whose keys they are: every shard gets all, and gives up those that it does not use. */
+function keysByShard(database: Database): void {
+  const insert = database.query(
+    'INSERT OR IGNORE INTO shard_keys (shard, full_key) SELECT ?, full_key FROM series_keys',
+  )
+  for (let shard = 0; shard < limits.stateShards; shard++) insert.run(shard)
+  database.run('DROP TABLE series_keys')
 }
 
 /** One a thread; they share the file. */
@@ -113,19 +127,31 @@ export class EvaluationStore {
       yield { position: row.position, record: JSON.parse(row.record) }
   }
 
-  keys(): string[] {
+  /** Keys of series that machines of the shard send. */
+  keys(shard: number): string[] {
     return this.database
-      .query<{ full_key: string }, []>('SELECT full_key FROM series_keys')
-      .all()
+      .query<{ full_key: string }, [number]>('SELECT full_key FROM shard_keys WHERE shard = ?')
+      .all(shard)
       .map(row => row.full_key)
   }
 
-  keepKeys(keys: readonly string[]): void {
-    if (keys.length === 0) return
-    const insert = this.database.query('INSERT OR IGNORE INTO series_keys (full_key) VALUES (?)')
+  keepKeys(shards: readonly ShardKeys[]): void {
+    if (shards.length === 0) return
+    const insert = this.database.query('INSERT OR IGNORE INTO shard_keys (shard, full_key) VALUES (?, ?)')
     this.database
       .transaction(() => {
-        for (const key of keys) insert.run(key)
+        for (const { shard, keys } of shards) for (const key of keys) insert.run(shard, key)
+      })
+      .immediate()
+  }
+
+  /** Keys that no snapshot of the shard needs any more. */
+  dropKeys(shard: number, keys: readonly string[]): void {
+    if (keys.length === 0) return
+    const remove = this.database.query('DELETE FROM shard_keys WHERE shard = ? AND full_key = ?')
+    this.database
+      .transaction(() => {
+        for (const key of keys) remove.run(shard, key)
       })
       .immediate()
   }

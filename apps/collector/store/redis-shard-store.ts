@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis'
 import type { AlertEvent } from '../../../core/alerting/event.ts'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
+import type { ShardKeys } from '../../../core/alerting/series-dictionary.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -57,6 +58,13 @@ return 1
 const ADD_KEYS = new RedisScript(`${LUA_HOLDS}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
 for at = 2, #ARGV, 1000 do redis.call('SADD', KEYS[2], unpack(ARGV, at, math.min(at + 999, #ARGV))) end
+return 1
+`)
+
+/** KEYS: lease, set. ARGV: token, members. */
+const DROP_KEYS = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+for at = 2, #ARGV, 1000 do redis.call('SREM', KEYS[2], unpack(ARGV, at, math.min(at + 999, #ARGV))) end
 return 1
 `)
 
@@ -204,15 +212,24 @@ export class RedisShardStore {
     for (const { i, p, r } of this.found?.journal ?? []) if (p > position || i > mark) yield { position: p, record: r }
   }
 
-  keys(): string[] {
+  keys(_shard: number): string[] {
     return [...(this.found?.keys ?? [])]
   }
 
-  keepKeys(seriesKeys: readonly string[]): void {
+  keepKeys(shards: readonly ShardKeys[]): void {
+    for (const { keys } of shards) this.writeKeys(ADD_KEYS, keys)
+  }
+
+  /** Keys that no snapshot of the shard needs any more. */
+  dropKeys(_shard: number, seriesKeys: readonly string[]): void {
+    this.writeKeys(DROP_KEYS, seriesKeys)
+  }
+
+  private writeKeys(script: RedisScript, seriesKeys: readonly string[]): void {
     const { redis, keys, shard, token } = this.place
     for (let at = 0; at < seriesKeys.length; at += KEYS_A_CALL) {
       const some = seriesKeys.slice(at, at + KEYS_A_CALL)
-      this.write(() => ADD_KEYS.run(redis, [keys.lease(shard), keys.seriesKeys(shard)], [token, ...some]))
+      this.write(() => script.run(redis, [keys.lease(shard), keys.seriesKeys(shard)], [token, ...some]))
     }
   }
 

@@ -3,6 +3,7 @@
 import type { RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
+import { limits } from '../../../core/limits.ts'
 import { busConsumers } from '../bus/bus.ts'
 import { BusAway, RedisBusReader } from '../bus/redis-bus.ts'
 import { SqliteBusReader } from '../bus/sqlite-bus.ts'
@@ -71,7 +72,7 @@ export class ShardHost {
       store.close()
       await bus.close()
     }
-    const config = { ...this.config, partition: 0, pollMs: SQLITE_POLL_MS }
+    const config = { ...this.config, partition: 0, pollMs: SQLITE_POLL_MS, seriesLookIntervalMs: limits.seriesLookMs }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
     for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
@@ -114,7 +115,14 @@ export class ShardHost {
     if (!this.redis) return
     const opened = await this.redis.open(shard, token, () => this.rulesSince)
     if (!opened) return
-    const config = { ...this.config, shards: [shard], threadIndex: shard, partition: shard, pollMs: REDIS_POLL_MS }
+    const config = {
+      ...this.config,
+      shards: [shard],
+      threadIndex: shard,
+      partition: shard,
+      pollMs: REDIS_POLL_MS,
+      seriesLookIntervalMs: limits.seriesLookMs,
+    }
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
     const faults = this.prepare(loop)
     opened.store.restored()

@@ -1,12 +1,13 @@
 // The life of the shards of one thread: load the snapshots, settle the journal, replay the bus, then consume, sweep and snapshot until
 // told to stop. One owner a shard: messages in, events out through the outbox, no locks (document 2 "State persistence and restart").
-import { leaveScope, setRules } from '../../../core/alerting/binding.ts'
+import { leaveScope } from '../../../core/alerting/binding.ts'
 import { EvaluationState, type ServerAttributes } from '../../../core/alerting/evaluation-state.ts'
 import { applyEntry } from '../../../core/alerting/evaluator.ts'
 import { applyJournal, takeJournal } from '../../../core/alerting/journal.ts'
-import { forgetServer } from '../../../core/alerting/removal.ts'
+import { dropUnseen, forgetServer } from '../../../core/alerting/removal.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
 import { changedCompanies, compileRuleSet } from '../../../core/alerting/rule-set.ts'
+import { setRules } from '../../../core/alerting/rule-slots.ts'
 import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot.ts'
 import { compileSilences, type RawSilence } from '../../../core/alerting/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting/sweep.ts'
@@ -19,7 +20,8 @@ import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from '.
 
 const READ_BYTES = 4 * 1024 * 1024
 /** Machines and states swept before the loop looks at the bus again. */
-const SWEEP_SLICE = 20_000
+const SERVERS_A_SLICE = 1_000
+const STATES_A_SLICE = 20_000
 
 /**
  * What a loop keeps durably. A store that writes later, in order, has `settled`: it resolves once all that was handed over is durable,
@@ -34,6 +36,7 @@ type ShardWrites = Pick<
   | 'journalAfter'
   | 'keys'
   | 'keepKeys'
+  | 'dropKeys'
   | 'saveSnapshot'
   | 'loadSnapshot'
   | 'keepRules'
@@ -65,6 +68,8 @@ export class ShardLoop {
   private startedAtMs: number
   private nextSweepAtMs: number
   private nextSnapshotAtMs: number
+  /** When the series that are not sent any more are looked for. */
+  private nextLookAtMs: number
   private isStopping = false
   private drains = true
   private wakeUp: (() => void) | null = null
@@ -86,6 +91,7 @@ export class ShardLoop {
     this.nextSnapshotAtMs =
       this.startedAtMs + ((config.snapshotIntervalMs / config.shards.length) * (first + 1)) / limits.stateShards
     this.nextSweepAtMs = this.startedAtMs + config.sweepIntervalMs
+    this.nextLookAtMs = this.startedAtMs + config.seriesLookIntervalMs
   }
 
   /**
@@ -222,9 +228,8 @@ export class ShardLoop {
   /** Loads what was kept. Returns what could not be read: those shards go on from the journal alone. */
   restore(): string[] {
     const faults: string[] = []
-    for (const key of this.store.keys()) this.evaluation.dictionary.learn(key)
-    this.evaluation.dictionary.takeLearnt()
     for (const shard of this.config.shards) {
+      this.evaluation.dictionary.load(shard, this.store.keys(shard))
       let mark = 0
       const bytes = this.store.loadSnapshot(shard)
       if (bytes) {
@@ -365,17 +370,21 @@ export class ShardLoop {
   async sweep(nowMs: number): Promise<void> {
     const { evaluation } = this
     const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs
-    for (let from = 0; from < evaluation.servers.length; from += SWEEP_SLICE) {
-      sweepServers(evaluation, from, from + SWEEP_SLICE, graceFromMs, nowMs)
+    const isLook = nowMs >= this.nextLookAtMs
+    if (isLook) this.nextLookAtMs = nowMs + this.config.seriesLookIntervalMs
+    for (let from = 0; from < evaluation.servers.length; from += SERVERS_A_SLICE) {
+      sweepServers(evaluation, from, from + SERVERS_A_SLICE, graceFromMs, nowMs)
+      if (isLook) dropUnseen(evaluation, from, from + SERVERS_A_SLICE)
       this.commit()
-      if (evaluation.servers.length > SWEEP_SLICE) await this.consume()
+      if (evaluation.servers.length > SERVERS_A_SLICE) await this.consume()
     }
-    for (let from = 0; from < evaluation.states.end; from += SWEEP_SLICE) {
-      sweepStates(evaluation, from, from + SWEEP_SLICE, nowMs)
+    for (let from = 0; from < evaluation.states.end; from += STATES_A_SLICE) {
+      sweepStates(evaluation, from, from + STATES_A_SLICE, nowMs)
       this.commit()
-      if (evaluation.states.end > SWEEP_SLICE) await this.consume()
+      if (evaluation.states.end > STATES_A_SLICE) await this.consume()
     }
     sweepFlapping(evaluation, nowMs)
+    if (isLook) evaluation.dictionary.forgetUnused()
     this.commit()
   }
 
@@ -404,6 +413,7 @@ export class ShardLoop {
         const bytes = encodeSnapshot(this.evaluation, shard, position, this.store.journalMark, savedAtMs)
         this.store.saveSnapshot(shard, bytes, position, this.store.journalMark)
         this.isSaved[shard] = 1
+        this.store.dropKeys(shard, this.evaluation.dictionary.takeForgotten(shard))
         this.snapshotBytes = bytes.length
       }
       this.restoredAt[shard] = position

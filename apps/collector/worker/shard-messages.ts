@@ -19,6 +19,8 @@ export type ShardLoopConfig = {
   readonly snapshotIntervalMs: number
   readonly sweepIntervalMs: number
   readonly presenceGraceMinMs: number
+  /** How often series that are not sent any more are looked for; one that two looks in a row miss is given up. */
+  readonly seriesLookIntervalMs: number
 }
 
 /** Where a thread finds its bus, and keeps what it must not lose. */
@@ -26,7 +28,9 @@ export type ShardPlace =
   | { readonly kind: 'sqlite'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 
-export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs'> & { readonly place: ShardPlace }
+export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesLookIntervalMs'> & {
+  readonly place: ShardPlace
+}
 
 /** null attributes: the machine has no agent any more that is not revoked; those that were are named. */
 export type ServerAttributesUpdate =

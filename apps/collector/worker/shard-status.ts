@@ -3,8 +3,9 @@
 import { violates } from '../../../core/alerting/evaluate.ts'
 import type { EvaluationState } from '../../../core/alerting/evaluation-state.ts'
 import type { CompiledRule } from '../../../core/alerting/rule.ts'
-import type { ServerSeries } from '../../../core/alerting/server-series.ts'
-import { FIRING, FLAG_NO_DATA, NO_ROW, PENDING } from '../../../core/alerting/state-table.ts'
+import { shownKey } from '../../../core/alerting/series-dictionary.ts'
+import { type ServerSeries, UNDEFINED } from '../../../core/alerting/server-series.ts'
+import { FIRING, FLAG_NO_DATA, PENDING } from '../../../core/alerting/state-table.ts'
 import type { SeriesAlerting, ServerAlerting, ShardStatus } from './shard-messages.ts'
 
 /** Counts over everything that the thread owns. */
@@ -39,7 +40,7 @@ export function shardStatus(
     if (!server) continue
     servers++
     series += server.count
-    undefinedSeries += server.undefinedSeries?.size ?? 0
+    for (let index = 0; index < server.count; index++) if (server.head[index] === UNDEFINED) undefinedSeries++
     if (server.presence.state === 'up') online++
   }
   const { evaluations, samples } = evaluation
@@ -87,7 +88,7 @@ export function serverAlerting(evaluation: EvaluationState, serverId: string): S
   if (!server) return null
   const series: SeriesAlerting[] = []
   for (let index = 0; index < server.count; index++)
-    for (let row = server.head[index]!; row !== NO_ROW; row = evaluation.states.next[row]!)
+    for (let row = server.head[index]!; row >= 0; row = evaluation.states.next[row]!)
       series.push(seriesAlerting(evaluation, server, row))
   const { state, lastSeenMs, intervalSeconds } = server.presence
   return { companyId: server.companyId, presence: { state, lastSeenMs, intervalSeconds }, series }
@@ -97,17 +98,17 @@ function seriesAlerting(evaluation: EvaluationState, server: ServerSeries, row: 
   const { states } = evaluation
   const index = states.series[row]!
   const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))
-  const rule = evaluation.slots[states.rule[row]!]!.rule!
+  const rule = evaluation.slots[states.rule[row]!]!.rule
   const isFlapping = evaluation.flapping.get(row)?.isFlapping === true
   const phase = states.phase[row]!
   const lastValue = states.lastValue[row]!
   return {
     rule_id: rule.compiled.id,
     rule_name: rule.compiled.name,
-    series_key: definition?.key ?? '',
+    series_key: definition ? shownKey(definition) : '',
     state: phase === FIRING ? 'firing' : phase === PENDING ? 'pending' : 'ok',
     since:
-      phase === FIRING ? instant(states.openedTsMs[row]!) : phase === PENDING ? instant(states.sinceTsMs[row]!) : null,
+      phase === FIRING ? instant(states.openedTsMs(row)) : phase === PENDING ? instant(states.sinceTsMs(row)) : null,
     last_value: Number.isFinite(lastValue) ? lastValue : null,
     last_sample_at: instant(states.lastTsMs[row]!),
     flapping: isFlapping,
@@ -121,13 +122,13 @@ function decision(evaluation: EvaluationState, row: number, rule: CompiledRule, 
   const { states } = evaluation
   const value = states.lastValue[row]!
   const condition = `${value} ${rule.operator} ${rule.threshold}`
-  const heldMs = states.lastTsMs[row]! - states.sinceTsMs[row]!
+  const heldMs = states.lastTsMs[row]! - states.sinceTsMs(row)
   if (Number.isNaN(value)) return 'no sample evaluated yet'
   if (states.phase[row] === PENDING) return `${condition} for ${seconds(heldMs)} s of ${seconds(rule.forMs)} s`
   if (states.phase[row] !== FIRING) return `${condition} does not hold`
   if ((states.flags[row]! & FLAG_NO_DATA) !== 0) return 'open because the series is silent'
   if (isViolating) return `open: ${condition} holds`
-  if (Number.isNaN(states.sinceTsMs[row]!))
+  if (Number.isNaN(states.sinceTsMs(row)))
     return `open: ${value} has not passed recover_threshold ${rule.recoverThreshold}`
   return `open: recovering for ${seconds(heldMs)} s of ${seconds(rule.recoverForMs)} s`
 }

@@ -3,7 +3,7 @@
 
 import { assert } from '../../assert.ts'
 import { EntryReader } from '../../bus/entry.ts'
-import { leaveScope, setRules } from '../binding.ts'
+import { leaveScope } from '../binding.ts'
 import { type EvaluationSettings, EvaluationState, type ServerAttributes } from '../evaluation-state.ts'
 import { applyEntry } from '../evaluator.ts'
 import type { AlertEvent } from '../event.ts'
@@ -21,6 +21,7 @@ import { applyJournal, takeJournal } from '../journal.ts'
 import type { JournalRecord } from '../journal-record.ts'
 import type { RawRule } from '../rule.ts'
 import { changedCompanies, compileRuleSet } from '../rule-set.ts'
+import { setRules } from '../rule-slots.ts'
 import { encodeSnapshot, restoreSnapshot } from '../snapshot.ts'
 import { compileSilences, type RawSilence } from '../suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../sweep.ts'
@@ -32,7 +33,8 @@ export type Durable = {
   journal: { id: number; shard: number; position: number; record: string }[]
   journalMark: number
   readonly snapshots: Map<number, { bytes: Uint8Array; position: number }>
-  readonly seriesKeys: Set<string>
+  /** By shard. */
+  readonly seriesKeys: Map<number, Set<string>>
   groups: string | null
   /** The set that was in force last. */
   rules: readonly RawRule[] | null
@@ -44,7 +46,7 @@ export const newDurable = (): Durable => ({
   journal: [],
   journalMark: 0,
   snapshots: new Map(),
-  seriesKeys: new Set(),
+  seriesKeys: new Map(),
   groups: null,
   rules: null,
 })
@@ -93,8 +95,7 @@ export class ScenarioWorker {
   }
 
   private restore(): void {
-    for (const key of this.durable.seriesKeys) this.evaluation.dictionary.learn(key)
-    this.evaluation.dictionary.takeLearnt()
+    for (const [shard, keys] of this.durable.seriesKeys) this.evaluation.dictionary.load(shard, [...keys])
     const marks = new Map<number, number>()
     for (const [shard, { bytes }] of this.durable.snapshots) {
       const restored = restoreSnapshot(this.evaluation, bytes)
@@ -205,7 +206,9 @@ export class ScenarioWorker {
   /** Saves every shard, or those that have machines of the companies. */
   snapshot(companies: ReadonlySet<string> | null = null): void {
     this.commit()
-    for (const key of this.evaluation.dictionary.takeLearnt()) this.durable.seriesKeys.add(key)
+    const { seriesKeys } = this.durable
+    for (const { shard, keys } of this.evaluation.dictionary.takeLearnt())
+      seriesKeys.set(shard, new Set([...(seriesKeys.get(shard) ?? []), ...keys]))
     const shards = new Set(companies ? [] : this.durable.snapshots.keys())
     for (const server of this.evaluation.servers)
       if (server && (companies === null || companies.has(server.companyId))) shards.add(server.shard)

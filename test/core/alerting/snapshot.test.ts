@@ -1,10 +1,10 @@
 // Snapshots: what is saved comes back bit by bit; bytes that are no snapshot are told apart.
 import { expect, test } from 'bun:test'
-import { setRules } from '../../../core/alerting/binding.ts'
 import { EvaluationState } from '../../../core/alerting/evaluation-state.ts'
 import { applyEntry } from '../../../core/alerting/evaluator.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
 import { compileRuleSet, emptyRuleSet } from '../../../core/alerting/rule-set.ts'
+import { setRules } from '../../../core/alerting/rule-slots.ts'
 import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot.ts'
 import { EntryReader, encodeEntry, shardOfServer } from '../../../core/bus/entry.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
@@ -80,6 +80,7 @@ test('[SNAP-005, SNAP-006] a firing alert comes back with place on the bus and i
   const before = evaluationWith([rule(1)])
   expect(feed(before, START_MS, 95)).toEqual(['alert.opened'])
   const after = evaluationWith([rule(1)])
+  after.dictionary.load(SHARD, [KEY])
   expect(restoreSnapshot(after, save(before))).toEqual({ position: 42, journalMark: 7 })
   expect(feed(after, START_MS + 30_000, 50)).toEqual(['alert.resolved recovered'])
 })
@@ -90,7 +91,7 @@ test('[SNAP-005] saving what was loaded gives the same bytes, for times far from
     feed(before, START_MS - ageMs, 50)
     const bytes = save(before)
     const after = evaluationWith([rule(1)])
-    after.dictionary.learn(KEY)
+    after.dictionary.load(SHARD, [KEY])
     restoreSnapshot(after, bytes)
     expect(save(after)).toEqual(bytes)
   }
@@ -100,7 +101,7 @@ test('[CHG-013] a snapshot under another signature closes its alert with rule_ch
   const before = evaluationWith([rule(1)])
   feed(before, START_MS, 95)
   const after = evaluationWith([{ ...rule(2), scope: { ...rule(2).scope, all: false, server_ids: [SERVER] } }])
-  after.dictionary.learn(KEY)
+  after.dictionary.load(SHARD, [KEY])
   restoreSnapshot(after, save(before))
   expect(feed(after, START_MS + 30_000, 95)).toEqual(['alert.resolved rule_changed', 'alert.opened'])
 })
