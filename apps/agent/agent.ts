@@ -17,7 +17,7 @@ import { Installation } from './installation.ts'
 import { Session, type SessionIdentity } from './session.ts'
 import { SettingsInForce } from './settings.ts'
 import { StateDir } from './state-dir.ts'
-import { lockStateDir, unlockStateDir } from './state-lock.ts'
+import { StateLock } from './state-lock.ts'
 import { type AgentState, StatusReport } from './status.ts'
 import { type OwnTrial, ownTrial, tryStagedVersion } from './update-trial.ts'
 
@@ -53,7 +53,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
   const { options, log } = start
   const clock = start.clock ?? systemClock
   const dir = new StateDir(options.stateDir)
-  lockStateDir(dir)
+  const lock = new StateLock(dir)
   const status = new StatusReport(dir, clock, log, agentVersion)
   const selfUpdate = start.selfUpdate ?? { executable: null, args: [] }
   const trial = start.selfUpdate ? ownTrial({ dir, clock, log, options }, selfUpdate.args) : null
@@ -72,7 +72,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
     isImpatient: trial !== null || (start.firstSendImmediately ?? false),
     installation: selfUpdate.executable === null ? null : new Installation(selfUpdate.executable, selfUpdate.args),
   }
-  const agent = new Agent(parts, trial)
+  const agent = new Agent(parts, lock, trial)
   agent.start()
   return agent
 }
@@ -86,6 +86,7 @@ class Agent implements RunningAgent {
   readonly #enrolled = Promise.withResolvers<string | null>()
   #client: CollectorClient | null = null
   #session: Session | null = null
+  readonly #lock: StateLock
   readonly #trial: OwnTrial | null
   #isStopping = false
   #isStopRequested = false
@@ -94,8 +95,9 @@ class Agent implements RunningAgent {
   #work: Promise<string | null> = Promise.resolve(null)
   agentId: string | null = null
 
-  constructor(parts: AgentParts, trial: OwnTrial | null) {
+  constructor(parts: AgentParts, lock: StateLock, trial: OwnTrial | null) {
     this.#parts = parts
+    this.#lock = lock
     this.#trial = trial
     void trial?.lost.then(installation => {
       this.#successor = installation
@@ -134,7 +136,7 @@ class Agent implements RunningAgent {
     this.#endWork()
     this.#client?.close()
     await this.#work
-    unlockStateDir(this.#parts.dir)
+    this.#lock.release()
     this.#enrolled.resolve(this.agentId)
   }
 
@@ -177,9 +179,9 @@ class Agent implements RunningAgent {
 
   /** Puts a staged version in place and tries it; the better of both is what this process becomes. */
   async #replaceBy(version: string): Promise<void> {
-    const { dir, installation, log } = this.#parts
+    const { installation, log } = this.#parts
     if (installation === null) return
-    unlockStateDir(dir)
+    this.#lock.release()
     try {
       const isDecided = await tryStagedVersion(version, installation, this.#parts, this.#alarm, () => this.#isStopping)
       if (!isDecided) return
@@ -191,9 +193,9 @@ class Agent implements RunningAgent {
 
   /** Becomes the installed version, where one is to follow. Returns null when nothing runs any more, else why it failed. */
   async #giveWay(): Promise<string | null> {
-    const { dir, log, clock } = this.#parts
+    const { log, clock } = this.#parts
     if (this.#successor === null || this.#isStopRequested) return null
-    unlockStateDir(dir)
+    this.#lock.release()
     const reason = this.#successor.become()
     log.warn({ reason }, 'cannot become the installed version: it runs as a child of this process')
     const child = this.#successor.start()

@@ -74,7 +74,8 @@ export class CollectorClient {
       if (status < 300 && response.headers.get('content-type')?.startsWith('text/html'))
         throw new Error('a web page answered instead of the collector')
       const error = status >= 400 ? parseErrorBody(new TextDecoder().decode(body)) : { code: null, message: null }
-      const retryAfterMs = parseRetryAfter(response.headers.get('retry-after'), now())
+      const { headers } = response
+      const retryAfterMs = parseRetryAfter(headers.get('retry-after'), headers.get('date'), now())
       const message = error.message ?? error.code ?? `HTTP ${status}`
       log.debug({ path: request.path, status, code: error.code, request_id: requestId }, 'collector answered')
       return { kind: 'answer', status, code: error.code, retryAfterMs, body, message, requestId }

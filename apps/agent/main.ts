@@ -11,7 +11,7 @@ import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions 
 import { enroll } from './enroll.ts'
 import { writeIdentity } from './identity.ts'
 import { replaceFile, StateDir } from './state-dir.ts'
-import { lockStateDir, unlockStateDir } from './state-lock.ts'
+import { StateLock } from './state-lock.ts'
 import { readStatus } from './status.ts'
 
 type CommonFlags = { config?: string; stateDir?: string; collectorUrl?: string; caFile?: string }
@@ -92,7 +92,7 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
   try {
     const dir = new StateDir(stateDir)
     // A running agent would write its own identity over the new one.
-    lockStateDir(dir)
+    const lock = new StateLock(dir)
     const log = makeLog('silent')
     const now = () => Date.now()
     const client = new CollectorClient({ collectorUrl, caPem, agentVersion, log, now })
@@ -114,7 +114,7 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
     // Both belong to whoever was enrolled here before.
     dir.remove('config')
     dir.clearBuffer()
-    unlockStateDir(dir)
+    lock.release()
     say(`enrolled as agent ${outcome.identity.agentId}`)
   } catch (error) {
     complain(`cannot enrol: ${messageOf(error)}`)

@@ -138,11 +138,15 @@ export class Session {
     let isOnGrid = !isImpatient
     while (!this.#isStopping) {
       const { intervalMs } = settings.current
-      if (isOnGrid) atMs = nextCycleAtMs(clock.now(), intervalMs, cycleOffsetMs(agentId, intervalMs))
+      const offsetMs = cycleOffsetMs(agentId, intervalMs)
+      if (isOnGrid) atMs = nextCycleAtMs(clock.now(), intervalMs, offsetMs)
       await this.#alarm.wait(clock, atMs - clock.now())
       if (this.#isStopping) return
-      // Woken early: the settings changed, so look again.
-      if (clock.now() < atMs) continue
+      const wokenAtMs = clock.now()
+      // Woken early: the settings changed, or the clock was set back. Look again.
+      if (wokenAtMs < atMs) continue
+      // The clock was set forward, or the machine slept: what is read now belongs to the latest instant of the grid.
+      if (wokenAtMs - atMs >= intervalMs) atMs = nextCycleAtMs(wokenAtMs, intervalMs, offsetMs) - intervalMs
       isOnGrid = true
       await this.#cycle(sampler, atMs)
     }

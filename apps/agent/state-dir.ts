@@ -4,15 +4,17 @@ import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
   closeSync,
+  fchownSync,
   fsyncSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 const FILE_MODE = 0o600
 const DIRECTORY_MODE = 0o700
@@ -108,6 +110,7 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
   const descriptor = openSync(temporary, 'w', FILE_MODE)
   try {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content
+    giveToOwner(descriptor, dirname(path))
     for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at)
     if (isDurable) fsyncSync(descriptor)
   } finally {
@@ -115,6 +118,13 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
   }
   chmodSync(temporary, FILE_MODE)
   renameSync(temporary, path)
+}
+
+/** A command that root runs beside an agent of another user leaves files that this agent can read. */
+function giveToOwner(descriptor: number, directory: string): void {
+  if (process.geteuid?.() !== 0) return
+  const { uid, gid } = statSync(directory)
+  if (uid !== 0) fchownSync(descriptor, uid, gid)
 }
 
 /** Waits until what was written to a file is on the disk. */

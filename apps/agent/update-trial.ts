@@ -113,7 +113,7 @@ function writeStarts({ dir }: TrialParts, record: UpdateRecord, trial: UpdateTri
   writeUpdateRecord(dir, { ...record, trial: { ...trial, unwatchedStarts: trial.unwatchedStarts + 1 } })
 }
 
-/** The part of the version that is on trial; null when none is. Throws when the disk refuses the record. */
+/** The part of the version that is on trial; null when none is. */
 export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial | null {
   const { dir, clock, log, options } = parts
   const record = readUpdateRecord(dir)
@@ -132,15 +132,23 @@ export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial |
       log.error({ cause: messageOf(error) }, 'the old version cannot be restored: this one goes on')
     }
   }
+  // A full disk must not keep an agent from starting: what cannot be noted now is noted later, or at the next start.
+  const attempt = (note: () => void) => {
+    try {
+      note()
+    } catch (error) {
+      log.error({ cause: messageOf(error) }, 'cannot keep the record of an update')
+    }
+  }
   if (state === 'none') {
-    settle(parts, installation)
+    attempt(() => settle(parts, installation))
     return null
   }
   if (state === 'failed') {
     lose('it was started again and again')
     return { accept: () => {}, lost: lost.promise, stop: () => {} }
   }
-  if (state === 'unwatched') writeStarts(parts, record, trial)
+  if (state === 'unwatched') attempt(() => writeStarts(parts, record, trial))
   const lead = state === 'watched' ? WATCHER_LEAD_MS : 0
   const timer = setTimeout(() => lose('no batch was accepted in time'), options.update.trialMs + lead)
   let isAccepted = false

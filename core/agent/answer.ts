@@ -67,13 +67,17 @@ export function actionFor(call: Call, answer: Answer): Action {
   }
 }
 
-/** Milliseconds that a Retry-After header asks for: whole seconds or an HTTP date; null when absent or unreadable. */
-export function parseRetryAfter(header: string | null, nowMs: number): number | null {
+/**
+ * Milliseconds that a Retry-After header asks for: whole seconds or an HTTP date; null when absent or unreadable. A date counts
+ * from the server's own clock (its Date header): that of a machine that has just started may be years behind.
+ */
+export function parseRetryAfter(header: string | null, date: string | null, nowMs: number): number | null {
   if (header === null) return null
   const trimmed = header.trim()
   if (/^\d{1,9}$/.test(trimmed)) return Number(trimmed) * 1000
   const atMs = /^[A-Za-z]{3},/.test(trimmed) ? Date.parse(trimmed) : Number.NaN
-  return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
+  const serverNowMs = Date.parse(date ?? '')
+  return Number.isNaN(atMs) ? null : Math.max(0, atMs - (Number.isNaN(serverNowMs) ? nowMs : serverNowMs))
 }
 
 /** error.code and error.message of a JSON error body; nulls for anything else. */

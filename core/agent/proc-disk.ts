@@ -63,7 +63,7 @@ export function reportedMounts(mounts: readonly Mount[], filter: NameFilter): Mo
 
 /** Whether a file system lives on another machine or in a process, so that asking for its size may hang for ever. */
 export const mayHang = (fstype: string): boolean =>
-  /^(?:nfs|nfs4|cifs|smb3|smbfs|ceph|afs|9p|lustre|glusterfs|gpfs|beegfs|ocfs2|gfs2|ncpfs|davfs|fuse|fuse\..*)$/.test(
+  /^(?:nfs|nfs4|cifs|smb3|smbfs|ceph|afs|9p|lustre|glusterfs|gpfs|beegfs|ocfs2|gfs2|ncpfs|davfs|orangefs|virtiofs|vboxsf|vmhgfs|fuse|fuseblk|fuse\..*)$/.test(
     fstype,
   )
 

@@ -1,8 +1,10 @@
 // What one cycle of the agent yields, and how cycles become the series of a request: points of one series together,
 // halves for a request that is too large, the ceiling on series (document 3 "Limits", "Errors" 413; decision G-55).
 import { assert } from '../assert.ts'
+import { limits } from '../limits.ts'
 import type { Labels } from '../series/labels.ts'
 import { fullSeriesKey } from '../series/series-key.ts'
+import { targetLabel } from './check.ts'
 
 /** One value read in a cycle. `tsMs` only where it differs from the cycle's instant (results of checks). */
 export type Sample = { readonly name: string; readonly labels: Labels; readonly value: number; readonly tsMs?: number }
@@ -13,12 +15,24 @@ export type PointSeries = { readonly name: string; readonly labels: Labels; read
 /** A sample without labels. */
 export const plain = (name: string, value: number): Sample => ({ name, labels: {}, value })
 
+/** Labels whose values the collector does not have to cut: two long mount points with one beginning stay two series. */
+function shortLabels(labels: Labels): Labels {
+  // A value of so few characters is short in UTF-8 too.
+  const isShort = Object.values(labels).every(value => value.length * 3 <= limits.labelValueBytesMax)
+  if (isShort) return labels
+  return Object.fromEntries(Object.entries(labels).map(([key, value]) => [key, targetLabel(value)]))
+}
+
 /** The samples of a cycle as series of one point each; values that are no finite number are left out. */
 export function seriesOfCycle(samples: readonly Sample[], cycleAtMs: number): PointSeries[] {
   return mergeSeries(
     samples
       .filter(sample => Number.isFinite(sample.value))
-      .map(({ name, labels, value, tsMs }) => ({ name, labels, points: [{ tsMs: tsMs ?? cycleAtMs, value }] })),
+      .map(({ name, labels, value, tsMs }) => ({
+        name,
+        labels: shortLabels(labels),
+        points: [{ tsMs: tsMs ?? cycleAtMs, value }],
+      })),
   )
 }
 

@@ -73,7 +73,8 @@ test('a status outside the table loses nothing', () => {
 
 test('Retry-After is read in seconds and as a date', () => {
   const nowMs = Date.UTC(2026, 0, 1)
-  const g = (header: string | null, expected: number | null) => expect(parseRetryAfter(header, nowMs)).toBe(expected)
+  const g = (header: string | null, expected: number | null) =>
+    expect(parseRetryAfter(header, null, nowMs)).toBe(expected)
   g('30', 30_000)
   g(' 7 ', 7_000)
   g('0', 0)
@@ -81,6 +82,9 @@ test('Retry-After is read in seconds and as a date', () => {
   g('Wed, 31 Dec 2025 00:00:00 GMT', 0)
   for (const unreadable of ['', '-1', '1.5', 'soon', '99999999999', 'Xxx, nonsense']) g(unreadable, null)
   g(null, null)
+  // The clock of this machine is years behind that of the server.
+  const date = 'Thu, 01 Jan 2026 00:00:30 GMT'
+  expect(parseRetryAfter('Thu, 01 Jan 2026 00:01:00 GMT', date, 0)).toBe(30_000)
 })
 
 test('an error body is read when it is one', () => {

@@ -211,6 +211,16 @@ test('values that are no finite number never leave a cycle; a result of a check 
   expect(seriesOfCycle(samples, 60)).toEqual([point('c', 55), point('d', 60, 2)])
 })
 
+test('long label values are cut so that two with the same beginning stay two series', () => {
+  const mounted = (mount: string) => ({ name: 'disk_readonly', labels: { mount, fstype: 'ext4' }, value: 0 })
+  const long = `/srv/${'ö'.repeat(100)}`
+  const series = seriesOfCycle([mounted(`${long}/a`), mounted(`${long}/b`), mounted('/')], 60)
+  expect(series.length).toBe(3)
+  expect(series[2]?.labels).toEqual({ mount: '/', fstype: 'ext4' })
+  for (const { labels } of series) expect(Buffer.byteLength(labels.mount ?? '')).toBeLessThanOrEqual(128)
+  expect(series[0]?.labels.mount?.slice(0, 50)).toBe(long.slice(0, 50))
+})
+
 test('halves lose nothing, down to a single point', () => {
   const series = mergeSeries([point('a', 1), point('b', 1), point('c', 1), point('c', 2), point('c', 3)])
   const [left, right] = halveSeries(series)!

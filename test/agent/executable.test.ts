@@ -1,6 +1,15 @@
 // The executable itself: commands, exit codes, a kill at any instant, no listening port, memory.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '../support/until.ts'
@@ -147,6 +156,38 @@ test(
     await until('a batch', () => peer.batches.length > 0, DEADLINE_MS)
     expect(peer.points('uptime_seconds').filter(({ tsMs }) => tsMs < restartedAtMs).length).toBe(waiting)
     expect(peer.enrolments.length).toBe(1)
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'a second agent on one state directory is refused, in words; after a kill the directory is free',
+  async () => {
+    const config = configFile()
+    const ready = join(folder, 'ready.json')
+    const first = run(config, '--ready-file', ready)
+    await until('the first agent', () => existsSync(ready), DEADLINE_MS)
+    const second = await command('run', '--config', config)
+    expect(second.code).toBe(1)
+    expect(second.err).toContain('another agent uses this state directory')
+    first.kill('SIGKILL')
+    await first.exited
+    rmSync(ready)
+    run(config, '--ready-file', ready)
+    await until('the next agent', () => existsSync(ready), DEADLINE_MS)
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'a state directory that cannot be made ends the start, in words',
+  async () => {
+    const path = join(folder, 'file')
+    writeFileSync(path, '')
+    const refused = await command('run', '--config', configFile(), '--state-dir', join(path, 'state'))
+    expect(refused.code).toBe(1)
+    expect(refused.err).toMatch(/cannot start: .*(ENOTDIR|not a directory)/)
+    expect(refused.err).not.toContain('at ')
   },
   DEADLINE_MS,
 )

@@ -117,6 +117,33 @@ test('an asker gives up after its deadline, and asks again once the old question
   expect(await second).toEqual(SIZE)
 })
 
+test('of hundreds of file systems few are asked at one instant, and dead ones keep no others from being asked', async () => {
+  let running = 0
+  let most = 0
+  const mounts = Array.from({ length: 60 }, (_, index) => ({
+    mount: `/m${index}`,
+    device: `d${index}`,
+    fstype: 'nfs',
+    isReadonly: false,
+    deviceNumber: `0:${index}`,
+  }))
+  const asker = new StatFsAsker(async ({ mount }) => {
+    most = Math.max(most, ++running)
+    if (Number(mount.slice(2)) < 20) await new Promise(() => {})
+    running--
+    return SIZE
+  }, 30)
+  const answered = new Set<string>()
+  for (let cycle = 0; cycle < 4; cycle++)
+    await Promise.all(
+      mounts.map(async mount => {
+        if (await asker.size(mount)) answered.add(mount.mount)
+      }),
+    )
+  expect(answered.size).toBe(40)
+  expect(most - 20).toBeLessThanOrEqual(8)
+})
+
 test('a file system of another machine is asked by a child process, with the same numbers', async () => {
   const root = { mount: '/', device: 'x', fstype: 'ext4', isReadonly: false, deviceNumber: '0:1' }
   const here = await askStatFs(root)

@@ -74,6 +74,27 @@ test('[AGT-007 AGT-010 AGT-012] cycles lie on the grid of the interval, offset b
     })
   }))
 
+test('points lie on the grid of the clock as it is, after it was set forward and back', () =>
+  withRig(async rig => {
+    await rig.start()
+    const offsetMs = agentHash(rig.peer.agentId, 30_000)
+    const next = async (count: number) => {
+      await rig.clock.runUntil(() => rig.peer.batches.length >= count, `batch ${count}`)
+      const tsMs = rig.peer.points('uptime_seconds').at(-1)?.tsMs ?? 0
+      expect((tsMs - offsetMs) % 30_000).toBe(0)
+      expect(rig.clock.now() - tsMs).toBeLessThan(30_000)
+      expect(tsMs).toBeLessThanOrEqual(rig.clock.now())
+    }
+    await next(1)
+    rig.clock.set(3_600_000)
+    await next(2)
+    rig.clock.set(-7_200_000)
+    await next(3)
+    await next(4)
+    for (const { name, points } of rig.peer.batches.flatMap(({ series }) => series))
+      for (const { value } of points) if (name.endsWith('_per_second')) expect(value).toBeGreaterThanOrEqual(0)
+  }))
+
 test('every series is one of the catalogue, with its labels only, and no rate is negative', () =>
   withRig(async rig => {
     await rig.start({ 'collectors.cpu_per_core': true })

@@ -19,6 +19,8 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 export class TestClock implements Clock {
   readonly startMs: number
   #nowMs: number
+  /** How far the wall clock was set away from the one that nobody sets. */
+  #setByMs = 0
   readonly #sleepers = new Set<Sleeper>()
 
   constructor(startMs = 1_790_000_000_000) {
@@ -27,7 +29,7 @@ export class TestClock implements Clock {
   }
 
   now(): number {
-    return this.#nowMs
+    return this.#nowMs + this.#setByMs
   }
 
   elapsed(): number {
@@ -46,6 +48,11 @@ export class TestClock implements Clock {
       signal.addEventListener('abort', wake)
       if (signal.aborted) wake()
     })
+  }
+
+  /** Sets the wall clock, while what sleeps goes on sleeping. */
+  set(byMs: number): void {
+    this.#setByMs += byMs
   }
 
   get sleeperCount(): number {

@@ -28,30 +28,68 @@ async function statFsByChild(mount: string): Promise<StatFs> {
 /** statfs(2), in this process for local file systems, in a child for those that may hang. */
 export const askStatFs: AskStatFs = mount => (mayHang(mount.fstype) ? statFsByChild(mount.mount) : statfs(mount.mount))
 
+/** A machine with hundreds of network mounts must not start hundreds of processes at one instant. */
+const QUESTIONS_AT_A_TIME = 8
+
 /** Asks for sizes with a deadline. A question still open from an earlier cycle is not asked again. */
 export class StatFsAsker {
   readonly #ask: AskStatFs
   readonly #answerMs: number
   readonly #open = new Set<string>()
+  readonly #queue: (() => void)[] = []
+  #asking = 0
 
   constructor(ask: AskStatFs, answerMs = ANSWER_MS) {
     this.#ask = ask
     this.#answerMs = answerMs
   }
 
-  /** The answer, or null when there is none in time. */
+  /** The answer, or null when there is none in time, the wait for others before it included. */
   async size(mount: Mount): Promise<StatFs | null> {
     if (this.#open.has(mount.mount)) return null
     this.#open.add(mount.mount)
-    const answer = this.#ask(mount)
-      .catch(() => null)
-      .finally(() => this.#open.delete(mount.mount))
     const { promise: deadline, resolve } = Promise.withResolvers<null>()
     const timer = setTimeout(() => resolve(null), this.#answerMs)
     try {
-      return await Promise.race([answer, deadline])
+      const wait = this.#turn()
+      if (wait !== null && (await Promise.race([wait.begins, deadline])) === null) {
+        wait.giveUp()
+        this.#open.delete(mount.mount)
+        return null
+      }
+      const answer = this.#ask(mount)
+        .catch(() => null)
+        .finally(() => this.#open.delete(mount.mount))
+      const size = await Promise.race([answer, deadline])
+      // A question that stays open gives its turn to others all the same.
+      this.#endTurn()
+      return size
     } finally {
       clearTimeout(timer)
     }
+  }
+
+  /** Null when it is the caller's turn at once. */
+  #turn(): { readonly begins: Promise<true>; readonly giveUp: () => void } | null {
+    if (this.#asking < QUESTIONS_AT_A_TIME) {
+      this.#asking++
+      return null
+    }
+    const { promise, resolve } = Promise.withResolvers<true>()
+    const begin = () => resolve(true)
+    this.#queue.push(begin)
+    const giveUp = () => {
+      const at = this.#queue.indexOf(begin)
+      if (at >= 0) this.#queue.splice(at, 1)
+      // The turn came in the same instant as the deadline.
+      else this.#endTurn()
+    }
+    return { begins: promise, giveUp }
+  }
+
+  #endTurn(): void {
+    const next = this.#queue.shift()
+    if (next) next()
+    else this.#asking--
   }
 }
