@@ -1,5 +1,6 @@
 // PUT and DELETE /internal/v1/agents/{agent_id}: the hub's short cut beside the feed (decisions G-38 and G-42).
 import { isUuid } from '../../../core/series/uuid.ts'
+import { readBody } from '../ingest/read-body.ts'
 import { isRecordFault, parseAgentRecord } from '../store/agent-record.ts'
 import { AdminError, badField } from './admin-error.ts'
 import { type AdminCall, uuidOf } from './call.ts'
@@ -8,10 +9,11 @@ import type { AdminDeps } from './deps.ts'
 const BODY_BYTES_MAX = 64 * 1024
 
 async function jsonOf(request: Request): Promise<unknown> {
-  const body = await request.text()
-  if (body.length > BODY_BYTES_MAX) throw new AdminError('bad_request', `body must be at most ${BODY_BYTES_MAX} bytes`)
+  const bytes = await readBody(request, BODY_BYTES_MAX)
+  if (!(bytes instanceof Uint8Array))
+    throw new AdminError('bad_request', `body must be whole, and at most ${BODY_BYTES_MAX} bytes`)
   try {
-    return JSON.parse(body)
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
     throw new AdminError('bad_request', 'body must be a JSON object')
   }

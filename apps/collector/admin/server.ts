@@ -1,10 +1,10 @@
 // The hub's way into the collector, /internal/v1: who may call, which paths there are, and how answers and faults look. What a
 // call does stands in the file named after it.
-import { createHash, timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
 import { SamplesUnavailable } from '../worker/samples-client.ts'
 import { AdminError, errorResponse } from './admin-error.ts'
 import { pushAgent, revokeAgent } from './agents.ts'
+import { isKnownToken } from './authorize.ts'
 import type { AdminCall } from './call.ts'
 import { type AdminDeps, feeds } from './deps.ts'
 import { purgeData } from './purge.ts'
@@ -32,28 +32,18 @@ const routesOf = (deps: AdminDeps): readonly Route[] => [
   { method: 'GET', path: '/status', act: () => collectorStatus(deps) },
 ]
 
-const digest = (text: string): Buffer => createHash('sha256').update(text, 'utf8').digest()
+const isAuthorized = (deps: AdminDeps, request: Request): boolean =>
+  isKnownToken(deps.tokens(), /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? '')
 
-/** Compared by hash, so that neither length nor content of the tokens shows in the time it takes. */
-function isAuthorized(deps: AdminDeps, request: Request): boolean {
-  const presented = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
-  const given = digest(presented ?? '')
-  let isKnown = false
-  for (const token of deps.tokens()) isKnown = (token !== '' && timingSafeEqual(digest(token), given)) || isKnown
-  return presented !== undefined && isKnown
-}
-
-const segmentsOf = (path: string): string[] => path.split('/').filter(segment => segment !== '')
-
-/** The methods of a path; empty for one that does not exist. */
+/** The methods of a path; empty for one that does not exist. A slash at the end is as good as none, as it is to the router. */
 function methodsOf(routes: readonly Route[], pathname: string): Method[] {
-  const segments = segmentsOf(pathname.slice(PREFIX.length))
+  const segments = pathname.slice(PREFIX.length).replace(/\/$/, '').split('/')
   return routes
     .filter(({ path }) => {
-      const pattern = segmentsOf(path)
+      const pattern = path.split('/')
       return (
         pattern.length === segments.length &&
-        pattern.every((part, index) => part.startsWith(':') || part === segments[index])
+        pattern.every((part, index) => (part.startsWith(':') ? segments[index] !== '' : part === segments[index]))
       )
     })
     .map(route => route.method)

@@ -24,6 +24,8 @@ export type ReloadAgentFeeds = { readonly checks: () => Promise<'applied' | 'una
 
 export type AdminDepsSources = {
   readonly config: WorkerConfig
+  /** The tokens that open the admin API now. */
+  readonly adminTokens: () => readonly string[]
   readonly log: Logger
   readonly metrics: CollectorMetrics
   readonly registry: AgentRegistry
@@ -131,7 +133,7 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
 
   const adminDeps: AdminDeps = {
     nowMs,
-    tokens: () => [config['admin.token'], config['admin.token_previous']].filter(token => token !== null),
+    tokens: sources.adminTokens,
     hasRollups: true,
     registry: {
       push: async record => {

@@ -119,6 +119,14 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     lock?.release()
     ready.remove()
   })
+  process.on('SIGHUP', () => {
+    try {
+      worker.reloadAdmin(loadConfig(configFile))
+      log.info('certificate and admin tokens are read again')
+    } catch (error) {
+      log.error({ err: error }, 'cannot reload; what was read before stays in force')
+    }
+  })
   ready.write({ admin_url: worker.adminUrl, ops_url: ops?.url ?? null, pid: process.pid })
   log.info({ admin_url: worker.adminUrl }, 'ready')
 }

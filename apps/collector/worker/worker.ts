@@ -5,9 +5,10 @@ import type { Logger } from 'pino'
 import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
+import { startAdminListener } from '../admin/listener.ts'
 import { createAdminApp } from '../admin/server.ts'
 import { busConsumers } from '../bus/bus.ts'
-import { splitAddress, type WorkerConfig } from '../config.ts'
+import type { WorkerConfig } from '../config.ts'
 import { CompanySettingsCache } from '../hub-link/company-settings.ts'
 import type { RawRecord } from '../hub-link/feed-store.ts'
 import { FeedSync, isExpiredSilence, isGone } from '../hub-link/feed-sync.ts'
@@ -25,8 +26,6 @@ import type { FromShardThread, ServerAttributesUpdate } from './shard-messages.t
 import { ShardPool } from './shard-pool.ts'
 import { WorkerStatus } from './worker-status.ts'
 
-/** The hub waits 30 s for the answer to a purge. */
-const ADMIN_IDLE_SECONDS = 60
 const STOP_WAIT_MS = 3000
 export type WorkerDeps = {
   readonly config: WorkerConfig
@@ -52,6 +51,8 @@ export type WorkerDeps = {
 
 export type RunningWorker = {
   readonly adminUrl: string
+  /** Takes the admin tokens of a configuration that was read again, and reads the certificate again. Throws when that cannot be used. */
+  readonly reloadAdmin: (fresh: WorkerConfig) => void
   /** The bus holds something new. */
   readonly wake: () => void
   /** The samples store answers. */
@@ -204,8 +205,10 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   await groups.start(shards)
   outbox?.start()
 
+  let adminTokens = adminTokensOf(config)
   const { adminDeps, learnTombstones, stopPurges } = createAdminDeps({
     ...deps,
+    adminTokens: () => adminTokens,
     shards,
     samples,
     settings,
@@ -219,13 +222,8 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     await applied
     return result
   }
-  const admin = createAdminApp(adminDeps)
-  const server = Bun.serve({
-    ...splitAddress(config['admin.listen']),
-    fetch: request => admin.handle(request),
-    idleTimeout: ADMIN_IDLE_SECONDS,
-    ...tlsOf(config),
-  })
+  const app = createAdminApp(adminDeps)
+  const admin = startAdminListener(config, request => app.handle(request))
 
   const janitor = startJanitor(deps, place, samples, settings)
   status.janitor = janitor
@@ -245,7 +243,11 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   })
 
   return {
-    adminUrl: `${config['tls.cert_file'] ? 'https' : 'http'}://${server.hostname}:${server.port}`,
+    adminUrl: admin.url,
+    reloadAdmin: fresh => {
+      admin.reloadCertificate()
+      adminTokens = adminTokensOf(fresh)
+    },
     wake: () => {
       shards.wake()
       samples.wake()
@@ -254,7 +256,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     hasRules,
     outboxDepth: () => place.outbox.outboxDepth(),
     stop: async () => {
-      await server.stop(true)
+      await admin.stop()
       stopListening()
       stopPurges()
       groups.stop()
@@ -277,11 +279,9 @@ async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   clearTimeout(timer)
 }
 
-function tlsOf(config: WorkerConfig) {
-  const cert = config['tls.cert_file']
-  const key = config['tls.key_file']
-  return cert && key ? { tls: { cert: Bun.file(cert), key: Bun.file(key) } } : {}
-}
+/** Both while the token is being changed. */
+const adminTokensOf = (config: WorkerConfig): readonly string[] =>
+  [config['admin.token'], config['admin.token_previous']].filter(token => token !== null)
 
 function startWorkerSamples(deps: WorkerDeps, place: WorkerPlace): Promise<SamplesClient> {
   const { config, log, metrics } = deps

@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { timingSafeEqual } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
+import { isKnownToken } from '../../../apps/collector/admin/authorize.ts'
+import { loadCollectorConfig, workerKeys } from '../../../apps/collector/config.ts'
+import { firstCertificate, secondCertificate, type TestCertificate } from '../../ingest/certificates.ts'
+import { id } from '../../ingest/scripted-hub.ts'
+import { until } from '../../support/until.ts'
+import { adminToken, type Json, machineOf, WorkerRig } from '../rig.ts'
+
+setDefaultTimeout(60_000)
+
+const faultsOf = (keys: Record<string, unknown>): string[] =>
+  loadCollectorConfig(workerKeys, undefined, { 'admin.token': 'a', ...keys }).faults.map(fault => fault.key)
+
+test('[ADM-009] the admin API is served on loopback unless told otherwise, and beyond this machine only over TLS', () => {
+  const { config } = loadCollectorConfig(workerKeys, undefined, { 'admin.token': 'a' })
+  expect(config['admin.listen']).toStartWith('127.0.0.1:')
+  expect(faultsOf({ 'admin.listen': '0.0.0.0:8082' })).toEqual(['admin.listen'])
+  expect(faultsOf({ 'admin.listen': '10.0.0.5:8082' })).toEqual(['admin.listen'])
+  expect(faultsOf({ 'admin.listen': '10.0.0.5:8082', 'tls.cert_file': '/c', 'tls.key_file': '/k' })).toEqual([])
+})
+
+test('[ADM-008] every token is compared in full, by digests of one length, whatever was presented and whichever fits', () => {
+  const compared: number[][] = []
+  const isEqual = (a: Buffer, b: Buffer): boolean => {
+    compared.push([a.length, b.length])
+    return timingSafeEqual(a, b)
+  }
+  const tokens = ['the-token-of-now', 'the-one-before']
+  const f = (presented: string, expected: boolean) => {
+    compared.length = 0
+    expect(isKnownToken(tokens, presented, isEqual)).toBe(expected)
+    expect(compared).toEqual([
+      [32, 32],
+      [32, 32],
+    ])
+  }
+  f('the-token-of-now', true)
+  f('the-one-before', true)
+  f('', false)
+  f('t', false)
+  f('the token of no', false)
+  f('the token of now '.repeat(1000), false)
+  expect(isKnownToken([''], '')).toBe(false)
+  expect(isKnownToken([], '')).toBe(false)
+})
+
+describe('the listener of the admin API', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-admin-'))
+  const certFile = join(directory, 'cert.pem')
+  const keyFile = join(directory, 'key.pem')
+  const writeCertificate = ({ cert, key }: TestCertificate): void => {
+    writeFileSync(certFile, cert)
+    writeFileSync(keyFile, key)
+  }
+  const keys = { 'tls.cert_file': certFile, 'tls.key_file': keyFile, 'admin.token_previous': 'the-one-before' }
+  const rig = new WorkerRig({ keys, withoutHub: true })
+  const company = id('admin company')
+  const machine = machineOf(company, 'a')
+  const port = (): number => Number(new URL(rig.running.adminUrl).port)
+  const call = async (method: string, path: string, init: Json = {}): Promise<{ status: number; body: Json }> => {
+    const response = await fetch(`${rig.running.adminUrl}/internal/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${adminToken}` },
+      tls: { rejectUnauthorized: false },
+      ...init,
+    })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) }
+  }
+  const withToken = (token: string) => call('GET', '/status', { headers: { authorization: `Bearer ${token}` } })
+  const handshake = (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') =>
+    new Promise<{ protocol: string; name: string }>(settle => {
+      const options = { rejectUnauthorized: false, minVersion: version, maxVersion: version }
+      const socket = connectTls({ port: port(), host: '127.0.0.1', ...options }, () => {
+        settle({ protocol: socket.getProtocol() ?? 'none', name: String(socket.getPeerCertificate().subject.CN) })
+        socket.destroy()
+      })
+      socket.on('error', () => settle({ protocol: 'refused', name: '' }))
+    })
+
+  beforeAll(async () => {
+    writeCertificate(firstCertificate)
+    rig.addMachine(machine)
+    await rig.start()
+  })
+  afterAll(async () => {
+    await rig.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  test('[ADM-009] with a certificate it speaks TLS 1.2 and later, and nothing else', async () => {
+    expect(rig.running.adminUrl).toStartWith('https://')
+    expect((await call('GET', '/status')).status).toBe(200)
+    expect((await handshake('TLSv1.3')).protocol).toBe('TLSv1.3')
+    expect((await handshake('TLSv1.2')).protocol).toBe('TLSv1.2')
+    expect((await handshake('TLSv1.1')).protocol).toBe('refused')
+    expect(
+      await fetch(`http://127.0.0.1:${port()}/internal/v1/status`).then(
+        response => response.ok,
+        () => false,
+      ),
+    ).toBe(false)
+  })
+
+  test('[ADM-003] bodies that are too large, no JSON, no UTF-8 or cut off are bad_request in the form of every error', async () => {
+    const path = `/agents/${machine.agentId}`
+    const chunks = (count: number) =>
+      new ReadableStream({
+        start(controller) {
+          for (let sent = 0; sent < count; sent++) controller.enqueue(new Uint8Array(65_536).fill(32))
+          controller.close()
+        },
+      })
+    for (const body of [
+      ' '.repeat(70_000),
+      ' '.repeat(3_000_000),
+      chunks(3),
+      '',
+      'null',
+      '[]',
+      '"x"',
+      '{"company_id":',
+      new Uint8Array([0xff, 0xfe, 0]),
+      '{"company_id":{"$ne":1}}',
+    ]) {
+      const answer = await call('PUT', path, { body })
+      expect(answer.status).toBe(400)
+      expect(answer.body).toEqual({ error: { code: 'bad_request', message: expect.any(String) } })
+    }
+    expect((await call('GET', `/servers/${machine.serverId}/status?company_id=${company}`)).status).toBe(200)
+  })
+
+  test('[ADM-025] [ADM-026] a slash at the end changes nothing; one too many in between is no path', async () => {
+    expect((await call('GET', '/status/')).status).toBe(200)
+    expect((await call('GET', '//status')).status).toBe(404)
+    expect((await call('POST', '/status/')).status).toBe(405)
+    expect((await call('DELETE', '/companies//data')).status).toBe(404)
+    expect((await call('GET', '/companies/%zz/summary')).status).toBe(400)
+    expect((await call('OPTIONS', '/status')).status).toBe(405)
+  })
+
+  test('[ADM-027] what a caller sends beyond the contract is left aside, in queries and in records', async () => {
+    const extra = 'not_known_yet=1&page=%00&company_id=ignored'
+    const owner = `company_id=${company}`
+    for (const path of [
+      `/status?${extra}`,
+      `/companies/${company}/summary?${extra}`,
+      `/servers/${machine.serverId}/status?${owner}&${extra}`,
+      `/servers/${machine.serverId}/series?${owner}&metric=cpu_usage_percent&${extra}`,
+    ])
+      expect((await call('GET', path)).status).toBe(200)
+    const record = {
+      company_id: company,
+      server_id: machine.serverId,
+      state: 'active',
+      token_hash: 'b'.repeat(64),
+      prev_token_hash: null,
+      prev_token_expires_at: null,
+      version: 1_000_000,
+      not_known_yet: { deep: [1, null] },
+    }
+    const pushed = await call('PUT', `/agents/${machine.agentId}`, { body: JSON.stringify(record) })
+    expect(pushed.body.data).toMatchObject({ agent_id: machine.agentId, version: 1_000_000, applied: true })
+  })
+
+  test('a thousand calls at once are all answered', async () => {
+    const owner = `company_id=${company}`
+    const paths = [
+      '/status',
+      `/companies/${company}/summary`,
+      `/servers/${machine.serverId}/status?${owner}`,
+      `/servers/${machine.serverId}/series?${owner}&metric=mem_used_percent`,
+      `/servers/${machine.serverId}/alerting?${owner}`,
+    ]
+    const answers = await Promise.all(
+      Array.from({ length: 1000 }, (_, index) => call('GET', paths[index % paths.length] ?? '/status')),
+    )
+    expect(new Set(answers.map(answer => answer.status))).toEqual(new Set([200]))
+  })
+
+  test('[ADM-007] [ADM-009] tokens and certificate are changed without a gap; files that cannot be used change nothing', async () => {
+    expect((await withToken('the-one-before')).status).toBe(200)
+    const reread = (changes: Record<string, unknown>) =>
+      loadCollectorConfig(workerKeys, undefined, { 'admin.listen': '127.0.0.1:0', ...keys, ...changes }).config
+    writeFileSync(certFile, 'no certificate')
+    expect(() => rig.running.reloadAdmin(reread({ 'admin.token': 'the-next' }))).toThrow()
+    expect((await withToken(adminToken)).status).toBe(200)
+    expect((await withToken('the-next')).status).toBe(401)
+    writeCertificate(secondCertificate)
+    rig.running.reloadAdmin(reread({ 'admin.token': 'the-next', 'admin.token_previous': adminToken }))
+    for (const [token, status] of [
+      ['the-next', 200],
+      [adminToken, 200],
+      ['the-one-before', 401],
+    ] as const)
+      expect((await withToken(token)).status).toBe(status)
+    expect(await until('the new certificate', async () => (await handshake('TLSv1.3')).name === 'second')).toBe(true)
+  })
+})
