@@ -5,6 +5,7 @@ import { limits } from '../limits.ts'
 import type { Labels } from '../series/labels.ts'
 import { fullSeriesKey } from '../series/series-key.ts'
 import { targetLabel } from './check.ts'
+import { reportedValue } from './reported-value.ts'
 
 /** One value read in a cycle. `tsMs` only where it differs from the cycle's instant (results of checks). */
 export type Sample = { readonly name: string; readonly labels: Labels; readonly value: number; readonly tsMs?: number }
@@ -31,7 +32,7 @@ export function seriesOfCycle(samples: readonly Sample[], cycleAtMs: number): Po
       .map(({ name, labels, value, tsMs }) => ({
         name,
         labels: shortLabels(labels),
-        points: [{ tsMs: tsMs ?? cycleAtMs, value }],
+        points: [{ tsMs: tsMs ?? cycleAtMs, value: reportedValue(name, value) }],
       })),
   )
 }

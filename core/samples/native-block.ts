@@ -38,7 +38,7 @@ export class NativeWriter {
   }
 
   /** Copies the values of a column, as bytes, into its reserved rows. */
-  put(offset: number, values: Float64Array | Uint32Array, count: number): void {
+  put(offset: number, values: Float64Array | Uint32Array | Uint8Array, count: number): void {
     this.bytes.set(new Uint8Array(values.buffer, values.byteOffset, count * values.BYTES_PER_ELEMENT), offset)
   }
 

@@ -1,6 +1,7 @@
 // Samples on their way from the bus to the store: rows as columns, no object a row. A block is filled from entries, ordered
 // by the key of samples_raw, freed of points that came twice, and written in Native format (decision G-135).
 import type { EntryReader } from '../bus/entry.ts'
+import { splitDecimal } from './decimal.ts'
 import type { NativeWriter } from './native-block.ts'
 import { orderRows, type RowOrder } from './row-order.ts'
 import { compareUuidWords, uuidWords } from './uuid-words.ts'
@@ -45,6 +46,7 @@ export class SampleBlock {
   /** One column in the order of the rows, before it is copied into the block. */
   private scratch = new Float64Array(0)
   private scratchWords = new Uint32Array(0)
+  private decimals = new Uint8Array(0)
   private readonly order: RowOrder = {
     rows: new Uint32Array(0),
     spare: new Uint32Array(0),
@@ -189,19 +191,18 @@ export class SampleBlock {
       order.spare = new Uint32Array(length)
       this.scratch = new Float64Array(length)
       this.scratchWords = new Uint32Array(this.scratch.buffer)
+      this.decimals = new Uint8Array(length)
     }
     const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
     orderRows(columns, this.rows, this.ownerRanks(), order)
     const kept = this.keep(order.rows)
     if (kept === 0) return 0
-    writer.begin(5, kept)
+    writer.begin(6, kept)
     this.writeUuids(writer, 'company_id', 0, kept)
     this.writeUuids(writer, 'server_id', 4, kept)
     this.writeIds(writer, kept)
     this.writeTimes(writer, kept)
-    const values = this.scratch
-    for (let at = 0; at < kept; at++) values[at] = this.value[order.rows[at]!]!
-    writer.put(writer.column({ name: 'value', type: 'Float64', bytesPerRow: 8 }, kept), values, kept)
+    this.writeValues(writer, kept)
     return kept
   }
 
@@ -265,6 +266,14 @@ export class SampleBlock {
       words[word++] = high
     }
     writer.put(writer.column({ name: 'ts', type: "DateTime64(3, 'UTC')", bytesPerRow: 8 }, count), words, count * 2)
+  }
+
+  private writeValues(writer: NativeWriter, count: number): void {
+    const { scratch, scratchWords, decimals } = this
+    const { rows } = this.order
+    for (let at = 0; at < count; at++) decimals[at] = splitDecimal(this.value[rows[at]!]!, at, scratch, scratchWords)
+    writer.put(writer.column({ name: 'decimals', type: 'UInt8', bytesPerRow: 1 }, count), decimals, count)
+    writer.put(writer.column({ name: 'digits', type: 'Int64', bytesPerRow: 8 }, count), scratch, count)
   }
 }
 

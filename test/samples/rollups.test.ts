@@ -5,7 +5,8 @@ import { readCompleteness, runRollups } from '../../apps/collector/store/samples
 import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../core/query/query-plan.ts'
 import { type Aggregate, aggregates } from '../../core/query/series-request.ts'
-import { entryOf, openTestBus, openTestStore, randomFrom, type TestSeries } from '../support/clickhouse.ts'
+import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
+import { randomFrom } from '../support/random.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVERS = ['aaaaaaaa-0000-4000-8000-000000000001', 'aaaaaaaa-0000-4000-8000-000000000002']

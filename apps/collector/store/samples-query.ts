@@ -49,7 +49,7 @@ const samplesOnce = (db: string, where: string): string =>
 
 /** The cells of a rollup, each in its last version. */
 const cellsOnce = (db: string, source: Exclude<SeriesSource, 'raw'>, where: string): string =>
-  `SELECT series_id, ts, argMax((count, sum, min, max, last, last_ts), version) AS cell FROM ${db}.rollup_${source}
+  `SELECT series_id, ts, argMax((count, sum, min, max, last, last_ts), (version, ${RECEIVED})) AS cell FROM ${db}.rollup_${source}
    WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${where} GROUP BY series_id, ts`
 
 /** The value of a point from raw samples. */

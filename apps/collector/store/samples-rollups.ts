@@ -1,6 +1,7 @@
 // Cells of 5 minutes and of 1 hour, computed from the de-duplicated raw samples and never added to: whatever was sent again,
 // late or out of order, a cell that is computed again is right again (decision G-136). A cell is computed once it has ended;
 // until then queries read its raw samples. What arrives for a cell that has ended is noted in rollup_late and computed again.
+import { assert } from '../../../core/assert.ts'
 import { cellMs } from '../../../core/query/query-plan.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
@@ -10,41 +11,64 @@ export type Completeness = { readonly '5m': number; readonly '1h': number }
 
 /** Samples on their way when a cell ends get this long before it is computed; later ones are late. */
 const GRACE_MS = 60_000
-/** A pass computes at most this much time at once, so that a long stop is caught up in bounded steps. */
-const SPAN_MAX_MS = 6 * 3_600_000
+/** A pass computes at most a UTC day at once, so that a long stop is caught up in bounded steps, and no partition is read twice. */
+const DAY_MS = 86_400_000
 const LATE_BATCHES_MAX = 500
+const DENSE = 3
 const VALUES_PER_INSERT = 1_000
 
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
 const SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_aggregation_in_order = 1, max_threads = 1, max_insert_threads = 1'
 
-const COLUMNS = 'company_id, server_id, series_id, ts, count, sum, min, max, last, last_ts, version'
+const COLUMNS =
+  'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside, version'
+
+/**
+ * Cells as they are stored (sql/samples/0002_decimals.sql), from groups that name their values `places`, `samples`, `newest`, `newest_ts`,
+ * `low`, `high`, `total`. Decimals are exact up to 2^50; beyond that, and where one value is no decimal, a cell keeps the bits.
+ */
+const insertCells = (db: string, cell: '5m' | '1h', groups: string): string => `
+INSERT INTO ${db}.rollup_${cell} (${COLUMNS})
+WITH if(greatest(abs(low), abs(high)) * samples * intExp10(places) <= 1125899906842624, places, 255) AS d,
+     ((x, p) -> if(p = 255, reinterpretAsInt64(x), toInt64(round(x * intExp10(p))))) AS digits_of,
+     digits_of(newest, d) AS newest_digits
+SELECT company_id, server_id, series_id, cell, samples, toUnixTimestamp64Milli(newest_ts) - toUnixTimestamp64Milli(cell), d, newest_digits,
+       newest_digits - digits_of(low, d), digits_of(high, d) - newest_digits,
+       digits_of(total, d) - newest_digits * samples, {version:UInt64}
+FROM (${groups}) ${SETTINGS}`
 
 /** Raw samples of `where` as 5-minute cells. */
-const cellsOfRaw = (db: string, where: string): string => `
-INSERT INTO ${db}.rollup_5m (${COLUMNS})
-SELECT company_id, server_id, series_id, cell, count(), sum(value), min(value), max(value),
-       argMax(value, sample_ts), max(sample_ts), {version:UInt64}
-FROM (
-  SELECT company_id, server_id, series_id, ts AS sample_ts, value,
-         fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 300000) * 300000, 'UTC') AS cell
-  FROM ${db}.samples_raw FINAL WHERE ${where}
-)
-GROUP BY company_id, server_id, series_id, cell ${SETTINGS}`
+const cellsOfRaw = (db: string, where: string): string =>
+  insertCells(
+    db,
+    '5m',
+    `SELECT company_id, server_id, series_id, cell, toUInt32(count()) AS samples, sumKahan(v) AS total, min(v) AS low,
+       max(v) AS high, argMax(v, sample_ts) AS newest, max(sample_ts) AS newest_ts, max(decimals) AS places
+     FROM (
+       SELECT company_id, server_id, series_id, ts AS sample_ts, value AS v, decimals,
+              fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 300000) * 300000, 'UTC') AS cell
+       FROM ${db}.samples_raw FINAL PREWHERE ${where}
+     )
+     GROUP BY company_id, server_id, series_id, cell`,
+  )
 
 /** 5-minute cells of `where` as 1-hour cells. */
-const hoursOfCells = (db: string, where: string): string => `
-INSERT INTO ${db}.rollup_1h (${COLUMNS})
-SELECT company_id, server_id, series_id, hour, sum(cell_count), sum(cell_sum), min(cell_min), max(cell_max),
-       argMax(cell_last, cell_last_ts), max(cell_last_ts), {version:UInt64}
-FROM (
-  SELECT company_id, server_id, series_id, count AS cell_count, sum AS cell_sum, min AS cell_min, max AS cell_max,
-         last AS cell_last, last_ts AS cell_last_ts,
-         fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 3600000) * 3600000, 'UTC') AS hour
-  FROM ${db}.rollup_5m FINAL WHERE ${where}
-)
-GROUP BY company_id, server_id, series_id, hour ${SETTINGS}`
+const hoursOfCells = (db: string, where: string): string =>
+  insertCells(
+    db,
+    '1h',
+    `SELECT company_id, server_id, series_id, hour AS cell, toUInt32(sum(cell_count)) AS samples, sumKahan(cell_sum) AS total,
+       min(cell_min) AS low, max(cell_max) AS high, argMax(cell_last, cell_last_ts) AS newest,
+       max(cell_last_ts) AS newest_ts, max(decimals) AS places
+     FROM (
+       SELECT company_id, server_id, series_id, count AS cell_count, sum AS cell_sum, min AS cell_min, max AS cell_max,
+              last AS cell_last, last_ts AS cell_last_ts, decimals,
+              fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 3600000) * 3600000, 'UTC') AS hour
+       FROM ${db}.rollup_5m FINAL PREWHERE ${where}
+     )
+     GROUP BY company_id, server_id, series_id, cell`,
+  )
 
 /** Notes cells to compute again. The same token a second time changes nothing that matters: a cell computed twice is the same. */
 export async function insertLateCells(store: ClickHouse, batch: string, cells: readonly LateCell[]): Promise<void> {
@@ -90,6 +114,9 @@ async function oldestSampleMs(store: ClickHouse): Promise<number | null> {
   return Number(count) === 0 ? null : Number(oldestMs)
 }
 
+/** Of a cell that is computed for the first time. The same for all, so that it takes no room. */
+const FIRST_VERSION = 0
+
 /** Versions grow, also when the clock is set back between two passes of one process. */
 let lastVersion = 0
 const nextVersion = (nowMs: number): number => {
@@ -97,11 +124,19 @@ const nextVersion = (nowMs: number): number => {
   return lastVersion
 }
 
-/** Computes the cells that have ended and those that late samples touched. Returns up to where all is complete. */
-export async function runRollups(store: ClickHouse, nowMs: number): Promise<Completeness> {
+/** Up to where a pass at `nowMs` computes cells for the first time, when everything received before `arrivedBeforeMs` is stored. */
+export function computableBeforeMs(nowMs: number, arrivedBeforeMs: number): number {
+  return Math.max(0, Math.floor((Math.min(nowMs, arrivedBeforeMs) - GRACE_MS) / cellMs['5m']) * cellMs['5m'])
+}
+
+/**
+ * Computes the cells that have ended and those that late samples touched. Returns up to where all is complete. Cells wait
+ * while samples that were received before their end still wait on the bus: so a backlog costs what it would have cost in time.
+ */
+export async function runRollups(store: ClickHouse, nowMs: number, arrivedBeforeMs = nowMs): Promise<Completeness> {
   const known = await readCompleteness(store)
-  const fine = await completeCells(store, '5m', known['5m'], nowMs - GRACE_MS, nowMs)
-  const coarse = await completeCells(store, '1h', known['1h'], Math.min(fine, nowMs - GRACE_MS), nowMs)
+  const fine = await completeCells(store, '5m', known['5m'], computableBeforeMs(nowMs, arrivedBeforeMs))
+  const coarse = await completeCells(store, '1h', known['1h'], fine)
   const complete = { '5m': fine, '1h': coarse }
   while (await computeLate(store, complete, nowMs));
   return complete
@@ -113,10 +148,10 @@ async function completeCells(
   cell: '5m' | '1h',
   completeMs: number,
   untilMs: number,
-  nowMs: number,
 ): Promise<number> {
   const width = cellMs[cell]
   const end = Math.floor(untilMs / width) * width
+  if (end === 0) return completeMs
   let start = completeMs
   if (start === 0) {
     const oldestMs = await oldestSampleMs(store)
@@ -124,12 +159,12 @@ async function completeCells(
   }
   const db = store.database
   while (start < end) {
-    const next = Math.min(end, start + SPAN_MAX_MS)
+    const next = Math.min(end, (Math.floor(start / DAY_MS) + 1) * DAY_MS)
     const where = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
     await store.command(cell === '5m' ? cellsOfRaw(db, where) : hoursOfCells(db, where), {
       from: start,
       to: next,
-      version: nextVersion(nowMs),
+      version: FIRST_VERSION,
     })
     await writeCompleteness(store, cell, next)
     start = next
@@ -144,12 +179,18 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
   const found = await store.rows(`SELECT DISTINCT batch FROM ${db}.rollup_late LIMIT ${LATE_BATCHES_MAX}`)
   if (found.length === 0) return false
   const batches = found.map(row => String(row[0]))
-  const range = await store.rows(
-    `SELECT toFloat64(toUnixTimestamp64Milli(min(ts))), toFloat64(toUnixTimestamp64Milli(max(ts)))
-     FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)}`,
+  const [range] = await store.rows(
+    `SELECT toFloat64(toUnixTimestamp64Milli(min(ts))), toFloat64(toUnixTimestamp64Milli(max(ts))),
+            toFloat64(uniqExact(company_id, server_id, ts)), toFloat64(uniqExact(company_id, server_id)) FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)}`,
     { batches },
   )
-  const [firstMs, lastMs] = [Number(range[0]?.[0]), Number(range[0]?.[1])]
+  const [firstMs, lastMs, cellCount, machineCount] = [0, 1, 2, 3].map(column => Number(range?.[column]))
+  assert(
+    firstMs !== undefined && lastMs !== undefined && cellCount !== undefined && machineCount !== undefined,
+    'a row of four',
+  )
+  // Where most of what lies between was touched, all of it is computed: to find the rest of the rows costs more than to do so.
+  const isDense = cellCount * DENSE >= machineCount * ((lastMs - firstMs) / cellMs['5m'] + 1)
   const touched = (columns: string): string =>
     `(SELECT ${columns} FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)})`
   const owner = `(company_id, server_id) IN ${touched('company_id, server_id')}`
@@ -157,8 +198,11 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
     `intDiv(toUnixTimestamp64Milli(${column}), ${width}) * ${width}`
   // Cells that the regular pass has yet to reach are left to it.
   const late = (width: number): string =>
-    `${owner} AND ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}
-     AND (company_id, server_id, ${cellStart(width, 'ts')}) IN ${touched(`company_id, server_id, ${cellStart(width, 'ts')}`)}`
+    `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')} AND ${owner}${
+      isDense
+        ? ''
+        : ` AND (company_id, server_id, ${cellStart(width, 'ts')}) IN ${touched(`company_id, server_id, ${cellStart(width, 'ts')}`)}`
+    }`
   for (const cell of ['5m', '1h'] as const) {
     const width = cellMs[cell]
     const from = Math.floor(firstMs / width) * width

@@ -1,8 +1,9 @@
 // Brings the samples store to the schema that this program knows. Every step is idempotent; a newer store is refused.
 import tables from '../../../sql/samples/0001_tables.sql' with { type: 'text' }
+import decimals from '../../../sql/samples/0002_decimals.sql' with { type: 'text' }
 import type { ClickHouse } from './clickhouse.ts'
 
-const STEPS: readonly string[] = [tables]
+const STEPS: readonly string[] = [tables, decimals]
 export const SAMPLES_SCHEMA_VERSION = STEPS.length
 
 /** A store that this program must not touch. The message is for the operator. */

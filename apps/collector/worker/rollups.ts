@@ -1,7 +1,7 @@
 // When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring back
 // cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes another.
 import type { ClickHouse } from '../store/clickhouse.ts'
-import { type Completeness, readCompleteness, runRollups } from '../store/samples-rollups.ts'
+import { type Completeness, computableBeforeMs, readCompleteness, runRollups } from '../store/samples-rollups.ts'
 
 const PERIOD_MS = 60_000
 
@@ -10,6 +10,8 @@ export type RollupScheduleOptions = {
   readonly nowMs: () => number
   /** Whether this worker computes; otherwise it only learns how far another one is. */
   readonly isOnDuty: () => boolean
+  /** Everything received before this instant is stored, as far as this worker knows. */
+  readonly arrivedBeforeMs: () => number
   readonly onTrouble: (error: unknown) => void
 }
 
@@ -20,6 +22,8 @@ export class RollupSchedule {
   private isPassWaiting = false
   /** Up to where cells are computed; queries read raw samples from there. */
   complete: Completeness = { '5m': 0, '1h': 0 }
+  /** Cells that end by here are computed, or a pass is about to: what is stored for them from now on is late. */
+  claimedBeforeMs = 0
   errors = 0
 
   constructor(options: RollupScheduleOptions) {
@@ -28,6 +32,7 @@ export class RollupSchedule {
 
   async start(): Promise<void> {
     this.complete = await readCompleteness(this.options.store)
+    this.claimedBeforeMs = this.complete['5m']
     this.timer = setInterval(() => void this.pass(), PERIOD_MS)
   }
 
@@ -41,7 +46,10 @@ export class RollupSchedule {
   /** One pass, as of `nowMs`. */
   runNow(nowMs: number): Promise<void> {
     return this.exclusively(async () => {
-      this.complete = await runRollups(this.options.store, nowMs)
+      const { store, arrivedBeforeMs } = this.options
+      const arrivedMs = arrivedBeforeMs()
+      this.claimedBeforeMs = Math.max(this.claimedBeforeMs, computableBeforeMs(nowMs, arrivedMs))
+      this.complete = await runRollups(store, nowMs, arrivedMs)
     })
   }
 

@@ -28,9 +28,17 @@ type Load = {
   /** First and last position of each partition in the block. */
   readonly positions: Map<number, { first: number; last: number }>
   firstAtMs: number
+  /** When the oldest of its entries was received. */
+  receivedAtMs: number
 }
 
-const newLoad = (): Load => ({ block: new SampleBlock(), definitions: [], positions: new Map(), firstAtMs: 0 })
+const newLoad = (): Load => ({
+  block: new SampleBlock(),
+  definitions: [],
+  positions: new Map(),
+  firstAtMs: 0,
+  receivedAtMs: Number.POSITIVE_INFINITY,
+})
 
 export type SampleWriterOptions = {
   readonly store: ClickHouse
@@ -41,6 +49,8 @@ export type SampleWriterOptions = {
   readonly onDefinitions: () => void
   /** Stands before the positions in the tokens by which the store knows a block again. Another one where positions may begin anew. */
   readonly tokenPrefix?: () => string
+  /** Cells that end by here may have been computed: samples for them are noted as late. Without it, every cell that has ended. */
+  readonly computedBeforeMs?: () => number
   /** Each failed try, with its cause. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -53,6 +63,10 @@ export class SampleWriter {
   private filling = newLoad()
   private spare: Load | null = newLoad()
   private inserting: Promise<void> | null = null
+  private insertingLoad: Load | null = null
+  /** Whether the last read found nothing more, and when the newest entry so far was received. */
+  private isCaughtUp = false
+  private lastReceivedAtMs = 0
   /** Read so far, and passed for good, by partition. */
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
@@ -76,6 +90,13 @@ export class SampleWriter {
   /** Rows that are read and not stored. */
   get bufferRows(): number {
     return this.filling.block.rows
+  }
+
+  /** Everything that was received before this instant, as far as this worker reads the bus, is stored. */
+  arrivedBeforeMs(): number {
+    const pending = this.insertingLoad ?? (this.filling.positions.size > 0 ? this.filling : null)
+    if (pending) return pending.receivedAtMs
+    return this.isCaughtUp ? this.options.nowMs() : this.lastReceivedAtMs
   }
 
   /** There is something new on the bus, or something to do. */
@@ -218,6 +239,7 @@ export class SampleWriter {
           groupCount++
         }
       }
+      this.isCaughtUp = groupCount === 0
     } catch (error) {
       this.options.onTrouble(error)
       await Bun.sleep(BACKOFF_START_MS)
@@ -235,6 +257,8 @@ export class SampleWriter {
       lockedBeforeMs: writeLockedBeforeMs(this.locks.get(companyId) ?? null, nowMs),
     })
     while (entries.next()) {
+      filling.receivedAtMs = Math.min(filling.receivedAtMs, entries.receivedAtMs)
+      this.lastReceivedAtMs = Math.max(this.lastReceivedAtMs, entries.receivedAtMs)
       const owner = filling.block.add(entries, ruleOf)
       if (owner.purged) continue
       entries.eachDefinition((seriesIndex, key) => {
@@ -262,10 +286,13 @@ export class SampleWriter {
     const load = this.filling
     this.filling = this.spare ?? newLoad()
     this.spare = null
+    this.insertingLoad = load
     this.inserting = this.insert(load).then(() => {
+      this.insertingLoad = null
       load.block.clear()
       load.definitions.length = 0
       load.positions.clear()
+      load.receivedAtMs = Number.POSITIVE_INFINITY
       this.spare = load
     })
   }
@@ -300,14 +327,14 @@ export class SampleWriter {
     this.droppedRetentionLocked += load.block.dropped.retentionLocked
   }
 
-  /** Cells that had ended when their samples became visible: the regular pass may have been there already. */
+  /** Cells that a pass may have computed before their samples became visible. Asked for after the insert. */
   private lateCells({ block }: Load): LateCell[] {
-    const nowMs = this.options.nowMs()
+    const computedMs = (this.options.computedBeforeMs ?? this.options.nowMs)()
     const late: LateCell[] = []
     for (const owner of block.owners)
       if (!owner.purged)
         for (const startMs of owner.cells)
-          if (startMs + CELL_5M_MS <= nowMs)
+          if (startMs + CELL_5M_MS <= computedMs)
             late.push({ companyId: owner.companyId, serverId: owner.serverId, startMs })
     return late
   }

@@ -77,11 +77,14 @@ class SamplesThread {
       },
       onDefinitions: () => this.reader.forgetDefinitions(),
       onTrouble: error => this.trouble('cannot store samples', error),
+      // Of several workers one computes the rollups: another cannot know how far a pass has come.
+      ...(options.bus.kind === 'sqlite' ? { computedBeforeMs: () => this.rollups.claimedBeforeMs } : {}),
     })
     this.rollups = new RollupSchedule({
       store: this.store,
       nowMs,
       isOnDuty: () => this.isOnDuty,
+      arrivedBeforeMs: () => this.writer.arrivedBeforeMs(),
       onTrouble: error => this.trouble('cannot compute rollups', error),
     })
   }
@@ -115,8 +118,9 @@ class SamplesThread {
         await migrateSamples(this.store)
         this.isMigrated = true
         this.lastError = null
-        this.running = this.writer.run()
+        // What is late is known only once it is known how far the rollups are.
         await this.rollups.start()
+        this.running = this.writer.run()
         return
       } catch (error) {
         if (error instanceof SamplesStoreNewer || isEmbedded) throw error

@@ -64,7 +64,7 @@ describe(`blocks of samples (SEED=${seed})`, () => {
     batch.tsMs[0] = 0x1_0000_0002
     batch.tsMs[1] = 0x1_0000_0002
     batch.value[0] = 7
-    batch.value[1] = 1
+    batch.value[1] = -1.25
     const entry = encodeEntry(
       {
         companyId: '00112233-4455-6677-8899-aabbccddeeff',
@@ -84,7 +84,7 @@ describe(`blocks of samples (SEED=${seed})`, () => {
     expect(block.write(writer)).toBe(1)
     const text = (value: string): number[] => [value.length, ...new TextEncoder().encode(value)]
     expect([...writer.finish()]).toEqual([
-      5,
+      6,
       1,
       ...text('company_id'),
       ...text('UUID'),
@@ -98,9 +98,12 @@ describe(`blocks of samples (SEED=${seed})`, () => {
       ...text('ts'),
       ...text("DateTime64(3, 'UTC')"),
       ...[2, 0, 0, 0, 1, 0, 0, 0],
-      ...text('value'),
-      ...text('Float64'),
-      ...[0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
+      ...text('decimals'),
+      ...text('UInt8'),
+      2,
+      ...text('digits'),
+      ...text('Int64'),
+      ...[0x83, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
     ])
   })
 })
