@@ -4,6 +4,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fleetProcess } from './fleet.ts'
 
 const [agents = '1000', rounds = '20', series = '150'] = process.argv.slice(2)
 const TICKS_PER_SECOND = 100
@@ -40,22 +41,12 @@ try {
   const readyPath = join(dir, 'ready.json')
   while (!(await Bun.file(readyPath).exists())) await Bun.sleep(50)
   const ready: { agent_url: string; admin_url: string; pid: number } = await Bun.file(readyPath).json()
-  const load = async (count: string, startMs: number) => {
-    const child = Bun.spawn(
-      [
-        'bun',
-        join(import.meta.dir, 'load.ts'),
-        ready.agent_url,
-        join(dir, 'tokens.json'),
-        count,
-        series,
-        '64',
-        String(startMs),
-      ],
-      { stdout: 'pipe', stderr: 'inherit' },
+  const load = (count: string, startMs: number) =>
+    fleetProcess(
+      ready.agent_url,
+      join(dir, 'tokens.json'),
+      ...['--rounds', count, '--series', series, '--start-ms', String(startMs)],
     )
-    return JSON.parse(await new Response(child.stdout).text())
-  }
   const lag = async (): Promise<number> => {
     const answer = await fetch(`${ready.admin_url}/internal/v1/status`, { headers: { authorization: 'Bearer bench' } })
     const status: { data: { bus_lag: number } } = JSON.parse(await answer.text())
@@ -65,14 +56,13 @@ try {
   await load('2', startMs)
   while ((await lag()) > 0) await Bun.sleep(100)
   const before = cpuSeconds(ready.pid)
-  const sent = await load(rounds, startMs + 60_000)
+  const { statuses: _, unexpected: __, seed: ___, ...sent } = await load(rounds, startMs + 60_000)
   while ((await lag()) > 0) await Bun.sleep(100)
   const cpu = cpuSeconds(ready.pid) - before
   if (process.env.BENCH_THREADS) console.log(threadSeconds(ready.pid))
   console.log(
     JSON.stringify({
       bench: 'whole-path',
-      agents: Number(agents),
       series: Number(series),
       ...sent,
       cpu_seconds: Math.round(cpu * 100) / 100,
