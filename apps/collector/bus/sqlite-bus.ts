@@ -89,7 +89,7 @@ export type SqliteBusOptions = {
   /** The bound: bytes and age of what at least one consumer has not passed. */
   readonly bytesMax: number
   readonly ageMaxMs: number
-  /** How long the first entry of a group waits for others. */
+  /** Between two commits: entries that come sooner after one wait for the next, together. */
   readonly groupWaitMs: number
   readonly nowMs: () => number
   /** Told after every commit, so that readers in this process need not poll. */
@@ -122,6 +122,8 @@ export class SqliteBusWriter implements BusWriter {
   private group = new Uint8Array(GROUP_ROOM_BYTES)
   private pendingBytes = 0
   private timer: ReturnType<typeof setTimeout> | null = null
+  /** On the clock of the process. */
+  private commitFromMs = 0
   private readonly statements: ReturnType<typeof writerStatements>
   private last: number
   /** Groups that are on disk, oldest first: last position, size, time. Trimmed as consumers pass. */
@@ -166,7 +168,7 @@ export class SqliteBusWriter implements BusWriter {
       this.group.set(bytes, this.pendingBytes)
       this.pendingBytes = end
       if (this.pendingBytes >= GROUP_BYTES_MAX) this.flush()
-      else this.timer ??= setTimeout(() => this.flush(), this.options.groupWaitMs)
+      else this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.commitFromMs - performance.now()))
     })
   }
 
@@ -239,6 +241,7 @@ export class SqliteBusWriter implements BusWriter {
       refusal = 'failed'
       this.options.onError(error)
     }
+    this.commitFromMs = performance.now() + this.options.groupWaitMs
     for (const { settle } of pending) settle(refusal)
     if (refusal === null) this.options.onPublished()
   }
