@@ -1,4 +1,4 @@
-// The `agent` executable: run, enroll, status, check-config.
+// The `agent` executable: run, install, enroll, status, check-config.
 import { readFileSync, rmSync } from 'node:fs'
 import { Command } from 'commander'
 import { type Logger, pino } from 'pino'
@@ -10,6 +10,7 @@ import { HostFiles, linuxRoots } from './collectors/host-files.ts'
 import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions } from './config.ts'
 import { enroll } from './enroll.ts'
 import { writeIdentity } from './identity.ts'
+import { install } from './install.ts'
 import { replaceFile, StateDir } from './state-dir.ts'
 import { StateLock } from './state-lock.ts'
 import { readStatus } from './status.ts'
@@ -17,6 +18,14 @@ import { readStatus } from './status.ts'
 type CommonFlags = { config?: string; stateDir?: string; collectorUrl?: string; caFile?: string }
 type EnrollFlags = CommonFlags & { license?: string; licenseFile?: string }
 type RunFlags = CommonFlags & { readyFile?: string }
+type InstallFlags = {
+  collectorUrl: string
+  license?: string
+  licenseFile?: string
+  caFile?: string
+  releaseKeyFile?: string
+  root?: string
+}
 type StatusFlags = CommonFlags & { json?: boolean }
 
 const say = (line: string) => void process.stdout.write(`${line}\n`)
@@ -77,7 +86,7 @@ async function run(flags: RunFlags): Promise<void> {
   setInterval(() => {}, 2 ** 30)
 }
 
-function readLicense(flags: EnrollFlags): string | undefined {
+function readLicense(flags: { license?: string }): string | undefined {
   if (flags.license === '-') return readFileSync(0, 'utf8').trim()
   return flags.license
 }
@@ -122,6 +131,37 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
   }
 }
 
+function installService(flags: InstallFlags): void {
+  if (executable === null) {
+    complain('install: this runs from source; compile the agent first (bun run build) and run dist/agent install')
+    process.exit(1)
+  }
+  try {
+    const license = flags.licenseFile ? readFileSync(flags.licenseFile, 'utf8').trim() : readLicense(flags)
+    install({
+      executable,
+      collectorUrl: flags.collectorUrl,
+      license: license ?? null,
+      caFile: flags.caFile ?? null,
+      releaseKeyFile: flags.releaseKeyFile ?? null,
+      root: flags.root ?? null,
+      say,
+    })
+  } catch (error) {
+    complain(`cannot install: ${messageOf(error)}`)
+    process.exit(1)
+  }
+}
+
+/** Whether there is a process of this id, of whatever user. */
+function isProcess(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
+
 function showStatus(flags: StatusFlags): void {
   const { stateDir } = loadOrExit(flags)
   let text: string | null = null
@@ -140,7 +180,10 @@ function showStatus(flags: StatusFlags): void {
     return
   }
   const parsed: unknown = JSON.parse(text)
-  for (const [name, value] of Object.entries(typeof parsed === 'object' && parsed !== null ? parsed : {})) {
+  const facts = Object.entries(typeof parsed === 'object' && parsed !== null ? parsed : {})
+  const pid = Number(facts.find(([name]) => name === 'pid')?.[1])
+  if (!isProcess(pid)) say('the agent is not running; when it last ran:')
+  for (const [name, value] of facts) {
     const isInstant = name.endsWith('_ms') && typeof value === 'number'
     const shown = isInstant
       ? new Date(value).toISOString()
@@ -164,6 +207,16 @@ const program = new Command('agent')
 withCommon(program.command('run').description('sample and report until stopped'))
   .option('--ready-file <file>', 'written once the agent is enrolled and runs')
   .action(run)
+program
+  .command('install')
+  .description('make this executable a service of systemd that enrols itself')
+  .requiredOption('--collector-url <url>', 'address of the collector')
+  .option('--license <license>', 'the licence; - reads it from standard input')
+  .option('--license-file <file>', 'file that holds the licence')
+  .option('--ca-file <file>', 'authority that signs the certificate of the collector')
+  .option('--release-key-file <file>', 'public key of releases: the agent then updates itself')
+  .option('--root <dir>', 'put the files below this folder and start nothing, for images and packages')
+  .action(installService)
 withCommon(program.command('enroll').description('exchange a licence for a token, once'))
   .option('--license <license>', 'the licence; - reads it from standard input')
   .option('--license-file <file>', 'file that holds the licence')

@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
+  chownSync,
   closeSync,
-  fchownSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -110,7 +110,7 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
   const descriptor = openSync(temporary, 'w', FILE_MODE)
   try {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content
-    giveToOwner(descriptor, dirname(path))
+    giveToOwner(temporary)
     for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at)
     if (isDurable) fsyncSync(descriptor)
   } finally {
@@ -121,10 +121,10 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
 }
 
 /** A command that root runs beside an agent of another user leaves files that this agent can read. */
-function giveToOwner(descriptor: number, directory: string): void {
+export function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return
-  const { uid, gid } = statSync(directory)
-  if (uid !== 0) fchownSync(descriptor, uid, gid)
+  const { uid, gid } = statSync(dirname(path))
+  if (uid !== 0) chownSync(path, uid, gid)
 }
 
 /** Waits until what was written to a file is on the disk. */

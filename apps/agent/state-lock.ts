@@ -3,9 +3,9 @@
 import { Database, SQLiteError } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
-import type { StateDir } from './state-dir.ts'
+import { giveToOwner, type StateDir } from './state-dir.ts'
 
-const FILE = 'lock'
+const FILE = 'agent.lock'
 
 export class StateLock {
   readonly #path: string
@@ -23,6 +23,7 @@ export class StateLock {
     const database = new Database(this.#path, { create: true })
     try {
       chmodSync(this.#path, 0o600)
+      giveToOwner(this.#path)
       database.run('PRAGMA busy_timeout = 0')
       database.run('BEGIN EXCLUSIVE')
     } catch (error) {

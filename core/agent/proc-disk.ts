@@ -49,6 +49,18 @@ export function parseMountInfo(text: string): Mount[] {
   return [...byPoint.values()]
 }
 
+/**
+ * Mounts with the read-only flag that the first process of the system sees: a service manager may show a sandboxed agent every
+ * file system as read-only. A mount that the system does not have keeps its own flag.
+ */
+export function withSystemReadonly(own: readonly Mount[], system: readonly Mount[]): Mount[] {
+  const seen = new Map(system.map(mount => [`${mount.deviceNumber} ${mount.mount}`, mount.isReadonly]))
+  return own.map(mount => ({
+    ...mount,
+    isReadonly: seen.get(`${mount.deviceNumber} ${mount.mount}`) ?? mount.isReadonly,
+  }))
+}
+
 /** The mounts to report: those that pass the filter, each file system once, under its shortest mount point. */
 export function reportedMounts(mounts: readonly Mount[], filter: NameFilter): Mount[] {
   const byDevice = new Map<string, Mount>()

@@ -124,7 +124,7 @@ test(
   async () => {
     const config = configFile()
     expect((await command('status', '--config', config)).code).toBe(1)
-    run(config)
+    const child = run(config)
     for (const route of ['POST /metrics', 'POST /inventory'])
       peer.always(route, () => protocolError(401, 'unauthorized'))
     await until(
@@ -134,7 +134,12 @@ test(
     )
     const told = await command('status', '--config', config, '--json')
     expect(JSON.parse(told.out).state).toBe('unauthorized')
-    expect((await command('status', '--config', config)).out).toMatch(/state\s+unauthorized/)
+    expect((await command('status', '--config', config)).out).toMatch(/^state\s+unauthorized/)
+    child.kill('SIGTERM')
+    await child.exited
+    expect((await command('status', '--config', config)).out).toMatch(
+      /^the agent is not running.*\nstate\s+unauthorized/,
+    )
   },
   DEADLINE_MS,
 )

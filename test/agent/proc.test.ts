@@ -10,6 +10,7 @@ import {
   parseDiskStats,
   parseMountInfo,
   reportedMounts,
+  withSystemReadonly,
 } from '../../core/agent/proc-disk.ts'
 import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../core/agent/proc-memory.ts'
 import { isInterfaceUp, isPortOpen, netSamples, parseNetDev, parseOsRelease } from '../../core/agent/proc-net.ts'
@@ -319,4 +320,14 @@ test('whatever text /proc gives, nothing throws, and no sample is negative or no
     const odd = samples.filter(({ value }) => !(value >= 0))
     expect({ seed, odd }).toEqual({ seed, odd: [] })
   }
+})
+
+test('a sandbox that shows an agent its file systems as read-only does not make them so', () => {
+  const table = (options: string) =>
+    parseMountInfo(`27 1 254:0 / / ${options} - ext4 /dev/vda rw\n28 1 254:1 / /srv ro - ext4 /dev/vdb rw`)
+  const flags = (system: string) =>
+    withSystemReadonly(table('ro'), parseMountInfo(system)).map(({ isReadonly }) => isReadonly)
+  expect(flags('1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 254:1 / /srv ro - ext4 /dev/vdb rw')).toEqual([false, true])
+  expect(flags('')).toEqual([true, true])
+  expect(flags('1 0 254:9 / / rw - ext4 /dev/vdz rw')).toEqual([true, true])
 })

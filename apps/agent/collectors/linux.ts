@@ -10,6 +10,7 @@ import {
   parseDiskStats,
   parseMountInfo,
   reportedMounts,
+  withSystemReadonly,
 } from '../../../core/agent/proc-disk.ts'
 import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../../core/agent/proc-memory.ts'
 import { isInterfaceUp, netSamples, parseNetDev } from '../../../core/agent/proc-net.ts'
@@ -93,7 +94,9 @@ class LinuxDisk implements Collector {
       device => (whole.size === 0 || whole.has(device)) && isBlockDeviceReported(device, filter),
     )
     if (keptReading(this.#last, reading) === reading) this.#last = reading
-    const mounts = reportedMounts(parseMountInfo(this.#files.text('proc', 'self/mountinfo') ?? ''), filter)
+    const own = parseMountInfo(this.#files.text('proc', 'self/mountinfo') ?? '')
+    const system = parseMountInfo(this.#files.text('proc', '1/mountinfo') ?? '')
+    const mounts = reportedMounts(withSystemReadonly(own, system), filter)
     const sizes = await Promise.all(
       mounts.map(async mount => {
         const size = await this.#asker.size(mount)

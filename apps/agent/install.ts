@@ -1,0 +1,159 @@
+// `agent install`: this executable becomes a service of systemd, with a user, a configuration and a licence of its own. What exists
+// already (configuration, user) stays as it is, so that the command may be repeated and serves an upgrade by hand too.
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { stringify } from 'yaml'
+import { collectorUrlFault } from './config.ts'
+
+const USER = 'svc-agent'
+const SERVICE = 'svc-agent.service'
+const PATHS = {
+  executable: '/opt/svc-agent/agent',
+  config: '/etc/svc-agent/agent.yaml',
+  license: '/etc/svc-agent/license',
+  ca: '/etc/svc-agent/ca.pem',
+  releaseKey: '/etc/svc-agent/release.pem',
+  state: '/var/lib/svc-agent',
+  unit: `/etc/systemd/system/${SERVICE}`,
+}
+
+/**
+ * The unit. The folder of the executable belongs to the agent's user, because updates replace it; everything else is read-only.
+ * No ProtectHome and no PrivateTmp: they would hide file systems whose sizes are asked for.
+ */
+export const unitText = `[Unit]
+Description=monitoring agent
+Documentation=file:${PATHS.config}
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=${PATHS.executable} run --config ${PATHS.config}
+User=${USER}
+Group=${USER}
+StateDirectory=${USER}
+StateDirectoryMode=0700
+ReadWritePaths=${dirname(PATHS.executable)}
+Restart=always
+RestartSec=5
+TimeoutStopSec=30
+MemoryMax=256M
+UMask=0077
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectControlGroups=yes
+ProtectKernelModules=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+
+[Install]
+WantedBy=multi-user.target
+`
+
+export type InstallOrder = {
+  /** The compiled executable that is installed. */
+  readonly executable: string
+  readonly collectorUrl: string
+  readonly license: string | null
+  readonly caFile: string | null
+  readonly releaseKeyFile: string | null
+  /** Files go below this folder, and nothing is started: for images and packages. */
+  readonly root: string | null
+  readonly say: (line: string) => void
+}
+
+const succeeds = (command: string, ...args: string[]): boolean =>
+  spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
+
+/** Numbers of the user and the group; null before they are made. */
+function userIds(): { uid: number; gid: number } | null {
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find(entry => entry.startsWith(`${USER}:`))
+  const [, , uid, gid] = line?.split(':') ?? []
+  return uid !== undefined && gid !== undefined ? { uid: Number(uid), gid: Number(gid) } : null
+}
+
+function makeUser(): { uid: number; gid: number } {
+  const known = userIds()
+  if (known !== null) return known
+  const options = [
+    '--system',
+    '--user-group',
+    '--no-create-home',
+    '--home-dir',
+    PATHS.state,
+    '--shell',
+    '/usr/sbin/nologin',
+  ]
+  if (!succeeds('useradd', ...options, USER)) throw new Error(`cannot make the user ${USER}`)
+  const made = userIds()
+  if (made === null) throw new Error(`the user ${USER} is not in /etc/passwd`)
+  return made
+}
+
+/** Installs. Throws, in words for the operator, when a step fails; the command may then be repeated. */
+export function install(order: InstallOrder): void {
+  const { executable, collectorUrl, license, root, say } = order
+  const fault = collectorUrlFault(collectorUrl)
+  if (fault !== null) throw new Error(`--collector-url: ${fault}`)
+  if (root === null && process.geteuid?.() !== 0) throw new Error('this needs root: run it with sudo')
+  const owner = root === null ? makeUser() : null
+  const at = (path: string) => join(root ?? '/', path)
+  const own = (path: string, mode: number) => {
+    chmodSync(path, mode)
+    if (owner !== null) chownSync(path, owner.uid, owner.gid)
+  }
+  const put = (path: string, text: string, mode: number) => {
+    mkdirSync(dirname(at(path)), { recursive: true })
+    writeFileSync(at(path), text, { mode })
+    say(at(path))
+  }
+  mkdirSync(dirname(at(PATHS.executable)), { recursive: true })
+  own(dirname(at(PATHS.executable)), 0o755)
+  if (executable !== at(PATHS.executable)) {
+    // Not over a running one: a busy executable cannot be written.
+    copyFileSync(executable, `${at(PATHS.executable)}.new`)
+    own(`${at(PATHS.executable)}.new`, 0o755)
+    renameSync(`${at(PATHS.executable)}.new`, at(PATHS.executable))
+    say(at(PATHS.executable))
+  }
+  const config: Record<string, unknown> = { collector_url: collectorUrl, license_file: PATHS.license }
+  if (order.caFile !== null) {
+    put(PATHS.ca, readFileSync(order.caFile, 'utf8'), 0o644)
+    config.tls = { ca_file: PATHS.ca }
+  }
+  if (order.releaseKeyFile !== null) {
+    put(PATHS.releaseKey, readFileSync(order.releaseKeyFile, 'utf8'), 0o644)
+    config.update = { public_key_file: PATHS.releaseKey }
+  }
+  if (license !== null) {
+    put(PATHS.license, `${license}\n`, 0o600)
+    own(at(PATHS.license), 0o600)
+  }
+  if (existsSync(at(PATHS.config))) say(`${at(PATHS.config)} is there already and stays as it is`)
+  else put(PATHS.config, stringify(config), 0o644)
+  put(PATHS.unit, unitText, 0o644)
+  if (root !== null) return
+  if (!existsSync('/run/systemd/system')) {
+    say(
+      `systemd does not run here: start ${PATHS.executable} run --config ${PATHS.config} as user ${USER} by other means`,
+    )
+    return
+  }
+  if (!succeeds('systemctl', 'daemon-reload') || !succeeds('systemctl', 'enable', SERVICE))
+    throw new Error(`cannot enable ${SERVICE}`)
+  if (!succeeds('systemctl', 'restart', SERVICE))
+    throw new Error(`cannot start ${SERVICE}: see journalctl -u ${SERVICE}`)
+  say(`started; what it does: ${PATHS.executable} status --config ${PATHS.config}, journalctl -u ${SERVICE}`)
+}

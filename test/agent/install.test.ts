@@ -1,0 +1,85 @@
+// `agent install` into a folder, as for an image: files, modes, and a unit that systemd understands.
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { install, unitText } from '../../apps/agent/install.ts'
+
+setDefaultTimeout(30_000)
+
+function withFolder(run: (folder: string) => void): void {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-install-'))
+  try {
+    run(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function installInto(folder: string, changed: Partial<Parameters<typeof install>[0]> = {}): string[] {
+  const executable = join(folder, 'agent')
+  writeFileSync(executable, '#!/bin/sh\n', { mode: 0o644 })
+  const said: string[] = []
+  install({
+    executable,
+    collectorUrl: 'https://collector.example.net:8443',
+    license: 'lic_secret',
+    caFile: null,
+    releaseKeyFile: null,
+    root: join(folder, 'root'),
+    say: line => void said.push(line),
+    ...changed,
+  })
+  return said
+}
+
+test('an installation has executable, configuration, licence and unit, each readable by those who need it', () =>
+  withFolder(folder => {
+    const ca = join(folder, 'ca.pem')
+    writeFileSync(ca, 'PEM')
+    const said = installInto(folder, { caFile: ca, releaseKeyFile: ca })
+    const at = (path: string) => join(folder, 'root', path)
+    expect(statSync(at('opt/svc-agent/agent')).mode & 0o777).toBe(0o755)
+    expect(statSync(at('etc/svc-agent/license')).mode & 0o777).toBe(0o600)
+    expect(readFileSync(at('etc/svc-agent/license'), 'utf8')).toBe('lic_secret\n')
+    const config = Bun.YAML.parse(readFileSync(at('etc/svc-agent/agent.yaml'), 'utf8'))
+    expect(config).toEqual({
+      collector_url: 'https://collector.example.net:8443',
+      license_file: '/etc/svc-agent/license',
+      tls: { ca_file: '/etc/svc-agent/ca.pem' },
+      update: { public_key_file: '/etc/svc-agent/release.pem' },
+    })
+    expect(readFileSync(at('etc/svc-agent/agent.yaml'), 'utf8')).not.toContain('lic_secret')
+    expect(said.join()).not.toContain('lic_secret')
+  }))
+
+test('an installation may be repeated, and leaves the configuration of the operator alone', () =>
+  withFolder(folder => {
+    installInto(folder)
+    const config = join(folder, 'root/etc/svc-agent/agent.yaml')
+    writeFileSync(config, 'collector_url: https://other.example.net\n')
+    expect(installInto(folder, { license: null }).join()).toContain('stays as it is')
+    expect(readFileSync(config, 'utf8')).toBe('collector_url: https://other.example.net\n')
+  }))
+
+test('an address that cannot be used is refused before anything is written', () =>
+  withFolder(folder => {
+    expect(() => installInto(folder, { collectorUrl: 'http://collector.example.net' })).toThrow('must be https')
+    expect(existsSync(join(folder, 'root'))).toBe(false)
+  }))
+
+test('the unit runs the agent as its own user, restarts it, and lets it write its state and its executable only', () =>
+  withFolder(folder => {
+    const lines = unitText.split('\n')
+    for (const line of ['User=svc-agent', 'StateDirectory=svc-agent', 'Restart=always', 'ProtectSystem=strict'])
+      expect(lines).toContain(line)
+    expect(lines).toContain('ReadWritePaths=/opt/svc-agent')
+    expect(unitText).not.toMatch(/ProtectHome|PrivateTmp/)
+    // Where systemd is installed it has the last word.
+    if (Bun.which('systemd-analyze') === null) return
+    const unit = join(folder, 'svc-agent.service')
+    writeFileSync(unit, unitText.replace('/opt/svc-agent/agent run', '/bin/true run'))
+    const { exitCode, stderr } = Bun.spawnSync(['systemd-analyze', 'verify', unit])
+    expect(stderr.toString()).not.toContain('svc-agent.service:')
+    expect(exitCode).toBe(0)
+  }))
