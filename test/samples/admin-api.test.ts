@@ -236,6 +236,9 @@ describe('the admin API', () => {
       [agentRecord({ state: 'odd' }), 'state'],
       [agentRecord({ token_hash: 'A' }), 'token_hash'],
       [agentRecord({ version: '3' }), 'version'],
+      [agentRecord({ server_status: 'asleep' }), 'server_status'],
+      [agentRecord({ server_status: 5 }), 'server_status'],
+      [agentRecord({ datacenter: 5 }), 'datacenter'],
     ] as const) {
       const response = await call('PUT', `/internal/v1/agents/${AGENT}`, body)
       expect(response.status).toBe(400)

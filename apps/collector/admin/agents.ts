@@ -1,7 +1,7 @@
 // PUT and DELETE /internal/v1/agents/{agent_id}: the hub's short cut beside the feed (decisions G-38 and G-42).
 import { isUuid } from '../../../core/series/uuid.ts'
 import { readBody } from '../ingest/read-body.ts'
-import { isRecordFault, parseAgentRecord } from '../store/agent-record.ts'
+import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/agent-record.ts'
 import { AdminError, badField } from './admin-error.ts'
 import { type AdminCall, uuidOf } from './call.ts'
 import type { AdminDeps } from './deps.ts'
@@ -22,7 +22,8 @@ async function jsonOf(request: Request): Promise<unknown> {
 /** 200 {agent_id, version, applied}; a version that is not newer gives applied=false. */
 export async function pushAgent(deps: AdminDeps, { params, request }: AdminCall) {
   const agentId = uuidOf('agent_id', params.agent_id)
-  const record = parseAgentRecord(await jsonOf(request), agentId)
+  const json = await jsonOf(request)
+  const record = optionalFieldFault(json) ?? parseAgentRecord(json, agentId)
   if (isRecordFault(record)) throw badField(record.field, `must be ${record.expected}`)
   const { applied, version } = await deps.registry.push(record)
   return { agent_id: agentId, version, applied }

@@ -103,4 +103,15 @@ export function parseAgentRecord(json: unknown, agentId?: string, held?: AgentRe
   }
 }
 
+/** What is wrong with the optional fields of a pushed record. The feed is read past such a fault: an agent is not shut out for it. */
+export function optionalFieldFault(json: unknown): RecordFault | null {
+  if (!isJsonObject(json)) return null
+  const status = json.server_status ?? ''
+  if (status !== '' && statusOf(status) === '')
+    return { field: 'server_status', expected: 'maintenance, decommissioned or empty' }
+  for (const field of ['subnet_id', 'datacenter', 'hostname'])
+    if (typeof (json[field] ?? '') !== 'string') return { field, expected: 'text' }
+  return null
+}
+
 export const isRecordFault = (value: AgentRecord | RecordFault): value is RecordFault => 'field' in value
