@@ -102,6 +102,8 @@ test('[CFG-003] [CFG-013] a hub without a checks feed and without an interval le
   const own = await startRig({ hub })
   const config = fromBinary(AgentConfigSchema, await (await own.call('/config')).bytes())
   expect(config).toMatchObject({ intervalSeconds: 0, checks: [], minAgentVersion: '', logLevel: '' })
+  // Nothing is wrong with it: a reload answers that everything was read.
+  expect(await own.checks.reload()).toBe('applied')
   expect(config.collectors).toBeUndefined()
   expect(config.limits?.maxSeries).toBe(500)
   expect(config.collectorUrl).toBe(own.ingest.url)

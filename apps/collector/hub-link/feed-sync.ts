@@ -27,6 +27,9 @@ export async function pullPages(
   let cursor = since
   for (let page = 0; page < PAGES_MAX; page++) {
     const answer = await hub.pullFeed(feed, cursor, limit)
+    // A hub that has no checks feed yet manages no checks (document 3 "Agent config semantics"): there is nothing to read.
+    if (feed === 'checks' && answer.kind === 'refused' && answer.status === 404)
+      return { records: [], nextSince: since }
     if (answer.kind !== 'ok') return { error: describeAnswer(answer) }
     const { [feed]: rows, next_since: nextSince, more } = answer.data
     if (!Array.isArray(rows) || typeof nextSince !== 'number' || !Number.isSafeInteger(nextSince))
