@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
+import { hubKeys } from '../../apps/hub/config.ts'
 import { newDatabase, stopPostgres } from '../support/postgres.ts'
 import { caller, type Json, until } from './hub-harness.ts'
 
@@ -241,11 +242,12 @@ describe('companies, people, tokens', () => {
 })
 
 describe('service accounts and servers', () => {
-  test('[HUB-051] [HUB-057] [ADM-007] a collector gets its token and admin token once; both can be replaced; its limit is of the environment', async () => {
+  test('[HUB-051] [HUB-057] [ADM-007] [OPS-019] a collector gets its token and admin token once; both can be replaced; its limit is of the environment', async () => {
     const made = await json('service', 'create', '--kind', 'collector', '--name', 'c1')
     const feed = (token: string) => api(token)('GET', '/monitoring/collector/rules')
     expect((await feed(made.token)).status).toBe(200)
     expect((await feed(made.token)).headers.get('x-ratelimit-limit')).toBe('77')
+    expect(hubKeys['rate.collector_per_minute'].default).toBe(1200)
     expect(made.admin_token).toMatch(/^adm_/)
     const client = postgres(databaseUrl, { max: 1 })
     const [row] =

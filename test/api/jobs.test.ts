@@ -115,6 +115,33 @@ describe('a job and its cause', () => {
   })
 })
 
+describe('a reload of collectors', () => {
+  test('comes after the commit of what changed, three times while it is refused, and never fails the request', async () => {
+    const own = await hub.tenant()
+    const before = admin.count('POST', '/reload/silences')
+    const { promise, resolve } = Promise.withResolvers<number>()
+    admin.answer = async ({ path }) => {
+      if (path !== '/reload/silences') return { status: 200, body: {} }
+      resolve((await hub.hub.database.client`select id from monitoring_silences where reason = 'reloaded'`).length)
+      return { status: 503, body: {} }
+    }
+    const silence = {
+      scope: { all: true },
+      ends_at: new Date(Date.now() + 3_600_000).toISOString(),
+      reason: 'reloaded',
+    }
+    expect((await own.call('POST', '/monitoring/silences', silence)).status).toBe(201)
+    expect(await promise).toBe(1)
+    await until('it has failed', async () => {
+      const rows = await hub.hub.database.client`select retry_count from pgboss.job
+        where name = 'collector.reload' and state = 'failed' and data->>'kind' = 'silences'`
+      return rows.length === 1 && rows[0]?.retry_count === 2
+    })
+    expect(admin.count('POST', '/reload/silences') - before).toBe(3)
+    admin.answer = () => ({ status: 200, body: {} })
+  })
+})
+
 describe('two hubs on one database', () => {
   test('each job runs once, a notification made by one rings in the other, and what one lost the other does', async () => {
     const own = await hub.tenant()
@@ -175,15 +202,15 @@ async function rings(own: Tenant, otherUrl: string): Promise<void> {
 /** The other hub is killed while its receiver lets it wait; this one tries again under the same delivery id. */
 async function takesOver(own: Tenant, there: Pick<Tenant, 'call'>, process: Child['process']): Promise<void> {
   const hook = await hookOf(own)
-  const silent = Promise.withResolvers<Response>()
-  answer = () => silent.promise
+  const silent = Promise.withResolvers<void>()
+  answer = () => silent.promise.then(() => new Response())
   // Two at once a webhook, in all hubs together: enough that the other hub has one.
   const ids = [await ping(there, hook), await ping(own, hook)]
   await until('both wait for their answers', async () => ids.every(id => came.get(id) === 1))
   process.kill('SIGKILL')
   await process.exited
   answer = () => new Response()
-  silent.resolve(new Response())
+  silent.resolve()
   const client = hub.hub.database.client
   // As if the lease of what the dead hub had were over, and the library's watch came by.
   const watch = new PgBoss({

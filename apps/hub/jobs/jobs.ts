@@ -72,12 +72,11 @@ export class Jobs {
 
   /** Adds jobs in the transaction; they start right after the commit. */
   async enqueue(tx: Tx, jobs: readonly NewJob[]): Promise<void> {
-    for (const queue of new Set(jobs.map(job => job.queue)))
-      await this.insert(
-        tx,
-        queue,
-        jobs.filter(job => job.queue === queue),
-      )
+    for (const [queue, ofQueue] of Map.groupBy(jobs, job => job.queue)) {
+      await this.insert(tx, queue, ofQueue)
+      // The library tells of new jobs only, and this may have been one that waits.
+      tx.afterCommit(() => this.wake(queue))
+    }
   }
 
   private async insert(tx: Tx, queue: QueueName, jobs: readonly NewJob[]): Promise<void> {

@@ -224,6 +224,7 @@ const sample = (nowMs: number) => ({
   threshold: 90,
   opened_at: new Date(nowMs - 600_000),
   resolved_at: null,
+  suppressed: false,
 })
 
 const templateBody = Type.Object({ language: oneOf(languages), title: text(255), body: text(4000) })

@@ -206,19 +206,24 @@ export async function loadWaitingDelivery(hub: Hub, payload: JobPayload): Promis
   return row.state === 'delivered' ? null : row
 }
 
-/** Writes down what became of a try; an error is what people may read of it. */
+/**
+ * Writes down what became of a try; an error is what people may read of it. True while the delivery is still owed: it
+ * failed, and no other try has delivered it meanwhile.
+ */
 export async function recordTry(
   hub: Hub,
   delivery: Delivery,
   code: number | null,
   error: string | null,
-): Promise<void> {
+): Promise<boolean> {
   const isDelivered = error === null
   hub.metrics.notifications.inc({ channel: delivery.channel, result: isDelivered ? 'delivered' : 'error' })
-  await hub.database.db.execute(sql`
+  const rows = await hub.database.db.execute(sql`
     update notification_deliveries set tries = tries + 1, response_code = ${code}, last_error = ${error},
-      state = ${isDelivered ? 'delivered' : 'waiting'}, finished_at = case when ${isDelivered} then now() end
-    where id = ${delivery.id}`)
+      state = case when ${isDelivered} then 'delivered' else state end,
+      finished_at = case when ${isDelivered} then now() else finished_at end
+    where id = ${delivery.id} returning state`)
+  return rows[0]?.state === 'waiting'
 }
 
 /** After the last try. */

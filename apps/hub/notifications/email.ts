@@ -41,7 +41,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
       headers: { 'X-Hub-Event': delivery.type, 'X-Hub-Delivery': delivery.id, 'Auto-Submitted': 'auto-generated' },
     })
   } catch (cause) {
-    await recordTry(hub, delivery, null, refusal(cause))
+    if (!(await recordTry(hub, delivery, null, refusal(cause)))) return
     throw new Error(`e-mail: ${refusal(cause)}`, { cause })
   } finally {
     transport.close()

@@ -57,6 +57,18 @@ const defaults: Readonly<Record<NotifyType, Readonly<Record<NotificationLanguage
   },
 }
 
+/** What is said of an alert that is told when its suppression has ended (decision G-101). */
+const lateNotes: Readonly<Record<'opened' | 'ended', Readonly<Record<NotificationLanguage, string>>>> = {
+  opened: {
+    en: 'It opened while notifications were suppressed.',
+    vi: 'Cảnh báo mở trong lúc thông báo bị tạm ngưng.',
+  },
+  ended: {
+    en: 'It ended while notifications were suppressed.',
+    vi: 'Cảnh báo kết thúc trong lúc thông báo bị tạm ngưng.',
+  },
+}
+
 export const defaultTemplate = (type: NotifyType, language: NotificationLanguage): Template => defaults[type][language]
 
 /** An alert as the API shows it, as far as templates use it. */
@@ -71,6 +83,8 @@ export type ShownAlert = {
   readonly threshold: number | null
   readonly opened_at: Date
   readonly resolved_at: string | null
+  /** True where people are told late: they were not to be told when it happened. */
+  readonly suppressed: boolean
 }
 
 function durationOf(alert: ShownAlert, nowMs: number): string {
@@ -114,5 +128,6 @@ export function renderText(
 ): Template {
   const template = texts.get(`${type} ${language}`) ?? defaultTemplate(type, language)
   const fill = (text: string) => fillTemplate(text, alert, hub.config.public_url, hub.now())
-  return { title: fill(template.title), body: fill(template.body) }
+  const late = alert.suppressed ? ` ${lateNotes[alert.resolved_at === null ? 'opened' : 'ended'][language]}` : ''
+  return { title: fill(template.title), body: `${fill(template.body)}${late}` }
 }

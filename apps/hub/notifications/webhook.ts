@@ -89,6 +89,11 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
     ? await hub.database.db.select().from(webhooks).where(eq(webhooks.id, delivery.webhookId))
     : []
   if (!hook) throw new PermanentJobFailure('the webhook is gone')
+  // A disabled one can still be tried out.
+  if (!hook.enabled && delivery.type !== 'ping') {
+    await recordTry(hub, delivery, null, 'the webhook is disabled')
+    throw new PermanentJobFailure('the webhook is disabled')
+  }
   const secret = hub.sealer.open(hook.secretSealed)
   if (secret === null) throw new PermanentJobFailure("the webhook's secret cannot be opened")
   const body = JSON.stringify({
@@ -122,10 +127,11 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   } catch {
     error = 'no answer'
   }
-  await recordTry(hub, delivery, code, error)
+  const isOwed = await recordTry(hub, delivery, code, error)
   await countFailures(hub, hook.id, error === null)
+  if (!isOwed) return
   if (isForbidden) throw new PermanentJobFailure('the address of the webhook is not allowed')
-  if (error !== null) throw new Error(`webhook: ${error}`)
+  throw new Error(`webhook: ${error}`)
 }
 
 export function registerWebhook(hub: Hub): void {

@@ -1,0 +1,338 @@
+// What leaves the hub: webhooks at a receiver that answers, fails, hangs and redirects; e-mail at a real SMTP server.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
+import { SMTPServer } from 'smtp-server'
+import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression.ts'
+import { alertEvent as event, notificationsIdle } from './alert-event.ts'
+import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
+
+type Hook = { headers: Headers; path: string; text: string; body: Json }
+type Mail = { from: string; to: string[]; text: string }
+let hub: TestHub
+let collector: Awaited<ReturnType<TestHub['collector']>>
+let receiver: ReturnType<typeof Bun.serve>
+let mailServer: SMTPServer
+const hooks: Hook[] = []
+const mails: Mail[] = []
+let answerHook: (path: string) => Response | Promise<Response> = () => new Response()
+/** The code that the mail server refuses recipients with; 0: none. */
+let mailRefusal = 0
+
+/** A mail server that keeps what it takes. */
+async function startMailServer(): Promise<number> {
+  mailServer = new SMTPServer({
+    disabledCommands: ['STARTTLS'],
+    onAuth: ({ username, password }, _session, done) =>
+      username === 'hub' && password === 'secret' ? done(null, { user: 'hub' }) : done(new Error('wrong login')),
+    onRcptTo: (_address, _session, done) =>
+      done(mailRefusal === 0 ? null : Object.assign(new Error('refused'), { responseCode: mailRefusal })),
+    onData(stream, { envelope }, done) {
+      const chunks: Buffer[] = []
+      stream.on('data', chunk => chunks.push(chunk))
+      stream.on('end', () => {
+        const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address
+        const to = envelope.rcptTo.map(item => item.address)
+        mails.push({ from, to, text: Buffer.concat(chunks).toString().replaceAll('=\r\n', '') })
+        done()
+      })
+    },
+  })
+  const { server } = mailServer
+  await new Promise<void>(resolve => mailServer.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  return typeof address === 'object' && address ? address.port : 0
+}
+
+beforeAll(async () => {
+  receiver = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const text = await request.text()
+      const path = new URL(request.url).pathname
+      hooks.push({ headers: request.headers, path, text, body: JSON.parse(text) })
+      return answerHook(path)
+    },
+  })
+  hub = await TestHub.start({
+    'webhooks.allow_private': true,
+    'webhooks.timeout': '2s',
+    'smtp.url': `smtp://hub:secret@127.0.0.1:${await startMailServer()}`,
+    'mail.from': 'Hub <hub@example.test>',
+    public_url: 'https://hub.example.test',
+  })
+  collector = await hub.collector()
+})
+afterAll(async () => {
+  await receiver.stop(true)
+  await new Promise<void>(resolve => mailServer.close(() => resolve()))
+  await hub.stop()
+})
+afterEach(() => {
+  hooks.length = 0
+  mails.length = 0
+  mailRefusal = 0
+  answerHook = () => new Response()
+})
+
+let names = 0
+const send = async (...events: Json[]) => (await collector.call('POST', '/events', { events })).body.data
+const server = async (by: Tenant, body: Json = {}): Promise<string> =>
+  (await by.call('POST', '/servers', { name: `web-${++names}`, ...body })).body.data.id
+const idle = () => notificationsIdle(hub)
+const failing = (status: number) => () => new Response('', { status })
+const webhook = async (by: Tenant, more: Json = {}, path = '/x') =>
+  (await by.call('POST', '/webhooks', { name: 'hook', url: `http://127.0.0.1:${receiver.port}${path}`, ...more })).body
+const deliveries = async (by: Tenant, filter = ''): Promise<Json[]> =>
+  (await by.call('GET', `/notifications/deliveries${filter}`)).body.data
+/** Mail to the people of a company only where a test asks for it. */
+const quietTenant = async (): Promise<Tenant> => {
+  const own = await hub.tenant()
+  await own.call('PUT', '/notifications/preferences', { email: { min_severity: 'off' } })
+  return own
+}
+
+describe('webhooks', () => {
+  test('[NTF-006] [NTF-008] a webhook gets the alert, signed with its secret', async () => {
+    const own = await quietTenant()
+    const id = await server(own)
+    const { data, secret } = await webhook(own, { events: ['alert.opened'] })
+    expect(secret).toMatch(/^whs_[0-9A-Za-z]{40}$/)
+    await send(event(own, id, 'alert.opened'))
+    await send(event(own, id, 'alert.resolved'))
+    await idle()
+    expect(hooks).toHaveLength(1)
+    const [{ headers, text, body }] = hooks as [Hook]
+    const timestamp = headers.get('x-hub-timestamp')
+    const signature = createHmac('sha256', secret).update(`${timestamp}.${text}`).digest('hex')
+    expect(headers.get('x-hub-signature')).toBe(`sha256=${signature}`)
+    expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(60)
+    expect([headers.get('x-hub-event'), headers.get('x-hub-delivery')]).toEqual(['alert.opened', body.id])
+    expect(body).toMatchObject({
+      type: 'alert.opened',
+      company_id: own.companyId,
+      data: { alert: { server: { id }, state: 'open', last_value: 95 } },
+    })
+    const { body: list } = await own.call('GET', `/webhooks/${data.id}/deliveries`)
+    expect(list.data[0]).toMatchObject({ id: body.id, state: 'delivered', tries: 1, response_code: 200 })
+    expect(JSON.stringify((await own.call('GET', `/webhooks/${data.id}`)).body)).not.toContain(secret)
+  })
+
+  test('a failing webhook is tried six times with the same delivery id, then the delivery has failed', async () => {
+    const own = await quietTenant()
+    const { data } = await webhook(own)
+    answerHook = failing(500)
+    const { body } = await own.call('POST', `/webhooks/${data.id}/test`)
+    const failed = await until('the delivery failed', async () => {
+      const [delivery] = (await own.call('GET', `/webhooks/${data.id}/deliveries`)).body.data
+      return delivery.state === 'failed' ? delivery : null
+    })
+    expect(failed).toMatchObject({ id: body.data.delivery_id, tries: 6, response_code: 500 })
+    expect(new Set(hooks.map(hook => hook.headers.get('x-hub-delivery')))).toEqual(new Set([failed.id]))
+    expect((await own.call('GET', `/webhooks/${data.id}`)).body.data).toMatchObject({
+      enabled: true,
+      failures_in_a_row: 6,
+    })
+    answerHook = () => new Response()
+    await own.call('POST', `/webhooks/${data.id}/deliveries/${failed.id}/redeliver`)
+    await idle()
+    expect((await deliveries(own))[0]).toMatchObject({ id: failed.id, state: 'delivered', tries: 7 })
+    expect((await own.call('GET', `/webhooks/${data.id}`)).body.data.failures_in_a_row).toBe(0)
+  })
+
+  test('a delivery that was sent again and came does not come once more when its next try is due', async () => {
+    const own = await quietTenant()
+    const { data } = await webhook(own)
+    const [first, second] = [Promise.withResolvers<Response>(), Promise.withResolvers<Response>()]
+    const answers = [first.promise, second.promise]
+    answerHook = () => answers[hooks.length - 1] ?? new Response()
+    const id = (await own.call('POST', `/webhooks/${data.id}/test`)).body.data.delivery_id
+    await until('the first try came', async () => hooks.length === 1)
+    await own.call('POST', `/webhooks/${data.id}/deliveries/${id}/redeliver`)
+    await until('the second try came', async () => hooks.length === 2)
+    second.resolve(new Response())
+    await until('it is delivered', async () => (await deliveries(own, '?state=delivered')).length === 1)
+    first.resolve(new Response('', { status: 500 }))
+    await idle()
+    expect(hooks).toHaveLength(2)
+    expect((await deliveries(own))[0]).toMatchObject({ state: 'delivered' })
+  })
+
+  test('a webhook is disabled after fifty failures in a row', async () => {
+    const own = await quietTenant()
+    const { data } = await webhook(own)
+    await hub.hub.database.client`update webhooks set failures_in_a_row = 49 where id = ${data.id}`
+    answerHook = failing(500)
+    await own.call('POST', `/webhooks/${data.id}/test`)
+    const off = await until('it is disabled', async () => {
+      const shown = (await own.call('GET', `/webhooks/${data.id}`)).body.data
+      return shown.enabled ? null : shown
+    })
+    expect(off.disabled_reason).toContain('too many')
+    await idle()
+    // It is called for what happens no more, until somebody enables it.
+    hooks.length = 0
+    await send(event(own, await server(own), 'alert.opened'))
+    await idle()
+    expect(hooks).toHaveLength(0)
+  })
+
+  test('a redirect is a failure and is not followed', async () => {
+    const own = await quietTenant()
+    const { data } = await webhook(own, {}, '/from')
+    answerHook = path =>
+      path === '/from' ? Response.redirect(`http://127.0.0.1:${receiver.port}/to`, 307) : new Response()
+    await own.call('POST', `/webhooks/${data.id}/test`)
+    const [tried] = await until('it was tried', async () => {
+      const found = await deliveries(own)
+      return found[0]?.tries > 0 ? found : null
+    })
+    expect([tried?.response_code, tried?.last_error]).toEqual([307, 'answered 307'])
+    expect(hooks.some(hook => hook.path === '/to')).toBe(false)
+    answerHook = () => new Response()
+    await idle()
+  })
+
+  test('receivers that hang hold up neither each other nor those that answer', async () => {
+    const own = await quietTenant()
+    const hanging = Promise.withResolvers<void>()
+    answerHook = path => (path === '/hangs' ? hanging.promise.then(() => new Response()) : new Response())
+    const hung = await webhook(own, {}, '/hangs')
+    const well = await webhook(own)
+    // More than one receiver may have at once.
+    for (let at = 0; at < 6; at++) await own.call('POST', `/webhooks/${hung.data.id}/test`)
+    await own.call('POST', `/webhooks/${well.data.id}/test`)
+    await until('the other one came', async () => hooks.some(hook => hook.path === '/x'))
+    expect(new Set(hooks.filter(hook => hook.path === '/hangs').map(hook => hook.body.id)).size).toBeLessThanOrEqual(2)
+    hanging.resolve()
+    await idle()
+    expect((await deliveries(own)).map(item => item.state)).toEqual(Array(7).fill('delivered'))
+  })
+})
+
+describe('e-mail', () => {
+  test('[NTF-006] mail goes to people from their severity on, and to group addresses by scope', async () => {
+    const own = await hub.tenant()
+    const [inside, outside] = [await server(own, { tags: ['mailed'] }), await server(own)]
+    await own.call('POST', '/notifications/channels', {
+      name: 'ops',
+      address: 'ops@example.test',
+      scope: { tags: ['mailed'] },
+    })
+    await own.call('PUT', '/notifications/preferences', { email: { min_severity: 'critical' } })
+    await send(event(own, inside, 'alert.opened'), event(own, outside, 'alert.opened'))
+    await idle()
+    expect(mails.map(mail => mail.to)).toEqual([['ops@example.test']])
+    await send(event(own, outside, 'alert.opened', { series_key: 'cpu_load1', severity: 'critical' }))
+    await idle()
+    expect(mails.at(-1)).toMatchObject({ from: 'hub@example.test', to: [own.email] })
+  })
+
+  test('[NTF-006] [NTF-008] a message has the text of its language, says which delivery it is, and is shown', async () => {
+    const own = await hub.tenant()
+    await own.call('PATCH', '/me', { language: 'vi' })
+    const id = await server(own, { name: 'may-chu' })
+    await send(event(own, id, 'alert.opened'))
+    await idle()
+    const [shown] = await deliveries(own, '?state=delivered')
+    expect(shown).toMatchObject({
+      channel: 'email',
+      target: own.email,
+      type: 'alert.opened',
+      tries: 1,
+      last_error: null,
+    })
+    const [{ text }] = mails as [Mail]
+    expect(text).toContain(`Message-ID: <${shown?.id}@example.test>`)
+    expect(text).toContain(`X-Hub-Delivery: ${shown?.id}`)
+    expect(text).toMatch(/^From: Hub <hub@example\.test>/m)
+    expect(shown?.payload.title).toContain('trên may-chu')
+    expect(text.replaceAll('=3D', '=')).toContain('https://hub.example.test/alerts/')
+  })
+
+  test('a mailbox that is a group address and somebody’s own gets one message of an event', async () => {
+    const own = await hub.tenant()
+    await own.call('POST', '/notifications/channels', { name: 'me', address: own.email.toUpperCase() })
+    await send(event(own, await server(own), 'alert.opened'))
+    await idle()
+    expect(mails).toHaveLength(1)
+  })
+
+  test('a mail server that refuses is tried five times, with the same Message-ID when it takes the mail at last', async () => {
+    const own = await hub.tenant()
+    mailRefusal = 450
+    await send(event(own, await server(own), 'alert.opened'))
+    const [failed] = await until('the delivery failed', async () => {
+      const found = await deliveries(own, '?state=failed')
+      return found.length > 0 ? found : null
+    })
+    expect(failed).toMatchObject({ tries: 5, last_error: 'the mail server answered 450' })
+    mailRefusal = 0
+    expect((await own.call('POST', `/notifications/deliveries/${failed?.id}/retry`)).status).toBe(202)
+    await idle()
+    expect(mails.map(mail => /^Message-ID: (.*)$/m.exec(mail.text)?.[1]?.trim())).toEqual([
+      `<${failed?.id}@example.test>`,
+    ])
+    expect((await own.call('POST', `/notifications/deliveries/${failed?.id}/retry`)).status).toBe(422)
+  })
+})
+
+describe('suppression', () => {
+  test('[SUP-022] [NTF-005] a suppressed alert is stored and goes to nobody; when its suppression ends everybody is told once, and why so late', async () => {
+    const own = await hub.tenant()
+    const id = await server(own, { status: 'maintenance' })
+    await webhook(own)
+    await send(event(own, id, 'alert.opened', { suppressed: true, suppress_reason: 'maintenance' }))
+    await tellEndedSuppressions(hub.hub)
+    await idle()
+    const [stored] = (await own.call('GET', '/monitoring/alerts')).body.data
+    expect(stored).toMatchObject({ state: 'open', suppressed: true, suppress_reason: 'maintenance' })
+    const bell = async (): Promise<Json[]> => (await own.call('GET', '/notifications')).body.data
+    expect([hooks, mails, await bell(), await deliveries(own)]).toEqual([[], [], [], []])
+    await own.call('PUT', `/servers/${id}/status`, { status: 'active' })
+    await Promise.all([tellEndedSuppressions(hub.hub), tellEndedSuppressions(hub.hub)])
+    await idle()
+    expect(hooks.map(hook => [hook.body.type, hook.body.data.alert.suppress_reason])).toEqual([
+      ['alert.opened', 'maintenance'],
+    ])
+    expect(mails).toHaveLength(1)
+    expect((await bell()).map(item => item.body)).toEqual([
+      expect.stringContaining('opened while notifications were suppressed'),
+    ])
+  })
+
+  test('[NTF-009] an event that comes again goes out once on each channel', async () => {
+    const own = await hub.tenant()
+    await webhook(own)
+    const opened = event(own, await server(own), 'alert.opened')
+    await Promise.all([send(opened), send(opened), send(opened)])
+    await send(opened)
+    await idle()
+    expect([hooks.length, mails.length]).toEqual([1, 1])
+  })
+
+  test('[NTF-004] a wide-area incident is one message on each channel, whatever its machines send', async () => {
+    const own = await hub.tenant()
+    const members = [await server(own), await server(own), await server(own)]
+    await webhook(own)
+    const group = (type: string) =>
+      event(own, members[0] ?? '', type, {
+        rule_id: 'group_down',
+        series_key: 'subnet:n',
+        group_key: 'subnet:n',
+        severity: 'critical',
+        value: 3,
+        member_server_ids: members,
+        group_total: 3,
+      })
+    const of = (type: string) =>
+      members.map(id =>
+        event(own, id, type, { rule_id: 'agent_down', series_key: `agent:${id}`, severity: 'critical', value: 90 }),
+      )
+    await send(group('group_down'), ...of('agent.down'), group('group_update'))
+    await send(...of('agent.up'), group('group_resolved'))
+    await idle()
+    expect(hooks.map(hook => hook.body.type).sort()).toEqual(['group_down', 'group_resolved'])
+    expect(mails).toHaveLength(2)
+  })
+})

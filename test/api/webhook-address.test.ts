@@ -1,0 +1,116 @@
+// Where webhooks may go: https to public addresses, connected to exactly the address that was checked.
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { isPrivateAddress } from '../../apps/hub/http/addresses.ts'
+import { destinationOf, postTo } from '../../apps/hub/notifications/webhook.ts'
+import { TestHub, until } from './hub-harness.ts'
+
+// For receiver.test alone, valid for a hundred years; its key protects nothing.
+const cert = `-----BEGIN CERTIFICATE-----
+MIIBoTCCAUegAwIBAgIUETAFyDvZx4tTklA5oNLnzyEIzhYwCgYIKoZIzj0EAwIw
+GDEWMBQGA1UEAwwNcmVjZWl2ZXIudGVzdDAgFw0yNjExMjAxNDA2MjdaGA8yMTI2
+MTAyNzE0MDYyN1owGDEWMBQGA1UEAwwNcmVjZWl2ZXIudGVzdDBZMBMGByqGSM49
+AgEGCCqGSM49AwEHA0IABPU5R2U+V7OEGeDimMmadb8YszWdmkT4qQYIgEmSoRNq
+hCupaTw3EGTyfH6WUiR7AFP3Vu434QEODxiT7EMyTNejbTBrMB0GA1UdDgQWBBTG
+hzBy86UY5vzqK1E8DNdA+cTJ5jAfBgNVHSMEGDAWgBTGhzBy86UY5vzqK1E8DNdA
++cTJ5jAPBgNVHRMBAf8EBTADAQH/MBgGA1UdEQQRMA+CDXJlY2VpdmVyLnRlc3Qw
+CgYIKoZIzj0EAwIDSAAwRQIgLHs4WbLgN4n48m8Adjo8OND6DxyMWVnjR2X9WMbs
+LZMCIQCBIPtnypkF4F+K4qtYP4cYXH2EVHjcDnUDrUSJe3bLYw==
+-----END CERTIFICATE-----
+`
+const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg/BHRhGaLu7W4bvsq
+rxD2yzE8InxtzpiLLr36zmG9BJ2hRANCAAT1OUdlPlezhBng4pjJmnW/GLM1nZpE
++KkGCIBJkqETaoQrqWk8NxBk8nx+llIkewBT91buN+EBDg8Yk+xDMkzX
+-----END PRIVATE KEY-----
+`
+
+let secure: ReturnType<typeof Bun.serve>
+let plain: ReturnType<typeof Bun.serve>
+const answer = (request: Request) =>
+  new Response('', { status: request.headers.get('host')?.startsWith('receiver.test:') ? 204 : 421 })
+
+beforeAll(() => {
+  secure = Bun.serve({ hostname: '127.0.0.1', port: 0, tls: { cert, key }, fetch: answer })
+  plain = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: answer })
+})
+afterAll(async () => {
+  await Promise.all([secure.stop(true), plain.stop(true)])
+})
+
+const post = { headers: {}, body: '{}', timeoutMs: 5_000, ca: cert }
+const at = (name: string, port: number | undefined, scheme = 'https') => new URL(`${scheme}://${name}:${port}/hook`)
+
+describe('a call goes to the address that was checked', () => {
+  test('whatever its name leads to, with the Host and the certificate of the name', async () => {
+    expect(await postTo(at('receiver.test', secure.port), '127.0.0.1', post)).toBe(204)
+    expect(await postTo(at('receiver.test', plain.port, 'http'), '127.0.0.1', post)).toBe(204)
+  })
+
+  test('a certificate of another name, or of nobody that is trusted, ends it', async () => {
+    await expect(postTo(at('other.test', secure.port), '127.0.0.1', post)).rejects.toThrow()
+    const { ca: _ca, ...untrusting } = post
+    await expect(postTo(at('receiver.test', secure.port), '127.0.0.1', untrusting)).rejects.toThrow()
+  })
+
+  test('a connection of one name is not used for another', async () => {
+    expect(await postTo(at('receiver.test', secure.port), '127.0.0.1', post)).toBe(204)
+    await expect(postTo(at('other.test', secure.port), '127.0.0.1', post)).rejects.toThrow()
+    expect(await postTo(at('receiver.test', secure.port), '127.0.0.1', post)).toBe(204)
+  })
+})
+
+test('addresses inside are private, however they are written', () => {
+  const inside = [
+    '127.0.0.1',
+    '10.1.2.3',
+    '172.16.0.1',
+    '192.168.1.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '0.0.0.0',
+    '255.255.255.255',
+  ]
+  const mapped = ['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:a00:1', '64:ff9b::7f00:1', '2002:7f00:1::', '::7f00:1']
+  const inside6 = ['::', '::1', 'fe80::1', 'fd00::1', 'fec0::1', 'ff02::1', 'nonsense']
+  expect([...inside, ...mapped, ...inside6].filter(address => !isPrivateAddress(address))).toEqual([])
+  expect(['1.1.1.1', '93.184.215.14', '2606:4700::1111', '::ffff:8.8.8.8'].filter(isPrivateAddress)).toEqual([])
+})
+
+test('private addresses and plain http are refused unless configured, in every spelling', async () => {
+  const strict = await TestHub.start()
+  try {
+    const own = await strict.tenant()
+    for (const url of [
+      'http://example.com/',
+      'https://127.0.0.1/',
+      'https://2130706433/',
+      'https://0x7f.1/',
+      'https://localhost/',
+      'https://10.0.0.1/',
+      'https://[::1]/',
+      'https://[::ffff:127.0.0.1]/',
+      'https://169.254.169.254/',
+      'https://user:password@1.1.1.1/',
+      'ftp://x/',
+      'nonsense',
+    ])
+      expect((await own.call('POST', '/webhooks', { name: 'x', url })).body.errors.url).toHaveLength(1)
+    const { data } = (await own.call('POST', '/webhooks', { name: 'x', url: 'https://1.1.1.1/' })).body
+    expect((await own.call('PATCH', `/webhooks/${data.id}`, { url: 'https://10.0.0.1/' })).status).toBe(422)
+    expect(await destinationOf(strict.hub, 'https://1.1.1.1/x')).toEqual({
+      url: new URL('https://1.1.1.1/x'),
+      addresses: ['1.1.1.1'],
+    })
+    // An address that became private since is not called, and not tried again.
+    await strict.hub.database
+      .client`update webhooks set url = ${`https://127.0.0.1:${secure.port}/`} where id = ${data.id}`
+    await own.call('POST', `/webhooks/${data.id}/test`)
+    const [delivery] = await until('it has failed', async () => {
+      const found = (await own.call('GET', '/notifications/deliveries?state=failed')).body.data
+      return found.length > 0 ? found : null
+    })
+    expect(delivery).toMatchObject({ tries: 1, response_code: null, last_error: 'the address is not allowed' })
+  } finally {
+    await strict.stop()
+  }
+})
