@@ -96,6 +96,7 @@ const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   days: 'How many days, today included.',
   online: '`1`: only those seen within the threshold; `0`: only the others.',
   enabled: '`1`: only enabled ones; `0`: only disabled ones.',
+  dry_run: '`1`: says what would be done, and does nothing.',
   unread: '`1`: only unread ones.',
   token_hash: 'SHA-256 of a token, in hex: answers the one agent, current or previous token, instead of a page.',
   subject: 'The type or the id of a subject.',
@@ -184,11 +185,16 @@ function permissionText(route: Route): string {
   return `Needs ${route.permissions.map(permission => `\`${permission}\``).join(' and ')}.`
 }
 
-function requestBody(shown: TObject, components: Components): Json {
+function requestBody(route: Route, shown: TObject, components: Components): Json {
   const isOptional = (shown.required ?? []).length === 0
+  const { textBody } = route
+  const text = textBody && exampleOf(shown.properties[textBody.member] ?? shown)
   return {
     required: !isOptional,
-    content: { 'application/json': { schema: components.reference(shown), example: exampleOf(shown) } },
+    content: {
+      'application/json': { schema: components.reference(shown), example: exampleOf(shown) },
+      ...(textBody ? { [textBody.type]: { schema: { type: 'string' }, example: text } } : {}),
+    },
   }
 }
 
@@ -203,7 +209,7 @@ function operation(route: Route, isLegacy: boolean, components: Components): Jso
     ...(isLegacy ? { deprecated: true } : {}),
     security: [{ bearer: [] }],
     parameters: parametersOf(route, family),
-    ...(route.bodyShown ? { requestBody: requestBody(route.bodyShown, components) } : {}),
+    ...(route.bodyShown ? { requestBody: requestBody(route, route.bodyShown, components) } : {}),
     responses: { [String(route.status)]: success(route, family, components), ...Object.fromEntries(failures) },
   }
 }

@@ -134,6 +134,9 @@ describe('refusals consume no use of the license', () => {
     const who = machine()
     await server({ name: who.hostname, hostname: who.hostname })
     expect(codeOf(await enrol(token, who))).toEqual([401, 'invalid_token'])
+    // The token says who forwards: naming the right collector does not help the wrong one.
+    const pretended = { ...who, collector_id: other.id }
+    expect(codeOf(await enrol(token, pretended))).toEqual([401, 'invalid_token'])
     expect((await enrol(token, who, other)).status).toBe(201)
   })
 

@@ -153,4 +153,27 @@ describe('companies and teams', () => {
     expect((await tenant.call('POST', '/teams', { name: 'night SHIFT' })).status).toBe(422)
     expect((await tenant.call('DELETE', path)).status).toBe(204)
   })
+
+  test('a picture is a small PNG, JPEG or WebP whose bytes are what it says', async () => {
+    const own = await hub.tenant()
+    const png = `data:image/png;base64,${Buffer.from('89504e470d0a1a0a0000', 'hex').toString('base64')}`
+    const { status, body } = await own.call('PUT', '/me/avatar', { image: png })
+    expect([status, body.data.avatar]).toEqual([200, png])
+    const large = `data:image/jpeg;base64,${Buffer.concat([Buffer.from('ffd8ff', 'hex'), Buffer.alloc(131_072)]).toString('base64')}`
+    for (const image of [
+      'x',
+      'https://example.net/x.png',
+      'data:image/svg+xml;base64,PHN2Zz4=',
+      png.replace('png', 'webp'),
+      large,
+    ]) {
+      const refused = await own.call('PUT', '/me/avatar', { image })
+      expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['image']])
+    }
+    expect((await own.call('GET', '/me')).body.data.avatar).toBe(png)
+    expect((await own.call('DELETE', '/me/avatar')).status).toBe(204)
+    expect((await own.call('GET', '/me')).body.data.avatar).toBeNull()
+    const actions = (await own.call('GET', '/me/activity')).body.data.map((entry: Json) => entry.action)
+    expect(actions.slice(0, 2)).toEqual(['user.update', 'user.update'])
+  })
 })

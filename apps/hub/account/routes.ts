@@ -2,10 +2,12 @@
 
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, sql } from 'drizzle-orm'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { auditEntryAnswer, presentAuditEntry } from '../audit/audit-list.ts'
 import { auditLog, companies, sessions, users } from '../db/schema-identity.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { answer, answerList, answerPage, id, listed, named, nullable, reference, string, time } from '../http/answer.ts'
-import { notFound } from '../http/api-error.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, oneOf, text, timeZone } from '../http/schema.ts'
@@ -20,6 +22,7 @@ const profileAnswer = named('Profile', {
   name: string(),
   language: string(),
   time_zone: string(),
+  avatar: nullable(string()),
   super_admin: Type.Boolean(),
   company: nullable(Type.Object({ id: id(), name: string(), slug: string() })),
   permissions: listed(string()),
@@ -51,11 +54,51 @@ async function profile({ hub, caller, companyId }: RouteContext) {
     name: user.name,
     language: user.language,
     time_zone: user.timeZone,
+    avatar: user.avatar,
     super_admin: user.superAdmin,
     company: company ?? null,
     permissions: [...caller.permissions].sort(),
     created_at: user.createdAt,
   }
+}
+
+const AVATAR_BYTES_MAX = 128 * 1024
+const AVATAR_EXAMPLE = 'data:image/png;base64,iVBORw0KGgo='
+/** How the bytes of a picture begin; RIFF is what WebP is wrapped in. */
+const SIGNATURES = { png: '89504e470d0a1a0a', jpeg: 'ffd8ff', webp: '52494646' } as const
+
+/** A data URL of a small picture whose bytes are what it says. Throws 422. */
+function checkedImage(image: string): string {
+  const [, type, base64 = ''] = /^data:image\/(png|jpeg|webp);base64,([A-Za-z0-9+/]+={0,2})$/.exec(image) ?? []
+  if (type !== 'png' && type !== 'jpeg' && type !== 'webp') throw invalidField('image', 'image')
+  const bytes = Buffer.from(base64, 'base64')
+  if (bytes.length > AVATAR_BYTES_MAX) throw invalidField('image', 'image_size', { max: AVATAR_BYTES_MAX })
+  if (!bytes.toString('hex', 0, 8).startsWith(SIGNATURES[type])) throw invalidField('image', 'image')
+  return image
+}
+
+/** Changes the caller's own record, audited. A picture is not written into the log. */
+async function changeOwn(context: RouteContext, set: Partial<typeof users.$inferInsert>): Promise<void> {
+  const { hub, caller } = context
+  if (Object.keys(set).length === 0) return
+  await inTransaction(hub.database.db, async tx => {
+    const [before] = await tx.db.select().from(users).where(eq(users.id, caller.user.id)).for('update')
+    await tx.db.update(users).set(set).where(eq(users.id, caller.user.id))
+    const shown = (row: Partial<typeof users.$inferInsert>) => ({
+      name: row.name,
+      language: row.language,
+      time_zone: row.timeZone,
+      avatar: row.avatar ? 'a picture' : null,
+    })
+    const changes = changesBetween(shown(before ?? {}), shown({ ...before, ...set }))
+    await auditRequest(
+      tx,
+      context,
+      'user.update',
+      { type: 'user', id: caller.user.id, name: caller.user.name },
+      changes,
+    )
+  })
 }
 
 export const accountRoutes: readonly Route[] = [
@@ -85,9 +128,30 @@ export const accountRoutes: readonly Route[] = [
         ...(language === undefined ? {} : { language }),
         ...(time_zone === undefined ? {} : { timeZone: time_zone }),
       }
-      if (Object.keys(set).length > 0)
-        await context.hub.database.db.update(users).set(set).where(eq(users.id, context.caller.user.id))
+      await changeOwn(context, set)
       return { data: await profile(context) }
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: '/me/avatar',
+    tag: TAG,
+    summary: 'Set the picture',
+    body: Type.Object({ image: Type.String({ maxLength: 4 * AVATAR_BYTES_MAX, examples: [AVATAR_EXAMPLE] }) }),
+    answer: answer(profileAnswer),
+    async handle(context) {
+      await changeOwn(context, { avatar: checkedImage(context.body.image) })
+      return { data: await profile(context) }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/me/avatar',
+    tag: TAG,
+    summary: 'Remove the picture',
+    async handle(context) {
+      await changeOwn(context, { avatar: null })
+      return undefined
     },
   }),
   route({
@@ -143,14 +207,18 @@ export const accountRoutes: readonly Route[] = [
     path: '/me/sessions/:session',
     tag: TAG,
     summary: 'End a session',
-    async handle({ hub, caller, params }) {
+    async handle(context) {
+      const { hub, caller, params } = context
       const id = params.session ?? ''
       if (!isUuid(id)) throw notFound()
-      const ended = await hub.database.db
-        .delete(sessions)
-        .where(and(eq(sessions.id, id), eq(sessions.userId, caller.user.id)))
-        .returning({ id: sessions.id })
-      if (ended.length === 0) throw notFound()
+      await inTransaction(hub.database.db, async tx => {
+        const ended = await tx.db
+          .delete(sessions)
+          .where(and(eq(sessions.id, id), eq(sessions.userId, caller.user.id)))
+          .returning({ id: sessions.id })
+        if (ended.length === 0) throw notFound()
+        await auditRequest(tx, context, 'session.end', { type: 'user', id: caller.user.id, name: caller.user.name })
+      })
       return undefined
     },
   }),

@@ -26,7 +26,7 @@ const group = named('AlertGroup', {
 })
 const number = () => nullable(Type.Number())
 
-export const alertAnswer = named('Alert', {
+const alert = {
   id: id(),
   company_id: id(),
   type: oneOf(['threshold', 'check', 'no_data', 'agent_down', 'group_down']),
@@ -56,7 +56,8 @@ export const alertAnswer = named('Alert', {
   closed_at: nullable(time()),
   event_count: amount(),
   last_event_seq: amount(),
-})
+}
+export const alertAnswer = named('Alert', alert)
 
 export const alertEventAnswer = named('AlertEvent', {
   id: id(),
@@ -71,11 +72,14 @@ export const alertEventAnswer = named('AlertEvent', {
 export const alertCommentAnswer = named('AlertComment', {
   id: id(),
   alert_id: id(),
-  user: reference,
+  user: nullable(reference),
   action: wordOf(['comment', 'acknowledge', 'close']),
   comment: string(),
   created_at: time(),
 })
+
+/** One alert, with what people wrote to it, oldest first. */
+export const alertWithComments = named('AlertWithComments', { ...alert, comments: listed(alertCommentAnswer) })
 
 const bySeverity = Type.Unsafe<Readonly<Record<string, number>>>(
   Type.Object({ info: amount(), warning: amount(), critical: amount() }),

@@ -15,6 +15,7 @@ import type { RouteContext } from '../http/route.ts'
 import { isUuid } from '../http/schema.ts'
 import { storeAlerts, toAlert } from './alert-store.ts'
 
+const COMMENTS_SHOWN = 200
 const acknowledger = alias(users, 'acknowledger')
 const closer = alias(users, 'closer')
 const groupAlert = alias(alerts, 'group_alert')
@@ -269,9 +270,29 @@ export async function commentAlert(context: RouteContext, id: string, comment: s
     await tx.db
       .insert(alertComments)
       .values({ id: commentId, alertId: id, userId: context.caller.user.id, action: 'comment', comment })
+    await auditRequest(tx, context, 'alert.comment', { type: 'alert', id, name: null })
   })
   const user = { id: context.caller.user.id, name: context.caller.user.name }
   return { id: commentId, alert_id: id, user, action: 'comment', comment, created_at: new Date(hub.now()) }
+}
+
+/** What people wrote to an alert, oldest first. */
+export async function commentsOf(db: Executor, alertId: string) {
+  const rows = await db
+    .select({ comment: alertComments, user: { id: users.id, name: users.name } })
+    .from(alertComments)
+    .leftJoin(users, eq(users.id, alertComments.userId))
+    .where(eq(alertComments.alertId, alertId))
+    .orderBy(alertComments.createdAt, alertComments.id)
+    .limit(COMMENTS_SHOWN)
+  return rows.map(({ comment, user }) => ({
+    id: comment.id,
+    alert_id: comment.alertId,
+    user,
+    action: comment.action,
+    comment: comment.comment,
+    created_at: comment.createdAt,
+  }))
 }
 
 /** The log of an alert, newest first. */

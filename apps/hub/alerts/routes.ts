@@ -8,12 +8,19 @@ import { bulkAnswer, forEachId } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { instant, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
-import { alertAnswer, alertCommentAnswer, alertEventAnswer, alertStatsAnswer } from './alert-answer.ts'
+import {
+  alertAnswer,
+  alertCommentAnswer,
+  alertEventAnswer,
+  alertStatsAnswer,
+  alertWithComments,
+} from './alert-answer.ts'
 import {
   acknowledgeAlert,
   alertStats,
   closeAlert,
   commentAlert,
+  commentsOf,
   findAlert,
   listAlertEvents,
   listAlerts,
@@ -84,12 +91,14 @@ export const alertRoutes: readonly Route[] = [
     method: 'GET',
     path: '/monitoring/alerts/:alert',
     tag: TAG,
-    summary: 'Show an alert',
+    summary: 'Show an alert with its comments',
     permissions: VIEW,
     legacy: true,
     subject,
-    answer: answer(alertAnswer),
-    handle: async ({ subject }) => ({ data: presentAlert(subject) }),
+    answer: answer(alertWithComments),
+    handle: async ({ hub, subject }) => ({
+      data: { ...presentAlert(subject), comments: await commentsOf(hub.database.db, subject.alert.id) },
+    }),
   }),
   route({
     method: 'GET',

@@ -122,14 +122,22 @@ async function checkMachine(tx: Tx, companyId: string, body: EnrolBody): Promise
   return same[0]?.hostname ?? null
 }
 
-/** Who forwards: the collector that the body names, else the one that the token belongs to. */
-async function collectorOf(tx: Tx, context: RouteContext, named: string | null): Promise<string | null> {
-  const rows = await tx.db.execute<{ id: string }>(
-    named === null
-      ? sql`select id from monitoring_collectors where service_user_id = ${context.caller.user.id}`
-      : sql`select id from monitoring_collectors where id = ${named}`,
-  )
-  return rows[0]?.id ?? null
+type Forwarder = {
+  /** The collector that the enrolment comes through; null when nobody knows, or token and body disagree. */
+  readonly through: string | null
+  /** The collector that the body names, if there is one with that id. */
+  readonly named: string | null
+}
+
+/** Who forwards is said by the token: a body can name any collector. It counts for accounts that are no collector's. */
+async function forwarderOf(tx: Tx, context: RouteContext, asked: string | null): Promise<Forwarder> {
+  const rows = await tx.db.execute<{ id: string; is_own: boolean }>(sql`
+    select id, coalesce(service_user_id = ${context.caller.user.id}, false) as is_own from monitoring_collectors
+    where service_user_id = ${context.caller.user.id} or id = ${asked}`)
+  const own = rows.find(row => row.is_own)?.id ?? null
+  const named = rows.find(row => row.id === asked?.toLowerCase())?.id ?? null
+  if (asked === null || own === null) return { through: own ?? named, named }
+  return { through: own === named ? own : null, named }
 }
 
 export type Enrolled = {
@@ -149,7 +157,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
     .where(eq(licenses.tokenHash, tokenHash(body.license)))
     .for('update')
   if (!license) throw refused(401, 'invalid_token')
-  const collectorId = await collectorOf(tx, context, body.collector_id ?? null)
+  const { through, named } = await forwarderOf(tx, context, body.collector_id ?? null)
   const refusal = enrolRefusal(
     {
       revokedAtMs: license.revokedAt?.getTime() ?? null,
@@ -159,7 +167,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
       maxUses: license.maxUses,
       collectorId: license.collectorId,
     },
-    collectorId,
+    through,
     hub.now(),
   )
   if (refusal) throw refused(refusal.status, refusal.code)
@@ -177,7 +185,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
     companyId,
     serverId: pairing.serverId,
     // An agent belongs to the collector that says so; without a word the first report of /agents/seen attaches it.
-    collectorId: body.collector_id ? collectorId : null,
+    collectorId: named,
     licenseId: license.id,
     tokenHash: tokenHash(token),
     machineId: body.machine_id ?? null,

@@ -7,12 +7,12 @@ import type { Executor } from '../db/connect.ts'
 import { companies, userCompanyGrants, users } from '../db/schema-identity.ts'
 import { inTransaction, uuidList } from '../db/transaction.ts'
 import { answer, answerList, answerPage } from '../http/answer.ts'
-import { invalidField, notFound } from '../http/api-error.ts'
+import { ApiError, invalidField, notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, optional, text, uuid } from '../http/schema.ts'
 import { companyAnswer, companyWithPlan, grantAnswer, grantHolder } from '../identity/identity-answer.ts'
-import { findUser } from '../identity/people.ts'
+import { referredUser } from '../identity/people.ts'
 import { changeParent, createCompany, deleteCompany } from './companies.ts'
 import { effectivePlan } from './plan.ts'
 
@@ -78,8 +78,9 @@ async function parentOf(context: RouteContext, id: string | null | undefined): P
   if (id == null) return context.companyId
   try {
     return (await find(context, id)).id
-  } catch {
-    throw invalidField('parent_id', 'unknown_reference')
+  } catch (error) {
+    if (error instanceof ApiError) throw invalidField('parent_id', 'unknown_reference')
+    throw error
   }
 }
 
@@ -232,9 +233,7 @@ export const companyRoutes: readonly Route[] = [
     answer: answer(grantAnswer),
     async handle(context) {
       const { hub, companyId, body, subject: row } = context
-      const { user } = await findUser(hub.database.db, companyId, body.user_id).catch(() => {
-        throw invalidField('user_id', 'unknown_reference')
-      })
+      const user = await referredUser(hub.database.db, companyId, body.user_id)
       await inTransaction(hub.database.db, async tx => {
         await tx.db.insert(userCompanyGrants).values({ userId: user.id, companyId: row.id }).onConflictDoNothing()
         await auditRequest(

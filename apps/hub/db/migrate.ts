@@ -8,6 +8,7 @@ import jobOrder from '../../../sql/hub/0004_job_order.sql' with { type: 'text' }
 import alertCounts from '../../../sql/hub/0005_alert_counts.sql' with { type: 'text' }
 import identity from '../../../sql/hub/0006_identity.sql' with { type: 'text' }
 import jobLibrary from '../../../sql/hub/0007_job_library.sql' with { type: 'text' }
+import invitations from '../../../sql/hub/0008_invitations.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -19,6 +20,7 @@ export const migrations: readonly Migration[] = [
   { number: 5, name: 'alert_counts', sql: alertCounts },
   { number: 6, name: 'identity', sql: identity },
   { number: 7, name: 'job_library', sql: jobLibrary },
+  { number: 8, name: 'invitations', sql: invitations },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -43,6 +43,7 @@ export const users = pgTable('users', {
   superAdmin: boolean('super_admin').notNull().default(false),
   language: text('language').notNull().default('en'),
   timeZone: text('time_zone').notNull().default('UTC'),
+  avatar: text('avatar'),
   disabledAt: at('disabled_at'),
   createdAt: at('created_at').notNull().defaultNow(),
 })
@@ -61,6 +62,20 @@ export const userRoles = pgTable(
   { userId: uuid('user_id').notNull(), roleId: uuid('role_id').notNull() },
   table => [primaryKey({ columns: [table.userId, table.roleId] })],
 )
+
+export const invitations = pgTable('invitations', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  email: text('email').notNull(),
+  name: text('name'),
+  permissions: text('permissions').array().notNull().default([]),
+  roleIds: uuid('role_ids').array().notNull().default([]),
+  language: text('language').$type<'en' | 'vi'>().notNull().default('en'),
+  tokenHash: text('token_hash').notNull(),
+  invitedBy: uuid('invited_by'),
+  expiresAt: at('expires_at').notNull(),
+  createdAt: at('created_at').notNull().defaultNow(),
+})
 
 export const userCompanyGrants = pgTable(
   'user_company_grants',

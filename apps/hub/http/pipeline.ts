@@ -75,24 +75,26 @@ export async function readBytes(request: Request, bytesMax: number): Promise<Uin
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
 }
 
-/** The JSON body; an absent one is an empty object. */
-async function readJson(request: Request, bytesMax: number, family: Family, invalidCode?: string): Promise<unknown> {
-  const bytes = await readBytes(request, bytesMax)
+/** The JSON body, or the text that the route takes instead; an absent one is an empty object. */
+async function readBody(request: Request, route: Route, family: Family, invalidCode?: string): Promise<unknown> {
+  const bytes = await readBytes(request, route.bodyBytesMax ?? BODY_BYTES_MAX)
   if (bytes.byteLength === 0) return {}
   const type = (request.headers.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
-  if (type !== 'application/json' && !type.endsWith('+json'))
+  const { textBody } = route
+  const isText = textBody !== null && type === textBody.type
+  if (!isText && type !== 'application/json' && !type.endsWith('+json'))
     throw new ApiError(415, 'unsupported_media_type', words('unsupported_type'))
   let text: string
   let body: unknown
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    body = JSON.parse(text)
+    body = isText ? { [textBody.member]: text } : JSON.parse(text)
   } catch {
-    throw faultsError(new Map([['body', words('json')]]), invalidCode)
+    throw faultsError(new Map([['body', words(isText ? 'utf8' : 'json')]]), invalidCode)
   }
   // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a collector, whose
   // events hold what agents sent, it is replaced, so that nothing is lost.
-  if (!/\\u(0000|d[89a-f])/i.test(text)) return body
+  if (!/\\u(0000|d[89a-f])|\0/i.test(text)) return body
   if (family === 'user') {
     const field = fieldWithNul(body, '')
     if (field !== null) throw invalidField(field || 'body', 'no_nul')
@@ -179,9 +181,7 @@ export async function runRoute(
       url,
       signal: request.signal,
     }
-    const result = await route.run(context, code =>
-      readJson(request, route.bodyBytesMax ?? BODY_BYTES_MAX, family, code),
-    )
+    const result = await route.run(context, code => readBody(request, route, family, code))
     response = respond(result, route.status, family, headers, hub.now())
   } catch (error) {
     response = respondError(toApiError(error, log), family, language, headers, hub.now())

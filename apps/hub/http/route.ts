@@ -24,6 +24,9 @@ export type RouteContext = {
   readonly signal: AbortSignal
 }
 
+/** Text that may be sent instead of JSON, for example a file. */
+export type TextBody = { readonly type: string; readonly member: string }
+
 type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly method: Method
   /** Below /api/v1, parameters as `:name`. */
@@ -38,6 +41,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly query?: Q
   readonly body?: B
   readonly bodyBytesMax?: number
+  /** A body of this type is text, and becomes the one member named. */
+  readonly textBody?: TextBody
   /** The error code of bad data in the collector and matcher families. */
   readonly invalidCode?: string
   /** Finds the resource of the path; throws 404. Runs before the data are looked at. */
@@ -77,6 +82,7 @@ export type Route = {
   readonly mayMiss: boolean
   readonly pathParameters: Readonly<Record<string, TSchema>>
   readonly bodyBytesMax: number | null
+  readonly textBody: TextBody | null
   readonly run: (context: RouteContext, readBody: (invalidCode?: string) => Promise<unknown>) => Promise<unknown>
 }
 
@@ -105,6 +111,7 @@ export function route<
     mayMiss: definition.mayMiss ?? false,
     pathParameters: definition.pathParameters ?? {},
     bodyBytesMax: definition.bodyBytesMax ?? null,
+    textBody: definition.textBody ?? null,
     async run(context, readBody) {
       const subject = (definition.subject ? await definition.subject(context) : null) as S
       const query = (definition.query ? parseQuery(definition.query, context.url.searchParams) : {}) as Static<Q>

@@ -36,6 +36,7 @@ const texts = {
 
   no_nul: { en: 'must not hold the character NUL', vi: 'không được chứa ký tự NUL' },
   json: { en: 'must be valid JSON', vi: 'phải là JSON hợp lệ' },
+  utf8: { en: 'must be UTF-8 text', vi: 'phải là văn bản UTF-8' },
   object: { en: 'must be an object', vi: 'phải là một đối tượng' },
   required: { en: 'is required', vi: 'là bắt buộc' },
   string: { en: 'must be text', vi: 'phải là chuỗi ký tự' },
@@ -114,6 +115,18 @@ const texts = {
   unknown_permission: { en: 'unknown permission {permission}', vi: 'quyền {permission} không tồn tại' },
   collector_refused: { en: '{message}', vi: 'bộ thu thập từ chối: {message}' },
   in_use: { en: 'is in use', vi: 'đang được sử dụng' },
+  csv_quote: { en: 'has a quote that is not closed', vi: 'có dấu ngoặc kép chưa đóng' },
+  csv_columns: { en: 'must be among {values}', vi: 'phải thuộc {values}' },
+  csv_width: {
+    en: 'has {found} values, the header has {expected}',
+    vi: 'có {found} giá trị, dòng tiêu đề có {expected}',
+  },
+  csv_twice: { en: 'stands in line {line} too', vi: 'cũng có ở dòng {line}' },
+  image: {
+    en: 'must be a data URL of a PNG, JPEG or WebP picture',
+    vi: 'phải là data URL của ảnh PNG, JPEG hoặc WebP',
+  },
+  image_size: { en: 'must be at most {max} bytes', vi: 'chỉ được tối đa {max} byte' },
   login_failed: { en: 'E-mail or password is wrong.', vi: 'E-mail hoặc mật khẩu không đúng.' },
 } as const
 

@@ -1,7 +1,7 @@
 // People, API tokens and service accounts, as the commands of the hub and the first start make them (decisions G-01, G-12).
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
-import { writeAudit } from '../audit/audit.ts'
+import { type AuditEntry, writeAudit } from '../audit/audit.ts'
 import { collectors } from '../db/schema.ts'
 import { apiTokens, users } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
@@ -67,8 +67,16 @@ export type NewToken = {
   readonly expiresAt: Date | null
 }
 
+/** Who issues: the hub itself, unless somebody does. */
+export type Issuer = Pick<AuditEntry, 'actor' | 'ip' | 'userAgent'>
+const BY_HUB: Issuer = { actor: { type: 'system', id: null, name: 'hub' } }
+
 /** Creates an API token. The clear token is in the answer and nowhere else. */
-export async function createToken(tx: Tx, token: NewToken): Promise<{ id: string; token: string }> {
+export async function createToken(
+  tx: Tx,
+  token: NewToken,
+  by: Issuer = BY_HUB,
+): Promise<{ id: string; token: string }> {
   for (const range of token.ipRanges ?? []) if (!isRange(range)) throw invalidField('ip_range', 'pattern')
   const clear = newApiToken()
   const id = randomUUID()
@@ -85,8 +93,8 @@ export async function createToken(tx: Tx, token: NewToken): Promise<{ id: string
   })
   const [owner] = await tx.db.select().from(users).where(eq(users.id, token.userId))
   await writeAudit(tx, {
+    ...by,
     companyId: owner?.companyId ?? null,
-    actor: { type: 'system', id: null, name: 'hub' },
     action: 'token.create',
     subject: { type: 'token', id, name: token.name },
   })

@@ -1,6 +1,7 @@
 // Users, roles, companies and teams as the API answers them (decisions G-03, G-04).
 import { Type } from '@sinclair/typebox'
-import { amount, id, listed, named, nullable, reference, string, time } from '../http/answer.ts'
+import { amount, id, listed, named, nullable, reference, string, time, wordOf } from '../http/answer.ts'
+import { languages } from '../http/texts.ts'
 
 export const userAnswer = named('User', {
   id: id(),
@@ -15,6 +16,22 @@ export const userAnswer = named('User', {
   enabled: Type.Boolean(),
   created_at: time(),
 })
+
+export const invitationAnswer = named('Invitation', {
+  id: id(),
+  company_id: id(),
+  email: string(),
+  name: nullable(string()),
+  permissions: listed(string()),
+  role_ids: listed(id()),
+  language: wordOf(languages),
+  invited_by: nullable(reference),
+  expired: Type.Boolean(),
+  expires_at: time(),
+  created_at: time(),
+})
+/** The link stands beside the invitation, once. */
+export const invitationWithLink = Type.Object({ data: invitationAnswer, link: string(), mailed: Type.Boolean() })
 
 export const roleAnswer = named('Role', {
   id: id(),

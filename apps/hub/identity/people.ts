@@ -86,6 +86,16 @@ export async function findUser(db: Executor, companyId: string, id: string): Pro
   return { user, roles: (await rolesOf(db, [id])).get(id) ?? [] }
 }
 
+/** A user of the company that a body refers to. Throws 422 on user_id. */
+export async function referredUser(db: Executor, companyId: string, id: string): Promise<User> {
+  const [user] = await db
+    .select()
+    .from(users)
+    .where(and(people(companyId), eq(users.id, id)))
+  if (!user) throw invalidField('user_id', 'unknown_reference')
+  return user
+}
+
 export async function permissionsOfUser(db: Executor, { user, roles: held }: UserRow): Promise<string[]> {
   const ids = held.map(role => role.id)
   const rows = ids.length > 0 ? await db.select().from(roles).where(inArray(roles.id, ids)) : []
@@ -93,7 +103,7 @@ export async function permissionsOfUser(db: Executor, { user, roles: held }: Use
 }
 
 /** The roles of the ids that the company may use: its own and the built-in ones. */
-async function usableRoles(db: Executor, companyId: string, ids: readonly string[]): Promise<Role[]> {
+export async function usableRoles(db: Executor, companyId: string, ids: readonly string[]): Promise<Role[]> {
   if (ids.length === 0) return []
   const rows = await db
     .select()
@@ -110,8 +120,17 @@ async function setRoles(context: RouteContext, tx: Tx, userId: string, roleIds: 
     chosen.flatMap(role => role.permissions),
     'role_ids',
   )
+  await assignRoles(
+    tx,
+    userId,
+    chosen.map(role => role.id),
+  )
+}
+
+/** Whether the giver may give them was asked before. */
+export async function assignRoles(tx: Tx, userId: string, roleIds: readonly string[]): Promise<void> {
   await tx.db.delete(userRoles).where(eq(userRoles.userId, userId))
-  if (chosen.length > 0) await tx.db.insert(userRoles).values(chosen.map(role => ({ userId, roleId: role.id })))
+  if (roleIds.length > 0) await tx.db.insert(userRoles).values(roleIds.map(roleId => ({ userId, roleId })))
 }
 
 const subjectOf = ({ user }: UserRow) => ({ type: 'user', id: user.id, name: user.name })

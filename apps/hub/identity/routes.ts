@@ -6,7 +6,8 @@ import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../http/schema.ts'
 import { languages } from '../http/texts.ts'
-import { roleAnswer, userAnswer } from './identity-answer.ts'
+import { invitationAnswer, invitationWithLink, roleAnswer, userAnswer } from './identity-answer.ts'
+import { findInvitation, invite, listInvitations, presentInvitation, withdrawInvitation } from './invitations.ts'
 import {
   addUser,
   changeUser,
@@ -228,4 +229,58 @@ const roleRoutes: readonly Route[] = [
   }),
 ]
 
-export const identityRoutes: readonly Route[] = [...userRoutes, ...roleRoutes]
+const invitationRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/invitations',
+    tag: TAG,
+    summary: 'Invitations that nobody has accepted yet, newest first',
+    permissions: VIEW,
+    query: Type.Object(pageQuery),
+    answer: answerPage(invitationAnswer),
+    async handle({ hub, companyId, query, url }) {
+      const page = pageOf(query)
+      const { rows, total } = await listInvitations(hub.database.db, companyId, page)
+      return paged(
+        url,
+        page,
+        total,
+        rows.map(row => presentInvitation(row, hub.now())),
+      )
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/invitations',
+    tag: TAG,
+    summary: 'Invite by e-mail; the link is shown once, and mailed when the hub can send mail',
+    permissions: MANAGE,
+    status: 201,
+    body: Type.Object({
+      email: email(),
+      name: optional(text(255)),
+      permissions: optional(permissions),
+      role_ids: optional(roleIds),
+      language: Type.Optional(oneOf(languages)),
+    }),
+    answer: invitationWithLink,
+    async handle(context) {
+      const { row, link, isMailed } = await invite(context, context.body)
+      return { data: presentInvitation(row, context.hub.now()), link, mailed: isMailed }
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/invitations/:invitation',
+    tag: TAG,
+    summary: 'Withdraw an invitation',
+    permissions: MANAGE,
+    subject: ({ hub, companyId, params }) => findInvitation(hub.database.db, companyId, params.invitation ?? ''),
+    async handle(context) {
+      await withdrawInvitation(context, context.subject)
+      return undefined
+    },
+  }),
+]
+
+export const identityRoutes: readonly Route[] = [...userRoutes, ...roleRoutes, ...invitationRoutes]

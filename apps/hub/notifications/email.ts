@@ -19,6 +19,14 @@ function refusal(cause: unknown): string {
   return typeof code === 'number' ? `the mail server answered ${code}` : 'the mail server did not answer'
 }
 
+/** A body that only the receiver may read is kept sealed. */
+function textOf(hub: Hub, payload: JobPayload): string {
+  if (typeof payload.sealed_body !== 'string') return String(payload.body ?? '')
+  const text = hub.sealer.open(payload.sealed_body)
+  if (text === null) throw new PermanentJobFailure('the body was sealed with a key that is gone')
+  return text
+}
+
 async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   const delivery = await loadWaitingDelivery(hub, payload)
   if (!delivery) return
@@ -36,7 +44,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
       from,
       to: delivery.target,
       subject: String(delivery.payload.title ?? delivery.type),
-      text: String(delivery.payload.body ?? ''),
+      text: textOf(hub, delivery.payload),
       messageId: messageId(delivery.id, from),
       headers: { 'X-Hub-Event': delivery.type, 'X-Hub-Delivery': delivery.id, 'Auto-Submitted': 'auto-generated' },
     })

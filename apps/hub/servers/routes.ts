@@ -14,7 +14,8 @@ import { type Route, type RouteContext, route } from '../http/route.ts'
 import { integer, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
 import { words } from '../http/texts.ts'
 import { healthBlocks, serverHealth, serverSeries } from './health.ts'
-import { healthAnswer, seriesAnswer, serverAnswer } from './server-answer.ts'
+import { importBody, importServers, serversOfCsv } from './import.ts'
+import { healthAnswer, importAnswer, seriesAnswer, serverAnswer } from './server-answer.ts'
 import {
   approveServer,
   createServer,
@@ -58,6 +59,8 @@ const fields = {
   status: Type.Optional(oneOf(settableStatuses)),
   notes: optional(text(10_000)),
 }
+
+const newServer = Type.Object({ name: text(255), ...fields })
 
 function checkAddress(body: { ip_address?: string | null | undefined }): void {
   if (body.ip_address != null && isIP(body.ip_address) === 0) throw invalidField('ip_address', 'pattern')
@@ -141,11 +144,26 @@ export const serverRoutes: readonly Route[] = [
     permissions: MANAGE,
     legacy: true,
     status: 201,
-    body: Type.Object({ name: text(255), ...fields }),
+    body: newServer,
     answer: answer(serverAnswer),
     async handle(context) {
       checkAddress(context.body)
       return { data: presentServer(await createServer(context, context.body)) }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/servers/import',
+    tag: TAG,
+    summary: 'Create and change servers from comma-separated values, all of them or none',
+    permissions: MANAGE,
+    query: Type.Object({ dry_run: Type.Optional(oneOf(['0', '1'])) }),
+    body: importBody,
+    textBody: { type: 'text/csv', member: 'csv' },
+    answer: answer(importAnswer),
+    handle: async context => {
+      const rows = serversOfCsv(context.body.csv, newServer)
+      return { data: await importServers(context, rows, context.query.dry_run === '1') }
     },
   }),
   route({

@@ -51,6 +51,12 @@ export const serverAnswer = named('Server', {
   health: Type.Optional(healthBlock),
 })
 
+export const importAnswer = named('ImportedServers', {
+  created: amount(),
+  updated: amount(),
+  dry_run: Type.Boolean(),
+})
+
 const number = () => nullable(Type.Number())
 const sample = named('Sample', { labels: texts(), value: Type.Number(), ts: time() })
 

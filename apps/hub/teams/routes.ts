@@ -13,7 +13,7 @@ import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, text, uuid } from '../http/schema.ts'
 import { teamAnswer } from '../identity/identity-answer.ts'
-import { findUser } from '../identity/people.ts'
+import { referredUser } from '../identity/people.ts'
 
 const TAG = 'Identity and permissions'
 const VIEW = ['identity.view']
@@ -144,13 +144,15 @@ export const teamRoutes: readonly Route[] = [
     status: 201,
     body: Type.Object({ user_id: uuid() }),
     answer: answer(teamAnswer),
-    async handle({ hub, companyId, body, subject: team }) {
-      const { db } = hub.database
-      const { user } = await findUser(db, companyId, body.user_id).catch(() => {
-        throw invalidField('user_id', 'unknown_reference')
+    async handle(context) {
+      const { hub, companyId, body, subject: team } = context
+      const user = await referredUser(hub.database.db, companyId, body.user_id)
+      return inTransaction(hub.database.db, async tx => {
+        await tx.db.insert(teamMembers).values({ teamId: team.id, userId: user.id }).onConflictDoNothing()
+        const changes = { member: { old: null, new: user.id } }
+        await auditRequest(tx, context, 'team.member_add', { type: 'team', id: team.id, name: team.name }, changes)
+        return { data: await presentTeam(tx.db, team) }
       })
-      await db.insert(teamMembers).values({ teamId: team.id, userId: user.id }).onConflictDoNothing()
-      return { data: await presentTeam(db, team) }
     },
   }),
   route({
@@ -160,14 +162,19 @@ export const teamRoutes: readonly Route[] = [
     summary: 'Remove a member',
     permissions: MANAGE,
     subject: teamSubject,
-    async handle({ hub, params, subject: team }) {
+    async handle(context) {
+      const { hub, params, subject: team } = context
       const userId = params.user ?? ''
       if (!isUuid(userId)) throw notFound()
-      const gone = await hub.database.db
-        .delete(teamMembers)
-        .where(and(eq(teamMembers.teamId, team.id), eq(teamMembers.userId, userId)))
-        .returning({ id: teamMembers.userId })
-      if (gone.length === 0) throw notFound()
+      await inTransaction(hub.database.db, async tx => {
+        const gone = await tx.db
+          .delete(teamMembers)
+          .where(and(eq(teamMembers.teamId, team.id), eq(teamMembers.userId, userId)))
+          .returning({ id: teamMembers.userId })
+        if (gone.length === 0) throw notFound()
+        const changes = { member: { old: userId, new: null } }
+        await auditRequest(tx, context, 'team.member_remove', { type: 'team', id: team.id, name: team.name }, changes)
+      })
       return undefined
     },
   }),

@@ -1,14 +1,13 @@
 // The login: a form without script, limited by e-mail and address (decision G-02), and the logout.
-import { ApiError } from '../http/api-error.ts'
-import { type Arrival, readBytes } from '../http/pipeline.ts'
+import type { Arrival } from '../http/pipeline.ts'
 import { preferredLanguage } from '../http/texts.ts'
 import type { Hub } from '../hub-context.ts'
 import { guestOf, isTrustedPeer, visitorOf } from './access.ts'
+import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
 import { beginSession, endedCookieHeader, endSession, findLogin, isSecure, sessionCookieHeader } from './sessions.ts'
 import { say, type WebLanguage } from './words.ts'
 
-const FORM_BYTES_MAX = 16 * 1024
 const FAILURES_PER_MINUTE = 5
 /** Of one address, whatever the e-mails: every attempt costs the hub a slow hash. */
 const ATTEMPTS_PER_MINUTE = 100
@@ -41,26 +40,6 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault.message}</p
     { language, title, body },
     retry === undefined ? {} : { 'Retry-After': String(retry) },
   )
-}
-
-/** Whether a form was sent from a page of this hub: by what the browser says of it, else by its origin. */
-function isOwnForm(request: Request): boolean {
-  const site = request.headers.get('sec-fetch-site')
-  if (site !== null) return site === 'same-origin' || site === 'none'
-  const origin = request.headers.get('origin')
-  return origin === null || URL.parse(origin)?.host === request.headers.get('host')
-}
-
-/** The fields of a form; none when the body is something else or too large. */
-async function readForm(request: Request): Promise<URLSearchParams> {
-  const type = request.headers.get('content-type') ?? ''
-  if (!type.toLowerCase().startsWith('application/x-www-form-urlencoded')) return new URLSearchParams()
-  try {
-    return new URLSearchParams(new TextDecoder().decode(await readBytes(request, FORM_BYTES_MAX)))
-  } catch (error) {
-    if (error instanceof ApiError) return new URLSearchParams()
-    throw error
-  }
 }
 
 let waiting = 0

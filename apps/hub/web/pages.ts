@@ -12,18 +12,14 @@ import { usableCompanies } from '../identity/authenticate.ts'
 import { productVersion } from '../version.ts'
 import { companyToShow, type Guest, guestOf } from './access.ts'
 import { assets, serveAsset } from './assets.ts'
-import { brand, type Html, html, pageResponse, redirect } from './html.ts'
+import { header } from './header.ts'
+import { type Html, html, pageResponse, redirect } from './html.ts'
+import { acceptedInvitation, invitationPage } from './invitation.ts'
 import { LiveStreams } from './live.ts'
 import { LivePictures } from './live-picture.ts'
 import { languageOf, logIn, loginPage, logOut } from './login.ts'
+import { issue, revoke, tokensPage } from './tokens.ts'
 import { say, type WebLanguage } from './words.ts'
-
-function signOutForm(language: WebLanguage, csrfToken: string): Html {
-  return html`<form class="sign-out" method="post" action="/logout">
-<input type="hidden" name="csrf_token" value="${csrfToken}">
-<button type="submit">${say(language, 'sign_out')}</button>
-</form>`
-}
 
 /** The companies to choose from; just the name when there is one. */
 function companyChoice(language: WebLanguage, usable: readonly { id: string; name: string }[], shownId: string): Html {
@@ -34,15 +30,6 @@ function companyChoice(language: WebLanguage, usable: readonly { id: string; nam
   )
   return html`<select id="company" class="company" aria-label="${say(language, 'company')}">${options}</select>`
 }
-
-const header = (language: WebLanguage, guest: Guest, middle: Html): Html => html`<header class="top">
-<a class="brand" href="/">${brand(language)}</a>
-${middle}
-<span class="spacer"></span>
-<span id="connection" class="connection" role="status" data-state="connecting"></span>
-<span class="user">${guest.caller.user.name}</span>
-${signOutForm(language, guest.csrfToken)}
-</header>`
 
 /** Where agents report, as far as the hub was told; else what a collector listens on unless it is told otherwise. */
 async function agentUrl(hub: Hub): Promise<string> {
@@ -142,6 +129,11 @@ export function webPages(): readonly Page[] {
     { method: 'GET', path: '/login', handle: guarded(loginOrHome) },
     { method: 'POST', path: '/login', handle: guarded(logIn) },
     { method: 'POST', path: '/logout', handle: guarded(logOut) },
+    { method: 'GET', path: '/invitation', handle: guarded(invitationPage) },
+    { method: 'POST', path: '/invitation', handle: guarded(acceptedInvitation) },
+    { method: 'GET', path: '/tokens', handle: guarded(tokensPage) },
+    { method: 'POST', path: '/tokens', handle: guarded(issue) },
+    { method: 'POST', path: '/tokens/revoke', handle: guarded(revoke) },
     { method: 'GET', path: '/web/live', handle: (hub, request, arrival) => streamsOf(hub).open(request, arrival) },
     // Notifications link to an alert; the live page shows it among the open ones.
     {

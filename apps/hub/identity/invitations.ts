@@ -1,0 +1,217 @@
+// Invitations: an administrator says who may come and with which rights; whoever has the link sets name and password, and is
+// a user. The link is in the e-mail and in the answer to the administrator, once; the hub keeps its hash.
+import { randomUUID } from 'node:crypto'
+import { and, count, desc, eq, sql } from 'drizzle-orm'
+import { DAY_MS } from '../../../core/limits.ts'
+import { auditRequest, writeAudit } from '../audit/audit.ts'
+import type { Executor } from '../db/connect.ts'
+import { companies, invitations, roles, users } from '../db/schema-identity.ts'
+import { inTransaction, type Tx } from '../db/transaction.ts'
+import { invalidField, notFound } from '../http/api-error.ts'
+import type { Page } from '../http/paging.ts'
+import type { RouteContext } from '../http/route.ts'
+import { isUuid } from '../http/schema.ts'
+import type { Hub } from '../hub-context.ts'
+import { addDeliveries } from '../notifications/deliveries.ts'
+import { createUser } from './accounts.ts'
+import { assignRoles, checkGiving, usableRoles } from './people.ts'
+import { newInvitationToken, tokenHash } from './secrets.ts'
+
+const LIFE_DAYS = 7
+
+const selectInvitations = (db: Executor) =>
+  db
+    .select({ invitation: invitations, inviter: { id: users.id, name: users.name } })
+    .from(invitations)
+    .leftJoin(users, eq(users.id, invitations.invitedBy))
+export type InvitationRow = Awaited<ReturnType<typeof selectInvitations>>[number]
+
+export const presentInvitation = ({ invitation, inviter }: InvitationRow, nowMs: number) => ({
+  id: invitation.id,
+  company_id: invitation.companyId,
+  email: invitation.email,
+  name: invitation.name,
+  permissions: invitation.permissions,
+  role_ids: invitation.roleIds,
+  language: invitation.language,
+  invited_by: inviter,
+  expired: invitation.expiresAt.getTime() <= nowMs,
+  expires_at: invitation.expiresAt,
+  created_at: invitation.createdAt,
+})
+
+export async function listInvitations(db: Executor, companyId: string, page: Page) {
+  const where = eq(invitations.companyId, companyId)
+  const [rows, totals] = await Promise.all([
+    selectInvitations(db)
+      .where(where)
+      .orderBy(desc(invitations.createdAt), desc(invitations.id))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ total: count() }).from(invitations).where(where),
+  ])
+  return { rows, total: totals[0]?.total ?? 0 }
+}
+
+export async function findInvitation(db: Executor, companyId: string, id: string): Promise<InvitationRow> {
+  if (!isUuid(id)) throw notFound()
+  const [row] = await selectInvitations(db).where(and(eq(invitations.companyId, companyId), eq(invitations.id, id)))
+  if (!row) throw notFound()
+  return row
+}
+
+const MAIL = {
+  en: {
+    title: 'You are invited to {company}',
+    body: '{inviter} invites you to the server monitoring of {company}.\n\nOpen this address to choose a password (until {until}):\n{link}\n',
+  },
+  vi: {
+    title: 'Bạn được mời tham gia {company}',
+    body: '{inviter} mời bạn tham gia hệ thống giám sát máy chủ của {company}.\n\nMở địa chỉ này để đặt mật khẩu (đến {until}):\n{link}\n',
+  },
+} as const
+
+export type InvitationInput = {
+  readonly email: string
+  readonly name?: string | null | undefined
+  readonly permissions?: readonly string[] | null | undefined
+  readonly role_ids?: readonly string[] | null | undefined
+  readonly language?: 'en' | 'vi' | undefined
+}
+
+async function sendMail(
+  hub: Hub,
+  tx: Tx,
+  invitation: typeof invitations.$inferSelect,
+  inviter: string,
+  link: string,
+): Promise<void> {
+  const [company] = await tx.db.select().from(companies).where(eq(companies.id, invitation.companyId))
+  const words: Readonly<Record<string, string>> = {
+    company: company?.name ?? '',
+    inviter,
+    link,
+    until: invitation.expiresAt.toISOString().slice(0, 16).replace('T', ' '),
+  }
+  const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? '')
+  const mail = MAIL[invitation.language]
+  // Deliveries can be read by others: the link is only for the one invited.
+  const payload = { title: fill(mail.title), sealed_body: hub.sealer.seal(fill(mail.body)) }
+  const { companyId, email: target } = invitation
+  await addDeliveries(hub, tx, [{ companyId, channel: 'email', target, webhookId: null, type: 'invitation', payload }])
+}
+
+/** Invites; a former invitation of the same address stops working. Returns the link, which nobody is shown again. */
+export async function invite(
+  context: RouteContext,
+  input: InvitationInput,
+): Promise<{ row: InvitationRow; link: string; isMailed: boolean }> {
+  const { hub, companyId, caller } = context
+  checkGiving(caller, input.permissions ?? [], 'permissions')
+  const token = newInvitationToken()
+  const link = `${hub.config.public_url ?? context.url.origin}/invitation?token=${token}`
+  const isMailed = hub.config['smtp.url'] !== null
+  const email = input.email.trim().toLowerCase()
+  const row = await inTransaction(hub.database.db, async tx => {
+    const taken = await tx.db.execute(sql`select 1 from users where lower(email) = ${email}`)
+    if (taken.length > 0) throw invalidField('email', 'taken')
+    const chosen = await usableRoles(tx.db, companyId, input.role_ids ?? [])
+    checkGiving(
+      caller,
+      chosen.flatMap(role => role.permissions),
+      'role_ids',
+    )
+    await tx.db
+      .delete(invitations)
+      .where(and(eq(invitations.companyId, companyId), sql`lower(${invitations.email}) = ${email}`))
+    const id = randomUUID()
+    await tx.db.insert(invitations).values({
+      id,
+      companyId,
+      email,
+      name: input.name ?? null,
+      permissions: [...(input.permissions ?? [])],
+      roleIds: chosen.map(role => role.id),
+      language: input.language ?? context.language,
+      tokenHash: tokenHash(token),
+      invitedBy: caller.user.id,
+      expiresAt: new Date(hub.now() + LIFE_DAYS * DAY_MS),
+    })
+    const made = await findInvitation(tx.db, companyId, id)
+    if (isMailed) await sendMail(hub, tx, made.invitation, caller.user.name, link)
+    await auditRequest(tx, context, 'invitation.create', { type: 'invitation', id, name: email })
+    return made
+  })
+  return { row, link, isMailed }
+}
+
+export async function withdrawInvitation(context: RouteContext, { invitation }: InvitationRow): Promise<void> {
+  await inTransaction(context.hub.database.db, async tx => {
+    await tx.db.delete(invitations).where(eq(invitations.id, invitation.id))
+    const subject = { type: 'invitation', id: invitation.id, name: invitation.email }
+    await auditRequest(tx, context, 'invitation.withdraw', subject)
+  })
+}
+
+export type Invited = { readonly companyName: string; readonly email: string; readonly name: string | null }
+
+/** What the link's page shows; null for a link that is used up, withdrawn or too old. */
+export async function invitationOf(hub: Hub, token: string): Promise<Invited | null> {
+  const [row] = await hub.database.db
+    .select({ companyName: companies.name, email: invitations.email, name: invitations.name })
+    .from(invitations)
+    .innerJoin(companies, eq(companies.id, invitations.companyId))
+    .where(
+      and(
+        eq(invitations.tokenHash, tokenHash(token)),
+        sql`${invitations.expiresAt} > ${new Date(hub.now()).toISOString()}`,
+        sql`${companies.deletedAt} is null`,
+      ),
+    )
+  return row ?? null
+}
+
+type Visitor = { readonly ip: string; readonly userAgent: string | null }
+type Accepted = { readonly id: string; readonly name: string; readonly companyId: string }
+
+/** Makes the user and uses the invitation up, in one piece. Null when it is no longer good. */
+export async function acceptInvitation(
+  hub: Hub,
+  token: string,
+  person: { readonly name: string; readonly password: string },
+  visitor: Visitor,
+): Promise<Accepted | null> {
+  return inTransaction(hub.database.db, async tx => {
+    const [invitation] = await tx.db
+      .delete(invitations)
+      .where(
+        and(
+          eq(invitations.tokenHash, tokenHash(token)),
+          sql`${invitations.expiresAt} > ${new Date(hub.now()).toISOString()}`,
+        ),
+      )
+      .returning()
+    if (!invitation) return null
+    const { companyId, email, permissions } = invitation
+    const { id } = await createUser(tx, { companyId, email, ...person, permissions })
+    await tx.db.update(users).set({ language: invitation.language }).where(eq(users.id, id))
+    // A role that was deleted since is no longer given.
+    const known = await tx.db
+      .select()
+      .from(roles)
+      .where(sql`${roles.id} = any(${`{${invitation.roleIds.join(',')}}`}::uuid[])`)
+    await assignRoles(
+      tx,
+      id,
+      known.map(role => role.id),
+    )
+    await writeAudit(tx, {
+      companyId,
+      actor: { type: 'user', id, name: person.name },
+      action: 'invitation.accept',
+      subject: { type: 'user', id, name: person.name },
+      ...visitor,
+    })
+    return { id, name: person.name, companyId }
+  })
+}

@@ -1,0 +1,24 @@
+// The head of every page that one sees after the login: where one is, who one is, and the way out.
+
+import { issuePermission } from '../identity/tokens.ts'
+import type { Guest } from './access.ts'
+import { brand, type Html, html } from './html.ts'
+import { say, type WebLanguage } from './words.ts'
+
+function signOutForm(language: WebLanguage, csrfToken: string): Html {
+  return html`<form class="sign-out" method="post" action="/logout">
+<input type="hidden" name="csrf_token" value="${csrfToken}">
+<button type="submit">${say(language, 'sign_out')}</button>
+</form>`
+}
+
+/** `middle` stands between the product's name and the person's. */
+export const header = (language: WebLanguage, guest: Guest, middle: Html): Html => html`<header class="top">
+<a class="brand" href="/">${brand(language)}</a>
+${middle}
+<span class="spacer"></span>
+<span id="connection" class="connection" role="status" data-state="connecting"></span>
+${guest.caller.permissions.has(issuePermission) ? html`<a class="plain" href="/tokens">${say(language, 'tokens')}</a>` : null}
+<span class="user">${guest.caller.user.name}</span>
+${signOutForm(language, guest.csrfToken)}
+</header>`

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Answer, type Tenant, TestHub } from './hub-harness.ts'
+
+let hub: TestHub
+let tenant: Tenant
+beforeAll(async () => {
+  hub = await TestHub.start()
+})
+afterAll(() => hub.stop())
+
+const send = (csv: string, query = ''): Promise<Answer> =>
+  tenant.call('POST', `/servers/import${query}`, csv, { 'Content-Type': 'text/csv' })
+const names = async (): Promise<string[]> =>
+  (await tenant.call('GET', '/servers')).body.data.map((row: { name: string }) => row.name)
+
+describe('servers from comma-separated values', () => {
+  beforeAll(async () => {
+    tenant = await hub.tenant()
+  })
+
+  test('a file makes servers: quotes, line breaks inside them, tags, numbers, empty cells and a byte order mark', async () => {
+    const file = [
+      '\ufeffName,Hostname,IP address,tags,cpu_cores,notes,environment',
+      'web-1,web-1.example.net,192.0.2.10,web;edge,8,"rack 3, ""upper""\nsecond line",production',
+      '',
+      'db-1,,2001:db8::1,,,,',
+    ].join('\r\n')
+    const { status, body } = await send(file)
+    expect([status, body.data]).toEqual([200, { created: 2, updated: 0, dry_run: false }])
+    const rows = (await tenant.call('GET', '/servers')).body.data
+    expect(rows[1]).toMatchObject({
+      name: 'web-1',
+      hostname: 'web-1.example.net',
+      ip_address: '192.0.2.10',
+      tags: ['edge', 'web'],
+      cpu_cores: 8,
+      notes: 'rack 3, "upper"\nsecond line',
+      environment: 'production',
+      status: 'active',
+      origin: 'manual',
+    })
+    expect(rows[0]).toMatchObject({
+      name: 'db-1',
+      hostname: null,
+      ip_address: '2001:db8::1',
+      tags: [],
+      cpu_cores: null,
+    })
+  })
+
+  test('sent again, it changes what it names and leaves the rest', async () => {
+    const { body } = await tenant.call('POST', '/servers/import', { csv: 'name;role\nWEB-1;proxy\nweb-2;web' })
+    expect(body.data).toEqual({ created: 1, updated: 1, dry_run: false })
+    const [row] = (await tenant.call('GET', '/servers?search=web-1')).body.data
+    expect([row.role, row.hostname, row.tags]).toEqual(['proxy', 'web-1.example.net', ['edge', 'web']])
+  })
+
+  test('a dry run finds the same and does nothing', async () => {
+    const before = await names()
+    const { status, body } = await send('name,role\nweb-1,other\nnew-1,x\n', '?dry_run=1')
+    expect([status, body.data]).toEqual([200, { created: 1, updated: 1, dry_run: true }])
+    expect(await names()).toEqual(before)
+    expect((await tenant.call('GET', '/servers?search=web-1')).body.data[0].role).toBe('proxy')
+  })
+
+  test('every fault is named by its line, and nothing of the file is taken', async () => {
+    const before = await names()
+    const { status, body } = await send(
+      'name,ip_address,cpu_cores,status\nok-1,192.0.2.7,4,\n,10.0.0,many,gone\nok-1,,,\nshort\n',
+    )
+    expect(status).toBe(422)
+    expect(Object.keys(body.errors).sort()).toEqual([
+      'rows.3.cpu_cores',
+      'rows.3.ip_address',
+      'rows.3.name',
+      'rows.3.status',
+      'rows.4.name',
+      'rows.5',
+    ])
+    expect(await names()).toEqual(before)
+  })
+
+  const refused = (csv: string, field: string) =>
+    test(`${JSON.stringify(csv.slice(0, 40))} is refused on ${field}`, async () => {
+      const { status, body } = await send(csv)
+      expect([status, Object.keys(body.errors)]).toEqual([422, [field]])
+    })
+  refused('hostname\nweb-1\n', 'header')
+  refused('name,colour\nweb-1,red\n', 'header')
+  refused('name,name\na,b\n', 'header')
+  refused('name\n', 'rows')
+  refused('name,notes\nweb-9,"open\n', 'rows.2')
+  refused(`name\n${Array.from({ length: 1001 }, (_, index) => `s-${index}`).join('\n')}`, 'rows')
+
+  test('it needs servers.manage, and a scope of the company follows', async () => {
+    const viewer = await hub.user(tenant.companyId, ['servers.view'])
+    const answer = await viewer.call('POST', '/servers/import', { csv: 'name\nx' })
+    expect([answer.status, answer.body.reason]).toEqual([403, 'permission_denied'])
+    const rule = {
+      name: 'cpu',
+      scope: { tags: ['imported'] },
+      severity: 'warning',
+      metric: 'cpu_usage_percent',
+      operator: '>',
+      threshold: 90,
+    }
+    const { id } = (await tenant.call('POST', '/monitoring/rules', rule)).body.data
+    await send('name,tags\ni-1,imported\ni-2,imported\n')
+    expect((await tenant.call('GET', `/monitoring/rules/${id}`)).body.data.resolved_server_count).toBe(2)
+  })
+})
