@@ -1,9 +1,12 @@
 // The whole check: generated code, types, format and lint, then every test, each file group in a process of its own (one embedded
 // engine a process). Prints one line a step and closes with `N passed, M failed`. Options: names of groups to run only those.
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dir, '..')
+/** Everything that a test lays down is below this; a process that was killed in mid-test cannot clean up after itself. */
+const scratch = mkdtempSync(join(tmpdir(), 'check-'))
 
 type Outcome = { readonly passed: number; readonly failed: number; readonly seconds: number; readonly output: string }
 
@@ -39,7 +42,7 @@ async function run(
     cwd: root,
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { ...process.env, FORCE_COLOR: '0', ...environment },
+    env: { ...process.env, FORCE_COLOR: '0', TMPDIR: scratch, ...environment },
   })
   const [out, err, code] = await Promise.all([
     new Response(child.stdout).text(),
@@ -96,6 +99,7 @@ for (const folder of testGroups()) {
   if (folder === 'test/system') await step('build', runCommand(['bun', 'apps/standalone/build.ts']))
   await step(folder, runTests(folder))
 }
+rmSync(scratch, { recursive: true, force: true })
 if (failures.length) console.log(`failed: ${failures.join(', ')}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed === 0 ? 0 : 1)
