@@ -9,6 +9,7 @@ import alertCounts from '../../../sql/hub/0005_alert_counts.sql' with { type: 't
 import identity from '../../../sql/hub/0006_identity.sql' with { type: 'text' }
 import jobLibrary from '../../../sql/hub/0007_job_library.sql' with { type: 'text' }
 import invitations from '../../../sql/hub/0008_invitations.sql' with { type: 'text' }
+import webhookScope from '../../../sql/hub/0009_webhook_scope.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -21,6 +22,7 @@ export const migrations: readonly Migration[] = [
   { number: 6, name: 'identity', sql: identity },
   { number: 7, name: 'job_library', sql: jobLibrary },
   { number: 8, name: 'invitations', sql: invitations },
+  { number: 9, name: 'webhook_scope', sql: webhookScope },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -202,6 +202,7 @@ export const webhooks = pgTable('webhooks', {
   secretSealed: text('secret_sealed').notNull(),
   events: text('events').array().notNull().default([]),
   minSeverity: text('min_severity').notNull().default('info'),
+  scope: jsonb('scope').$type<Readonly<Record<string, unknown>>>().notNull().default({ all: true }),
   enabled: boolean('enabled').notNull().default(true),
   failuresInARow: integer('failures_in_a_row').notNull().default(0),
   disabledReason: text('disabled_reason'),

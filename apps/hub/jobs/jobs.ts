@@ -197,7 +197,8 @@ export class Jobs {
           })
         active.add(act)
       }
-      if (jobs.length < room) return
+      // Where groups are held back, the next fetch passes over those that now have their share.
+      if (jobs.length === 0 || (atOnceOfGroupMax === null && jobs.length < room)) return
     }
   }
 

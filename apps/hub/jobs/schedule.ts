@@ -19,6 +19,8 @@ const CHECK_EVERY_MS = 5_000
 const COMPANY_KEPT_DAYS = 30
 const TOMBSTONE_DAYS = 90
 const AUDIT_DAYS = 400
+const NOTIFICATION_DAYS = 90
+const DELIVERY_DAYS = 30
 
 /** Expired plans: the retention rule runs for each company whose plan ended since the last look (decision G-05). */
 export async function applyExpiredPlans(hub: Hub): Promise<void> {
@@ -61,7 +63,7 @@ export async function endLicenseMigrations(hub: Hub): Promise<void> {
     })
 }
 
-/** Old events of alerts that are over; graces that ended; tombstones and audit entries past their time. */
+/** Old events of alerts that are over; graces that ended; tombstones, audit entries and notifications past their time. */
 export async function cleanUp(hub: Hub): Promise<void> {
   const { db } = hub.database
   await inTransaction(db, async tx => {
@@ -81,6 +83,14 @@ export async function cleanUp(hub: Hub): Promise<void> {
     await db.execute(sql`delete from ${sql.identifier(table)} where deleted_at < ${old}`)
   await db.execute(sql`delete from monitoring_feed_tombstones where deleted_at < ${old}`)
   await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${AUDIT_DAYS})`)
+  await inTransaction(db, async tx => {
+    await allowLongStatements(tx)
+    await tx.db.execute(
+      sql`delete from notifications where created_at < now() - make_interval(days => ${NOTIFICATION_DAYS})`,
+    )
+    await tx.db.execute(sql`delete from notification_deliveries
+      where state <> 'waiting' and finished_at < now() - make_interval(days => ${DELIVERY_DAYS})`)
+  })
   await db.execute(sql`delete from sessions where last_seen_at < now() - interval '2 days'`)
 }
 

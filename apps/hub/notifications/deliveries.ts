@@ -72,7 +72,7 @@ export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDe
   return rows.map(row => row.id)
 }
 
-/** True when the scope of a group address covers the machine. */
+/** True when the scope of a webhook or a group address covers the machine. */
 function covers(scope: Readonly<Record<string, unknown>>, server: Attributes): boolean {
   const has = (list: unknown, value: string | null) => Array.isArray(list) && value !== null && list.includes(value)
   return (
@@ -98,7 +98,8 @@ export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDeli
   const { type, companyId, severity, shown } = told
   const base = { companyId, type, webhookId: null }
   const deliveries: NewDelivery[] = voices.hooks
-    .filter(hook => (hook.events.length === 0 || hook.events.includes(type)) && reaches(severity, hook.minSeverity))
+    .filter(hook => hook.events.length === 0 || hook.events.includes(type))
+    .filter(hook => reaches(severity, hook.minSeverity) && covers(hook.scope, told.server))
     .map(hook => ({
       ...base,
       channel: 'webhook',

@@ -17,7 +17,8 @@ import { renderText } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
 
 const ROWS_AT_ONCE = 500
-const OUTBOX_ROWS_AT_ONCE = 50
+/** Each holds what a batch of events led to. */
+const OUTBOX_ROWS_AT_ONCE = 10
 
 type BellRow = typeof notifications.$inferInsert & { readonly id: string }
 

@@ -2,6 +2,8 @@
 import type { Hub } from '../hub-context.ts'
 
 const HEARTBEAT_MS = 25_000
+/** A client that reads so little is given up: it asks for the list when it comes back. */
+const UNREAD_MAX = 1_000
 
 /** A stream that ends when the client leaves or the hub stops. */
 export function streamNotifications(hub: Hub, userId: string, signal: AbortSignal): Response {
@@ -9,7 +11,10 @@ export function streamNotifications(hub: Hub, userId: string, signal: AbortSigna
   let end = () => {}
   const stream = new ReadableStream<Uint8Array>({
     start(controller) {
-      const send = (text: string) => controller.enqueue(encoder.encode(text))
+      const send = (text: string) => {
+        if ((controller.desiredSize ?? 0) < -UNREAD_MAX) end()
+        else controller.enqueue(encoder.encode(text))
+      }
       const stopListening = hub.bell.listen(userId, message =>
         send(`event: notification\ndata: ${JSON.stringify(message)}\n\n`),
       )

@@ -13,6 +13,7 @@ import {
   answer,
   answerList,
   answerPage,
+  anyObject,
   id,
   listed,
   named,
@@ -24,12 +25,13 @@ import {
 import { invalidField, notFound } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { boolean, isUuid, listOf, oneOf, optional, text } from '../http/schema.ts'
+import { boolean, isUuid, listOf, oneOf, optional, scope, text } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { newWebhookSecret } from '../identity/secrets.ts'
 import { addDeliveries, deliveryAnswer, deliveryPage, queuedAnswer, redeliver } from '../notifications/deliveries.ts'
 import { templateTypes } from '../notifications/templates.ts'
 import { mayCall } from '../notifications/webhook.ts'
+import { toScope } from '../scopes/scope.ts'
 
 const TAG = 'Webhooks'
 const VIEW = ['webhooks.view']
@@ -47,6 +49,7 @@ const present = (row: Webhook) => ({
   url: row.url,
   events: row.events,
   min_severity: row.minSeverity,
+  scope: row.scope,
   enabled: row.enabled,
   failures_in_a_row: row.failuresInARow,
   disabled_reason: row.disabledReason,
@@ -60,6 +63,7 @@ const webhookAnswer = named('Webhook', {
   url: string(),
   events: listed(string()),
   min_severity: wordOf(severities),
+  scope: anyObject(),
   enabled: Type.Boolean(),
   failures_in_a_row: amount(),
   disabled_reason: nullable(string()),
@@ -84,8 +88,13 @@ const subjectOf = (row: Webhook) => ({ type: 'webhook', id: row.id, name: row.na
 const common = {
   events: optional(listOf(oneOf(templateTypes), templateTypes.length)),
   min_severity: Type.Optional(oneOf(severities)),
+  scope: Type.Optional(scope()),
   enabled: Type.Optional(boolean()),
 }
+
+/** One that is enabled begins anew: its failures are forgotten. */
+const switched = (enabled: boolean): Partial<Webhook> =>
+  enabled ? { enabled, failuresInARow: 0, disabledReason: null } : { enabled }
 
 async function checkUrl(hub: Hub, url: string | undefined): Promise<void> {
   if (url !== undefined && !(await mayCall(hub, url))) throw invalidField('url', 'private_url')
@@ -149,6 +158,7 @@ export const webhookRoutes: readonly Route[] = [
           secretSealed: hub.sealer.seal(secret),
           events: body.events ?? [],
           minSeverity: body.min_severity ?? 'info',
+          scope: toScope(body.scope ?? { all: true }),
           enabled: body.enabled ?? true,
         })
         const made = await find(tx.db, companyId, id)
@@ -194,7 +204,8 @@ export const webhookRoutes: readonly Route[] = [
         url: body.url ?? before.url,
         events: body.events === undefined ? before.events : (body.events ?? []),
         minSeverity: body.min_severity ?? before.minSeverity,
-        enabled: body.enabled ?? before.enabled,
+        scope: body.scope ? toScope(body.scope) : before.scope,
+        ...(body.enabled === undefined ? {} : switched(body.enabled)),
       }
       return { data: present(await change(context, before, set, 'webhook.update')) }
     },
@@ -225,8 +236,7 @@ export const webhookRoutes: readonly Route[] = [
       subject,
       answer: answer(webhookAnswer),
       async handle(context) {
-        const enabled = action === 'enable'
-        const set = enabled ? { enabled, failuresInARow: 0, disabledReason: null } : { enabled }
+        const set = switched(action === 'enable')
         return { data: present(await change(context, context.subject, set, `webhook.${action}`)) }
       },
     }),
