@@ -119,15 +119,18 @@ class Agent implements RunningAgent {
 
   start(): void {
     const { log } = this.#parts
-    this.#work = this.#run().then(
-      () => this.#giveWay(),
-      error => {
-        const cause = error instanceof Error ? error.message : String(error)
-        log.fatal({ cause }, 'the agent failed')
-        this.#enrolled.resolve(this.agentId)
-        return cause
-      },
-    )
+    this.#work = this.#run()
+      .then(
+        () => this.#giveWay(),
+        error => {
+          const cause = error instanceof Error ? error.message : String(error)
+          log.fatal({ cause }, 'the agent failed')
+          this.#enrolled.resolve(this.agentId)
+          return cause
+        },
+      )
+      // One that was refused or revoked stays as a process, but keeps nobody from enrolling anew.
+      .finally(() => this.#lock.release())
   }
 
   async stop(): Promise<void> {
@@ -136,7 +139,6 @@ class Agent implements RunningAgent {
     this.#endWork()
     this.#client?.close()
     await this.#work
-    this.#lock.release()
     this.#enrolled.resolve(this.agentId)
   }
 

@@ -58,22 +58,22 @@ const executable = Bun.main.startsWith('/$bunfs/') ? process.execPath : null
 async function run(flags: RunFlags): Promise<void> {
   const options = loadOrExit(flags)
   const log = makeLog(options.logLevel)
-  let agent: RunningAgent
+  let agent: RunningAgent | null = null
+  const stop = async () => {
+    process.once('SIGINT', () => process.exit(1))
+    process.once('SIGTERM', () => process.exit(1))
+    if (flags.readyFile !== undefined) rmSync(flags.readyFile, { force: true })
+    await agent?.stop()
+    process.exit(0)
+  }
+  process.once('SIGINT', () => void stop())
+  process.once('SIGTERM', () => void stop())
   try {
     agent = await startAgent({ options, log, selfUpdate: { executable, args: process.argv.slice(2) } })
   } catch (error) {
     complain(`cannot start: ${messageOf(error)}`)
     process.exit(1)
   }
-  const stop = async () => {
-    process.once('SIGINT', () => process.exit(1))
-    process.once('SIGTERM', () => process.exit(1))
-    if (flags.readyFile !== undefined) rmSync(flags.readyFile, { force: true })
-    await agent.stop()
-    process.exit(0)
-  }
-  process.once('SIGINT', () => void stop())
-  process.once('SIGTERM', () => void stop())
   const agentId = await agent.enrolled
   if (agentId !== null) {
     const ready = { agent_id: agentId, state_dir: options.stateDir, pid: process.pid }

@@ -123,7 +123,8 @@ export class Sender {
 
   async #post(series: readonly PointSeries[]): Promise<SendResult> {
     const { client, seq, clock, token } = this.#parts
-    const bytes = encodeBatch(seq.take(), clock.now(), series, this.#stats())
+    const nowMs = clock.now()
+    const bytes = encodeBatch(seq.take(nowMs), nowMs, series, this.#stats())
     const body = zstdCompressSync(bytes)
     const reply = await client.call({ method: 'POST', path: '/metrics', token: token(), body, encoding: 'zstd' })
     const action = actionFor('metrics', reply)

@@ -12,6 +12,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  unlinkSync,
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -73,7 +74,10 @@ export class StateDir {
   }
 }
 
-/** Numbers that only grow, over restarts and crashes too: a crash skips the rest of a block. */
+/**
+ * Numbers that only grow, over restarts and crashes too: a crash skips the rest of a block. A new block never starts below the
+ * clock, so that they grow even over the restarts of a machine whose disk takes nothing.
+ */
 export class SeqCounter {
   readonly #state: StateDir
   #next: bigint
@@ -86,27 +90,44 @@ export class SeqCounter {
     this.#reservedEnd = this.#next
   }
 
-  /**
-   * The next number. While the disk refuses a new block, numbers go on from memory, and the block is asked for again with
-   * every number: a machine with a full disk must stay visible.
-   */
-  take(): bigint {
-    if (this.#next >= this.#reservedEnd) {
-      const end = this.#next + BigInt(SEQ_BLOCK)
-      try {
-        this.#state.write('seq', `${end}\n`, true)
-        this.#reservedEnd = end
-      } catch {
-        return this.#next++
-      }
+  /** The next number. While the disk refuses a new block it is asked for again with every number: the agent must stay visible. */
+  take(nowMs: number): bigint {
+    if (this.#next < this.#reservedEnd) return this.#next++
+    const floor = BigInt(Math.max(0, Math.floor(nowMs)))
+    if (this.#next < floor) this.#next = floor
+    const end = this.#next + BigInt(SEQ_BLOCK)
+    try {
+      this.#state.write('seq', `${end}\n`, true)
+      this.#reservedEnd = end
+    } catch {
+      this.#reservedEnd = this.#next
     }
     return this.#next++
   }
 }
 
-/** Writes `path` by way of `path.tmp` and a rename. */
+/** Writes `path` by way of `path.tmp` and a rename. Throws when the disk refuses; nothing is left behind then. */
 export function replaceFile(path: string, content: string | Uint8Array, isDurable: boolean): void {
   const temporary = `${path}.tmp`
+  try {
+    writeWhole(temporary, content, isDurable)
+    renameSync(temporary, path)
+  } catch (error) {
+    removeQuietly(temporary)
+    throw error
+  }
+}
+
+/** For what is left after a fault: the fault is what the caller is to hear of. */
+function removeQuietly(path: string): void {
+  try {
+    unlinkSync(path)
+  } catch {
+    // It was never made.
+  }
+}
+
+function writeWhole(temporary: string, content: string | Uint8Array, isDurable: boolean): void {
   const descriptor = openSync(temporary, 'w', FILE_MODE)
   try {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content
@@ -117,7 +138,6 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
     closeSync(descriptor)
   }
   chmodSync(temporary, FILE_MODE)
-  renameSync(temporary, path)
 }
 
 /** A command that root runs beside an agent of another user leaves files that this agent can read. */

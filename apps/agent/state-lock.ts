@@ -25,6 +25,8 @@ export class StateLock {
       chmodSync(this.#path, 0o600)
       giveToOwner(this.#path)
       database.run('PRAGMA busy_timeout = 0')
+      // A journal on disk would need room.
+      database.run('PRAGMA journal_mode = MEMORY')
       database.run('BEGIN EXCLUSIVE')
     } catch (error) {
       database.close()

@@ -1,6 +1,6 @@
 // The buffer on disk: what survives, what is dropped, in which order.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -109,6 +109,32 @@ test('while the disk takes nothing, cycles wait in memory', () => {
   expect(stamps(buffer)).toEqual([2, 3])
 })
 
+test('[AGT-006] sequence numbers grow over restarts while the disk takes nothing, and go on from there once it does', () => {
+  const dir = new StateDir(path)
+  const taken: bigint[] = [new SeqCounter(dir).take(0)]
+  // The file cannot be written where a folder has its name.
+  mkdirSync(join(path, 'seq.tmp'))
+  for (const nowMs of [1_790_000_000_000, 1_790_000_030_000]) {
+    const seq = new SeqCounter(dir)
+    taken.push(...Array.from({ length: 1_200 }, () => seq.take(nowMs)))
+  }
+  rmSync(join(path, 'seq.tmp'), { recursive: true })
+  taken.push(new SeqCounter(dir).take(1_790_000_060_000), new SeqCounter(dir).take(0))
+  taken.slice(1).forEach((seq, index) => {
+    expect(seq > taken[index]!).toBe(true)
+  })
+})
+
+test('a file that the disk refuses leaves nothing behind and the old one as it was', () => {
+  const dir = new StateDir(path)
+  dir.write('config', 'old')
+  mkdirSync(join(path, 'config.tmp'))
+  expect(() => dir.write('config', 'new')).toThrow()
+  rmSync(join(path, 'config.tmp'), { recursive: true })
+  expect(dir.read('config')).toBe('old')
+  expect(readdirSync(path)).toEqual(['config'])
+})
+
 test('a cycle without points takes no room', () => {
   const buffer = new BatchBuffer(path, 1e6, log)
   buffer.append([])
@@ -121,7 +147,7 @@ test('[AGT-006] sequence numbers grow over restarts, whether the last run ended 
   const taken: bigint[] = []
   for (let run = 0; run < 3; run++) {
     const seq = new SeqCounter(dir)
-    for (let index = 0; index < 1_500; index++) taken.push(seq.take())
+    for (let index = 0; index < 1_500; index++) taken.push(seq.take(0))
   }
   taken.slice(1).forEach((seq, index) => {
     expect(seq > taken[index]!).toBe(true)
