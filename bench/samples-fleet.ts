@@ -17,8 +17,32 @@ export type Recording = {
 }
 export type FleetSeries = { readonly key: string; readonly values: Float64Array }
 
-export const readRecording = (): Recording =>
-  JSON.parse(readFileSync(join(import.meta.dir, 'recording.json'), 'utf8')) as Recording
+/** Seconds between the values of the recording. */
+const RECORDED_SECONDS = 10
+
+function isSeries(value: unknown): value is Recording['series'][number] {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'key' in value &&
+    typeof value.key === 'string' &&
+    'values' in value &&
+    Array.isArray(value.values)
+  )
+}
+
+/** The recording: one series a line, with its values in the order of time, null where one is missing. */
+export function readRecording(): Recording {
+  const lines = readFileSync(join(import.meta.dir, 'recording.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+  const series = lines.map((line): Recording['series'][number] => {
+    const value: unknown = JSON.parse(line)
+    if (!isSeries(value)) throw new Error('recording.jsonl is not a recording')
+    return value
+  })
+  return { intervalSeconds: RECORDED_SECONDS, series }
+}
 
 /** A further disk or interface of a machine, by the labels that it gets; the recorded one is the first. */
 type Unit = { readonly labels: Readonly<Record<string, string>>; readonly scale: number }

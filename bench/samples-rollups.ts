@@ -45,15 +45,6 @@ for (let minute = 0; minute < minutes; minute++) {
     rows += (await storeFleet(store, part(minute * 2, minute * 2 + 2), startMs + minute * MINUTE_MS)).rows
   })
   rollupMs += await cpuMsOf(() => runRollups(store, startMs + (minute + 1) * MINUTE_MS))
-  console.log(
-    minute,
-    one.toFixed(0),
-    JSON.stringify(
-      await store.rows(
-        "select groupArray(rows) from (select rows from system.parts where active and table='samples_raw' order by name)",
-      ),
-    ),
-  )
 }
 const endMs = startMs + minutes * MINUTE_MS
 rollupMs += await cpuMsOf(() => runRollups(store, endMs + 2 * MINUTE_MS))

@@ -34,8 +34,10 @@ export type ClickHouse = {
   readonly isEmbedded: boolean
   /** Rows of a statement, each an array in the order of its columns. */
   rows(sql: string, params?: QueryParams): Promise<unknown[][]>
-  /** A statement without result. */
+  /** A statement without result. It may take long: neither reads nor inserts wait for it. */
   command(sql: string, params?: QueryParams): Promise<void>
+  /** A statement that puts in a few rows. */
+  insert(sql: string, params?: QueryParams): Promise<void>
   /** Inserts a block. The same `token` a second time changes nothing (within the table's window of blocks). */
   insertBlock(table: string, block: Uint8Array, token: string): Promise<void>
   close(): Promise<void>
@@ -96,10 +98,13 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
     compression: { request: false, response: false },
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
   })
+  const { rows, command } = statements(client)
   return {
     database,
     isEmbedded: false,
-    ...statements(client),
+    rows,
+    command,
+    insert: command,
     insertBlock: async (table, block, token) => {
       const values = Readable.from([Buffer.from(block.buffer, block.byteOffset, block.byteLength)], {
         objectMode: false,
@@ -171,21 +176,53 @@ function blockDirectory(dataDirectory: string): string {
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
+/**
+ * Connections to the engine of this process: each runs one statement after the other, so that what may take long, what comes in and what
+ * is read have their own.
+ */
+function openLane(directory: string, count: number) {
+  const members = Array.from({ length: count }, () => {
+    const { connection } = openChdb(directory, embeddedEngineConfig(directory))
+    const client = createClient({ connection, log: SILENT })
+    return { client, ...statements(client), waiting: 0 }
+  })
+  /** Has the connection run it that has least to do. */
+  async function run<T>(act: (member: (typeof members)[number]) => Promise<T>): Promise<T> {
+    const member = members.reduce((least, each) => (each.waiting < least.waiting ? each : least))
+    member.waiting++
+    try {
+      return await act(member)
+    } finally {
+      member.waiting--
+    }
+  }
+  return {
+    rows: (sql: string, params?: QueryParams) => run(member => member.rows(sql, params)),
+    command: (sql: string, params?: QueryParams) => run(member => member.command(sql, params)),
+    close: async () => {
+      for (const { client } of members) await client.close()
+    },
+  }
+}
+
+const READERS = 2
+
 function openEmbedded(directory: string, database: string): ClickHouse {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const { connection } = openChdb(directory, embeddedEngineConfig(directory))
-  const client = createClient({ connection, log: SILENT })
-  const { rows, command } = statements(client)
+  const reads = openLane(directory, READERS)
+  const inserts = openLane(directory, 1)
+  const works = openLane(directory, 1)
   const files = blockFiles(directory)
   return {
     database,
     isEmbedded: true,
-    rows,
-    command,
+    rows: reads.rows,
+    command: works.command,
+    insert: inserts.command,
     insertBlock: async (table, block, token) => {
       const file = files.write(block)
       try {
-        await command(
+        await inserts.command(
           `INSERT INTO ${database}.${table} SELECT * FROM file(${quoted(file.path)}, Native) ${insertSettings(token)}`,
         )
       } finally {
@@ -193,7 +230,7 @@ function openEmbedded(directory: string, database: string): ClickHouse {
       }
     },
     close: async () => {
-      await client.close()
+      for (const lane of [reads, inserts, works]) await lane.close()
       files.close()
     },
   }

@@ -21,28 +21,60 @@ export async function purgeSamples(store: ClickHouse, companyId: string, serverI
     )
 }
 
-/** The number of UTC days of a company with samples before `beforeMs`. */
-export async function countDays(store: ClickHouse, companyId: string, beforeMs: number): Promise<number> {
-  const days = DATA_TABLES.map(
-    table =>
-      `SELECT DISTINCT toDate(ts) AS day FROM ${store.database}.${table}
-       WHERE company_id = {company:UUID} AND ts < fromUnixTimestamp64Milli({before:Int64}, 'UTC')`,
-  )
-  const rows = await store.rows(`SELECT uniqExact(day) FROM (${days.join(' UNION ALL ')})`, {
-    company: companyId,
-    before: beforeMs,
-  })
-  return Number(rows[0]?.[0] ?? 0)
+/** Samples of a company before an instant, which is a UTC midnight. */
+export type Expiry = { readonly companyId: string; readonly beforeMs: number }
+export type ExpiredDays = { readonly companyId: string; readonly days: number }
+
+/** Companies in one statement: it must stay within the engine's limit of 256 KiB. */
+const COMPANIES_PER_STATEMENT = 2_000
+
+/**
+ * Deletes what expired, raw and rollups, or only counts it (`isDryRun`). Answers the companies that had something, with the number
+ * of UTC days. A delete touches every part that it could concern, so that all companies go in one.
+ */
+export async function expireSamples(
+  store: ClickHouse,
+  expiries: readonly Expiry[],
+  isDryRun: boolean,
+): Promise<ExpiredDays[]> {
+  const expired: ExpiredDays[] = []
+  for (let from = 0; from < expiries.length; from += COMPANIES_PER_STATEMENT) {
+    const counted = await countExpired(store, expiries.slice(from, from + COMPANIES_PER_STATEMENT))
+    expired.push(...counted)
+    if (isDryRun || counted.length === 0) continue
+    const found = new Set(counted.map(({ companyId }) => companyId))
+    const { where, params } = expiredWhere(expiries.filter(({ companyId }) => found.has(companyId)))
+    for (const table of DATA_TABLES)
+      await store.command(`DELETE FROM ${store.database}.${table} WHERE ${where} ${SETTINGS}`, params)
+  }
+  return expired
 }
 
-/** Deletes the samples of a company before `beforeMs`, raw and rollups. */
-export async function deleteDays(store: ClickHouse, companyId: string, beforeMs: number): Promise<void> {
-  for (const table of DATA_TABLES)
-    await store.command(
-      `DELETE FROM ${store.database}.${table}
-       WHERE company_id = {company:UUID} AND ts < fromUnixTimestamp64Milli({before:Int64}, 'UTC') ${SETTINGS}`,
-      { company: companyId, before: beforeMs },
-    )
+async function countExpired(store: ClickHouse, expiries: readonly Expiry[]): Promise<ExpiredDays[]> {
+  const { where, params } = expiredWhere(expiries)
+  const days = DATA_TABLES.map(
+    table =>
+      `SELECT company_id, toDate(ts) AS day FROM ${store.database}.${table} WHERE ${where} GROUP BY company_id, day`,
+  )
+  const rows = await store.rows(
+    `SELECT toString(company_id) AS id, uniqExact(day) FROM (${days.join(' UNION ALL ')}) GROUP BY company_id ORDER BY id`,
+    params,
+  )
+  return rows.map(([companyId, count]) => ({ companyId: String(companyId), days: Number(count) }))
+}
+
+/** One condition for all, by instant, so that parts and granules without any of it are left alone. */
+function expiredWhere(expiries: readonly Expiry[]): { where: string; params: QueryParams } {
+  const byInstant = new Map<number, string[]>()
+  for (const { companyId, beforeMs } of expiries)
+    byInstant.set(beforeMs, [...(byInstant.get(beforeMs) ?? []), companyId])
+  const params: Record<string, number | readonly string[]> = {}
+  const terms = [...byInstant].map(([beforeMs, companies], index) => {
+    params[`companies${index}`] = companies
+    params[`before${index}`] = beforeMs
+    return `(company_id IN {companies${index}:Array(UUID)} AND ts < fromUnixTimestamp64Milli({before${index}:Int64}, 'UTC'))`
+  })
+  return { where: terms.join(' OR '), params }
 }
 
 /** Has the parts that hold deleted rows rewritten without them, in the background. */

@@ -74,7 +74,7 @@ const hoursOfCells = (db: string, where: string): string =>
 export async function insertLateCells(store: ClickHouse, batch: string, cells: readonly LateCell[]): Promise<void> {
   for (let from = 0; from < cells.length; from += VALUES_PER_INSERT) {
     const part = cells.slice(from, from + VALUES_PER_INSERT)
-    await store.command(
+    await store.insert(
       `INSERT INTO ${store.database}.rollup_late (batch, company_id, server_id, ts)
        SELECT {batch:String}, toUUID(company), toUUID(server), fromUnixTimestamp64Milli(start, 'UTC')
        FROM (SELECT arrayJoin(arrayZip({companies:Array(String)}, {servers:Array(String)}, {starts:Array(Int64)})) AS cell,

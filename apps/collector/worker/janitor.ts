@@ -2,14 +2,12 @@
 // What may go is decided in core/retention/window.ts; here the hub is asked, and what is decided is done.
 import { deletion, planDays, type RetentionSettings } from '../../../core/retention/window.ts'
 import type { RetentionStatus } from '../admin/collector-status.ts'
+import type { Expiry } from '../store/samples-delete.ts'
 import type { SamplesClient } from './samples-client.ts'
 import type { RetentionMemoryRow } from './samples-messages.ts'
 
 export type JanitorOptions = {
-  readonly samples: Pick<
-    SamplesClient,
-    'companies' | 'countDays' | 'deleteDays' | 'reclaim' | 'rememberRetention' | 'setRetentionDays'
-  >
+  readonly samples: Pick<SamplesClient, 'companies' | 'expire' | 'reclaim' | 'rememberRetention' | 'setRetentionDays'>
   /** Asks the hub now, without cache; undefined when it does not answer. */
   readonly askRetention: (companyId: string) => Promise<RetentionSettings | undefined>
   readonly nowMs: () => number
@@ -28,6 +26,8 @@ export class Janitor {
   private timer: ReturnType<typeof setInterval> | null = null
   private sweeping: Promise<RetentionStatus> | null = null
   private isStopping = false
+  /** Up to where each company's samples are gone: nothing is written there any more, so that a day is looked at once. */
+  private readonly goneBeforeMs = new Map<string, number>()
   /** Totals of the last sweep; null before the first. */
   last: RetentionStatus | null = null
 
@@ -70,8 +70,8 @@ export class Janitor {
         [...settings].map(([companyId, each]) => ({ companyId, retentionDays: planDays(each) })),
         atMs,
       )
-      for (const row of memory)
-        if (!this.isStopping) await this.sweepCompany(row, settings.get(row.companyId), atMs, totals)
+      const expiries = this.decide(memory, settings, atMs, totals)
+      if (!this.isStopping) await this.expire(expiries, totals)
       if (!isDryRun && !this.isStopping) await samples.reclaim()
     } catch (error) {
       totals.errors++
@@ -104,27 +104,32 @@ export class Janitor {
     return settings
   }
 
-  private async sweepCompany(
-    memory: RetentionMemoryRow,
-    settings: RetentionSettings | undefined,
+  /** What may leave the disk now, of the companies that the hub answered for. */
+  private decide(
+    memory: readonly RetentionMemoryRow[],
+    settings: ReadonlyMap<string, RetentionSettings>,
     atMs: number,
-    totals: { skipped: number; daysDeleted: number; errors: number },
-  ): Promise<void> {
-    const { samples, newCompanyWaitMs, isDryRun, onDaysDeleted, onError } = this.options
-    const decided = deletion(settings, memory, atMs, newCompanyWaitMs)
-    if ('keep' in decided) {
-      totals.skipped++
-      return
+    totals: { skipped: number },
+  ): Expiry[] {
+    const expiries: Expiry[] = []
+    for (const row of memory) {
+      const { companyId } = row
+      const decided = deletion(settings.get(companyId), row, atMs, this.options.newCompanyWaitMs)
+      if ('keep' in decided) totals.skipped++
+      else if (decided.deleteBeforeMs > (this.goneBeforeMs.get(companyId) ?? Number.NEGATIVE_INFINITY))
+        expiries.push({ companyId, beforeMs: decided.deleteBeforeMs })
     }
-    try {
-      const days = await samples.countDays(memory.companyId, decided.deleteBeforeMs)
-      if (days === 0) return
-      if (!isDryRun) await samples.deleteDays(memory.companyId, decided.deleteBeforeMs)
-      totals.daysDeleted += days
-      if (!isDryRun) onDaysDeleted(days)
-    } catch (error) {
-      totals.errors++
-      onError('cannot delete the samples of a company that left its retention window', error)
-    }
+    return expiries
+  }
+
+  private async expire(expiries: readonly Expiry[], totals: { daysDeleted: number }): Promise<void> {
+    const { samples, isDryRun, onDaysDeleted } = this.options
+    if (expiries.length === 0) return
+    const expired = await samples.expire(expiries, isDryRun)
+    const days = expired.reduce((sum, company) => sum + company.days, 0)
+    totals.daysDeleted += days
+    if (isDryRun) return
+    for (const { companyId, beforeMs } of expiries) this.goneBeforeMs.set(companyId, beforeMs)
+    if (days > 0) onDaysDeleted(days)
   }
 }

@@ -104,8 +104,8 @@ export async function startSamples(options: SamplesClientOptions) {
     /** Deletes everything of a company (`serverId` null) or of one machine. */
     purge: (...args: SamplesCalls['purge']['args']) => call('purge', ...args),
     companies: () => call('companies'),
-    countDays: (...args: SamplesCalls['countDays']['args']) => call('countDays', ...args),
-    deleteDays: (...args: SamplesCalls['deleteDays']['args']) => call('deleteDays', ...args),
+    /** Deletes what lies before an instant, company by company, or only counts its days. */
+    expire: (...args: SamplesCalls['expire']['args']) => call('expire', ...args),
     /** Takes deleted rows off the disk. */
     reclaim: () => call('reclaim'),
     rememberRetention: (...args: SamplesCalls['rememberRetention']['args']) => call('rememberRetention', ...args),

@@ -1,5 +1,6 @@
 // What main thread and samples thread say to each other.
 import type { SeriesPlan } from '../../../core/query/query-plan.ts'
+import type { ExpiredDays, Expiry } from '../store/samples-delete.ts'
 import type { LatestValue, SeriesAnswer } from '../store/samples-query.ts'
 
 /** Where the thread finds its bus. */
@@ -51,8 +52,7 @@ export type SamplesCalls = {
     result: LatestValue[]
   }
   purge: { args: [companyId: string, serverId: string | null]; result: null }
-  countDays: { args: [companyId: string, beforeMs: number]; result: number }
-  deleteDays: { args: [companyId: string, beforeMs: number]; result: null }
+  expire: { args: [expiries: readonly Expiry[], isDryRun: boolean]; result: ExpiredDays[] }
   reclaim: { args: []; result: null }
   companies: { args: []; result: string[] }
   rememberRetention: {

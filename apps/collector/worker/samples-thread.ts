@@ -3,7 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
-import { countDays, deleteDays, purgeSamples, reclaim } from '../store/samples-delete.ts'
+import { expireSamples, purgeSamples, reclaim } from '../store/samples-delete.ts'
 import { SamplesReader } from '../store/samples-query.ts'
 import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
 import { RollupSchedule } from './rollups.ts'
@@ -175,10 +175,8 @@ class SamplesThread {
         return this.reader.latestValues(...message.args)
       case 'purge':
         return this.purge(...message.args)
-      case 'countDays':
-        return countDays(store, ...message.args)
-      case 'deleteDays':
-        return this.rollups.exclusively(() => deleteDays(store, ...message.args)).then(() => null)
+      case 'expire':
+        return this.rollups.exclusively(() => expireSamples(store, ...message.args))
       case 'reclaim':
         return this.rollups.exclusively(() => reclaim(store)).then(() => null)
       case 'companies':
