@@ -1,12 +1,14 @@
 // The whole check: generated code, types, format and lint, then every test, each file group in a process of its own (one embedded
 // engine a process). Prints one line a step and closes with `N passed, M failed`. Options: names of groups to run only those.
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dir, '..')
 /** Everything that a test lays down is below this; a process that was killed in mid-test cannot clean up after itself. */
 const scratch = mkdtempSync(join(tmpdir(), 'check-'))
+// PostgreSQL runs as another user where the check runs as root, and reads its first password from here.
+chmodSync(scratch, 0o711)
 
 type Outcome = { readonly passed: number; readonly failed: number; readonly seconds: number; readonly output: string }
 
