@@ -323,8 +323,39 @@ describe('preview', () => {
     expect((await own.call('GET', '/monitoring/rules')).body.meta.total).toBe(8)
     admin.answer = () => ({ status: 503, body: {} })
     expect((await own.call('POST', '/monitoring/rules/preview', body)).body).toMatchObject({
-      data: { matched_servers: 1, series: [] },
+      data: { matched_servers: 1, series: [], history: null },
       collector: { available: false, reason: 'unavailable' },
     })
+    admin.answer = () => ({ status: 200, body: { data: {} } })
+  })
+
+  test('[HRL-003] a draft says when it would have fired over the last hours, machine by machine', async () => {
+    const own = await hub.tenant()
+    const [calm, busy] = [await server({ name: 'calm' }, own), await server({ name: 'busy' }, own)]
+    const stepMs = 30_000
+    const lastMs = Math.floor(Date.now() / stepMs) * stepMs
+    /** Two hours of values, the newest last; `high` are steps before the end. */
+    const points = (high: readonly number[]) =>
+      Array.from({ length: 240 }, (_, index) => [lastMs - (239 - index) * stepMs, high.includes(239 - index) ? 97 : 40])
+    admin.answer = asked => {
+      const high = asked.path.includes(busy) ? [200, 199, 198, 197, 100, 50, 49, 48, 47, 46] : [120]
+      return { status: 200, body: { data: { series: [{ labels: { mount: '/' }, points: points(high) }] } } }
+    }
+    const body = { ...draft({ scope: { all: true }, threshold: 90, for_seconds: 60 }), hours: 3 }
+    const { data } = (await own.call('POST', '/monitoring/rules/preview', body)).body
+    const asked = admin.asked.filter(each => each.path.endsWith('/series')).at(-1)
+    expect([asked?.query.get('step'), asked?.query.get('agg')]).toEqual(['30', 'last'])
+    expect(Number(asked?.query.get('to')) - Number(asked?.query.get('from'))).toBe(3 * 3600)
+    expect(data.history).toMatchObject({ step_seconds: 30, servers_read: 2, servers_fired: 1, alerts: 2 })
+    const [first, second] = data.history.servers
+    expect([first.server, first.alerts, first.firing_now]).toEqual([{ id: busy, name: 'busy' }, 2, false])
+    expect([second.server.id, second.alerts, second.firings]).toEqual([calm, 0, []])
+    const [firing] = first.firings
+    const at = (steps: number) => new Date(lastMs - steps * stepMs).toISOString()
+    expect([firing.opened_at, firing.resolved_at, firing.reason]).toEqual([at(198), at(196), 'recovered'])
+    expect(first.firing_seconds).toBe(60 + 90)
+    admin.answer = () => ({ status: 200, body: { data: {} } })
+    const wrong = await own.call('POST', '/monitoring/rules/preview', { ...body, hours: 1000 })
+    expect([wrong.status, Object.keys(wrong.body.errors)]).toEqual([422, ['hours']])
   })
 })

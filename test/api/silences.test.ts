@@ -128,6 +128,46 @@ describe('silences', () => {
     expect(preview.matched_servers).toBe(2)
   })
 
+  test('[HSI-003] before it is saved, a silence says which open alerts it would cover', async () => {
+    const own = await hub.tenant()
+    const made = async (name: string, tags: string[]) =>
+      (await own.call('POST', '/servers', { name, tags })).body.data.id as string
+    const [quiet, loud] = [await made('q', ['quiet']), await made('l', [])]
+    const opened = (server_id: string, severity: string, series_key: string) => ({
+      event_id: crypto.randomUUID(),
+      type: 'alert.opened',
+      seq: 1,
+      occurred_at: new Date().toISOString(),
+      company_id: own.companyId,
+      server_id,
+      rule_id: crypto.randomUUID(),
+      rule_version: 1,
+      series_key,
+      severity,
+      value: 1,
+      threshold: 0,
+      suppressed: false,
+      labels: {},
+    })
+    const events = [
+      ...Array.from({ length: 18 }, (_, index) => opened(quiet, 'warning', `cpu_load1{n="${index}"}`)),
+      opened(quiet, 'critical', 'cpu_load5'),
+      opened(loud, 'critical', 'cpu_load1'),
+    ]
+    expect((await collector.call('POST', '/events', { events })).body.data.accepted).toHaveLength(20)
+    const preview = async (scope: Json) => (await own.call('POST', '/monitoring/silences/preview', { scope })).body.data
+    const some = await preview({ tags: ['quiet'] })
+    expect(some.open_alerts).toEqual({ total: 19, by_severity: { info: 0, warning: 18, critical: 1 } })
+    expect(some.alerts).toHaveLength(15)
+    expect(some.alerts.every((alert: Json) => alert.server.id === quiet)).toBe(true)
+    expect((await preview({ all: true })).open_alerts.total).toBe(20)
+    expect(await preview({ tags: ['none'] })).toMatchObject({
+      matched_servers: 0,
+      open_alerts: { total: 0 },
+      alerts: [],
+    })
+  })
+
   test('[HSI-013] a collector that cannot be called does not fail the request', async () => {
     admin.answer = () => ({ status: 503, body: {} })
     expect((await post(draft())).status).toBe(201)

@@ -1,7 +1,11 @@
-// POST /rules/preview: what a draft covers, and which of the latest values violate it now (decision G-66).
-
+// POST /rules/preview: what a draft covers, which of the latest values violate it (decision G-66), and when it would have fired
+// over the last hours: the stored samples of its machines run through the collectors' own evaluation.
+import { setImmediate } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
+import { evaluatedRule, violates } from '../../../core/alerting/evaluate.ts'
 import { compileMatchers, matchesLabels } from '../../../core/alerting/matchers.ts'
+import { type Firing, firingsOf, type ReplayedSeries, replayRule } from '../../../core/alerting/replay.ts'
+import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
 import { limits } from '../../../core/limits.ts'
 import { metricByName } from '../../../core/series/catalogue.ts'
 import { seriesKey } from '../../../core/series/series-key.ts'
@@ -12,90 +16,177 @@ import type { Hub } from '../hub-context.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import { type RuleInput, validRule } from './rules.ts'
 
+/** Raw samples are read of a week at most. */
+export const PREVIEW_HOURS_MAX = 168
+const HOURS_DEFAULT = 24
 const SERVERS_SHOWN = 15
+/** Samples are read of so many machines at most: a preview is a look, not a report. */
+const SERVERS_READ = 25
+const READ_AT_ONCE = 5
 const SERIES_SHOWN = 100
-/** Values are read of so many machines at most: a preview is a look, not a report. */
-const SERVERS_READ = 15
+const FIRINGS_SHOWN = 20
+const HOUR_MS = 3_600_000
 
-type Latest = { readonly labels: Readonly<Record<string, string>>; readonly value: number }
+type Machine = { readonly id: string; readonly name: string }
+type Window = { readonly fromMs: number; readonly toMs: number; readonly stepMs: number }
 
-/** The newest value of each series of a metric on a machine; null when the collector cannot answer. */
-async function latestValues(hub: Hub, companyId: string, serverId: string, metric: string): Promise<Latest[] | null> {
+/** Whole steps that keep the answer of the collector within its bound. */
+function windowOf(hours: number, nowMs: number): Window {
+  const rangeMs = hours * HOUR_MS
+  const steps = Math.ceil(rangeMs / limits.queryStepMinMs / (limits.queryPointsMax - 1))
+  return { fromMs: nowMs - rangeMs, toMs: nowMs, stepMs: steps * limits.queryStepMinMs }
+}
+
+function toSeries(raw: unknown): ReplayedSeries[] {
+  if (!isObject(raw) || !Array.isArray(raw.points)) return []
+  const labels = isObject(raw.labels) ? raw.labels : {}
+  const points = raw.points.flatMap((point: unknown): [number, number][] => {
+    const [tsMs, value]: unknown[] = Array.isArray(point) ? point : []
+    return typeof tsMs === 'number' && typeof value === 'number' ? [[tsMs, value]] : []
+  })
+  return [{ labels: Object.fromEntries(Object.entries(labels).map(([key, each]) => [key, String(each)])), points }]
+}
+
+/** The stored series of a metric on a machine; null when the collector cannot answer. */
+async function readSeries(
+  hub: Hub,
+  companyId: string,
+  serverId: string,
+  metric: string,
+  window: Window,
+): Promise<ReplayedSeries[] | null> {
   const target = await hub.collectors.targetOfServer(companyId, serverId)
   if (!target) return null
-  const fromSeconds = Math.floor((hub.now() - limits.statusValueAgeMs) / 1000)
-  const query = new URLSearchParams({ company_id: companyId, metric, from: String(fromSeconds), agg: 'last' })
+  const query = new URLSearchParams({
+    company_id: companyId,
+    metric,
+    from: String(window.fromMs / 1000),
+    to: String(window.toMs / 1000),
+    step: String(window.stepMs / 1000),
+    agg: 'last',
+  })
   const answer = await hub.collectors.query(target, 'series', `/servers/${serverId}/series?${query}`)
   const data = answer?.status === 200 && isObject(answer.body) ? answer.body.data : null
   if (!isObject(data) || !Array.isArray(data.series)) return null
-  return data.series.flatMap((series: unknown) => {
-    if (!isObject(series) || !Array.isArray(series.points)) return []
-    const point: unknown = series.points.at(-1)
-    const value: unknown = Array.isArray(point) ? point[1] : null
-    const labels = isObject(series.labels) ? series.labels : {}
-    if (typeof value !== 'number') return []
-    return [{ labels: Object.fromEntries(Object.entries(labels).map(([key, each]) => [key, String(each)])), value }]
-  })
+  return data.series.flatMap(toSeries)
 }
 
-function violates(operator: string | null, value: number, threshold: number | null): boolean {
-  if (threshold === null) return false
-  switch (operator) {
-    case '>':
-      return value > threshold
-    case '>=':
-      return value >= threshold
-    case '<':
-      return value < threshold
-    case '<=':
-      return value <= threshold
-    case '==':
-      return value === threshold
-    case '!=':
-      return value !== threshold
-    default:
-      return false
+type Read = { readonly machine: Machine; readonly series: readonly ReplayedSeries[] | null }
+
+async function readMachines(
+  { hub, companyId }: RouteContext,
+  machines: readonly Machine[],
+  rule: RawRule,
+  window: Window,
+): Promise<Read[]> {
+  const metric = rule.metric ?? ''
+  const { matchers } = compileMatchers(rule.matchers ?? {}, metricByName(metric)?.labels ?? [])
+  const reads: Read[] = []
+  for (let at = 0; at < machines.length; at += READ_AT_ONCE) {
+    const some = machines.slice(at, at + READ_AT_ONCE).map(async (machine): Promise<Read> => {
+      const series = await readSeries(hub, companyId, machine.id, metric, window)
+      return { machine, series: series?.filter(({ labels }) => matchesLabels(matchers, labels)) ?? null }
+    })
+    reads.push(...(await Promise.all(some)))
+  }
+  return reads
+}
+
+/** The newest values, and whether they violate. */
+function latestOf(reads: readonly Read[], rule: RawRule, nowMs: number) {
+  const compiled = compileRule(rule)
+  if (compiled.kind !== 'compiled') return []
+  const { operatorCode, threshold } = evaluatedRule(compiled.rule)
+  return reads.flatMap(({ machine, series }) =>
+    (series ?? []).flatMap(({ labels, points }) => {
+      const [tsMs, value] = points.at(-1) ?? [0, 0]
+      if (tsMs < nowMs - limits.statusValueAgeMs) return []
+      const key = seriesKey(rule.metric ?? '', labels)
+      const violating = violates(operatorCode, value, threshold)
+      return [{ server_id: machine.id, series_key: key, value, violating }]
+    }),
+  )
+}
+
+const presentFiring = (firing: Firing) => ({
+  series_key: firing.seriesKey,
+  opened_at: new Date(firing.openedAtMs),
+  resolved_at: firing.resolvedAtMs === null ? null : new Date(firing.resolvedAtMs),
+  reason: firing.reason,
+  value: firing.value,
+  peak_value: firing.peakValue,
+})
+
+/** Machine by machine, those that would have alerted most first. */
+async function historyOf(reads: readonly Read[], rule: RawRule, window: Window) {
+  const { fromMs, toMs, stepMs } = window
+  const perMachine = []
+  for (const { machine, series } of reads) {
+    if (series === null) continue
+    const firings = firingsOf(replayRule({ rule, serverId: machine.id, series, stepMs, toMs }))
+    const firingMs = firings.reduce((sum, firing) => sum + (firing.resolvedAtMs ?? toMs) - firing.openedAtMs, 0)
+    perMachine.push({
+      server: machine,
+      series_count: series.length,
+      alerts: firings.length,
+      firing_seconds: Math.round(firingMs / 1000),
+      firing_now: firings.some(firing => firing.resolvedAtMs === null),
+      firings: firings.slice(-FIRINGS_SHOWN).map(presentFiring),
+    })
+    // A replay takes milliseconds; other requests come in between.
+    await setImmediate()
+  }
+  return {
+    from: new Date(fromMs),
+    to: new Date(toMs),
+    step_seconds: stepMs / 1000,
+    servers_read: perMachine.length,
+    servers_fired: perMachine.filter(each => each.alerts > 0).length,
+    alerts: perMachine.reduce((sum, each) => sum + each.alerts, 0),
+    servers: perMachine.sort((a, b) => b.alerts - a.alerts || b.firing_seconds - a.firing_seconds),
   }
 }
 
-export async function previewRule(context: RouteContext, input: RuleInput) {
+export async function previewRule(context: RouteContext, input: RuleInput & { readonly hours?: number | null }) {
   const { hub, companyId } = context
   const { db } = hub.database
-  const rule = await validRule(db, companyId, input)
-  const ids = await resolveScope(db, companyId, rule.scope)
-  const servers = await db.execute<{ id: string; name: string }>(sql`
+  const columns = await validRule(db, companyId, input)
+  const ids = await resolveScope(db, companyId, columns.scope)
+  const machines = await db.execute<Machine>(sql`
     select id, name from servers where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
-    order by lower(name), id limit ${SERVERS_SHOWN}`)
-  const base = { matched_servers: ids.length, servers: [...servers] }
-  if (rule.metric === null || rule.kind === 'agent_down')
-    return { data: { ...base, series: [], violating: 0 }, collector: { available: true, reason: null } }
+    order by lower(name), id limit ${SERVERS_READ}`)
+  const base = { matched_servers: ids.length, servers: machines.slice(0, SERVERS_SHOWN) }
+  if (columns.metric === null || columns.kind === 'agent_down')
+    return { data: { ...base, series: [], violating: 0, history: null }, collector: { available: true, reason: null } }
 
-  const labels = metricByName(rule.metric)?.labels ?? []
-  const { matchers } = compileMatchers(rule.matchers ?? {}, labels)
-  const metric = rule.metric
-  const perServer = await Promise.all(
-    servers
-      .slice(0, SERVERS_READ)
-      .map(async ({ id }) => ({ id, values: await latestValues(hub, companyId, id, metric) })),
-  )
-  const isAvailable = perServer.every(item => item.values !== null)
-  const series = perServer.flatMap(({ id, values }) =>
-    (values ?? [])
-      .filter(latest => matchesLabels(matchers, latest.labels))
-      .map(latest => ({
-        server_id: id,
-        series_key: seriesKey(metric, latest.labels),
-        value: latest.value,
-        violating: violates(rule.operator, latest.value, rule.threshold),
-      })),
-  )
+  const rule: RawRule = {
+    ...columns,
+    id: companyId,
+    version: 1,
+    sync_version: 0,
+    company_id: companyId,
+    resolved_server_ids: [],
+    for_seconds: columns.forSeconds,
+    recover_threshold: columns.recoverThreshold,
+    recover_for_seconds: columns.recoverForSeconds,
+    no_data: columns.noData,
+    renotify_seconds: 0,
+    enabled: true,
+    deleted: false,
+  }
+  const window = windowOf(input.hours ?? HOURS_DEFAULT, hub.now())
+  const reads = await readMachines(context, machines, rule, window)
+  const series = latestOf(reads, rule, hub.now())
+  const isAvailable = reads.every(read => read.series !== null)
   const isConfigured = (await hub.collectors.targets()).length > 0
-  const reason = isAvailable ? (series.length > 0 ? null : 'no_data') : isConfigured ? 'unavailable' : 'not_configured'
+  const hasData = reads.some(read => (read.series ?? []).length > 0)
+  const reason = isAvailable ? (hasData ? null : 'no_data') : isConfigured ? 'unavailable' : 'not_configured'
   return {
     data: {
       ...base,
       series: series.slice(0, SERIES_SHOWN),
       violating: series.filter(item => item.violating).length,
+      history: reads.some(read => read.series !== null) ? await historyOf(reads, rule, window) : null,
     },
     collector: { available: isAvailable, reason },
   }

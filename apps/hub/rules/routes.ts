@@ -16,7 +16,7 @@ import { boolean, integer, listOf, oneOf, optional, scope, text, uuid } from '..
 import { reloadCollectors } from '../jobs/collector-jobs.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import { createDefaultRules } from './default-rules.ts'
-import { previewRule } from './preview.ts'
+import { PREVIEW_HOURS_MAX, previewRule } from './preview.ts'
 import { metricAnswer, previewAnswer, ruleAnswer } from './rule-answer.ts'
 import {
   createRule,
@@ -155,9 +155,14 @@ export const ruleRoutes: readonly Route[] = [
     method: 'POST',
     path: '/monitoring/rules/preview',
     tag: TAG,
-    summary: 'What a draft would cover and violate now',
+    summary: 'What a draft covers, what violates it now, and when it would have fired over the last hours',
     permissions: MANAGE,
-    body: Type.Object({ ...whole.properties, name: optional(text(255)), severity: Type.Optional(oneOf(severities)) }),
+    body: Type.Object({
+      ...whole.properties,
+      name: optional(text(255)),
+      severity: Type.Optional(oneOf(severities)),
+      hours: optional(integer(1, PREVIEW_HOURS_MAX)),
+    }),
     answer: previewAnswer,
     handle: context =>
       previewRule(context, {

@@ -71,6 +71,35 @@ const previewedSeries = named('PreviewedSeries', {
   violating: Type.Boolean(),
 })
 
+const firing = named('PreviewedFiring', {
+  series_key: string(),
+  opened_at: time(),
+  resolved_at: nullable(time()),
+  reason: nullable(string()),
+  value: nullable(Type.Number()),
+  peak_value: nullable(Type.Number()),
+})
+
+/** When it would have fired, machine by machine; the newest firings of each. */
+const history = named('RuleHistory', {
+  from: time(),
+  to: time(),
+  step_seconds: amount(),
+  servers_read: amount(),
+  servers_fired: amount(),
+  alerts: amount(),
+  servers: listed(
+    Type.Object({
+      server: reference,
+      series_count: amount(),
+      alerts: amount(),
+      firing_seconds: amount(),
+      firing_now: Type.Boolean(),
+      firings: listed(firing),
+    }),
+  ),
+})
+
 /** What a draft of a rule would cover and violate. */
 export const previewAnswer = Type.Object({
   data: named('RulePreview', {
@@ -78,6 +107,7 @@ export const previewAnswer = Type.Object({
     servers: listed(reference),
     series: listed(previewedSeries),
     violating: amount(),
+    history: nullable(history),
   }),
   collector: collectorNote,
 })

@@ -1,13 +1,10 @@
 // REST: /monitoring/silences (decision G-121).
 
 import { Type } from '@sinclair/typebox'
-import { sql } from 'drizzle-orm'
-import { uuidList } from '../db/transaction.ts'
 import { answer, answerPage } from '../http/answer.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { faultsError, instant, oneOf, optional, scope, text } from '../http/schema.ts'
-import { resolveScope, scopeFaults, toScope } from '../scopes/scope.ts'
+import { instant, oneOf, optional, scope, text } from '../http/schema.ts'
 import { silenceAnswer, silencePreview } from './silence-answer.ts'
 import {
   createSilence,
@@ -16,6 +13,7 @@ import {
   findSilence,
   listSilences,
   presentSilence,
+  previewSilence,
   silenceStatuses,
   updateSilence,
 } from './silences.ts'
@@ -23,7 +21,6 @@ import {
 const TAG = 'Silences'
 const MANAGE = ['monitoring.manage']
 const REASON_MAX = 500
-const PREVIEW_SHOWN = 15
 const subject = ({ hub, companyId, params }: RouteContext) =>
   findSilence(hub.database.db, companyId, params.silence ?? '')
 
@@ -69,21 +66,13 @@ export const silenceRoutes: readonly Route[] = [
     method: 'POST',
     path: '/monitoring/silences/preview',
     tag: TAG,
-    summary: 'The machines that a scope covers',
+    summary: 'The machines and open alerts that a scope covers',
     permissions: MANAGE,
     body: Type.Object({ scope: scope() }),
     answer: answer(silencePreview),
-    async handle({ hub, companyId, body }) {
-      const { db } = hub.database
-      const asked = toScope(body.scope)
-      const faults = await scopeFaults(db, companyId, asked)
-      if (faults.size > 0) throw faultsError(faults, 'invalid_request')
-      const ids = await resolveScope(db, companyId, asked)
-      const rows = await db.execute<{ id: string; name: string }>(sql`
-        select id, name from servers where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
-        order by lower(name), id limit ${PREVIEW_SHOWN}`)
-      return { data: { matched_servers: ids.length, servers: [...rows] } }
-    },
+    handle: async ({ hub, companyId, body }) => ({
+      data: await previewSilence(hub.database.db, companyId, body.scope),
+    }),
   }),
   route({
     method: 'GET',

@@ -1,4 +1,6 @@
 // Silences as the API answers them (decision G-121).
+import { Type } from '@sinclair/typebox'
+import { alertAnswer } from '../alerts/alert-answer.ts'
 import { amount, id, listed, named, nullable, reference, scopeAnswer, string, time } from '../http/answer.ts'
 import { oneOf } from '../http/schema.ts'
 import { silenceStatuses } from './silences.ts'
@@ -20,4 +22,10 @@ export const silenceAnswer = named('Silence', {
 export const silencePreview = named('SilencePreview', {
   matched_servers: amount(),
   servers: listed(reference),
+  open_alerts: Type.Object({
+    total: amount(),
+    by_severity: Type.Object({ info: amount(), warning: amount(), critical: amount() }),
+  }),
+  // The newest of them.
+  alerts: listed(alertAnswer),
 })

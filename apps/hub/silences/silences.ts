@@ -1,13 +1,14 @@
 // Silences: windows in which events of a scope are stored but not told (document 1 "Silence"; decision G-121).
 import { randomUUID } from 'node:crypto'
 import { and, count, desc, eq, sql } from 'drizzle-orm'
-import type { RuleScope } from '../../../core/alerting/rule.ts'
+import type { RuleScope, Severity } from '../../../core/alerting/rule.ts'
 import { DAY_MS } from '../../../core/limits.ts'
+import { alertsByIds, presentAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { silences } from '../db/schema.ts'
 import { users } from '../db/schema-identity.ts'
-import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
+import { inTransaction, lockCompany, type Tx, uuidList } from '../db/transaction.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import type { Page } from '../http/paging.ts'
 import type { RouteContext } from '../http/route.ts'
@@ -15,9 +16,10 @@ import { faultsError, isUuid } from '../http/schema.ts'
 import type { Words } from '../http/texts.ts'
 import { words } from '../http/texts.ts'
 import { reloadCollectors } from '../jobs/collector-jobs.ts'
-import { resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+import { resolvedIds, resolveScope, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
 
 const DAYS_MAX = 366
+const PREVIEW_SHOWN = 15
 
 export const silenceStatuses = ['scheduled', 'active', 'expired', 'cancelled'] as const
 export type SilenceStatus = (typeof silenceStatuses)[number]
@@ -101,6 +103,37 @@ async function checkSilence(db: Executor, companyId: string, silence: Window, no
 async function announce(context: RouteContext, tx: Tx, id: string): Promise<void> {
   tx.touch('silences', [id])
   await reloadCollectors(context.hub, tx, 'silences')
+}
+
+type Covered = { id: string; severity: Severity; total: number; by_severity: number; rank: number }
+
+/** How many machines and open alerts a scope would cover, with the first machines and the newest alerts. */
+export async function previewSilence(db: Executor, companyId: string, input: ScopeInput) {
+  const asked = toScope(input)
+  const faults = await scopeFaults(db, companyId, asked)
+  if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+  const ids = await resolveScope(db, companyId, asked)
+  const list = uuidList(ids)
+  const servers = await db.execute<{ id: string; name: string }>(sql`
+    select id, name from servers where company_id = ${companyId} and id = any(${list}::uuid[])
+    order by lower(name), id limit ${PREVIEW_SHOWN}`)
+  const covered = await db.execute<Covered>(sql`
+    select * from (select id, severity, (count(*) over ())::int as total,
+      (count(*) over (partition by severity))::int as by_severity,
+      row_number() over (order by opened_at desc, id desc)::int as rank,
+      row_number() over (partition by severity)::int as of_severity
+      from monitoring_alerts where company_id = ${companyId} and state in ('open', 'acknowledged')
+        and server_id = any(${list}::uuid[])) x
+    where rank <= ${PREVIEW_SHOWN} or of_severity = 1 order by rank`)
+  const newest = covered.filter(row => row.rank <= PREVIEW_SHOWN).map(row => row.id)
+  const bySeverity = { info: 0, warning: 0, critical: 0 }
+  for (const row of covered) bySeverity[row.severity] = row.by_severity
+  return {
+    matched_servers: ids.length,
+    servers: [...servers],
+    open_alerts: { total: covered[0]?.total ?? 0, by_severity: bySeverity },
+    alerts: presentAlerts(await alertsByIds(db, companyId, newest)),
+  }
 }
 
 const subjectOf = (row: SilenceRow) => ({ type: 'silence', id: row.silence.id, name: row.silence.reason.slice(0, 100) })
