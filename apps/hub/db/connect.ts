@@ -1,6 +1,7 @@
 // The only place that opens Postgres.
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
+import { preparing } from './prepared.ts'
 
 export type Db = PostgresJsDatabase
 /** Inside a transaction; queries are the same as outside. */
@@ -42,7 +43,7 @@ export function openDatabase(url: string, connectionsMax: number): Database {
     types: { json: jsonType(JSON_OID), jsonb: jsonType(JSONB_OID) },
   })
   return {
-    db: drizzle(client),
+    db: drizzle(preparing(client)),
     client,
     jobs,
     async close() {
