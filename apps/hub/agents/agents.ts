@@ -83,12 +83,18 @@ export async function listAgents(hub: Hub, companyId: string, filter: AgentFilte
     filter.online === undefined ? undefined : filter.online ? online : sql`not ${online}`,
     filter.search ? or(ilike(agents.hostname, like), ilike(agents.machineId, like)) : undefined,
   )
+  const order = [desc(agents.enrolledAt), desc(agents.id)]
+  const ids = db
+    .select({ id: agents.id })
+    .from(agents)
+    .where(where)
+    .orderBy(...order)
+    .limit(page.limit)
+    .offset(page.offset)
   const [rows, totals] = await Promise.all([
     selectAgents(db)
-      .where(where)
-      .orderBy(desc(agents.enrolledAt), desc(agents.id))
-      .limit(page.limit)
-      .offset(page.offset),
+      .where(inArray(agents.id, ids))
+      .orderBy(...order),
     db.select({ total: count() }).from(agents).where(where),
   ])
   return { rows, total: totals[0]?.total ?? 0 }

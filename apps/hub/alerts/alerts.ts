@@ -298,14 +298,20 @@ export async function commentsOf(db: Executor, alertId: string) {
 /** The log of an alert, newest first. */
 export async function listAlertEvents(db: Executor, companyId: string, alertId: string, page: Page) {
   const where = and(eq(alertEvents.companyId, companyId), eq(alertEvents.alertId, alertId))
+  const order = [desc(alertEvents.occurredAt), desc(alertEvents.seq)]
+  const ids = db
+    .select({ id: alertEvents.id })
+    .from(alertEvents)
+    .where(where)
+    .orderBy(...order)
+    .limit(page.limit)
+    .offset(page.offset)
   const [rows, totals] = await Promise.all([
     db
       .select()
       .from(alertEvents)
-      .where(where)
-      .orderBy(desc(alertEvents.occurredAt), desc(alertEvents.seq))
-      .limit(page.limit)
-      .offset(page.offset),
+      .where(inArray(alertEvents.id, ids))
+      .orderBy(...order),
     db.select({ total: count() }).from(alertEvents).where(where),
   ])
   const data = rows.map(row => ({

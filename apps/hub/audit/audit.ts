@@ -1,5 +1,6 @@
 // The audit log: who did what to what, append-only, never a token, hash, secret or password (decision G-164).
 import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
 import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { RouteContext } from '../http/route.ts'
@@ -37,24 +38,47 @@ export function changesBetween(
   return changes
 }
 
+const toRow = (entry: AuditEntry): typeof auditLog.$inferInsert => ({
+  id: randomUUID(),
+  companyId: entry.companyId,
+  actorType: entry.actor.type,
+  actorId: entry.actor.id,
+  actorName: entry.actor.name,
+  action: entry.action,
+  subjectType: entry.subject.type,
+  subjectId: entry.subject.id,
+  subjectName: entry.subject.name,
+  changes: entry.changes ?? {},
+  ip: entry.ip ?? null,
+  userAgent: entry.userAgent ?? null,
+  tokenId: entry.tokenId ?? null,
+})
+
 /** Writes an entry in the transaction of the act, so that neither exists without the other. */
 export async function writeAudit(tx: Tx, entry: AuditEntry): Promise<void> {
-  await tx.db.insert(auditLog).values({
-    id: randomUUID(),
-    companyId: entry.companyId,
-    actorType: entry.actor.type,
-    actorId: entry.actor.id,
-    actorName: entry.actor.name,
-    action: entry.action,
-    subjectType: entry.subject.type,
-    subjectId: entry.subject.id,
-    subjectName: entry.subject.name,
-    changes: entry.changes ?? {},
-    ip: entry.ip ?? null,
-    userAgent: entry.userAgent ?? null,
-    tokenId: entry.tokenId ?? null,
-  })
+  await tx.db.insert(auditLog).values(toRow(entry))
 }
+
+const entryOf = (
+  context: RouteContext,
+  action: string,
+  subject: AuditEntry['subject'],
+  changes: AuditChanges,
+  companyId: string,
+): AuditEntry => ({
+  companyId,
+  actor: {
+    type: context.caller.user.kind === 'person' ? 'user' : context.caller.user.kind,
+    id: context.caller.user.id,
+    name: context.caller.user.name,
+  },
+  action,
+  subject,
+  changes,
+  ip: context.ip,
+  userAgent: context.userAgent,
+  tokenId: context.caller.kind === 'token' ? context.caller.credentialId : null,
+})
 
 /** An entry for what the caller of a request did. */
 export const auditRequest = (
@@ -64,18 +88,30 @@ export const auditRequest = (
   subject: AuditEntry['subject'],
   changes: AuditChanges = {},
   companyId: string = context.companyId,
-): Promise<void> =>
-  writeAudit(tx, {
-    companyId,
-    actor: {
-      type: context.caller.user.kind === 'person' ? 'user' : context.caller.user.kind,
-      id: context.caller.user.id,
-      name: context.caller.user.name,
-    },
-    action,
-    subject,
+): Promise<void> => writeAudit(tx, entryOf(context, action, subject, changes, companyId))
+
+/** An entry for each of many subjects that one request changed, with one statement. */
+export async function auditMany(
+  tx: Tx,
+  context: RouteContext,
+  action: string,
+  changed: readonly { readonly subject: AuditEntry['subject']; readonly changes: AuditChanges }[],
+): Promise<void> {
+  if (changed.length === 0) return
+  const { actor, ip, userAgent, tokenId } = entryOf(context, action, changed[0]!.subject, {}, context.companyId)
+  const records = changed.map(({ subject, changes }) => ({
+    id: randomUUID(),
+    subject_type: subject.type,
+    subject_id: subject.id,
+    subject_name: subject.name,
     changes,
-    ip: context.ip,
-    userAgent: context.userAgent,
-    tokenId: context.caller.kind === 'token' ? context.caller.credentialId : null,
-  })
+  }))
+  await tx.db.execute(sql`
+    insert into audit_log (id, company_id, actor_type, actor_id, actor_name, action, subject_type, subject_id,
+      subject_name, changes, ip, user_agent, token_id)
+    select x.id, ${context.companyId}::uuid, ${actor.type}::text, ${actor.id}::uuid, ${actor.name}::text, ${action}::text,
+      x.subject_type, x.subject_id, x.subject_name, x.changes, ${ip ?? null}::text, ${userAgent ?? null}::text,
+      ${tokenId ?? null}::uuid
+    from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, subject_type text, subject_id text,
+      subject_name text, changes jsonb)`)
+}

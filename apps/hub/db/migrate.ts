@@ -10,6 +10,7 @@ import identity from '../../../sql/hub/0006_identity.sql' with { type: 'text' }
 import jobLibrary from '../../../sql/hub/0007_job_library.sql' with { type: 'text' }
 import invitations from '../../../sql/hub/0008_invitations.sql' with { type: 'text' }
 import webhookScope from '../../../sql/hub/0009_webhook_scope.sql' with { type: 'text' }
+import listIndexes from '../../../sql/hub/0010_list_indexes.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -23,6 +24,7 @@ export const migrations: readonly Migration[] = [
   { number: 7, name: 'job_library', sql: jobLibrary },
   { number: 8, name: 'invitations', sql: invitations },
   { number: 9, name: 'webhook_scope', sql: webhookScope },
+  { number: 10, name: 'list_indexes', sql: listIndexes },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -10,9 +10,9 @@ const refusal = named('Refusal', { id: id(), errors: texts() })
 /** The form of the answer: what was done, and what was refused. */
 export const bulkAnswer = <T extends TSchema>(item: T) => Type.Object({ data: listed(item), refused: listed(refusal) })
 
-type Refusal = { readonly id: string; readonly errors: Readonly<Record<string, string>> }
+export type Refusal = { readonly id: string; readonly errors: Readonly<Record<string, string>> }
 
-function refusalOf(resourceId: string, error: ApiError, language: Language): Refusal {
+export function refusalOf(resourceId: string, error: ApiError, language: Language): Refusal {
   const fields = Object.entries(error.more.errors ?? {}).map(
     ([field, list]) => [field, list.map(text => render(text, language)).join(', ')] as const,
   )

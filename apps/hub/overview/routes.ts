@@ -26,20 +26,23 @@ type Counts = {
 async function countMachines(hub: Hub, companyId: string): Promise<Counts> {
   const thresholdSeconds = hub.config['agents.online_threshold'] / 1000
   const [row] = await hub.database.db.execute<Counts>(sql`
-    with a as (
-      select a.server_id, a.state, a.last_seen_at is not null as seen,
-        (a.state = 'active' and coalesce(a.last_seen_at >= now() - make_interval(secs => ${thresholdSeconds}), false)
-          and not exists (select 1 from monitoring_alerts x where x.company_id = a.company_id and x.agent_id = a.id
-            and x.type = 'agent_down' and x.state in ('open', 'acknowledged', 'grouped'))) as online
-      from monitoring_agents a where a.company_id = ${companyId} and a.state <> 'revoked')
+    with lost as (
+      select distinct agent_id from monitoring_alerts where company_id = ${companyId} and type = 'agent_down'
+        and state in ('open', 'acknowledged', 'grouped') and agent_id is not null),
+    a as (
+      select a.server_id, a.state, a.last_seen_at is not null as seen, (a.state = 'active' and lost.agent_id is null
+          and coalesce(a.last_seen_at >= now() - make_interval(secs => ${thresholdSeconds}), false)) as online
+      from monitoring_agents a left join lost on lost.agent_id = a.id
+      where a.company_id = ${companyId} and a.state <> 'revoked')
     select
       (select count(*)::int from servers where company_id = ${companyId} and deleted_at is null) as servers,
-      (select count(*)::int from a where server_id is not null and online) as with_agent,
-      (select count(*)::int from a where server_id is not null and seen and not online) as down,
-      (select count(*)::int from a) as agents,
-      (select count(*)::int from a where state = 'active') as active,
-      (select count(*)::int from a where state = 'pending') as pending,
-      (select count(*)::int from a where online) as online`)
+      count(*) filter (where server_id is not null and online)::int as with_agent,
+      count(*) filter (where server_id is not null and seen and not online)::int as down,
+      count(*)::int as agents,
+      count(*) filter (where state = 'active')::int as active,
+      count(*) filter (where state = 'pending')::int as pending,
+      count(*) filter (where online)::int as online
+    from a`)
   return row ?? { servers: 0, with_agent: 0, down: 0, agents: 0, active: 0, pending: 0, online: 0 }
 }
 
@@ -130,13 +133,16 @@ export const overviewRoutes: readonly Route[] = [
     answer: answerList(timelineDay),
     async handle({ hub, companyId, query }) {
       const rows = await hub.database.db.execute<{ day: string; opened: number; resolved: number }>(sql`
-        with days as (select generate_series(current_date - ${(query.days ?? 14) - 1}::int, current_date, '1 day')::date as day)
-        select to_char(d.day, 'YYYY-MM-DD') as day,
-          (select count(*)::int from monitoring_alerts a where a.company_id = ${companyId}
-            and a.opened_at >= d.day and a.opened_at < d.day + 1) as opened,
-          (select count(*)::int from monitoring_alerts a where a.company_id = ${companyId}
-            and a.resolved_at >= d.day and a.resolved_at < d.day + 1) as resolved
-        from days d order by d.day`)
+        with first as (select current_date - ${(query.days ?? 14) - 1}::int as day),
+        opened as (
+          select opened_at::date as day, count(*)::int as count from monitoring_alerts
+          where company_id = ${companyId} and opened_at >= (select day from first) group by 1),
+        resolved as (
+          select resolved_at::date as day, count(*)::int as count from monitoring_alerts
+          where company_id = ${companyId} and resolved_at >= (select day from first) group by 1)
+        select to_char(d.day, 'YYYY-MM-DD') as day, coalesce(o.count, 0) as opened, coalesce(r.count, 0) as resolved
+        from (select generate_series((select day from first), current_date, '1 day')::date as day) d
+        left join opened o using (day) left join resolved r using (day) order by d.day`)
       return { data: [...rows] }
     },
   }),

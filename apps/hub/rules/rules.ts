@@ -1,7 +1,7 @@
 // Alert rules: validated as the collector will compile them, resolved to machines, versioned (document 2 "Rule";
 // decisions G-65 to G-69). version counts user edits; sync_version is the feed's cursor.
 import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, ilike, sql } from 'drizzle-orm'
+import { and, count, desc, eq, getTableColumns, ilike, inArray, sql } from 'drizzle-orm'
 import type { RawMatchers } from '../../../core/alerting/matchers.ts'
 import {
   type NoDataMode,
@@ -30,13 +30,21 @@ export type Rule = typeof rules.$inferSelect
 
 const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
   where x.rule_id = ${rules.id} and x.state in ('open', 'acknowledged', 'grouped'))`
-const SERVER_COUNT = sql<number>`case when (${rules.scope}->>'all')::boolean then
-  (select count(*)::int from servers s where s.company_id = ${rules.companyId} and s.deleted_at is null)
+/** Counted once a query, not once a rule. */
+const serverCount = (companyId: string) => sql<number>`case when (${rules.scope}->>'all')::boolean then
+  (select count(*)::int from servers s where s.company_id = ${companyId} and s.deleted_at is null)
   else cardinality(${rules.resolvedServerIds}) end`
+/** Ten thousand ids a rule are not fetched to show their number. */
+const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(rules)
 
-const selectRules = (db: Executor) =>
+const selectRules = (db: Executor, companyId: string) =>
   db
-    .select({ rule: rules, creator: { id: users.id, name: users.name }, firing: FIRING, serverCount: SERVER_COUNT })
+    .select({
+      rule: shownColumns,
+      creator: { id: users.id, name: users.name },
+      firing: FIRING,
+      serverCount: serverCount(companyId),
+    })
     .from(rules)
     .leftJoin(users, eq(users.id, rules.createdBy))
 
@@ -87,8 +95,18 @@ export async function listRules(db: Executor, companyId: string, filter: RuleFil
     filter.enabled === undefined ? undefined : eq(rules.enabled, filter.enabled),
     filter.search ? ilike(rules.name, likePattern(filter.search)) : undefined,
   )
+  const order = [desc(rules.createdAt), desc(rules.id)]
+  const ids = db
+    .select({ id: rules.id })
+    .from(rules)
+    .where(where)
+    .orderBy(...order)
+    .limit(page.limit)
+    .offset(page.offset)
   const [rows, totals] = await Promise.all([
-    selectRules(db).where(where).orderBy(desc(rules.createdAt), desc(rules.id)).limit(page.limit).offset(page.offset),
+    selectRules(db, companyId)
+      .where(inArray(rules.id, ids))
+      .orderBy(...order),
     db.select({ total: count() }).from(rules).where(where),
   ])
   return { rows, total: totals[0]?.total ?? 0 }
@@ -96,7 +114,7 @@ export async function listRules(db: Executor, companyId: string, filter: RuleFil
 
 export async function findRule(db: Executor, companyId: string, id: string): Promise<RuleRow> {
   if (!isUuid(id)) throw notFound()
-  const [row] = await selectRules(db).where(
+  const [row] = await selectRules(db, companyId).where(
     and(eq(rules.companyId, companyId), eq(rules.id, id), sql`${rules.deletedAt} is null`),
   )
   if (!row) throw notFound()

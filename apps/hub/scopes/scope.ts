@@ -79,23 +79,47 @@ const SCOPED = [
 ] as const satisfies readonly { feed: ReloadKind; table: string }[]
 
 /**
+ * Which of the changed machines each set covers now: machines and scopes meet by the words that both have, so that ten thousand machines and
+ * a thousand records cost what they have in common and not what they could have.
+ */
+const COVERED: SQL = sql`
+  select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'server_ids') w (word)
+    join machines s on s.id::text = w.word
+  union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'tags') w (word)
+    join (select id, unnest(tags) as word from machines) s on s.word = w.word
+  union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'environments') w (word)
+    join machines s on s.environment = w.word
+  union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'roles') w (word)
+    join machines s on s.role = w.word
+  union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'datacenters') w (word)
+    join machines s on s.datacenter = w.word`
+
+/**
  * Brings resolved_server_ids of a company's rules, silences and checks in step after the given machines were added,
- * removed or changed. Only records whose set changes get a new sync_version; their business version stays.
+ * removed or changed. Only records whose set changes get a new sync_version; their business version stays. Records of
+ * the same scope are one set, worked out once.
  */
 export async function refreshScopes(hub: Hub, tx: Tx, companyId: string, serverIds: readonly string[]): Promise<void> {
   if (serverIds.length === 0) return
-  const changed = uuidList(serverIds)
   for (const { feed, table } of SCOPED) {
     const rows = await tx.db.execute<{ id: string }>(sql`
-      with fresh as (
-        select r.id, array(
-          select x from unnest(r.resolved_server_ids) x where not x = any(${changed}::uuid[])
-          union select s.id from servers s where s.id = any(${changed}::uuid[]) and ${IN_SCOPE}
-          order by 1) as ids
+      with given as materialized (select unnest(${uuidList(serverIds)}::uuid[]) as id),
+      machines as materialized (
+        select s.id, s.tags, s.environment, s.role, s.datacenter from servers s join given g on g.id = s.id
+        where s.company_id = ${companyId} and s.deleted_at is null),
+      sets as materialized (
+        select row_number() over () as n, r.scope, r.resolved_server_ids as ids, array_agg(r.id) as records
         from ${sql.identifier(table)} r
-        where r.company_id = ${companyId} and r.deleted_at is null and not (r.scope->>'all')::boolean)
-      update ${sql.identifier(table)} t set resolved_server_ids = fresh.ids from fresh
-      where t.id = fresh.id and t.resolved_server_ids is distinct from fresh.ids returning t.id`)
+        where r.company_id = ${companyId} and r.deleted_at is null and not (r.scope->>'all')::boolean
+        group by r.scope, r.resolved_server_ids),
+      members as (
+        (${COVERED}) union all
+        select r.n, x.id from sets r cross join lateral unnest(r.ids) x (id)
+        where not exists (select 1 from given g where g.id = x.id)),
+      fresh as (select n, array_agg(id order by id) as ids from members group by n)
+      update ${sql.identifier(table)} t set resolved_server_ids = coalesce(f.ids, '{}')
+      from sets r left join fresh f on f.n = r.n
+      where r.ids is distinct from coalesce(f.ids, '{}') and t.id = any(r.records) returning t.id`)
     if (rows.length === 0) continue
     tx.touch(
       feed,

@@ -8,11 +8,12 @@ import { alertAnswer } from '../alerts/alert-answer.ts'
 import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
 import { answer, answerPage } from '../http/answer.ts'
 import { ApiError, invalidField } from '../http/api-error.ts'
-import { bulkAnswer, forEachId } from '../http/bulk.ts'
+import { bulkAnswer } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { integer, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
 import { words } from '../http/texts.ts'
+import { type BulkChange, changeServers } from './bulk.ts'
 import { healthBlocks, serverHealth, serverSeries } from './health.ts'
 import { importBody, importServers, serversOfCsv } from './import.ts'
 import { healthAnswer, importAnswer, seriesAnswer, serverAnswer } from './server-answer.ts'
@@ -34,7 +35,7 @@ const TAG = 'Servers'
 const VIEW = ['servers.view']
 const MANAGE = ['servers.manage']
 const DELETE = ['servers.delete']
-const BULK_MAX = 500
+const BULK_MAX = 10_000
 const TAGS_MAX = 50
 const COUNT_MAX = 2_147_483_647
 
@@ -108,12 +109,8 @@ async function listWithHealth(
   return paged(url, page, total, data)
 }
 
-async function forEachServer(
-  { hub, companyId, language }: RouteContext,
-  ids: readonly string[],
-  act: (id: string) => ReturnType<typeof updateServer>,
-) {
-  const { done, refused } = await forEachId(ids, language, id => findServer(hub.database.db, companyId, id), act)
+async function changeMany(context: RouteContext, ids: readonly string[], change: BulkChange) {
+  const { done, refused } = await changeServers(context, ids, change)
   return { data: done.map(presentServer), refused }
 }
 
@@ -286,8 +283,7 @@ export const serverRoutes: readonly Route[] = [
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), status: oneOf(settableStatuses) }),
     answer: bulkAnswer(serverAnswer),
     mayMiss: true,
-    handle: context =>
-      forEachServer(context, context.body.server_ids, id => updateServer(context, id, { status: context.body.status })),
+    handle: context => changeMany(context, context.body.server_ids, () => ({ status: context.body.status })),
   }),
   route({
     method: 'POST',
@@ -299,9 +295,7 @@ export const serverRoutes: readonly Route[] = [
     answer: bulkAnswer(serverAnswer),
     mayMiss: true,
     handle: context =>
-      forEachServer(context, context.body.server_ids, id =>
-        updateServer(context, id, server => ({ tags: changedTags(server.tags, context.body) })),
-      ),
+      changeMany(context, context.body.server_ids, server => ({ tags: changedTags(server.tags, context.body) })),
   }),
   route({
     method: 'GET',

@@ -1,7 +1,7 @@
 // Servers: the inventory that scopes, enrolment and suppression rest on (decision G-108). A change of status, subnet or
 // datacenter raises the version of the machine's agents (document 1 "Registry consistency rule").
 import { randomUUID } from 'node:crypto'
-import { and, asc, count, eq, ilike, or, sql } from 'drizzle-orm'
+import { and, asc, count, eq, ilike, inArray, or, sql } from 'drizzle-orm'
 import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
 import { resolveServerAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
@@ -27,7 +27,7 @@ export const serverStatuses = [...settableStatuses, 'draft'] as const
 
 export type ServerRow = { readonly server: Server; readonly agentId: string | null }
 
-const AGENT_ID = sql<string | null>`(select a.id from monitoring_agents a
+export const AGENT_ID = sql<string | null>`(select a.id from monitoring_agents a
   where a.server_id = servers.id and a.state <> 'revoked' order by a.enrolled_at desc limit 1)`
 
 export const presentServer = ({ server, agentId }: ServerRow) => ({
@@ -62,7 +62,7 @@ export type ServerFilter = {
   readonly trashed?: boolean
 }
 
-/** Sorted by name. */
+/** Sorted by name. The page is found in the index; rows and agents are looked up for it alone. */
 export async function listServers(db: Executor, companyId: string, filter: ServerFilter, page: Page) {
   const like = filter.search ? likePattern(filter.search) : ''
   const where = and(
@@ -75,14 +75,20 @@ export async function listServers(db: Executor, companyId: string, filter: Serve
       ? or(ilike(servers.name, like), ilike(servers.hostname, like), ilike(servers.ipAddress, like))
       : undefined,
   )
+  const order = [asc(sql`lower(${servers.name})`), asc(servers.id)]
+  const ids = db
+    .select({ id: servers.id })
+    .from(servers)
+    .where(where)
+    .orderBy(...order)
+    .limit(page.limit)
+    .offset(page.offset)
   const [rows, totals] = await Promise.all([
     db
       .select({ server: servers, agentId: AGENT_ID })
       .from(servers)
-      .where(where)
-      .orderBy(asc(sql`lower(${servers.name})`), asc(servers.id))
-      .limit(page.limit)
-      .offset(page.offset),
+      .where(inArray(servers.id, ids))
+      .orderBy(...order),
     db.select({ total: count() }).from(servers).where(where),
   ])
   return { rows, total: totals[0]?.total ?? 0 }
@@ -211,16 +217,11 @@ export async function changeServer(hub: Hub, tx: Tx, before: Server, input: Serv
 }
 
 /** `change` may be what follows from the server as it is under the lock. */
-export async function updateServer(
-  context: RouteContext,
-  id: string,
-  change: ServerInput | ((server: Server) => ServerInput),
-): Promise<ServerRow> {
+export async function updateServer(context: RouteContext, id: string, input: ServerInput): Promise<ServerRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
     const before = await findServer(tx.db, companyId, id)
-    const input = typeof change === 'function' ? change(before.server) : change
     if (input.status !== undefined && before.server.status === 'draft')
       throw invalidField('status', 'state_refused', { state: 'draft' })
     await changeServer(hub, tx, before.server, input)
@@ -326,7 +327,15 @@ export async function approveServer(context: RouteContext, id: string): Promise<
 export async function touchCompanyAgents(hub: Hub, tx: Tx, companyId: string): Promise<void> {
   const rows = await tx.db.execute<{ id: string }>(sql`
     update monitoring_agents set version = version + 1 where company_id = ${companyId} and state <> 'revoked' returning id`)
-  const ids = rows.map(row => row.id)
+  await tellAgents(
+    hub,
+    tx,
+    rows.map(row => row.id),
+  )
+}
+
+/** Records of agents whose version was raised travel by the feed, and those of a few are pushed as well. */
+export async function tellAgents(hub: Hub, tx: Tx, ids: readonly string[]): Promise<void> {
   tx.touch('agents', ids)
   // The feed tells a large company's: a push each would only be faster, and there are many.
   if (ids.length <= PUSHED_AT_ONCE) await pushAgents(hub, tx, ids)

@@ -1,6 +1,6 @@
 // Silences: windows in which events of a scope are stored but not told (document 1 "Silence"; decision G-121).
 import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, sql } from 'drizzle-orm'
+import { and, count, desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import type { RuleScope, Severity } from '../../../core/alerting/rule.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { alertsByIds, presentAlerts } from '../alerts/alerts.ts'
@@ -24,15 +24,19 @@ const PREVIEW_SHOWN = 15
 export const silenceStatuses = ['scheduled', 'active', 'expired', 'cancelled'] as const
 export type SilenceStatus = (typeof silenceStatuses)[number]
 
+/** Ten thousand ids a silence are not fetched to show their number. */
+const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(silences)
+const RESOLVED_COUNT = sql<number>`cardinality(${silences.resolvedServerIds})`
+
 const selectSilences = (db: Executor) =>
   db
-    .select({ silence: silences, creator: { id: users.id, name: users.name } })
+    .select({ silence: shownColumns, resolvedCount: RESOLVED_COUNT, creator: { id: users.id, name: users.name } })
     .from(silences)
     .leftJoin(users, eq(users.id, silences.createdBy))
 
 export type SilenceRow = Awaited<ReturnType<typeof selectSilences>>[number]
 
-export function statusOf({ silence }: SilenceRow, nowMs: number): SilenceStatus {
+export function statusOf({ silence }: Pick<SilenceRow, 'silence'>, nowMs: number): SilenceStatus {
   if (silence.cancelledAt !== null) return 'cancelled'
   if (silence.endsAt.getTime() <= nowMs) return 'expired'
   return silence.startsAt.getTime() > nowMs ? 'scheduled' : 'active'
@@ -42,7 +46,7 @@ export const presentSilence = (row: SilenceRow, nowMs: number) => ({
   id: row.silence.id,
   company_id: row.silence.companyId,
   scope: row.silence.scope,
-  resolved_server_count: row.silence.scope.all ? null : row.silence.resolvedServerIds.length,
+  resolved_server_count: row.silence.scope.all ? null : row.resolvedCount,
   starts_at: row.silence.startsAt,
   ends_at: row.silence.endsAt,
   reason: row.silence.reason,

@@ -1,0 +1,105 @@
+// A change of many machines by one request: one transaction and a statement a table, whatever their number.
+import { and, eq, sql } from 'drizzle-orm'
+import { auditMany, changesBetween } from '../audit/audit.ts'
+import { servers } from '../db/schema.ts'
+import { inTransaction, lockCompany, type Tx, uuidList } from '../db/transaction.ts'
+import { ApiError, invalidField, notFound } from '../http/api-error.ts'
+import { type Refusal, refusalOf } from '../http/bulk.ts'
+import type { RouteContext } from '../http/route.ts'
+import type { Hub } from '../hub-context.ts'
+import { refreshScopes } from '../scopes/scope.ts'
+import { AGENT_ID, type Server, type ServerInput, type ServerRow, tellAgents } from './servers.ts'
+
+/** What a change may set; an ApiError 422 that it throws refuses the one machine. */
+export type BulkChange = (server: Server) => Pick<ServerInput, 'status'> & { readonly tags?: readonly string[] }
+
+type Changed = { readonly before: Server; readonly after: Server }
+
+function changedServer(before: Server, change: BulkChange, updatedAt: Date): Server {
+  const { status, tags } = change(before)
+  if (status !== undefined && before.status === 'draft')
+    throw invalidField('status', 'state_refused', { state: 'draft' })
+  return {
+    ...before,
+    status: status ?? before.status,
+    tags: tags ? [...new Set(tags)].sort() : before.tags,
+    updatedAt,
+  }
+}
+
+/** What was done, in the order of the ids, and what was refused. Throws 404, and does nothing, when one does not exist. */
+export async function changeServers(
+  context: RouteContext,
+  ids: readonly string[],
+  change: BulkChange,
+): Promise<{ done: ServerRow[]; refused: Refusal[] }> {
+  const { hub, companyId, language } = context
+  const unique = [...new Set(ids.map(id => id.toLowerCase()))]
+  return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const rows = await findServers(tx, companyId, unique)
+    const updatedAt = new Date(hub.now())
+    const done: ServerRow[] = []
+    const refused: Refusal[] = []
+    const changed: Changed[] = []
+    for (const { server: before, agentId } of rows)
+      try {
+        const after = changedServer(before, change, updatedAt)
+        done.push({ server: after, agentId })
+        if (before.status !== after.status || JSON.stringify(before.tags) !== JSON.stringify(after.tags))
+          changed.push({ before, after })
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 422) throw error
+        refused.push(refusalOf(before.id, error, language))
+      }
+    await storeChanged(hub, tx, companyId, changed)
+    await auditMany(tx, context, 'server.update', changed.map(toAudit))
+    return { done, refused }
+  })
+}
+
+const toAudit = ({ before, after }: Changed) => ({
+  subject: { type: 'server', id: after.id, name: after.name },
+  changes: changesBetween({ status: before.status, tags: before.tags }, { status: after.status, tags: after.tags }),
+})
+
+/** The company's servers in the order of the ids. Throws 404 when one is not there. */
+async function findServers(tx: Tx, companyId: string, ids: readonly string[]): Promise<ServerRow[]> {
+  const found = await tx.db
+    .select({ server: servers, agentId: AGENT_ID })
+    .from(servers)
+    .where(
+      and(
+        eq(servers.companyId, companyId),
+        sql`${servers.id} = any(${uuidList(ids)}::uuid[])`,
+        sql`${servers.deletedAt} is null`,
+      ),
+    )
+  const byId = new Map(found.map(row => [row.server.id, row]))
+  return ids.map(id => {
+    const row = byId.get(id)
+    if (!row) throw notFound()
+    return row
+  })
+}
+
+/** Stores new statuses and tags; scopes and the records of agents follow. */
+async function storeChanged(hub: Hub, tx: Tx, companyId: string, changed: readonly Changed[]): Promise<void> {
+  if (changed.length === 0) return
+  const records = changed.map(({ after }) => ({ id: after.id, status: after.status, tags: after.tags }))
+  await tx.db.execute(sql`
+    update servers s set status = x.status, tags = x.tags, updated_at = ${new Date(hub.now()).toISOString()}
+    from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, status text, tags text[])
+    where s.company_id = ${companyId} and s.id = x.id`)
+  const ids = changed.map(({ after }) => after.id)
+  tx.touch('servers', ids)
+  await refreshScopes(hub, tx, companyId, ids)
+  const moved = changed.filter(({ before, after }) => before.status !== after.status).map(({ after }) => after.id)
+  const told = await tx.db.execute<{ id: string }>(sql`
+    update monitoring_agents set version = version + 1 where server_id = any(${uuidList(moved)}::uuid[]) returning id`)
+  await tellAgents(
+    hub,
+    tx,
+    told.map(row => row.id),
+  )
+}
