@@ -11,6 +11,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   ingest: ['ingest.ts'],
   'whole-path': ['whole-path.ts', '2000', '20', '150'],
   latency: ['latency.ts', '100'],
+  hub: ['hub.ts'],
 }
 
 const words = process.argv.slice(2).filter(word => word !== '--')
