@@ -163,8 +163,14 @@ describe('wide-area incidents in a running worker', () => {
     await until('the update', () => groupEvents('restart').length === 2)
     expect(groupEvents('restart')[1]).toMatchObject({ type: 'group_update', value: 4 })
     await beat(away)
-    await until('the end', () => groupEvents('restart').length === 3)
-    expect(groupEvents('restart').map(event => event.type)).toEqual(['group_down', 'group_update', 'group_resolved'])
+    await until('the end', () => groupEvents('restart').at(-1).type === 'group_resolved')
+    // How many sweeps find some of the members back depends on the machine; none opens it again.
+    const types = groupEvents('restart').map(event => event.type)
+    expect([types[0], ...new Set(types.slice(1, -1)), types.at(-1)]).toEqual([
+      'group_down',
+      'group_update',
+      'group_resolved',
+    ])
     expect(new Set(groupEvents('restart').map(event => event.server_id)).size).toBe(1)
   })
 

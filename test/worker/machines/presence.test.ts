@@ -9,8 +9,10 @@ const company = id('presence company')
 /** The rig's machines report an interval of 30 s: lost after 90 s, grace of 60 s. */
 const LOST_MS = 95_000
 
+const BUS_BYTES_MAX = 1024 * 1024
+
 describe('presence in a running worker', () => {
-  const rig = new WorkerRig({ bytesMax: 1024 * 1024, role: 'all' })
+  const rig = new WorkerRig({ bytesMax: BUS_BYTES_MAX, role: 'all' })
   const names = ['sends', 'falls silent', 'never sent', 'grace', 'overflow', 'revoked', 'separate'] as const
   const machines = Object.fromEntries(names.map(name => [name, machineOf(company, name)])) as Record<
     (typeof names)[number],
@@ -70,7 +72,7 @@ describe('presence in a running worker', () => {
       company_id: company,
     })
     expect((await stateOf(silent)).state).toBe('down')
-    expect((await summary()).online).toBe(0)
+    await until('the others to be offline too', async () => (await summary()).online === 0)
     await beat(silent)
     await until('agent.up', () => rig.typesOf(silent).length === 2)
     expect(rig.typesOf(silent)).toEqual(['agent.down', 'agent.up'])
@@ -104,6 +106,7 @@ describe('presence in a running worker', () => {
 
   test('an agent that is revoked is unknown, and its silence opens no alert', async () => {
     const machine = machines.revoked
+    await until('room on the bus', async () => (await rig.bus.stats()).bytes < BUS_BYTES_MAX / 2)
     await beat(machine)
     expect((await stateOf(machine)).state).toBe('online')
     expect((await rig.admin('DELETE', `/agents/${machine.agentId}`)).status).toBe(204)
