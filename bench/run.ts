@@ -9,6 +9,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   evaluate: ['evaluate.ts'],
   insert: ['insert.ts'],
   ingest: ['ingest.ts'],
+  known: ['known.ts'],
   'whole-path': ['whole-path.ts', '2000', '20', '150'],
   latency: ['latency.ts', '100'],
   hub: ['hub.ts'],
