@@ -95,6 +95,15 @@ export class AgentSeries {
     return { forms, formCount, firstForm, index, table, count, expiresFromSeconds }
   }
 
+  /** Makes room for so many series at once: an agent's first batch tells how many it has, and growing leaves memory behind. */
+  reserve(seriesCount: number): void {
+    if (seriesCount * SERIES_WORDS <= this.table.length || this.count > 0) return
+    this.clearForms()
+    this.forms = resized(this.forms, seriesCount * FORM_WORDS)
+    this.table = resized(this.table, seriesCount * SERIES_WORDS)
+    this.growIndex(indexSlots(seriesCount))
+  }
+
   /** Starts a batch: the first series is predicted to be the one that came first last time. */
   startBatch(): void {
     this.previousForm = NONE
@@ -174,7 +183,7 @@ export class AgentSeries {
     if (!this.company.take(companyLimit)) return -1
     const series = this.count++
     const at = series * SERIES_WORDS
-    if (at === this.table.length) this.table = grown(this.table, SERIES_WORDS)
+    if (at === this.table.length) this.table = resized(this.table, roomAfter(at, SERIES_WORDS))
     this.table[at] = id.lo
     this.table[at + 1] = id.hi
     this.table[at + 2] = nowSeconds
@@ -185,11 +194,11 @@ export class AgentSeries {
   /** Remembers that raw bytes with this hash mean the series. */
   addForm(a: number, b: number, series: number): void {
     if (this.formCount >= Math.min(this.count * FORMS_PER_SERIES_MAX, FORMS_MAX)) this.clearForms()
-    if ((this.formCount + 1) * 3 > this.index.length * 2) this.growIndex()
+    if ((this.formCount + 1) * 3 > this.index.length * 2) this.growIndex(indexSlots(this.formCount + 1))
     const slot = this.slotOf(a, b)
     const form = this.index[slot] === NONE ? this.formCount++ : this.index[slot]!
     const at = form * FORM_WORDS
-    if (at === this.forms.length) this.forms = grown(this.forms, FORM_WORDS)
+    if (at === this.forms.length) this.forms = resized(this.forms, roomAfter(at, FORM_WORDS))
     this.index[slot] = form
     this.forms[at] = a
     this.forms[at + 1] = b
@@ -239,8 +248,8 @@ export class AgentSeries {
     this.firstForm = NONE
   }
 
-  private growIndex(): void {
-    this.index = new Uint16Array(Math.max(32, this.index.length * 2)).fill(NONE)
+  private growIndex(slots: number): void {
+    this.index = new Uint16Array(slots).fill(NONE)
     for (let form = 0; form < this.formCount; form++) {
       const at = form * FORM_WORDS
       this.index[this.slotOf(this.forms[at]!, this.forms[at + 1]!)] = form
@@ -248,10 +257,16 @@ export class AgentSeries {
   }
 }
 
-/** The same words with room for half as many more, at least 16 records. */
-function grown(words: Uint32Array<ArrayBuffer>, recordWords: number): Uint32Array<ArrayBuffer> {
-  const records = Math.max(16, Math.ceil((words.length / recordWords) * 1.5))
-  const larger = new Uint32Array(records * recordWords)
-  larger.set(words)
-  return larger
+/** Slots for so many forms: a power of two, at most two thirds full. */
+const indexSlots = (forms: number): number => Math.max(32, 2 ** Math.ceil(Math.log2(forms * 1.5)))
+
+/** Words for half as many records again, at least 16. */
+const roomAfter = (words: number, recordWords: number): number =>
+  Math.max(16, Math.ceil((words / recordWords) * 1.5)) * recordWords
+
+/** The same words in so much memory; what they lay in is freed at once, not when the garbage collector comes. */
+function resized(words: Uint32Array<ArrayBuffer>, length: number): Uint32Array<ArrayBuffer> {
+  return words.length === 0
+    ? new Uint32Array(length)
+    : new Uint32Array(words.buffer.transfer(length * Uint32Array.BYTES_PER_ELEMENT))
 }

@@ -78,8 +78,9 @@ export class BatchDecoder {
     this.lastPointA = 0
     const nowSeconds = Math.floor(nowMs / 1000)
     const seriesBefore = agent.count
-    agent.startBatch()
     const end = bytes.length
+    if (seriesBefore === 0) agent.reserve(Math.min(this.countSeries(end), this.limits.seriesPerAgentMax))
+    agent.startBatch()
     while (cursor.position < end && !cursor.failed && this.pointsSeen <= this.limits.pointsMax) {
       const tag = cursor.tag()
       if (tag === TAG_BATCH_SERIES) {
@@ -106,6 +107,20 @@ export class BatchDecoder {
       batch.clear()
     }
     return refusal
+  }
+
+  /** How many series a batch has; too few when something of it cannot be read. The cursor is at the start again. */
+  private countSeries(end: number): number {
+    const { cursor } = this
+    let count = 0
+    while (cursor.position < end && !cursor.failed) {
+      const tag = cursor.tag()
+      if (tag === TAG_BATCH_SERIES) count++
+      cursor.skip(tag, end)
+    }
+    cursor.position = 0
+    cursor.failed = false
+    return count
   }
 
   private stats(end: number): void {

@@ -8,6 +8,7 @@ const WIRE_GROUP = 3
 const WIRE_GROUP_END = 4
 const WIRE_32 = 5
 const GROUP_DEPTH_MAX = 100
+const TAG_BYTES_MAX = 5
 const FIELD_MAX = 0x1fffffff
 
 export class ProtoCursor {
@@ -26,8 +27,19 @@ export class ProtoCursor {
     this.failed = false
   }
 
-  /** A field's tag: a varint of at most 32 bits; one that is larger is no tag. */
+  /** A field's tag: a varint of at most 32 bits in at most five bytes; anything else is no tag. */
   tag(): number {
+    const start = this.position
+    const byte = this.bytes[start]!
+    if (byte < 0x80) {
+      this.position++
+      return byte
+    }
+    const tag = this.bounded()
+    return this.position - start <= TAG_BYTES_MAX ? tag : this.fail()
+  }
+
+  private length(): number {
     const byte = this.bytes[this.position]!
     if (byte < 0x80) {
       this.position++
@@ -101,7 +113,7 @@ export class ProtoCursor {
 
   /** A length and a check that so many bytes follow before `end`: returns the end of the field. */
   lengthEnd(end: number): number {
-    const length = this.tag()
+    const length = this.length()
     const fieldEnd = this.position + length
     if (this.failed || fieldEnd > end) {
       this.failed = true

@@ -75,7 +75,7 @@ function walk(
   let isLoose = false
   while (at < end) {
     const head = varint(bytes, at, end)
-    if (head.value > 0xffffffffn) throw new Malformed()
+    if (head.value > 0xffffffffn || head.at - at > 5) throw new Malformed()
     const field = Number(head.value >> 3n)
     const wire = Number(head.value & 7n)
     at = head.at
