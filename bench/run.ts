@@ -7,6 +7,7 @@ import { join } from 'node:path'
 const benches: Readonly<Record<string, readonly string[]>> = {
   decode: ['decode.ts'],
   evaluate: ['evaluate.ts'],
+  'fleet-state': ['fleet-state.ts'],
   insert: ['insert.ts'],
   ingest: ['ingest.ts'],
   known: ['known.ts'],

@@ -65,19 +65,24 @@ export function addState(
   return row
 }
 
-/** Brings a machine to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is new. */
+/**
+ * Brings a machine to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is new. In a replay
+ * a state that the journal settled beyond `position` may be of rules that are not in force yet: it is looked at once it is passed.
+ */
 export function rebindServer(
   evaluation: EvaluationState,
   server: ServerSeries,
   rules: CompanyRules,
   nowMs: number,
+  position = Number.POSITIVE_INFINITY,
 ): void {
   server.boundTo = rules
   for (let index = 0; index < server.count; index++) {
     let row = server.head[index]!
     while (row >= 0) {
       const next = evaluation.states.next[row]!
-      settleChange(evaluation, server, row, rules, nowMs)
+      if ((evaluation.settledUpTo.get(row) ?? 0) >= position) server.boundTo = null
+      else settleChange(evaluation, server, row, rules, nowMs)
       row = next
     }
     // A series without a state is bound when it is seen: a rule counts from the first sample on.

@@ -25,7 +25,7 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   batchSeen(evaluation, server, reader, position)
   if (reader.pointCount === 0) return
   const rules = evaluation.companyRules(server.companyId)
-  if (server.boundTo !== rules) rebindServer(evaluation, server, rules, nowMs)
+  if (server.boundTo !== rules) rebindServer(evaluation, server, rules, nowMs, position)
   reader.eachDefinition((_, fullKey) => evaluation.dictionary.learn(reader.shard, fullKey))
   let { ids, head, count: known } = server
   let expected = 0

@@ -3,8 +3,8 @@
 // transition is told twice and none is told otherwise (the snapshot alone would replay it under the rules and the clock of now).
 import { addState, stateOf } from './binding.ts'
 import type { EvaluationState } from './evaluation-state.ts'
-import type { JournalRecord, StateRecord } from './journal-record.ts'
-import { forgetServer, removeState } from './removal.ts'
+import type { JournalRecord } from './journal-record.ts'
+import { forgetServer } from './removal.ts'
 import { NO_SIGNATURE, slotOfSaved } from './rule-slots.ts'
 import { type ServerSeries, UNDEFINED } from './server-series.ts'
 import { saveRow, stateRecord } from './state-record.ts'
@@ -71,18 +71,22 @@ export function applyJournal(evaluation: EvaluationState, record: JournalRecord,
     evaluation.presenceSettledUpTo.set(server, position)
     return
   }
-  const row = rowOf(evaluation, server, record)
+  const { states } = evaluation
+  const { slot, signature } = slotOfSaved(evaluation, record.rule)
+  const series = seriesIndex(evaluation, server, record.seriesKey)
+  const held = stateOf(evaluation, server, series, slot)
+  const row = held === NO_ROW ? addState(evaluation, server, series, slot, record.lastSeq) : held
+  evaluation.flapping.delete(row)
+  evaluation.settledUpTo.set(row, position)
   if (record.row === null) {
-    if (row !== NO_ROW) removeState(evaluation, row)
+    // It stands for its removal while the bus is replayed under the rules of before; then its machine is bound without it.
+    states.reset(row)
+    states.seq[row] = record.lastSeq
+    states.signature[row] = NO_SIGNATURE
     return
   }
-  const { slot, signature } = slotOfSaved(evaluation, record.rule)
-  const settled =
-    row === NO_ROW ? addState(evaluation, server, seriesIndex(evaluation, server, record.seriesKey), slot, 0) : row
-  loadRow(evaluation, settled, record.row, signature)
-  if (record.flap) evaluation.flapping.set(settled, { ...record.flap, peak: load(record.flap.peak) })
-  else evaluation.flapping.delete(settled)
-  evaluation.settledUpTo.set(settled, position)
+  loadRow(evaluation, row, record.row, signature)
+  if (record.flap) evaluation.flapping.set(row, { ...record.flap, peak: load(record.flap.peak) })
 }
 
 /** The series with this key, taken in where it is new to the machine. */
@@ -94,13 +98,4 @@ function seriesIndex(evaluation: EvaluationState, server: ServerSeries, fullKey:
   dictionary.learn(server.shard, fullKey)
   if (server.head[index] === UNDEFINED) dictionary.use(lo, hi)
   return index
-}
-
-function rowOf(evaluation: EvaluationState, server: ServerSeries, record: StateRecord): number {
-  const slot = evaluation.slotOfRule.get(record.rule.id)
-  if (slot === undefined) return NO_ROW
-  const { lo, hi } = evaluation.dictionary.idOf(record.seriesKey)
-  const index = server.find(lo, hi)
-  if (index < 0) return NO_ROW
-  return stateOf(evaluation, server, index, slot)
 }

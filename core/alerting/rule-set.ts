@@ -1,6 +1,6 @@
 // The running rules of all companies, compiled from the raw set of the feed (document 2 "Rule sync on the collector"). A company's
 // rules are replaced as one object, and only when something of them changed: that object is the version that servers are bound to.
-import { type CompiledRule, compileRule, type RawRule, type RejectedRule } from './rule.ts'
+import { type CompiledRule, type CompileResult, compileRule, type RawRule, type RejectedRule } from './rule.ts'
 
 /** The rules of one company, by metric. Identity is the version: another object means that bindings must be made again. */
 export type CompanyRules = {
@@ -14,10 +14,18 @@ export type RuleSet = {
   readonly rejected: readonly RejectedRule[]
   /** What each company's rules were compiled from: `id:sync_version` of all, to see whether they changed. */
   readonly fingerprints: ReadonlyMap<string, string>
+  /** What came of each record, by company, id and sync_version: it comes of the same record again. */
+  readonly results: ReadonlyMap<string, CompileResult>
 }
 
 export const emptyCompanyRules: CompanyRules = { byId: new Map(), byMetric: new Map() }
-export const emptyRuleSet: RuleSet = { companies: new Map(), loaded: 0, rejected: [], fingerprints: new Map() }
+export const emptyRuleSet: RuleSet = {
+  companies: new Map(),
+  loaded: 0,
+  rejected: [],
+  fingerprints: new Map(),
+  results: new Map(),
+}
 
 function companyRules(rules: readonly CompiledRule[]): CompanyRules {
   const byMetric = new Map<string, CompiledRule[]>()
@@ -38,6 +46,12 @@ export function changedCompanies(before: RuleSet, after: RuleSet): Set<string> {
   return changed
 }
 
+/** What a record is known by; null for one that says too little. */
+const recordOf = (raw: RawRule): string | null =>
+  typeof raw?.company_id === 'string' && typeof raw.id === 'string' && Number.isInteger(raw.sync_version)
+    ? `${raw.company_id} ${raw.id} ${raw.sync_version}`
+    : null
+
 /** Compiles the raw set. Companies whose records are the same as in `previous` keep their object. Never throws. */
 export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): RuleSet {
   const byCompany = new Map<string, RawRule[]>()
@@ -52,12 +66,17 @@ export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): R
   }
   const companies = new Map<string, CompanyRules>()
   const fingerprints = new Map<string, string>()
+  const results = new Map<string, CompileResult>()
   const rejected: RejectedRule[] = []
   let loaded = 0
-  for (const raw of strays) {
-    const result = compileRule(raw)
+  const compiledOf = (raw: RawRule): CompileResult => {
+    const record = recordOf(raw)
+    const result = (record === null ? undefined : previous.results.get(record)) ?? compileRule(raw)
+    if (record !== null) results.set(record, result)
     if (result.kind === 'rejected') rejected.push(result.rejected)
+    return result
   }
+  for (const raw of strays) compiledOf(raw)
   for (const [companyId, raws] of byCompany) {
     const fingerprint = raws
       .map(raw => `${raw.id}:${raw.sync_version}`)
@@ -65,14 +84,13 @@ export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): R
       .join(',')
     const compiled: CompiledRule[] = []
     for (const raw of raws) {
-      const result = compileRule(raw)
+      const result = compiledOf(raw)
       if (result.kind === 'compiled') compiled.push(result.rule)
-      else if (result.kind === 'rejected') rejected.push(result.rejected)
     }
     loaded += compiled.length
     const held = previous.fingerprints.get(companyId) === fingerprint ? previous.companies.get(companyId) : undefined
     companies.set(companyId, held ?? companyRules(compiled))
     fingerprints.set(companyId, fingerprint)
   }
-  return { companies, loaded, rejected, fingerprints }
+  return { companies, loaded, rejected, fingerprints, results }
 }

@@ -26,9 +26,6 @@ export const shownKey = (definition: SeriesDefinition): string => shortenSeriesK
 
 export const labelsOf = (definition: SeriesDefinition): Labels => parseSeriesKey(definition.fullKey).labels
 
-/** Keys of one shard that are to be kept on disk, or to go from there. */
-export type ShardKeys = { readonly shard: number; readonly keys: string[] }
-
 const SHARDS = 64
 
 export class SeriesDictionary {
@@ -140,19 +137,21 @@ export class SeriesDictionary {
     }
   }
 
-  /** Keys learnt since the last call: they are on disk before a snapshot that needs them. */
-  takeLearnt(): ShardKeys[] {
-    const taken = [...this.learnt].map(([shard, keys]) => ({ shard, keys: [...keys] }))
-    this.learnt.clear()
-    return taken
+  /** Keys of the shard learnt since the last call: they are on disk before a snapshot that needs them. */
+  takeLearnt(shard: number): string[] {
+    return taken(this.learnt, shard)
   }
 
   /** Keys of the shard that a snapshot made now does not need: once it is saved they go from the disk. */
   takeForgotten(shard: number): string[] {
-    const keys = this.forgotten.get(shard)
-    this.forgotten.delete(shard)
-    return keys ? [...keys] : []
+    return taken(this.forgotten, shard)
   }
+}
+
+function taken(sets: Map<number, Set<string>>, shard: number): string[] {
+  const keys = sets.get(shard)
+  sets.delete(shard)
+  return keys ? [...keys] : []
 }
 
 function setOf(sets: Map<number, Set<string>>, shard: number): Set<string> {

@@ -34,6 +34,7 @@ export function stateRecord(evaluation: EvaluationState, row: number, saved: (nu
     seriesKey: evaluation.dictionary.get(server.lo(series), server.hi(series))!.fullKey,
     rule: savedRule(evaluation.slots[states.rule[row]!]!.rule.compiled),
     row: saved,
+    lastSeq: states.seq[row]!,
     flap: saved === null ? null : (evaluation.flapping.get(row) ?? null),
   }
 }

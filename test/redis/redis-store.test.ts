@@ -16,6 +16,7 @@ import { type AlertEvent, eventId } from '../../core/alerting/event.ts'
 import type { JournalRecord } from '../../core/alerting/journal-record.ts'
 import { shardOfServer } from '../../core/bus/entry.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { ruleRecord } from '../support/rule-record.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVER = '22222222-2222-4222-8222-222222222222'
@@ -65,6 +66,9 @@ const left = (leftAtMs: number): JournalRecord => ({
   leftAtMs,
 })
 
+const rule = ruleRecord({ id: 'rule', sync_version: 7, company_id: COMPANY })
+const changed = { position: 5, since: 7, ruleId: 'rule', before: null, after: rule }
+
 /** A worker's lease of the shard, and another's that takes it over. */
 async function lease(keys: ReturnType<typeof freshKeys>, owner: string): Promise<string> {
   const { held } = await new RedisLeases(redis, keys, owner, 10_000).tend(true)
@@ -74,41 +78,48 @@ async function lease(keys: ReturnType<typeof freshKeys>, owner: string): Promise
 test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are there for its next owner', async () => {
   const keys = freshKeys()
   const token = await lease(keys, 'first')
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
+  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
   expect(store.loadSnapshot(SHARD)).toBeNull()
   store.commit([event(1)], [left(1)], 4, 1000)
   store.saveSnapshot(SHARD, new Uint8Array([1, 2, 255]), 5, store.journalMark)
   store.commit([], [left(2), left(3)], 5, 1000)
-  store.keepKeys([{ shard: SHARD, keys: ['cpu_usage_percent', 'disk_used_percent{mount="/"}', 'no_longer'] }])
+  store.keepKeys(SHARD, ['cpu_usage_percent', 'disk_used_percent{mount="/"}', 'no_longer'])
   store.dropKeys(SHARD, ['no_longer'])
-  store.keepRules(0, 7, new Map([[COMPANY, []]]))
+  store.keepRules(0, [changed])
   await store.settled()
-  const next = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
+  const next = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
   expect(next.journalMark).toBe(3)
   expect([...next.loadSnapshot(SHARD)!]).toEqual([1, 2, 255])
   expect([...next.journalAfter(SHARD, 5, 1)].map(({ record }) => record)).toEqual([left(2), left(3)])
   expect([...next.journalAfter(SHARD, 5, 2)].map(({ record }) => record)).toEqual([left(3)])
   expect(next.keys(SHARD).sort()).toEqual(['cpu_usage_percent', 'disk_used_percent{mount="/"}'])
-  // A worker with an older set takes over the rules that were in force, one with the same set has them.
-  const rulesFor = async (since: number) =>
-    (await RedisShardStore.open({ redis, keys, shard: SHARD, token }, since)).rulesAfter(SHARD, since)
-  expect([...(await rulesFor(6))]).toEqual([[COMPANY, []]])
-  expect([...(await rulesFor(7))]).toEqual([])
+  expect(next.ruleNotes(SHARD)).toEqual([{ ...changed, position: 0 }, changed])
+  // With the next snapshot no replay needs it; what was noted last stays, for a worker that has an older set.
+  next.saveSnapshot(SHARD, new Uint8Array([1]), 6, next.journalMark)
+  await next.settled()
+  const after = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  expect(after.ruleNotes(SHARD)).toEqual([{ ...changed, position: 0 }])
+  // A purge of the company takes its rules along.
+  const shared = new RedisShared(redis, keys, () => 1000)
+  await shared.write({ companyId: COMPANY, serverId: null, untilMs: 2000 })
+  const purged = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  expect(purged.ruleNotes(SHARD)).toEqual([])
+  expect(await redis.keys(`${keys.ruleText('')}*`)).toEqual([])
 })
 
 test('[PRES-016] an owner whose lease went to another worker can write nothing more, so that a machine is declared lost once', async () => {
   const keys = freshKeys()
   const oldToken = await lease(keys, 'first')
-  const old = await RedisShardStore.open({ redis, keys, shard: SHARD, token: oldToken }, 0)
+  const old = await RedisShardStore.open({ redis, keys, shard: SHARD, token: oldToken })
   await redis.del(keys.lease(SHARD))
   const token = await lease(keys, 'second')
-  const current = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
+  const current = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
   const down = { ...event(5, 'agent.down'), rule_id: 'agent_down' }
   current.commit([down], [left(1)], 1, 1000)
   await current.settled()
   old.commit([{ ...down, seq: 6, event_id: eventId(SERVER, 'agent_down', 'x', 6, 'agent.down') }], [left(9)], 2, 1000)
   old.saveSnapshot(SHARD, new Uint8Array([9]), 2, 9)
-  old.keepKeys([{ shard: SHARD, keys: ['x'] }])
+  old.keepKeys(SHARD, ['x'])
   await expect(old.settled()).rejects.toThrow(ShardLost)
   const outbox = new RedisOutboxStore(redis, keys, () => [SHARD])
   expect((await outbox.nextEvents(10)).map(row => row.event.seq)).toEqual([5])
@@ -125,7 +136,7 @@ test('[PRES-016] an owner whose lease went to another worker can write nothing m
 test('[EVT-026] the outbox gives events of a machine in order, keeps what is not removed, and takes an event once', async () => {
   const keys = freshKeys()
   const token = await lease(keys, 'only')
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
+  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
   for (let seq = 1; seq <= 5; seq++) store.commit([event(seq)], [], seq, seq)
   store.commit([event(3)], [], 6, 6)
   await store.settled()
@@ -142,7 +153,7 @@ test('[EVT-026] the outbox gives events of a machine in order, keeps what is not
 test('[EVT-030] at its bound the outbox gives up the oldest reminders first, then the oldest', async () => {
   const keys = freshKeys()
   const token = await lease(keys, 'only')
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
+  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
   const types: AlertEvent['type'][] = ['alert.opened', 'alert.reminder', 'alert.resolved', 'alert.reminder']
   for (const [index, type] of types.entries()) store.commit([event(index + 1, type)], [], index, index)
   await store.settled()
@@ -164,9 +175,9 @@ test('an open alert stays in the journal when its shard is saved, until it ends 
     shard: SHARD,
     presence: { agentId: AGENT, agentWord: 1, state, lastSeenMs: 1, intervalSeconds: 30, downSinceMs: 1, seq: 1 },
   })
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)
+  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
   const kept = async () =>
-    [...(await RedisShardStore.open({ redis, keys, shard: SHARD, token }, 0)).journalAfter(SHARD, 0, 0)].map(
+    [...(await RedisShardStore.open({ redis, keys, shard: SHARD, token })).journalAfter(SHARD, 0, 0)].map(
       ({ record }) => record,
     )
   store.commit([], [left(1), presence('down')], 1, 1)

@@ -2,8 +2,7 @@
 import { EvaluationStore } from '../../apps/collector/store/evaluation-store.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
 import type { JournalRecord } from '../../core/alerting/journal-record.ts'
-import type { RawRule } from '../../core/alerting/rule.ts'
-import type { ShardKeys } from '../../core/alerting/series-dictionary.ts'
+import type { RuleNote } from '../../core/alerting/rule-note.ts'
 import type { Fuse, SimStore } from './durable.ts'
 
 export class DiskStore implements SimStore {
@@ -46,8 +45,8 @@ export class DiskStore implements SimStore {
     return this.inner.keys(shard)
   }
 
-  keepKeys(shards: readonly ShardKeys[]): void {
-    this.fuse.run(() => this.inner.keepKeys(shards))
+  keepKeys(shard: number, keys: readonly string[]): void {
+    this.fuse.run(() => this.inner.keepKeys(shard, keys))
   }
 
   dropKeys(shard: number, keys: readonly string[]): void {
@@ -62,15 +61,19 @@ export class DiskStore implements SimStore {
     return this.inner.loadSnapshot(shard)
   }
 
-  keepRules(thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
+  keepRules(thread: number, notes: readonly RuleNote[]): void {
     this.fuse.run(() => {
       this.onRules()
-      this.inner.keepRules(thread, since, companies)
+      this.inner.keepRules(thread, notes)
     })
   }
 
-  rulesAfter(thread: number, since: number): Map<string, RawRule[]> {
-    return this.inner.rulesAfter(thread, since)
+  ruleNotes(thread: number): RuleNote[] {
+    return this.inner.ruleNotes(thread)
+  }
+
+  passRules(thread: number, position: number): void {
+    this.inner.passRules(thread, position)
   }
 
   nextEvents(count: number): string[] {

@@ -3,8 +3,7 @@ import type { BusGroup, BusReader } from '../../apps/collector/bus/bus.ts'
 import type { ShardStore } from '../../apps/collector/worker/shard-loop.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
 import type { JournalRecord } from '../../core/alerting/journal-record.ts'
-import type { RawRule } from '../../core/alerting/rule.ts'
-import type { ShardKeys } from '../../core/alerting/series-dictionary.ts'
+import type { RuleNote } from '../../core/alerting/rule-note.ts'
 
 /** The process died. */
 export class Killed extends Error {}
@@ -89,8 +88,6 @@ export type SimStore = ShardStore & {
   removeEvents: (count: number) => void
 }
 
-type KeptRules = { readonly since: number; readonly rules: string }
-
 /** The store as `EvaluationStore` keeps it, without the disk; everything goes through JSON as there. */
 export class MemoryStore implements SimStore {
   journalMark = 0
@@ -99,7 +96,7 @@ export class MemoryStore implements SimStore {
   private journal: { id: number; shard: number; position: number; record: string }[] = []
   private readonly snapshots = new Map<number, Uint8Array>()
   private readonly seriesKeys = new Map<number, Set<string>>()
-  private readonly applied = new Map<string, KeptRules>()
+  private notes: string[] = []
 
   onCommit: (events: readonly AlertEvent[]) => void = () => {}
   onRules: () => void = () => {}
@@ -139,11 +136,10 @@ export class MemoryStore implements SimStore {
     return [...(this.seriesKeys.get(shard) ?? [])]
   }
 
-  keepKeys(shards: readonly ShardKeys[]): void {
-    if (shards.length === 0) return
+  keepKeys(shard: number, keys: readonly string[]): void {
+    if (keys.length === 0) return
     this.fuse.run(() => {
-      for (const { shard, keys } of shards)
-        this.seriesKeys.set(shard, new Set([...(this.seriesKeys.get(shard) ?? []), ...keys]))
+      this.seriesKeys.set(shard, new Set([...(this.seriesKeys.get(shard) ?? []), ...keys]))
     })
   }
 
@@ -165,15 +161,24 @@ export class MemoryStore implements SimStore {
     return this.snapshots.get(shard)?.slice() ?? null
   }
 
-  keepRules(_thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
+  keepRules(_thread: number, notes: readonly RuleNote[]): void {
     this.fuse.run(() => {
       this.onRules()
-      for (const [companyId, rules] of companies) this.applied.set(companyId, { since, rules: JSON.stringify(rules) })
+      for (const note of notes) this.notes.push(JSON.stringify(note))
     })
   }
 
-  rulesAfter(_thread: number, since: number): Map<string, RawRule[]> {
-    for (const [companyId, kept] of this.applied) if (kept.since <= since) this.applied.delete(companyId)
-    return new Map([...this.applied].map(([companyId, kept]) => [companyId, JSON.parse(kept.rules) as RawRule[]]))
+  ruleNotes(): RuleNote[] {
+    return this.notes.map(text => JSON.parse(text) as RuleNote)
+  }
+
+  passRules(_thread: number, position: number): void {
+    const notes = this.ruleNotes()
+    const last = new Map(notes.map((note, index) => [note.ruleId, index]))
+    const kept = notes.filter((note, index) => note.position > position || last.get(note.ruleId) === index)
+    if (kept.length === notes.length) return
+    this.fuse.run(() => {
+      this.notes = kept.map(note => JSON.stringify(note))
+    })
   }
 }

@@ -2,9 +2,12 @@
 import { expect, test } from 'bun:test'
 import { ShardLoop } from '../../apps/collector/worker/shard-loop.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
+import type { RawRule } from '../../core/alerting/rule.ts'
 import { encodeEntry, shardOfServer } from '../../core/bus/entry.ts'
 import { limits } from '../../core/limits.ts'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
+import { seriesId } from '../../core/series/series-key.ts'
+import { company, ruleRecord } from '../support/rule-record.ts'
 import { Fuse, MemoryBus, MemoryStore } from './durable.ts'
 import { START_MS } from './plan.ts'
 
@@ -17,8 +20,34 @@ const heartbeat = (serverId: string, receivedAtMs: number): Uint8Array =>
     new SampleBatch(),
   )
 
-/** A loop over both machines; `nowMs` is its clock. */
-function loopOf(bus: MemoryBus, store: MemoryStore, nowMs: () => number): ShardLoop {
+const CPU = 'cpu_usage_percent'
+
+/** A batch of one sample of the processor; the first of a machine announces the series. */
+function sampleOf(receivedAtMs: number, value: number, isFirst = false): Uint8Array {
+  const batch = new SampleBatch()
+  const { lo, hi } = seriesId(CPU)
+  batch.idLo[0] = lo
+  batch.idHi[0] = hi
+  batch.pointStart[1] = 1
+  batch.tsMs[0] = receivedAtMs
+  batch.value[0] = value
+  batch.seriesCount = 1
+  batch.pointCount = 1
+  if (isFirst) batch.definitions.push({ seriesIndex: 0, key: CPU })
+  return encodeEntry(
+    { companyId: company, serverId: BUSY, agentId: BUSY, receivedAtMs, seq: 1, intervalSeconds: 30 },
+    batch,
+  )
+}
+
+/** A loop over both machines; `nowMs` is its clock; `rules` what it is given at its start. */
+function loopOf(
+  bus: MemoryBus,
+  store: MemoryStore,
+  nowMs: () => number,
+  rules: readonly RawRule[] = [],
+  since = 0,
+): ShardLoop {
   const config = {
     shards: [...new Set([SILENT, BUSY].map(shardOfServer))],
     threadIndex: 0,
@@ -34,7 +63,7 @@ function loopOf(bus: MemoryBus, store: MemoryStore, nowMs: () => number): ShardL
     seriesLookIntervalMs: limits.seriesLookMs,
   }
   const loop = new ShardLoop(config, bus, store, nowMs, () => {})
-  loop.startRules([], 0)
+  loop.startRules(rules, since)
   loop.restore()
   return loop
 }
@@ -72,4 +101,42 @@ test('[PRES-002] batches that wait on the bus are no silence, however far evalua
   nowMs = START_MS + 600_000
   while ((await loop.turn()) > 0) nowMs += 10
   expect(typesOf(store)).toEqual([])
+})
+
+const strict = ruleRecord({ sync_version: 1, threshold: 90 })
+const loose = ruleRecord({ sync_version: 2, threshold: 50 })
+
+/** A loop that evaluated 60 under `> 90`, took `> 50` over and died; its bus and its store are left. */
+async function editedAndDied(): Promise<{ bus: MemoryBus; store: MemoryStore }> {
+  const bus = new MemoryBus()
+  const store = new MemoryStore(new Fuse())
+  const loop = loopOf(bus, store, () => START_MS, [strict], 1)
+  bus.publish([sampleOf(START_MS, 60, true)])
+  await loop.turn()
+  await loop.turn()
+  await loop.setRules([loose], 2)
+  return { bus, store }
+}
+
+test('[CHG-001] after a crash samples are replayed under the rules of their time, and what comes then under the newest', async () => {
+  const { bus, store } = await editedAndDied()
+  const loop = loopOf(bus, store, () => START_MS, [strict], 1)
+  while ((await loop.turn()) > 0);
+  expect(typesOf(store)).toEqual([])
+  bus.publish([sampleOf(START_MS + 30_000, 60)])
+  while ((await loop.turn()) > 0);
+  expect(typesOf(store)).toEqual(['alert.opened 2 30'])
+})
+
+test('[CHG-001] whoever takes a shard over with newer rules replays it under those of its owner, and goes on under its own', async () => {
+  const { bus, store } = await editedAndDied()
+  const newest = ruleRecord({ sync_version: 3, threshold: 70 })
+  const loop = loopOf(bus, store, () => START_MS, [newest], 3)
+  while ((await loop.turn()) > 0);
+  bus.publish([sampleOf(START_MS + 30_000, 60)])
+  while ((await loop.turn()) > 0);
+  expect(typesOf(store)).toEqual([])
+  bus.publish([sampleOf(START_MS + 60_000, 75)])
+  while ((await loop.turn()) > 0);
+  expect(typesOf(store)).toEqual(['alert.opened 2 60'])
 })

@@ -6,11 +6,19 @@ import { join } from 'node:path'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
-import type { ShardKeys } from '../../../core/alerting/series-dictionary.ts'
+import type { RuleNote } from '../../../core/alerting/rule-note.ts'
 import { limits } from '../../../core/limits.ts'
 
-/** 2: keys of series stand by shard. */
+/** 2: keys of series stand by shard, changes of rules by their place on the bus. */
 const FORMAT_VERSION = 2
+
+type NoteRow = {
+  readonly position: number
+  readonly since: number
+  readonly rule_id: string
+  readonly before: string | null
+  readonly after: string | null
+}
 
 export type OutboxRow = { readonly id: number; readonly pairKey: string; readonly event: AlertEvent }
 
@@ -37,24 +45,31 @@ function openDatabase(path: string): Database {
       database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
       database.run(`CREATE TABLE IF NOT EXISTS shard_keys (
         shard INTEGER NOT NULL, full_key TEXT NOT NULL, PRIMARY KEY (shard, full_key)) WITHOUT ROWID`)
-      if (version === 1) keysByShard(database)
       database.run('CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
-      database.run(`CREATE TABLE IF NOT EXISTS applied_rules (
-        thread INTEGER NOT NULL, company_id TEXT NOT NULL, since INTEGER NOT NULL, rules TEXT NOT NULL,
-        PRIMARY KEY (thread, company_id)) WITHOUT ROWID`)
+      database.run(`CREATE TABLE IF NOT EXISTS rule_notes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NULL, position INTEGER NOT NULL, since INTEGER NOT NULL,
+        rule_id TEXT NOT NULL, before TEXT, after TEXT)`)
+      database.run('CREATE INDEX IF NOT EXISTS rule_notes_by_thread ON rule_notes (thread, rule_id)')
+      if (version === 1) fromFormat1(database)
       database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
     })
     .immediate()
   return database
 }
 
-/** Format 1 did not say whose keys they are: every shard gets all, and gives up those that it does not use. */
-function keysByShard(database: Database): void {
+/**
+ * Format 1 did not say whose keys they are: every shard gets all, and gives up those that it does not use. It saved the shards before
+ * each change of rules; what was in force when it ended stands by company.
+ */
+function fromFormat1(database: Database): void {
   const insert = database.query(
     'INSERT OR IGNORE INTO shard_keys (shard, full_key) SELECT ?, full_key FROM series_keys',
   )
   for (let shard = 0; shard < limits.stateShards; shard++) insert.run(shard)
   database.run('DROP TABLE series_keys')
+  database.run(`INSERT INTO rule_notes (thread, position, since, rule_id, before, after)
+    SELECT thread, 0, since, rule.value ->> 'id', NULL, rule.value FROM applied_rules, json_each(applied_rules.rules) AS rule`)
+  database.run('DROP TABLE applied_rules')
 }
 
 /** One a thread; they share the file. */
@@ -135,12 +150,12 @@ export class EvaluationStore {
       .map(row => row.full_key)
   }
 
-  keepKeys(shards: readonly ShardKeys[]): void {
-    if (shards.length === 0) return
+  keepKeys(shard: number, keys: readonly string[]): void {
+    if (keys.length === 0) return
     const insert = this.database.query('INSERT OR IGNORE INTO shard_keys (shard, full_key) VALUES (?, ?)')
     this.database
       .transaction(() => {
-        for (const { shard, keys } of shards) for (const key of keys) insert.run(shard, key)
+        for (const key of keys) insert.run(shard, key)
       })
       .immediate()
   }
@@ -156,27 +171,47 @@ export class EvaluationStore {
       .immediate()
   }
 
-  /** Notes the rules of companies as a thread is about to put them in force; `since` is the feed's cursor of the set. */
-  keepRules(thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
+  /** Notes rules as a thread is about to put them in force, or to take them out. */
+  keepRules(thread: number, notes: readonly RuleNote[]): void {
     const insert = this.database.query(
-      'INSERT OR REPLACE INTO applied_rules (thread, company_id, since, rules) VALUES (?, ?, ?, ?)',
+      'INSERT INTO rule_notes (thread, position, since, rule_id, before, after) VALUES (?, ?, ?, ?, ?, ?)',
     )
+    const text = (rule: RawRule | null) => (rule ? JSON.stringify(rule) : null)
     this.database
       .transaction(() => {
-        for (const [companyId, rules] of companies) insert.run(thread, companyId, since, JSON.stringify(rules))
+        for (const { position, since, ruleId, before, after } of notes)
+          insert.run(thread, position, since, ruleId, text(before), text(after))
       })
       .immediate()
   }
 
-  /** Rules that the thread put in force after the set with cursor `since`, by company; older notes are dropped. */
-  rulesAfter(thread: number, since: number): Map<string, RawRule[]> {
-    this.database.query('DELETE FROM applied_rules WHERE thread = ? AND since <= ?').run(thread, since)
-    const rows = this.database
-      .query<{ company_id: string; rules: string }, [number]>(
-        'SELECT company_id, rules FROM applied_rules WHERE thread = ?',
+  /** The notes of a thread, in the order in which they were made. */
+  ruleNotes(thread: number): RuleNote[] {
+    return this.database
+      .query<NoteRow, [number]>(
+        'SELECT position, since, rule_id, before, after FROM rule_notes WHERE thread = ? ORDER BY id',
       )
       .all(thread)
-    return new Map(rows.map(row => [row.company_id, JSON.parse(row.rules)]))
+      .map(({ position, since, rule_id, before, after }) => ({
+        position,
+        since,
+        ruleId: rule_id,
+        before: before === null ? null : JSON.parse(before),
+        after: after === null ? null : JSON.parse(after),
+      }))
+  }
+
+  /** Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays: the set may not be kept yet. */
+  passRules(thread: number, position: number): void {
+    this.database
+      .query(
+        `DELETE FROM rule_notes WHERE thread = ?1 AND position <= ?2
+          AND id NOT IN (SELECT max(id) FROM rule_notes WHERE thread = ?1 GROUP BY rule_id)`,
+      )
+      .run(thread, position)
+    this.database
+      .query('UPDATE rule_notes SET before = NULL WHERE thread = ? AND position <= ? AND before IS NOT NULL')
+      .run(thread, position)
   }
 
   /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects, open alerts excepted. */

@@ -39,9 +39,12 @@ export const redisKeys = (prefix: string) => ({
   shardState: (shard: number): string => `${prefix}shard:${shard}`,
   /** Set of full series keys of a shard. */
   seriesKeys: (shard: number): string => `${prefix}keys:${shard}`,
-  /** Hash: company -> JSON of its rules, as the first shard was put under them; and hash: company -> cursor of that set. */
-  appliedRules: `${prefix}rules:applied`,
-  appliedSince: `${prefix}rules:applied:since`,
+  /** List of JSON {p: position, s: cursor, id: rule, c: company, b and a: names before and after}: rules that changed since the snapshot. */
+  ruleNotes: (shard: number): string => `${prefix}rules:notes:${shard}`,
+  /** Hash: rule -> the newest such note of any shard. */
+  newestRules: `${prefix}rules:notes:newest`,
+  /** JSON of a rule by its name `ID:SYNC_VERSION`, expiring. */
+  ruleText: (name: string): string => `${prefix}rules:text:${name}`,
   /** Stream of events for the hub, in the order in which they were made; the id is `NUMBER-0`; fields e (event), t (type), c (made at, ms). */
   outbox: (shard: number): string => `${prefix}outbox:${shard}`,
   /** Hash: last -> number of the last event, and event_id -> its number for those that wait. */

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import type { AlertEvent } from '../../../core/alerting/event.ts'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
-import type { ShardKeys } from '../../../core/alerting/series-dictionary.ts'
+import type { RuleNote } from '../../../core/alerting/rule-note.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -46,11 +46,11 @@ redis.call('HSET', KEYS[6], 'journal', ARGV[4])
 return 1
 `)
 
-/** KEYS: lease, snapshot, journal. ARGV: token, bytes. All of the journal is older than the snapshot: both are written in order. */
+/** KEYS: lease, snapshot, journal, notes of rules. ARGV: token, bytes. All of the journal and the notes is older than the snapshot: they are written in order. */
 const SAVE = new RedisScript(`${LUA_HOLDS}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
 redis.call('SET', KEYS[2], ARGV[2])
-redis.call('DEL', KEYS[3])
+redis.call('DEL', KEYS[3], KEYS[4])
 return 1
 `)
 
@@ -68,18 +68,19 @@ for at = 2, #ARGV, 1000 do redis.call('SREM', KEYS[2], unpack(ARGV, at, math.min
 return 1
 `)
 
-/** KEYS: lease, rules, their cursors. ARGV: token, cursor, then company and rules. The first shard that comes to a set notes it for all. */
+/** KEYS: lease, notes of the shard, newest notes of all. ARGV: token, then rule id, cursor and JSON of each note. */
 const KEEP_RULES = new RedisScript(`${LUA_HOLDS}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
-for at = 3, #ARGV, 2 do
-  if tonumber(redis.call('HGET', KEYS[3], ARGV[at]) or '-1') < tonumber(ARGV[2]) then
-    redis.call('HSET', KEYS[3], ARGV[at], ARGV[2])
-    redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1])
-  end
+for at = 2, #ARGV, 3 do
+  redis.call('RPUSH', KEYS[2], ARGV[at + 2])
+  local newest = redis.call('HGET', KEYS[3], ARGV[at])
+  if not newest or cjson.decode(newest).s < tonumber(ARGV[at + 1]) then redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 2]) end
 end
 return 1
 `)
 
+/** A rule as a note of it names it; its JSON stands for a day under that name, once for all shards. */
+const RULE_TEXT_SECONDS = 86_400
 const KEYS_A_CALL = 5_000
 const AGENT_SERIES = 'agent:'
 
@@ -92,8 +93,18 @@ type Found = {
   readonly journal: readonly Numbered[]
   readonly journalMark: number
   readonly keys: readonly string[]
-  /** Rules of companies that some shard was put under after the set of this worker. */
-  readonly rules: ReadonlyMap<string, RawRule[]>
+  /** Changes of rules since the snapshot, and the newest of every rule by any shard. */
+  readonly notes: readonly RuleNote[]
+}
+
+/** A note as it stands in Redis: position, cursor, rule, company, names of what it was and is. */
+type NamedNote = {
+  readonly p: number
+  readonly s: number
+  readonly id: string
+  readonly c: string
+  readonly b: string | null
+  readonly a: string | null
 }
 
 /** Records of the journal, each once, by number. */
@@ -108,12 +119,24 @@ function inOrder(texts: readonly string[]): Numbered[] {
 
 type Place = { readonly redis: Redis; readonly keys: RedisKeys; readonly shard: number; readonly token: string }
 
-/** Rules that were put in force after the set with cursor `since`, by any worker: a state under such a rule is not one of a removed rule. */
-async function rulesAfter({ redis, keys }: Place, since: number): Promise<Map<string, RawRule[]>> {
-  const later = Object.entries(await redis.hgetall(keys.appliedSince)).filter(([, at]) => Number(at) > since)
-  const companies = later.map(([companyId]) => companyId)
-  const found = companies.length === 0 ? [] : await redis.hmget(keys.appliedRules, ...companies)
-  return new Map(companies.map((companyId, index) => [companyId, JSON.parse(found[index] ?? '[]')]))
+/** The name of a rule as it is: its record never changes under one sync_version. */
+const nameOf = (rule: RawRule): string => `${rule.id}:${rule.sync_version}`
+
+/**
+ * What a replay of the shard must know of rules. What other shards noted last counts as noted before everything here: a state under
+ * such a rule is not one of a removed rule, though this worker has an older set.
+ */
+async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
+  const [newest, own] = await Promise.all([redis.hvals(keys.newestRules), redis.lrange(keys.ruleNotes(shard), 0, -1)])
+  const ofOthers = newest.map((text): NamedNote => ({ ...JSON.parse(text), p: 0 })).sort((a, b) => a.s - b.s)
+  const notes = ofOthers.concat(own.map((text): NamedNote => JSON.parse(text)))
+  const names = [...new Set(notes.flatMap(({ a, b }) => [a, b]))].filter(name => name !== null)
+  const texts = names.length === 0 ? [] : await redis.mget(names.map(keys.ruleText))
+  const rules = new Map(names.map((name, index) => [name, texts[index] ?? null]))
+  // A name whose text is gone is more than a day old: every worker has had that set since.
+  const known = notes.filter(({ a, b }) => [a, b].every(name => name === null || rules.get(name) !== null))
+  const ruleOf = (name: string | null): RawRule | null => (name === null ? null : JSON.parse(rules.get(name) ?? 'null'))
+  return known.map(({ p, s, id, a, b }) => ({ position: p, since: s, ruleId: id, before: ruleOf(b), after: ruleOf(a) }))
 }
 
 export class RedisShardStore {
@@ -131,25 +154,24 @@ export class RedisShardStore {
   }
 
   /**
-   * Reads what is kept of the shard. The lease must be held already: nobody writes any more then. `rulesSince`: the cursor of the
-   * rules that this worker has.
+   * Reads what is kept of the shard. The lease must be held already: nobody writes any more then.
    */
-  static async open(place: Place, rulesSince: number): Promise<RedisShardStore> {
+  static async open(place: Place): Promise<RedisShardStore> {
     const { redis, keys, shard } = place
-    const [snapshot, journal, open, state, seriesKeys, rules] = await Promise.all([
+    const [snapshot, journal, open, state, seriesKeys, notes] = await Promise.all([
       redis.getBuffer(keys.snapshot(shard)),
       redis.lrange(keys.journal(shard), 0, -1),
       redis.hvals(keys.openRecords(shard)),
       redis.hget(keys.shardState(shard), 'journal'),
       redis.smembers(keys.seriesKeys(shard)),
-      rulesAfter(place, rulesSince),
+      readNotes(place),
     ])
     return new RedisShardStore(place, {
       snapshot,
       journal: inOrder([...journal, ...open]),
       journalMark: Number(state ?? 0),
       keys: seriesKeys,
-      rules,
+      notes,
     })
   }
 
@@ -216,8 +238,8 @@ export class RedisShardStore {
     return [...(this.found?.keys ?? [])]
   }
 
-  keepKeys(shards: readonly ShardKeys[]): void {
-    for (const { keys } of shards) this.writeKeys(ADD_KEYS, keys)
+  keepKeys(_shard: number, seriesKeys: readonly string[]): void {
+    this.writeKeys(ADD_KEYS, seriesKeys)
   }
 
   /** Keys that no snapshot of the shard needs any more. */
@@ -233,22 +255,46 @@ export class RedisShardStore {
     }
   }
 
-  keepRules(_thread: number, since: number, companies: ReadonlyMap<string, readonly RawRule[]>): void {
-    if (companies.size === 0) return
+  keepRules(_thread: number, notes: readonly RuleNote[]): void {
     const { redis, keys, shard, token } = this.place
-    const args = [...companies].flatMap(([companyId, rules]) => [companyId, JSON.stringify(rules)])
-    const scriptKeys = [keys.lease(shard), keys.appliedRules, keys.appliedSince]
-    this.write(() => KEEP_RULES.run(redis, scriptKeys, [token, since, ...args]))
+    const named = notes.map(
+      ({ position, since, ruleId, before, after }): NamedNote => ({
+        p: position,
+        s: since,
+        id: ruleId,
+        c: (after ?? before)?.company_id ?? '',
+        b: before && nameOf(before),
+        a: after && nameOf(after),
+      }),
+    )
+    const args = named.flatMap(note => [note.id, note.s, JSON.stringify(note)])
+    const rules = notes.flatMap(({ before, after }) => [before, after]).filter(rule => rule !== null)
+    this.write(async () => {
+      for (const rule of rules) await this.keepText(rule)
+      const scriptKeys = [keys.lease(shard), keys.ruleNotes(shard), keys.newestRules]
+      return KEEP_RULES.run(redis, scriptKeys, [token, ...args])
+    })
   }
 
-  /** Rules that were put in force after the set of this worker, by company; they were read at the opening. */
-  rulesAfter(_thread: number, _since: number): Map<string, RawRule[]> {
-    return new Map(this.found?.rules)
+  /** Notes name the text: the first shard that needs it writes it. */
+  private async keepText(rule: RawRule): Promise<void> {
+    const { redis, keys } = this.place
+    const key = keys.ruleText(nameOf(rule))
+    const isThere = (await redis.expire(key, RULE_TEXT_SECONDS)) === 1
+    if (!isThere) await redis.set(key, JSON.stringify(rule), 'EX', RULE_TEXT_SECONDS)
   }
+
+  /** What was noted when the shard was opened. */
+  ruleNotes(_thread: number): RuleNote[] {
+    return [...(this.found?.notes ?? [])]
+  }
+
+  /** The notes go with the journal when the snapshot is saved. */
+  passRules(_thread: number, _position: number): void {}
 
   saveSnapshot(_shard: number, bytes: Uint8Array, _position: number, _mark: number): void {
     const { redis, keys, shard, token } = this.place
-    const scriptKeys = [keys.lease(shard), keys.snapshot(shard), keys.journal(shard)]
+    const scriptKeys = [keys.lease(shard), keys.snapshot(shard), keys.journal(shard), keys.ruleNotes(shard)]
     this.write(() => SAVE.run(redis, scriptKeys, [token, asBuffer(bytes)]))
   }
 

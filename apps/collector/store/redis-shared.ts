@@ -9,12 +9,21 @@ import { isTombstone } from './tombstones.ts'
 export const reloadFeeds = ['rules', 'silences', 'checks', 'settings'] as const
 export type ReloadFeed = (typeof reloadFeeds)[number]
 
-/** KEYS: tombstones, then hashes by company. ARGV: field, JSON, purged company or empty, then fields that ran out. */
+/** KEYS: tombstones, newest notes of rules. ARGV: field, JSON, purged company or empty, prefix of rule texts, then fields that ran out. */
 const WRITE_TOMBSTONE = new RedisScript(`
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-for at = 4, #ARGV do redis.call('HDEL', KEYS[1], ARGV[at]) end
+for at = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[at]) end
 if ARGV[3] ~= '' then
-  for key = 2, #KEYS do redis.call('HDEL', KEYS[key], ARGV[3]) end
+  local notes = redis.call('HGETALL', KEYS[2])
+  for at = 1, #notes, 2 do
+    local note = cjson.decode(notes[at + 1])
+    if note.c == ARGV[3] then
+      redis.call('HDEL', KEYS[2], notes[at])
+      for _, name in ipairs({ note.a, note.b }) do
+        if name ~= cjson.null then redis.call('DEL', ARGV[4] .. name) end
+      end
+    end
+  end
 end
 return 1
 `)
@@ -90,11 +99,12 @@ export class RedisShared {
     const over = this.held.filter(held => held.untilMs <= nowMs).map(fieldOf)
     await WRITE_TOMBSTONE.run(
       this.redis,
-      [this.keys.tombstones, this.keys.appliedRules, this.keys.appliedSince],
+      [this.keys.tombstones, this.keys.newestRules],
       [
         fieldOf(tombstone),
         JSON.stringify(tombstone),
         tombstone.serverId === null ? tombstone.companyId : '',
+        this.keys.ruleText(''),
         ...over.filter(field => field !== fieldOf(tombstone)),
       ],
     )

@@ -113,7 +113,7 @@ export class ShardHost {
   /** Over Redis: evaluation of a shard starts under its lease, from what is durable. */
   async gain(shard: number, token: string): Promise<void> {
     if (!this.redis) return
-    const opened = await this.redis.open(shard, token, () => this.rulesSince)
+    const opened = await this.redis.open(shard, token)
     if (!opened) return
     const config = {
       ...this.config,
@@ -220,14 +220,14 @@ class RedisShards {
   }
 
   /** Reads a shard. Null when the lease went meanwhile, or the shard cannot be read. */
-  async open(shard: number, token: string, rulesSince: () => number): Promise<Opened | null> {
+  async open(shard: number, token: string): Promise<Opened | null> {
     this.tokens.set(shard, token)
     const lost = (error: Error): void => this.end(shard, token, error.message)
     try {
       const { redis, keys } = this
       await whenReady(redis)
       await this.running.get(shard)?.finished.catch(() => {})
-      const store = await RedisShardStore.open({ redis, keys, shard, token }, rulesSince())
+      const store = await RedisShardStore.open({ redis, keys, shard, token })
       const passed = await this.bus.passed(busConsumers.evaluation, shard)
       if (this.tokens.get(shard) !== token) return null
       return { store, passed, lost, tell: message => this.told(shard, store, message) }

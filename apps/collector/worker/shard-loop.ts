@@ -6,7 +6,8 @@ import { applyEntry } from '../../../core/alerting/evaluator.ts'
 import { applyJournal, takeJournal } from '../../../core/alerting/journal.ts'
 import { dropUnseen, forgetServer } from '../../../core/alerting/removal.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
-import { changedCompanies, compileRuleSet } from '../../../core/alerting/rule-set.ts'
+import { type RawRules, type RuleNote, ruleNotes, rulesById, withNote } from '../../../core/alerting/rule-note.ts'
+import { compileRuleSet } from '../../../core/alerting/rule-set.ts'
 import { setRules } from '../../../core/alerting/rule-slots.ts'
 import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot.ts'
 import { compileSilences, type RawSilence } from '../../../core/alerting/suppression.ts'
@@ -40,7 +41,8 @@ type ShardWrites = Pick<
   | 'saveSnapshot'
   | 'loadSnapshot'
   | 'keepRules'
-  | 'rulesAfter'
+  | 'ruleNotes'
+  | 'passRules'
 >
 
 export class ShardLoop {
@@ -58,6 +60,9 @@ export class ShardLoop {
   /** Shards of machines that were forgotten, which are still to be saved without them. */
   private readonly toSave = new Set<number>()
   private replayUntil = 0
+  /** The raw rules in force, and the changes that a replay has still to make. */
+  private rules: RawRules = new Map()
+  private notes: readonly RuleNote[] = []
   private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
   /** Machines without an agent: they leave once what they had sent is evaluated. */
   private readonly leaving = new Map<string, readonly string[]>()
@@ -99,9 +104,17 @@ export class ShardLoop {
    * in force after that set was kept. `since` is the feed's cursor of the set.
    */
   startRules(raw: readonly RawRule[], since: number): void {
-    const applied = this.store.rulesAfter(this.config.threadIndex, since)
-    const records = raw.filter(rule => !applied.has(rule.company_id)).concat(...applied.values())
-    setRules(this.evaluation, compileRuleSet(records, this.evaluation.rules))
+    let rules = rulesById(raw)
+    this.notes = this.store.ruleNotes(this.config.threadIndex)
+    for (const note of this.notes) if (note.since > since) rules = withNote(rules, note, note.after)
+    this.putInForce(rules)
+    // A replay ends under this set, also where the one who noted the changes had an older one.
+    this.pendingRules = { raw: [...rules.values()], since, waiting: [] }
+  }
+
+  private putInForce(rules: RawRules): void {
+    this.rules = rules
+    setRules(this.evaluation, compileRuleSet(rules.values(), this.evaluation.rules))
   }
 
   /** Resolves once the set is in force: not before all that was received under the one before it is evaluated. */
@@ -113,26 +126,16 @@ export class ShardLoop {
     })
   }
 
-  /**
-   * Puts the pending set in force. The shards of the companies concerned are saved first, and the new rules noted: a replay never
-   * holds samples against rules that came after them, nor events of the new rules against the old ones.
-   */
+  /** Puts the pending set in force, and notes where: a replay holds each sample against the rules of its time. */
   private takeRules(): void {
     if (!this.pendingRules) return
     const { raw, since, waiting } = this.pendingRules
     this.pendingRules = null
-    const next = compileRuleSet(raw, this.evaluation.rules)
-    const changed = changedCompanies(this.evaluation.rules, next)
-    if (changed.size > 0) {
-      const shards = new Set<number>()
-      for (const server of this.evaluation.servers)
-        if (server && changed.has(server.companyId)) shards.add(server.shard)
-      this.saveShards([...shards])
-      const companies = new Map<string, RawRule[]>([...changed].map(companyId => [companyId, []]))
-      for (const rule of raw) companies.get(rule.company_id)?.push(rule)
-      this.store.keepRules(this.config.threadIndex, since, companies)
-    }
-    setRules(this.evaluation, next)
+    const next = rulesById(raw)
+    this.commit()
+    const notes = ruleNotes(this.rules, next, since, this.position)
+    if (notes.length > 0) this.store.keepRules(this.config.threadIndex, notes)
+    this.putInForce(next)
     // A store that lost its shard never settles well: another loop has it then, and nobody waits for this one.
     const resolveAll = () => {
       for (const resolve of waiting) resolve()
@@ -247,7 +250,24 @@ export class ShardLoop {
       }
     }
     this.position = Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!))
+    this.notes = this.notes.filter(note => note.position > this.position)
+    if (this.notes.length > 0)
+      this.putInForce(this.notes.reduceRight((rules, note) => withNote(rules, note, note.before), this.rules))
     return faults
+  }
+
+  /** In a replay: puts in force what came before `position`. */
+  private replayRules(position: number): void {
+    let rules = this.rules
+    let count = 0
+    for (const note of this.notes) {
+      if (note.position >= position) break
+      rules = withNote(rules, note, note.after)
+      count++
+    }
+    if (count === 0) return
+    this.notes = this.notes.slice(count)
+    this.putInForce(rules)
   }
 
   /** Runs until `stop`. */
@@ -308,6 +328,7 @@ export class ShardLoop {
     if (groups.length === 0) this.position = Math.max(this.position, this.caughtUpAt)
     let entries = 0
     for (const group of groups) {
+      if (this.notes.length > 0) this.replayRules(group.firstPosition)
       this.reader.open(group.bytes)
       let position = group.firstPosition
       while (this.reader.next()) {
@@ -335,6 +356,7 @@ export class ShardLoop {
     }
     if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
       this.isCaughtUp = true
+      this.replayRules(Number.POSITIVE_INFINITY)
       for (const [serverId, agentIds] of this.leaving) this.machineLeft(serverId, agentIds)
       this.leaving.clear()
       this.takeRules()
@@ -403,13 +425,13 @@ export class ShardLoop {
   private saveShards(shards: readonly number[]): void {
     this.commit()
     const startedAt = performance.now()
-    this.store.keepKeys(this.evaluation.dictionary.takeLearnt())
     const savedAtMs = this.nowMs()
     for (const shard of shards) {
       // While the bus is read again from the oldest snapshot, a shard may already be further than the bus is.
       const position = Math.max(this.position, this.restoredAt[shard]!)
       const servers = this.evaluation.servers.filter(server => server?.shard === shard)
       if (servers.length > 0 || this.isSaved[shard] === 1) {
+        this.store.keepKeys(shard, this.evaluation.dictionary.takeLearnt(shard))
         const bytes = encodeSnapshot(this.evaluation, shard, position, this.store.journalMark, savedAtMs)
         this.store.saveSnapshot(shard, bytes, position, this.store.journalMark)
         this.isSaved[shard] = 1
@@ -419,7 +441,9 @@ export class ShardLoop {
       this.restoredAt[shard] = position
     }
     this.snapshotSeconds = (performance.now() - startedAt) / 1000
-    this.tell({ kind: 'snapshot', position: Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!)) })
+    const savedUpTo = Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!))
+    this.store.passRules(this.config.threadIndex, savedUpTo)
+    this.tell({ kind: 'snapshot', position: savedUpTo })
   }
 
   attributesOf(serverId: string): ServerAttributes | undefined {

@@ -111,7 +111,7 @@ export class ScenarioWorker {
     }
   }
 
-  /** Saved first, noted, then in force: see ShardLoop.setRules of the collector's worker. */
+  /** The companies concerned are saved first: a replay never holds samples against rules that came after them. */
   setRules(raw: readonly RawRule[]): void {
     const next = compileRuleSet(raw, this.evaluation.rules)
     const changed = changedCompanies(this.evaluation.rules, next)
@@ -207,12 +207,12 @@ export class ScenarioWorker {
   snapshot(companies: ReadonlySet<string> | null = null): void {
     this.commit()
     const { seriesKeys } = this.durable
-    for (const { shard, keys } of this.evaluation.dictionary.takeLearnt())
-      seriesKeys.set(shard, new Set([...(seriesKeys.get(shard) ?? []), ...keys]))
     const shards = new Set(companies ? [] : this.durable.snapshots.keys())
     for (const server of this.evaluation.servers)
       if (server && (companies === null || companies.has(server.companyId))) shards.add(server.shard)
     for (const shard of shards) {
+      const learnt = this.evaluation.dictionary.takeLearnt(shard)
+      seriesKeys.set(shard, new Set([...(seriesKeys.get(shard) ?? []), ...learnt]))
       const bytes = encodeSnapshot(this.evaluation, shard, this.position, this.durable.journalMark, this.nowMs)
       this.durable.snapshots.set(shard, { bytes, position: this.position })
       this.restoredAt[shard] = this.position

@@ -11,38 +11,17 @@ import { EntryReader, encodeEntry, shardOfServer } from '../../../core/bus/entry
 import { DAY_MS } from '../../../core/limits.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 import { seriesId } from '../../../core/series/series-key.ts'
+import { company, ruleRecord } from '../../support/rule-record.ts'
 
 const START_MS = 1_767_225_600_000
 const HOUR_MS = 3_600_000
-const COMPANY = 'c0000000-0000-4000-8000-000000000001'
 const SERVER = '50000000-0000-4000-8000-000000000001'
 const SHARD = shardOfServer(SERVER)
 const CPU = 'cpu_usage_percent'
 const DISK = 'disk_used_percent{mount="/"}'
 
-const ruleOf = (id: number, fields: Partial<RawRule>): RawRule => ({
-  id: `10000000-0000-4000-8000-00000000000${id}`,
-  version: 1,
-  sync_version: id,
-  company_id: COMPANY,
-  name: 'rule',
-  kind: 'threshold',
-  scope: { all: true, server_ids: [], tags: [], environments: [], roles: [], datacenters: [] },
-  resolved_server_ids: [],
-  metric: CPU,
-  matchers: {},
-  operator: '>',
-  threshold: 90,
-  for_seconds: 0,
-  recover_threshold: null,
-  recover_for_seconds: 0,
-  severity: 'warning',
-  no_data: 'ignore',
-  renotify_seconds: 0,
-  enabled: true,
-  deleted: false,
-  ...fields,
-})
+const ruleOf = (id: number, fields: Partial<RawRule>): RawRule =>
+  ruleRecord({ id: `10000000-0000-4000-8000-00000000000${id}`, sync_version: id, ...fields })
 
 function evaluationWith(...rules: RawRule[]): EvaluationState {
   const flapping = { windowMs: 1_800_000, transitions: 0, stableMs: 1_800_000 }
@@ -71,7 +50,7 @@ function send(
   batch.seriesCount = Object.keys(values).length
   batch.pointCount = batch.seriesCount
   const header = {
-    companyId: COMPANY,
+    companyId: company,
     serverId: SERVER,
     agentId: SERVER,
     receivedAtMs: tsMs,
@@ -124,7 +103,7 @@ test('the key of a series that is not sent any more goes from memory, and from d
   const evaluation = evaluationWith()
   const { dictionary } = evaluation
   send(evaluation, START_MS, { [CPU]: 1, [DISK]: 1 }, [CPU, DISK])
-  expect(dictionary.takeLearnt()).toEqual([{ shard: SHARD, keys: [CPU, DISK] }])
+  expect(dictionary.takeLearnt(SHARD)).toEqual([CPU, DISK])
   for (let hour = 1; hour <= 4; hour++) {
     send(evaluation, START_MS + hour * HOUR_MS, { [DISK]: 1 })
     look(evaluation)
@@ -158,5 +137,5 @@ test('a key that is learnt again before a snapshot was saved stays on disk', () 
   expect(dictionary.size).toBe(0)
   send(evaluation, START_MS, { [CPU]: 1 }, [CPU])
   expect(dictionary.takeForgotten(SHARD)).toEqual([])
-  expect(dictionary.takeLearnt()).toEqual([])
+  expect(dictionary.takeLearnt(SHARD)).toEqual([])
 })

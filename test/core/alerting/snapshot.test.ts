@@ -9,34 +9,13 @@ import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot
 import { EntryReader, encodeEntry, shardOfServer } from '../../../core/bus/entry.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 import { seriesId } from '../../../core/series/series-key.ts'
+import { company, ruleRecord } from '../../support/rule-record.ts'
 
 const START_MS = 1_767_225_600_000
-const COMPANY = 'c0000000-0000-4000-8000-000000000001'
 const SERVER = '50000000-0000-4000-8000-000000000001'
 const KEY = 'cpu_usage_percent'
 
-const rule = (version: number, metric = KEY): RawRule => ({
-  id: '10000000-0000-4000-8000-000000000001',
-  version,
-  sync_version: version,
-  company_id: COMPANY,
-  name: 'cpu',
-  kind: 'threshold',
-  scope: { all: true, server_ids: [], tags: [], environments: [], roles: [], datacenters: [] },
-  resolved_server_ids: [],
-  metric,
-  matchers: {},
-  operator: '>',
-  threshold: 90,
-  for_seconds: 0,
-  recover_threshold: null,
-  recover_for_seconds: 0,
-  severity: 'warning',
-  no_data: 'ignore',
-  renotify_seconds: 0,
-  enabled: true,
-  deleted: false,
-})
+const rule = (version: number): RawRule => ruleRecord({ version, sync_version: version })
 
 function evaluationWith(rules: readonly RawRule[]): EvaluationState {
   const evaluation = new EvaluationState({
@@ -59,7 +38,7 @@ function feed(evaluation: EvaluationState, tsMs: number, value: number): string[
   batch.pointCount = 1
   batch.definitions.push({ seriesIndex: 0, key: KEY })
   const header = {
-    companyId: COMPANY,
+    companyId: company,
     serverId: SERVER,
     agentId: SERVER,
     receivedAtMs: tsMs,
