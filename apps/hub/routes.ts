@@ -10,6 +10,7 @@ import { companyRoutes } from './companies/routes.ts'
 import type { Route } from './http/route.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
+import { queueRoutes } from './jobs/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
 import { notificationAdminRoutes } from './notifications/admin-routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
@@ -41,5 +42,6 @@ export const apiRoutes: readonly Route[] = [
   ...companyRoutes,
   ...teamRoutes,
   ...auditRoutes,
+  ...queueRoutes,
   ...accountRoutes,
 ]

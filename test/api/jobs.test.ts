@@ -142,6 +142,44 @@ describe('a reload of collectors', () => {
   })
 })
 
+describe('what an operator sees', () => {
+  test('queues and failed jobs are shown to super administrators only; a failed job is tried once more, or forgotten', async () => {
+    const own = await hub.tenant()
+    const { call } = await hub.user(own.companyId, ['*'], { superAdmin: true })
+    admin.answer = ({ path }) => ({ status: path.startsWith('/servers/refused-') ? 400 : 200, body: {} })
+    const purgeOf = (id: string) => ({ scope: 'server' as const, company_id: own.companyId, id })
+    const failed = async (id: string) =>
+      until('it has failed', async () => {
+        const { data } = (await call('GET', '/queues/failed')).body
+        return data.find((job: Json) => job.payload.id === id)
+      })
+    const { db } = hub.hub.database
+    const refused = ['refused-1', 'refused-2']
+    await inTransaction(db, async tx => {
+      for (const id of refused) await purgeAtCollectors(hub.hub, tx, purgeOf(id))
+    })
+    const [first, second] = [await failed('refused-1'), await failed('refused-2')]
+    expect(first).toMatchObject({
+      queue: 'collector.purge',
+      state: 'failed',
+      tries: 1,
+      last_error: 'the collector answered 400 to a purge',
+    })
+    for (const path of ['/queues', '/queues/failed', `/queues/failed/${first.id}`, '/queues/collector.purge/jobs'])
+      expect([(await call('GET', path)).status, (await own.call('GET', path)).status]).toEqual([200, 403])
+    expect((await own.call('POST', `/queues/failed/${first.id}/retry`)).status).toBe(403)
+    expect((await call('GET', '/queues/nonsense')).status).toBe(404)
+    expect((await call('GET', '/queues/collector.purge')).body.data.failed).toBeGreaterThanOrEqual(2)
+    admin.answer = () => ({ status: 200, body: {} })
+    expect((await call('POST', `/queues/failed/${first.id}/retry`)).status).toBe(202)
+    await until('it is done', async () => (await call('GET', `/queues/failed/${first.id}`)).status === 404)
+    await until('it was called again', async () => admin.count('DELETE', '/servers/refused-1/data') === 2)
+    expect((await call('DELETE', `/queues/failed/${second.id}`)).status).toBe(204)
+    expect((await call('GET', `/queues/failed/${second.id}`)).status).toBe(404)
+    expect(admin.count('DELETE', '/servers/refused-2/data')).toBe(1)
+  })
+})
+
 describe('two hubs on one database', () => {
   test('each job runs once, a notification made by one rings in the other, and what one lost the other does', async () => {
     const own = await hub.tenant()

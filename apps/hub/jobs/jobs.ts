@@ -133,6 +133,17 @@ export class Jobs {
     await this.store.stop({ graceful: false, close: false })
   }
 
+  /** Jobs that failed for good get one more try, now. */
+  async retry(queue: string, ids: string[]): Promise<void> {
+    await this.store.retry(queue, ids)
+    this.onNotify(queue)
+  }
+
+  /** Removes a job that does not run. */
+  async forget(queue: string, id: string): Promise<void> {
+    await this.store.deleteJob(queue, id)
+  }
+
   /** How many jobs wait, by queue. */
   async depths(): Promise<{ queue: string; depth: number }[]> {
     return this.counted(sql`state < 'active'`)
@@ -246,7 +257,7 @@ export class Jobs {
     await inJobTransaction(this.database, async db => {
       const response = await this.store.fail(name, job, { message }, { db })
       if (!hasEnded(response) || job.retryCount >= job.retryLimit) return
-      await this.store.update(name, undefined, { id: job.id, retryLimit: 0, db })
+      await this.store.update(name, undefined, { id: job.id, retryLimit: 0, retryDelay: 0, startAfter: 0, db })
       await this.store.fail(name, job.id, { message }, { db })
     })
   }

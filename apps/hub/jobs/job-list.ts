@@ -1,0 +1,72 @@
+// Jobs as operators see them: queues with their depths, what waits, and what failed for good.
+import { type SQL, sql } from 'drizzle-orm'
+import type { Executor } from '../db/connect.ts'
+import { isQueueName, type QueueName, queueNames } from './queues.ts'
+
+export type QueueRow = {
+  readonly name: string
+  readonly waiting: number
+  readonly running: number
+  readonly failed: number
+  /** When the one that is due for longest became so; null when nothing is due. */
+  readonly due_since: string | null
+}
+
+export type JobRow = {
+  readonly id: string
+  readonly queue: string
+  readonly state: string
+  readonly tries: number
+  readonly payload: Readonly<Record<string, unknown>>
+  readonly last_error: string | null
+  readonly run_at: string
+  readonly created_at: string
+  readonly finished_at: string | null
+}
+
+export const jobStates = ['waiting', 'running', 'done', 'failed'] as const
+
+/** Every queue, also those without a job. */
+export async function listQueues(db: Executor): Promise<QueueRow[]> {
+  const rows = await db.execute<QueueRow>(sql`
+    select q.name, count(*) filter (where j.state < 'active')::int as waiting,
+      count(*) filter (where j.state = 'active')::int as running,
+      count(*) filter (where j.state = 'failed')::int as failed,
+      min(j.start_after) filter (where j.state < 'active' and j.start_after <= now()) as due_since
+    from pgboss.queue q left join pgboss.job j on j.name = q.name and j.state <> 'completed'
+    group by q.name order by q.name`)
+  return [...rows].filter(row => isQueueName(row.name))
+}
+
+const SHOWN = sql`
+  id, name as queue, data as payload, start_after as run_at, created_on as created_at, completed_on as finished_at,
+  case when state < 'active' then 'waiting' when state = 'active' then 'running' when state = 'completed' then 'done'
+    else 'failed' end as state,
+  case when state in ('created', 'retry') and started_on is null then 0 else retry_count + 1 end as tries,
+  output->>'message' as last_error`
+
+/** What waits in a queue, the next first. */
+export const waitingIn = (queue: QueueName): SQL => sql`name = ${queue} and state < 'active'`
+/** What failed for good, in any queue. */
+export const FAILED = sql`state = 'failed' and name in (select jsonb_array_elements_text(${JSON.stringify(queueNames)}::jsonb))`
+
+export async function pageOfJobs(
+  db: Executor,
+  where: SQL,
+  order: SQL,
+  page: { limit: number; offset: number },
+): Promise<{ rows: JobRow[]; total: number }> {
+  const [rows, totals] = await Promise.all([
+    db.execute<JobRow>(
+      sql`select ${SHOWN} from pgboss.job where ${where} order by ${order} limit ${page.limit} offset ${page.offset}`,
+    ),
+    db.execute<{ total: number }>(sql`select count(*)::int as total from pgboss.job where ${where}`),
+  ])
+  return { rows: [...rows], total: totals[0]?.total ?? 0 }
+}
+
+/** One job among others; null when it is not there. */
+export async function findJob(db: Executor, where: SQL, id: string): Promise<JobRow | null> {
+  const rows = await db.execute<JobRow>(sql`select ${SHOWN} from pgboss.job where ${where} and id = ${id}`)
+  return rows[0] ?? null
+}
