@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { until } from '../support/until.ts'
 import { firstCertificate, secondCertificate, type TestCertificate } from './certificates.ts'
 import { ackOf, errorOf, protoHeaders, type Rig, startRig, token } from './rig.ts'
 
@@ -116,6 +117,34 @@ test('the certificate is read again; one that cannot be used leaves the old one 
   await expect(rig.ingest.reloadCertificate()).rejects.toThrow()
   expect(await commonName()).toBe('second')
   expect((await rig.call('/metrics', { method: 'POST', ...insecure })).status).toBe(200)
+})
+
+test('a request under way while the certificate is read again is answered', async () => {
+  const socket = connectTls({ port: port(), host: '127.0.0.1', rejectUnauthorized: false })
+  let received = ''
+  socket.on('data', (part: Buffer) => {
+    received += part.toString()
+  })
+  const head = [
+    'POST /agent/v1/metrics HTTP/1.1',
+    'Host: x',
+    ...Object.entries({ ...protoHeaders, authorization: `Bearer ${token}` }).map(
+      ([name, value]) => `${name}: ${value}`,
+    ),
+  ]
+  // Two fields that no agent knows make a body of four bytes.
+  await new Promise<void>(settle => {
+    socket.write(`${head.join('\r\n')}\r\nContent-Length: 4\r\n\r\n\x78\x01`, () => settle())
+  })
+  // Whoever answers these has read what came before them.
+  for (let times = 0; times < 8; times++) await commonName()
+  writeCertificate(firstCertificate)
+  await rig.ingest.reloadCertificate()
+  expect(await commonName()).toBe('first')
+  socket.write('\x78\x01')
+  await until('the answer', () => received.includes('\r\n\r\n'))
+  expect(received).toStartWith('HTTP/1.1 200')
+  socket.destroy()
 })
 
 test('plain HTTP on an address that is not loopback is refused at the start', async () => {

@@ -44,7 +44,10 @@ export type ListenerParts = {
 export type AgentListener = {
   readonly url: string
   readonly port: number
-  /** Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. */
+  /**
+   * Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. Requests under way are answered;
+   * connections without one are closed.
+   */
   reloadCertificate(): Promise<void>
   /** No new requests; those under way are answered. */
   stop(): Promise<void>
@@ -172,7 +175,8 @@ export function startListener(parts: ListenerParts): AgentListener {
     return Bun.serve({
       hostname,
       port: onPort,
-      reusePort: isPortShared,
+      // A listener with another certificate takes the port over before this one leaves it.
+      reusePort: isPortShared || isTls,
       idleTimeout: IDLE_SECONDS,
       maxRequestBodySize: RUNTIME_BODY_BYTES_MAX,
       routes,
@@ -193,8 +197,8 @@ export function startListener(parts: ListenerParts): AgentListener {
       // Checked before the old listener goes: a bad file must not end the service.
       if (next.tls) createSecureContext(next.tls)
       const old = server
-      void old.stop(false)
       server = serve(boundPort, next)
+      void old.stop(false)
     },
     stop: async () => {
       const deadline = new Promise<void>(settle => setTimeout(settle, STOP_GRACE_MS).unref())
