@@ -72,6 +72,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
     isImpatient: trial !== null || (start.firstSendImmediately ?? false),
     installation: selfUpdate.executable === null ? null : new Installation(selfUpdate.executable, selfUpdate.args),
   }
+  if (dir.isReadOnly) status.warn('state', ['the state directory is read-only: nothing is kept over a restart'])
   const agent = new Agent(parts, lock, trial)
   agent.start()
   return agent

@@ -30,7 +30,8 @@ export class BatchBuffer {
   #entries: Entry[] = []
   #nextNumber = 1
   #bytesMax: number
-  #isDiskRefusing = false
+  /** True while batches wait in memory, because the disk takes none. */
+  isDiskRefusing = false
   /** Points given up since the start: buffer full, or a file that cannot be read. */
   droppedPoints = 0
 
@@ -42,7 +43,7 @@ export class BatchBuffer {
     for (const { name, size } of listFiles(path)) {
       const found = FILE_NAME.exec(name)
       if (found) this.#entries.push({ number: Number(found[1]), points: Number(found[2]), bytes: size, content: null })
-      else rmSync(join(path, name), { force: true })
+      else if (name.endsWith('.tmp')) this.#discard(name)
     }
     this.#entries.sort((a, b) => a.number - b.number)
     this.#nextNumber = (this.#entries.at(-1)?.number ?? 0) + 1
@@ -161,12 +162,12 @@ export class BatchBuffer {
   #store(path: string, content: Uint8Array): boolean {
     try {
       replaceFile(path, content, false)
-      this.#isDiskRefusing = false
+      this.isDiskRefusing = false
       return true
     } catch (error) {
-      if (!this.#isDiskRefusing)
+      if (!this.isDiskRefusing)
         this.#log.error({ error: messageOf(error) }, 'cannot buffer on disk: keeping batches in memory')
-      this.#isDiskRefusing = true
+      this.isDiskRefusing = true
       return false
     }
   }
@@ -183,7 +184,16 @@ export class BatchBuffer {
   }
 
   #delete(entry: Entry): void {
-    if (entry.content === null) rmSync(join(this.#path, fileName(entry.number, entry.points)), { force: true })
+    if (entry.content === null) this.#discard(fileName(entry.number, entry.points))
+  }
+
+  #discard(name: string): void {
+    try {
+      rmSync(join(this.#path, name), { force: true })
+    } catch (error) {
+      // A disk that has become read-only: sent again after a restart, the batch changes nothing.
+      this.#log.debug({ error: messageOf(error) }, 'cannot remove a batch from the disk')
+    }
   }
 }
 

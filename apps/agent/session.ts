@@ -160,6 +160,8 @@ export class Session {
     status.warn('series', droppedPoints > 0 ? [`more than ${seriesMax} series: the rest is not sent`] : [])
     this.#buffer.countDropped(droppedPoints)
     this.#buffer.append(kept)
+    const isInMemory = this.#buffer.isDiskRefusing
+    status.warn('buffer', isInMemory ? ['the state directory takes no batches: they wait in memory'] : [])
     this.#uplink.request('metrics', nextSendAtMs(clock.elapsed(), this.#lastSendAtMs))
   }
 

@@ -26,11 +26,14 @@ const SEQ_BLOCK = 1000
 export class StateDir {
   readonly path: string
 
-  /** Opens the directory, making it when it is not there. Throws when it cannot be written. */
+  /** The file system is read-only, as after a fault of the disk: a machine that must stay visible, from memory. */
+  readonly isReadOnly: boolean
+
+  /** Opens the directory, making it when it is not there. Throws when its permissions do not let this user write. */
   constructor(path: string) {
     this.path = path
     mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE })
-    chmodSync(path, DIRECTORY_MODE)
+    this.isReadOnly = !makePrivate(path)
   }
 
   /** The folder for buffered batches, made when it is not there. */
@@ -114,6 +117,17 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
     renameSync(temporary, path)
   } catch (error) {
     removeQuietly(temporary)
+    throw error
+  }
+}
+
+/** False when the file system is read-only. */
+function makePrivate(path: string): boolean {
+  try {
+    chmodSync(path, DIRECTORY_MODE)
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EROFS') return false
     throw error
   }
 }

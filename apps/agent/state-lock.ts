@@ -14,7 +14,8 @@ export class StateLock {
   /** Takes the directory for this process. Throws when another running agent has it. */
   constructor(dir: StateDir) {
     this.#path = join(dir.path, FILE)
-    this.take()
+    // Where nothing can be written, two cannot take each other's batches.
+    if (!dir.isReadOnly) this.take()
   }
 
   /** Takes it again after `release`; nothing when it is held. */
