@@ -2,7 +2,7 @@
 // G-89, G-90, G-115). Records of every company, ascending by sync_version, tombstones included.
 import { type SQL, sql } from 'drizzle-orm'
 import { serverStatusOfRecord } from '../../../core/lifecycle/agent.ts'
-import type { Executor } from '../db/connect.ts'
+import type { Db, Executor } from '../db/connect.ts'
 import type { Feed } from '../db/transaction.ts'
 
 type FeedRecord = { readonly sync_version: number } & Readonly<Record<string, unknown>>
@@ -11,9 +11,13 @@ export type FeedPage = { readonly records: readonly FeedRecord[]; readonly nextS
 
 type TombstoneRow = { id: string; company_id: string; sync_version: string }
 
-/** One page of a feed: live rows and tombstones of rows that are gone for good, merged by number. */
+/**
+ * One page of a feed: live rows and tombstones of rows that are gone for good, merged by number. Both are read as of one
+ * instant: of two instants the later one could show a number above one that the earlier did not have yet, and the reader
+ * would go on after it.
+ */
 async function pageOfFeed<T extends Record<string, unknown>>(
-  db: Executor,
+  db: Db,
   feed: Feed,
   since: number,
   limit: number,
@@ -21,10 +25,15 @@ async function pageOfFeed<T extends Record<string, unknown>>(
   present: (row: T) => FeedRecord,
   presentTombstone: (row: TombstoneRow) => FeedRecord,
 ): Promise<FeedPage> {
-  const live: readonly unknown[] = await db.execute(rows)
-  const gone = await db.execute<TombstoneRow>(sql`
-    select id, company_id, sync_version from monitoring_feed_tombstones
-    where feed = ${feed} and sync_version > ${since} order by sync_version limit ${limit + 1}`)
+  const [live, gone] = await db.transaction(
+    async (tx): Promise<[readonly unknown[], readonly TombstoneRow[]]> => [
+      await tx.execute(rows),
+      await tx.execute<TombstoneRow>(sql`
+        select id, company_id, sync_version from monitoring_feed_tombstones
+        where feed = ${feed} and sync_version > ${since} order by sync_version limit ${limit + 1}`),
+    ],
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  )
   const all = [...live.map(row => present(row as T)), ...gone.map(row => presentTombstone(row))]
   if (gone.length > 0) all.sort((a, b) => a.sync_version - b.sync_version)
   const records = all.slice(0, limit)
@@ -77,7 +86,7 @@ const AGENTS: SQL = sql`
   from monitoring_agents a left join servers s on s.id = a.server_id
   left join monitoring_settings m on m.company_id = a.company_id`
 
-export async function agentsFeed(db: Executor, since: number, limit: number): Promise<FeedPage> {
+export async function agentsFeed(db: Db, since: number, limit: number): Promise<FeedPage> {
   const rows = sql`${AGENTS} where a.sync_version > ${since} order by a.sync_version limit ${limit + 1}`
   return pageOfFeed<AgentFeedRow>(db, 'agents', since, limit, rows, presentAgent, row => ({
     agent_id: row.id,
@@ -102,7 +111,7 @@ export async function agentById(db: Executor, id: string): Promise<FeedRecord | 
 
 type RuleFeedRow = Record<string, unknown> & { sync_version: string; deleted: boolean }
 
-export async function rulesFeed(db: Executor, since: number, limit: number): Promise<FeedPage> {
+export async function rulesFeed(db: Db, since: number, limit: number): Promise<FeedPage> {
   const rows = sql`
     select id, version, sync_version, company_id, name, kind, scope, resolved_server_ids::text[] as resolved_server_ids,
       metric, matchers, operator, threshold, for_seconds, recover_threshold, recover_for_seconds, severity, no_data,
@@ -144,7 +153,7 @@ const feedScope = (row: ScopedRow) => ({
 
 type SilenceFeedRow = ScopedRow & { starts_at: string; ends_at: string; reason: string }
 
-export async function silencesFeed(db: Executor, since: number, limit: number): Promise<FeedPage> {
+export async function silencesFeed(db: Db, since: number, limit: number): Promise<FeedPage> {
   const rows = sql`
     select id, company_id, sync_version, scope, resolved_server_ids::text[] as resolved, starts_at, ends_at, reason,
       (deleted_at is not null or cancelled_at is not null) as deleted
@@ -180,7 +189,7 @@ type CheckFeedRow = ScopedRow & {
   timeout_seconds: number
 }
 
-export async function checksFeed(db: Executor, since: number, limit: number): Promise<FeedPage> {
+export async function checksFeed(db: Db, since: number, limit: number): Promise<FeedPage> {
   const rows = sql`
     select id, company_id, sync_version, scope, resolved_server_ids::text[] as resolved, enabled, type, name, target,
       timeout_seconds, deleted_at is not null as deleted
@@ -209,7 +218,7 @@ export async function checksFeed(db: Executor, since: number, limit: number): Pr
 
 type AttributeRow = Record<string, unknown> & { sync_version: string; id: string; deleted: boolean }
 
-export async function serverAttributesFeed(db: Executor, since: number, limit: number): Promise<FeedPage> {
+export async function serverAttributesFeed(db: Db, since: number, limit: number): Promise<FeedPage> {
   const rows = sql`
     select id, company_id, tags, environment, role, subnet_id, datacenter, status, sync_version,
       deleted_at is not null as deleted

@@ -2,7 +2,7 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
-import type { Executor } from '../db/connect.ts'
+import type { Db } from '../db/connect.ts'
 import { notFound } from '../http/api-error.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { isUuid, optional, text, uuid } from '../http/schema.ts'
@@ -52,7 +52,7 @@ const feedQuery = {
 /** The body is looked at by the handler, event by event: the schema only says what the document shows. */
 const anyBody: TObject = Type.Object({}, { additionalProperties: true })
 
-type PageReader = (db: Executor, since: number, limit: number) => Promise<FeedPage>
+type PageReader = (db: Db, since: number, limit: number) => Promise<FeedPage>
 
 const answer = (name: string, page: FeedPage) => ({
   data: { [name]: page.records, next_since: page.nextSince, more: page.more },

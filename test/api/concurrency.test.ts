@@ -1,0 +1,243 @@
+// What happens at the same moment: writers whose transactions overlap, enrolments at the edge of a quota, people and events at one
+// alert, two collectors with the same events.
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import { inTransaction, leaveTombstones } from '../../apps/hub/db/transaction.ts'
+import { Random, seedOf } from '../fuzz/seeded.ts'
+import { type Answer, type Json, type Tenant, TestHub } from './hub-harness.ts'
+
+let hub: TestHub
+let tenant: Tenant
+let first: Awaited<ReturnType<TestHub['collector']>>
+let second: Awaited<ReturnType<TestHub['collector']>>
+const random = new Random(seedOf('concurrency'))
+
+beforeAll(async () => {
+  hub = await TestHub.start({ 'database.connections': 30 })
+  tenant = await hub.tenant()
+  first = await hub.collector()
+  second = await hub.collector()
+})
+afterAll(() => hub.stop())
+
+describe('feeds', () => {
+  test('[COL-089] [COL-020] a reader misses nothing and meets nothing twice, however long transactions take and in whichever order they end', async () => {
+    const { db } = hub.hub.database
+    const { companyId } = tenant
+    const rows = await db.execute<{ id: string }>(sql`
+      insert into servers (id, company_id, name) select gen_random_uuid(), ${companyId}, 's-' || n from generate_series(1, 60) n returning id`)
+    const ids = rows.map(row => row.id)
+    const counter = async () =>
+      Number(
+        (await db.execute<{ value: string }>(sql`select value from monitoring_feed_counters where feed = 'servers'`))[0]
+          ?.value,
+      )
+    const start = await counter()
+    let isWriting = true
+    /** Rows or a tombstone, in a transaction that is over at once or stays open for a while before and after its writes. */
+    const write = (isSlow: boolean) =>
+      inTransaction(db, async tx => {
+        const wait = () => tx.db.execute(sql`select pg_sleep(${random.float() * 0.03})`)
+        if (isSlow) await wait()
+        if (random.chance(0.5)) await leaveTombstones(tx, 'servers', companyId, [randomUUID()])
+        else tx.touch('servers', [random.pick(ids), random.pick(ids)])
+        if (isSlow) await wait()
+      })
+    const writers = Promise.all(
+      Array.from({ length: 12 }, async (_, writer) => {
+        const isSlow = writer < 6
+        for (let round = 0; round < (isSlow ? 12 : 100); round++) await write(isSlow)
+      }),
+    ).then(() => {
+      isWriting = false
+    })
+    /** Reads on from its number, as collectors do; what it holds in the end must be what is there. */
+    const read = async (limit: number) => {
+      const held = new Map<string, number>()
+      let since = start
+      for (let isLast = false; ; ) {
+        const { data } = (await first.call('GET', `/servers/attributes?since=${since}&limit=${limit}`)).body
+        for (const { server_id, sync_version } of data.servers) {
+          expect(sync_version).toBeGreaterThan(since)
+          since = sync_version
+          held.set(server_id, sync_version)
+        }
+        expect(data.next_since).toBe(since)
+        if (isLast && !data.more) return held
+        isLast = !isWriting
+      }
+    }
+    const readers = await Promise.all([read(1), read(3), read(500), writers])
+    const there = await db.execute<{ id: string; sync_version: string }>(sql`
+      select id, sync_version from servers where sync_version > ${start}
+      union all select id, sync_version from monitoring_feed_tombstones where feed = 'servers' and sync_version > ${start}`)
+    const expected = there.map(row => `${row.id} ${row.sync_version}`).sort()
+    for (const held of readers.slice(0, 3) as Map<string, number>[])
+      expect([...held].map(([id, version]) => `${id} ${version}`).sort()).toEqual(expected)
+    // Numbers are given out without gaps.
+    expect(Math.max(...there.map(row => Number(row.sync_version)))).toBe(await counter())
+  })
+})
+
+describe('enrolment', () => {
+  test('[ENR-018] 50 machines at once through two collectors and two licences: the quota is met and not passed', async () => {
+    const own = await hub.tenant({ agent_quota: 10, metrics_retention_days: null })
+    const tokens: string[] = []
+    for (const name of ['a', 'b'])
+      tokens.push((await own.call('POST', '/monitoring/licenses', { name, max_uses: 5 })).body.token)
+    await hub.hub.database.client`update monitoring_licenses set max_uses = 1000 where company_id = ${own.companyId}`
+    await own.call('PATCH', '/monitoring/settings', { auto_create_server: true })
+    const enrol = (index: number): Promise<Answer> =>
+      (index % 2 ? first : second).call('POST', '/enroll', {
+        license: tokens[(index >> 1) % 2],
+        hostname: `crowd-${index}`,
+        machine_id: randomUUID(),
+      })
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => enrol(index)))
+    expect(answers.filter(answer => answer.status === 201)).toHaveLength(10)
+    const refused = answers.filter(answer => answer.status !== 201)
+    expect(new Set(refused.map(answer => `${answer.status} ${answer.body.error.code}`))).toEqual(
+      new Set(['422 quota_exceeded']),
+    )
+    const { data } = (await own.call('GET', '/monitoring/licenses')).body
+    expect(data.reduce((sum: number, row: Json) => sum + row.used_count, 0)).toBe(10)
+    expect((await own.call('GET', '/monitoring/agents')).body.meta.total).toBe(10)
+    // A refused enrolment leaves no draft behind.
+    expect((await own.call('GET', '/servers')).body.meta.total).toBe(10)
+  })
+
+  test('[LIC-016] licences made at once keep their sum within the quota', async () => {
+    const own = await hub.tenant({ agent_quota: 20, metrics_retention_days: null })
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, n) => own.call('POST', '/monitoring/licenses', { name: `l${n}`, max_uses: 3 })),
+    )
+    expect(answers.filter(answer => answer.status === 201)).toHaveLength(6)
+    expect((await own.call('GET', '/monitoring/licenses/quota')).body.data).toMatchObject({
+      licensed_uses: 18,
+      remaining: 2,
+    })
+  })
+})
+
+const ruleId = randomUUID()
+const eventOf = (companyId: string, serverId: string, series: string, seq: number, type: string): Json => ({
+  event_id: randomUUID(),
+  type,
+  seq,
+  occurred_at: new Date(Date.UTC(2026, 0, 1) + seq * 1000).toISOString(),
+  company_id: companyId,
+  server_id: serverId,
+  rule_id: ruleId,
+  rule_version: 1,
+  series_key: series,
+  severity: 'warning',
+  value: seq,
+  threshold: 1,
+  suppressed: false,
+  labels: {},
+  ...(type === 'alert.resolved' ? { reason: 'recovered' } : {}),
+})
+
+async function companyWithServer(): Promise<{ own: Tenant; serverId: string }> {
+  const own = await hub.tenant()
+  return { own, serverId: (await own.call('POST', '/servers', { name: 'one' })).body.data.id }
+}
+
+/** The kept counts of alerts are what counting gives. */
+async function expectTrueCounts(companyId: string): Promise<void> {
+  const [row] = await hub.hub.database.client`
+    select (select coalesce(jsonb_object_agg(state || ' ' || severity, count), '{}') from monitoring_alert_counts
+        where company_id = ${companyId} and count > 0) as kept,
+      (select coalesce(jsonb_object_agg(key, n), '{}') from (select state || ' ' || severity as key, count(*) as n
+        from monitoring_alerts where company_id = ${companyId} group by 1) x) as counted`
+  expect(row?.kept).toEqual(row?.counted)
+}
+
+describe('alerts', () => {
+  test('[HAL-025] [HAL-027] [HAL-028] [HAL-038] people acknowledge and close while the events of the same alerts arrive: every answer is what then stands', async () => {
+    const { own, serverId } = await companyWithServer()
+    const series = Array.from({ length: 40 }, (_, n) => `cpu_core_usage_percent{core="${n}"}`)
+    await first.call('POST', '/events', {
+      events: series.map(key => eventOf(own.companyId, serverId, key, 1, 'alert.opened')),
+    })
+    const alerts: Json[] = []
+    for (let page = 1; page <= 3; page++)
+      alerts.push(...(await own.call('GET', `/monitoring/alerts?page=${page}`)).body.data)
+    expect(alerts).toHaveLength(40)
+    const act = (alert: Json, verb: string) => own.call('POST', `/monitoring/alerts/${alert.id}/${verb}`)
+    const resolved = series.map(key => eventOf(own.companyId, serverId, key, 2, 'alert.resolved'))
+    const batches = Array.from({ length: 10 }, (_, n) => resolved.slice(n * 4, n * 4 + 4))
+    const [acknowledged, closed] = await Promise.all([
+      Promise.all(
+        random.shuffle(alerts).map(async alert => [alert.id, (await act(alert, 'acknowledge')).status] as const),
+      ),
+      Promise.all(random.shuffle(alerts).map(async alert => [alert.id, (await act(alert, 'close')).status] as const)),
+      Promise.all(batches.map(events => second.call('POST', '/events', { events }))),
+    ])
+    const acknowledgedOf = new Map(acknowledged)
+    const closedOf = new Map(closed)
+    for (const { id } of alerts) {
+      const alert = (await own.call('GET', `/monitoring/alerts/${id}`)).body.data
+      const what = JSON.stringify([alert.state, acknowledgedOf.get(id), closedOf.get(id)])
+      expect(alert.state, what).toBe(closedOf.get(id) === 200 ? 'closed' : 'resolved')
+      expect(alert.acknowledged_by !== null, what).toBe(acknowledgedOf.get(id) === 200)
+      expect((await own.call('GET', `/monitoring/alerts/${id}/events`)).body.meta.total, what).toBe(2)
+    }
+    await expectTrueCounts(own.companyId)
+  })
+
+  test('[HAL-032] [HAL-034] [COL-040] two collectors send the same events at the same time, in other orders: each is applied once', async () => {
+    const { own, serverId } = await companyWithServer()
+    const events = Array.from({ length: 120 }, (_, n) =>
+      eventOf(
+        own.companyId,
+        serverId,
+        `disk_used_percent{mount="/${n % 40}"}`,
+        Math.floor(n / 40) + 1,
+        n < 40 || n >= 80 ? 'alert.opened' : 'alert.resolved',
+      ),
+    )
+    // Of one key the order stays; between keys it does not matter.
+    const byKey = (keys: readonly number[]) => keys.flatMap(key => events.filter((_, n) => n % 40 === key))
+    const keys = Array.from({ length: 40 }, (_, n) => n)
+    const answers = await Promise.all(
+      [first, second, first, second].map(collector =>
+        collector.call('POST', '/events', { events: byKey(random.shuffle(keys)) }),
+      ),
+    )
+    const all = events.map(event => event.event_id).sort()
+    for (const { status, body } of answers)
+      expect([status, [...body.data.accepted].sort(), body.data.rejected]).toEqual([200, all, []])
+    const { data, meta } = (await own.call('GET', '/monitoring/alerts?state=open')).body
+    // Opened, resolved and opened again within the time that re-opens, or as an alert of its own: one is open a key.
+    expect(meta.total).toBe(40)
+    expect(data[0].last_event_seq).toBe(3)
+    const [log] = await hub.hub.database.client`
+      select count(*)::int as n, count(distinct event_id)::int as ids from monitoring_alert_events where company_id = ${own.companyId}`
+    expect({ ...log }).toEqual({ n: 120, ids: 120 })
+    await expectTrueCounts(own.companyId)
+  })
+
+  test('[HAL-033] events of one key that two collectors send in turns end in the state of the newest, whoever comes first', async () => {
+    const { own, serverId } = await companyWithServer()
+    const keys = Array.from({ length: 30 }, (_, n) => `cpu_load1{n="${n}"}`)
+    const events = keys.flatMap(key =>
+      Array.from({ length: 6 }, (_, n) =>
+        eventOf(own.companyId, serverId, key, n + 1, n % 2 ? 'alert.resolved' : 'alert.opened'),
+      ),
+    )
+    const half = (odd: number) => events.filter(event => event.seq % 2 === odd)
+    const chunks = (list: Json[]) => Array.from({ length: 6 }, (_, n) => list.filter((_, index) => index % 6 === n))
+    const post = async (collector: typeof first, list: Json[]) => {
+      for (const some of chunks(list))
+        expect((await collector.call('POST', '/events', { events: some })).status).toBe(200)
+    }
+    await Promise.all([post(first, half(1)), post(second, half(0))])
+    expect((await own.call('GET', '/monitoring/alerts?state=active')).body.meta.total).toBe(0)
+    const [row] = await hub.hub.database.client`
+      select min(seq)::int as least, max(seq)::int as most, count(*)::int as n from monitoring_event_seqs where server_id = ${serverId}`
+    expect({ ...row }).toEqual({ least: 6, most: 6, n: 30 })
+    await expectTrueCounts(own.companyId)
+  })
+})
