@@ -1,6 +1,7 @@
 // The agent's configuration: its keys, and what of files and environment becomes the options of a run. The only file of the
 // agent that reads them.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parse } from 'yaml'
 import { type Check, parseCheck, type RawCheck } from '../../core/agent/check.ts'
 import { filterFault } from '../../core/agent/filters.ts'
@@ -24,6 +25,8 @@ import packageFile from '../../package.json' with { type: 'json' }
 /** Set by the build of a release; absent when run from source. */
 declare const SVC_BUILD_VERSION: string | undefined
 export const agentVersion: string = typeof SVC_BUILD_VERSION === 'string' ? SVC_BUILD_VERSION : packageFile.version
+/** In the state directory, once the machine is enrolled. */
+export const IDENTITY_FILE = 'token'
 export const DEFAULT_CONFIG_FILE = '/etc/svc-agent/agent.yaml'
 
 export const agentKeys = {
@@ -218,11 +221,18 @@ export function loadAgentOptions(
     const isAbsentDefault = file === null && error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (!isAbsentDefault) fileFaults.push({ key: '(file)', value: path, message: messageOf(error) })
   }
+  const missing = new Set<string>()
   const resolved = resolveAgentOptions({
     file: document,
     environment: process.env,
     options,
-    readSecretFile: secretPath => readFileSync(secretPath, 'utf8'),
+    readSecretFile: secretPath => {
+      if (!existsSync(secretPath)) missing.add(secretPath)
+      return readFileSync(secretPath, 'utf8')
+    },
   })
-  return { options: resolved.options, faults: [...fileFaults, ...resolved.faults] }
+  // A licence is needed once: an operator may remove its file from a machine that is enrolled.
+  const isEnrolled = existsSync(join(resolved.options.stateDir, IDENTITY_FILE))
+  const isNeedless = ({ key, value }: ConfigFault) => key === 'license_file' && missing.has(value) && isEnrolled
+  return { options: resolved.options, faults: [...fileFaults, ...resolved.faults.filter(fault => !isNeedless(fault))] }
 }

@@ -1,8 +1,7 @@
 // Who this agent is, as enrolment made it: the file `token` of the state directory.
 import { sha256Hex } from '../../core/series/hash.ts'
+import { IDENTITY_FILE } from './config.ts'
 import type { StateDir } from './state-dir.ts'
-
-const FILE = 'token'
 
 export type Identity = {
   readonly agentId: string
@@ -19,7 +18,7 @@ export const licenseHash = (license: string): string => sha256Hex(license)
 
 /** The identity on disk; null when this machine was never enrolled, or the file cannot be understood. */
 export function readIdentity(state: StateDir): Identity | null {
-  const text = state.read(FILE)
+  const text = state.read(IDENTITY_FILE)
   if (text === null) return null
   let parsed: unknown
   try {
@@ -56,5 +55,5 @@ export function writeIdentity(state: StateDir, identity: Identity): void {
     license_hash: identity.licenseHash,
     revoked: identity.isRevoked,
   }
-  state.write(FILE, `${JSON.stringify(document, null, 2)}\n`, true)
+  state.write(IDENTITY_FILE, `${JSON.stringify(document, null, 2)}\n`, true)
 }

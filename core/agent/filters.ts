@@ -32,6 +32,18 @@ export const compileFilter = ({ include, exclude }: FilterLists): NameFilter => 
   exclude: compileAll(exclude),
 })
 
+/** `compileFilter` that compiles again only when the lists are others: a cycle asks with the same ones for months. */
+export function filterCompiler(): (lists: FilterLists) => NameFilter {
+  let last: FilterLists | null = null
+  let compiled = compileFilter({ include: [], exclude: [] })
+  return lists => {
+    if (last === null || last.include !== lists.include || last.exclude !== lists.exclude)
+      compiled = compileFilter(lists)
+    last = lists
+    return compiled
+  }
+}
+
 const isMatched = (regexes: readonly Regex[], text: string): boolean => regexes.some(regex => regex.matches(text))
 
 const PSEUDO_FILE_SYSTEMS = new Set(

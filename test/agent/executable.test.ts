@@ -82,8 +82,12 @@ test(
     expect(enrolled.out).toContain(peer.agentId)
     expect(enrolled.out).not.toContain('agt_first')
     expect(statSync(join(stateDir(), 'token')).mode & 0o777).toBe(0o600)
+    // The licence is gone from the machine, though the configuration still names its file.
     const path = join(folder, 'bare.yaml')
-    writeFileSync(path, `state_dir: ${stateDir()}\n`)
+    writeFileSync(path, `state_dir: ${stateDir()}\nlicense_file: ${join(folder, 'gone')}\n`)
+    expect((await command('check-config', '--config', path, '--state-dir', join(folder, 'fresh'))).err).toContain(
+      'license_file',
+    )
     const ready = join(folder, 'ready.json')
     run(path, '--ready-file', ready)
     await until('an inventory', () => peer.inventories.length > 0, DEADLINE_MS)

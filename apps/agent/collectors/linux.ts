@@ -1,7 +1,7 @@
 // The collectors of a Linux machine: each reads its files, keeps its last reading, and leaves the arithmetic to core/agent.
 import type { CounterReading } from '../../../core/agent/counters.ts'
 import { keptReading } from '../../../core/agent/counters.ts'
-import { compileFilter, isBlockDeviceReported, isInterfaceReported } from '../../../core/agent/filters.ts'
+import { filterCompiler, isBlockDeviceReported, isInterfaceReported } from '../../../core/agent/filters.ts'
 import { type CpuReading, cpuSamples, loadSamples, parseProcStat, uptimeSamples } from '../../../core/agent/proc-cpu.ts'
 import {
   type DiskReading,
@@ -76,6 +76,7 @@ class LinuxDisk implements Collector {
   readonly name = 'disk'
   readonly #files: HostFiles
   readonly #asker: StatFsAsker
+  readonly #filterOf = filterCompiler()
   #last: DiskReading | null = null
 
   constructor(files: HostFiles, asker: StatFsAsker) {
@@ -84,7 +85,7 @@ class LinuxDisk implements Collector {
   }
 
   async collect(elapsedMs: number, settings: AgentSettings): Promise<Sample[]> {
-    const filter = compileFilter({ include: settings.diskInclude, exclude: settings.diskExclude })
+    const filter = this.#filterOf({ include: settings.diskInclude, exclude: settings.diskExclude })
     const reading = parseDiskStats(this.#files.text('proc', 'diskstats') ?? '', elapsedMs)
     // Partitions are not in /sys/block; a name with a slash is written with an exclamation mark there.
     const whole = new Set(this.#files.names('sys', 'block').map(name => name.replaceAll('!', '/')))
@@ -114,6 +115,7 @@ class LinuxDisk implements Collector {
 class LinuxNet implements Collector {
   readonly name = 'net'
   readonly #files: HostFiles
+  readonly #filterOf = filterCompiler()
   #last: CounterReading | null = null
 
   constructor(files: HostFiles) {
@@ -121,7 +123,7 @@ class LinuxNet implements Collector {
   }
 
   async collect(elapsedMs: number, settings: AgentSettings): Promise<Sample[]> {
-    const filter = compileFilter({ include: settings.netInclude, exclude: settings.netExclude })
+    const filter = this.#filterOf({ include: settings.netInclude, exclude: settings.netExclude })
     const isReported = (name: string) => isInterfaceReported(name, filter)
     const reading = parseNetDev(this.#files.text('proc', 'net/dev') ?? '', elapsedMs)
     const samples = netSamples(this.#last, reading, isReported)
