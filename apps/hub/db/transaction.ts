@@ -11,6 +11,8 @@ export type Tx = {
   readonly db: TxDb
   /** Gives the rows new numbers of the feed at the end of the transaction. */
   touch(feed: Feed, ids: readonly string[]): void
+  /** Runs when the work is done, before the feeds are numbered: for locks that everybody takes in one order. */
+  beforeCommit(act: () => Promise<void>): void
   /** Runs once the transaction is committed; must not throw. */
   afterCommit(act: () => void): void
 }
@@ -37,6 +39,7 @@ async function numberRows(db: TxDb, feed: Feed, ids: readonly string[]): Promise
 /** Runs `work` in one transaction. Feeds are numbered in one order everywhere, so two transactions cannot deadlock on them. */
 export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   const acts: (() => void)[] = []
+  const lastActs: (() => Promise<void>)[] = []
   const result = await db.transaction(async txDb => {
     const touched = new Map<Feed, Set<string>>()
     const value = await work({
@@ -46,8 +49,10 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
         for (const id of ids) known.add(id)
         touched.set(feed, known)
       },
+      beforeCommit: act => lastActs.push(act),
       afterCommit: act => acts.push(act),
     })
+    for (const act of lastActs) await act()
     for (const feed of [...touched.keys()].sort()) {
       const ids = [...(touched.get(feed) ?? [])]
       if (ids.length > 0) await numberRows(txDb, feed, ids)

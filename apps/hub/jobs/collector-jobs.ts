@@ -16,7 +16,7 @@ type Call = { readonly payload: JobPayload; readonly key: string }
 
 async function callCollectors(hub: Hub, tx: Tx, queue: CollectorQueue, calls: readonly Call[]): Promise<void> {
   const targets = await hub.collectors.targets(tx.db)
-  await hub.jobs.enqueue(
+  hub.jobs.enqueue(
     tx,
     targets.flatMap(target =>
       calls.map(({ payload, key }) => ({

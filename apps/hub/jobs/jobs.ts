@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { type SQL, sql } from 'drizzle-orm'
 import type { JobInsert, JobWithMetadata, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
+import { errorFacts } from '../../../core/error-facts.ts'
 import type { Database } from '../db/connect.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { HubMetrics } from '../telemetry.ts'
@@ -35,10 +36,15 @@ type Job = JobWithMetadata<JobPayload>
 
 const STOP_WAIT_MS = 5_000
 const INSERT_ROUNDS_MAX = 10
+const MESSAGE_MAX = 500
 /** A timer of the runtime is a little early or late; a job that is due a moment later would wait for the next look. */
 const DUE_MARGIN_MS = 10
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 500)
+/** What an operator reads of a failure, without statements of the database. */
+function messageOf(error: unknown): string {
+  const { message, cause } = errorFacts(error)
+  return (cause ? `${message}: ${cause.message}` : message).slice(0, MESSAGE_MAX)
+}
 
 /** False when the claim of the job had lapsed: another hub has it. */
 const hasEnded = (response: object): boolean => 'affected' in response && response.affected === 1
@@ -47,7 +53,9 @@ export class Jobs {
   private readonly store: PgBoss
   private readonly handlers = new Map<QueueName, JobHandler>()
   private readonly active = new Map<QueueName, Set<Promise<void>>>(queueNames.map(name => [name, new Set()]))
-  private readonly looking = new Set<QueueName>()
+  /** What transactions that are not committed yet have asked for. */
+  private readonly asked = new WeakMap<Tx, NewJob[]>()
+  private readonly looking = new Map<QueueName, Promise<void>>()
   private readonly askedAgain = new Set<QueueName>()
   private readonly retryTimers = new Set<ReturnType<typeof setTimeout>>()
   private pollTimer: ReturnType<typeof setInterval> | null = null
@@ -71,9 +79,22 @@ export class Jobs {
   }
 
   /** Adds jobs in the transaction; they start right after the commit. */
-  async enqueue(tx: Tx, jobs: readonly NewJob[]): Promise<void> {
-    for (const [queue, ofQueue] of Map.groupBy(jobs, job => job.queue)) {
-      await this.insert(tx, queue, ofQueue)
+  enqueue(tx: Tx, jobs: readonly NewJob[]): void {
+    const known = this.asked.get(tx)
+    if (known) {
+      known.push(...jobs)
+      return
+    }
+    const asked = [...jobs]
+    this.asked.set(tx, asked)
+    tx.beforeCommit(() => this.insertAll(tx, asked))
+  }
+
+  /** Queue by queue and key by key in one order for all, so that two transactions cannot wait for each other. */
+  private async insertAll(tx: Tx, jobs: readonly NewJob[]): Promise<void> {
+    const byQueue = Map.groupBy(jobs, job => job.queue)
+    for (const queue of [...byQueue.keys()].sort()) {
+      await this.insert(tx, queue, byQueue.get(queue) ?? [])
       // The library tells of new jobs only, and this may have been one that waits.
       tx.afterCommit(() => this.wake(queue))
     }
@@ -95,7 +116,6 @@ export class Jobs {
       `a job of ${queue} has a key`,
     )
     const keys = [...new Set(jobs.map(job => job.key ?? ''))].sort()
-    // One order for all, so that two transactions cannot wait for each other.
     rows.sort((a, b) => ((a.singletonKey ?? '') < (b.singletonKey ?? '') ? -1 : 1))
     // A waiting job that does the work of this one too must not start before this transaction is committed: its row is
     // locked. One that started between the two statements no longer counts, and the job is added.
@@ -123,6 +143,7 @@ export class Jobs {
     this.isRunning = false
     if (this.pollTimer) clearInterval(this.pollTimer)
     for (const timer of this.retryTimers) clearTimeout(timer)
+    await Promise.all(this.looking.values())
     const running = [...this.active.values()].flatMap(jobs => [...jobs])
     let timer: ReturnType<typeof setTimeout> | undefined
     const waited = new Promise<void>(resolve => {
@@ -179,13 +200,13 @@ export class Jobs {
       this.askedAgain.add(name)
       return
     }
-    this.looking.add(name)
-    void this.begin(name)
+    const look = this.begin(name)
       .catch(error => this.log.error({ err: error, queue: name }, 'cannot fetch jobs'))
       .finally(() => {
         this.looking.delete(name)
         if (this.askedAgain.delete(name)) this.wake(name)
       })
+    this.looking.set(name, look)
   }
 
   /** Starts what is due while there is room; a job that ends makes room and looks again, so a slow one holds nobody up. */

@@ -145,7 +145,7 @@ export function startSchedule(hub: Hub): () => void {
     try {
       await inTransaction(hub.database.db, async tx => {
         const due = await claimDue(tx)
-        await hub.jobs.enqueue(
+        hub.jobs.enqueue(
           tx,
           due.map(task => ({ queue: QUEUE, payload: { task: task.name }, key: task.name })),
         )

@@ -68,7 +68,7 @@ export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDe
   if (deliveries.length === 0) return []
   const rows = deliveries.map(delivery => ({ id: randomUUID(), ...delivery }))
   await tx.db.insert(notificationDeliveries).values(rows)
-  await hub.jobs.enqueue(tx, rows.map(jobOf))
+  hub.jobs.enqueue(tx, rows.map(jobOf))
   return rows.map(row => row.id)
 }
 
@@ -193,7 +193,7 @@ export async function redeliver(hub: Hub, id: string | undefined, among: SQL): P
       .update(notificationDeliveries)
       .set({ state: 'waiting', finishedAt: null })
       .where(eq(notificationDeliveries.id, row.id))
-    await hub.jobs.enqueue(tx, [jobOf(row)])
+    hub.jobs.enqueue(tx, [jobOf(row)])
   })
   return row.id
 }

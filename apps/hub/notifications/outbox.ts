@@ -24,7 +24,7 @@ export async function tellLater(hub: Hub, tx: Tx, told: readonly Told[]): Promis
   await tx.db.execute(sql`
     insert into notification_outbox (company_id, told)
     select company_id, told from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (company_id uuid, told jsonb)`)
-  await hub.jobs.enqueue(tx, dispatchOf(byCompany.keys()))
+  hub.jobs.enqueue(tx, dispatchOf(byCompany.keys()))
 }
 
 /** Starts a dispatch for what a lost hub left untold. */
@@ -33,7 +33,7 @@ export async function tellLeftOver(hub: Hub): Promise<void> {
     const rows = await tx.db.execute<{ company_id: string }>(sql`
       select distinct company_id from notification_outbox
       where created_at < now() - make_interval(secs => ${LEFT_OVER_SECONDS})`)
-    await hub.jobs.enqueue(tx, dispatchOf(rows.map(row => row.company_id)))
+    hub.jobs.enqueue(tx, dispatchOf(rows.map(row => row.company_id)))
   })
 }
 
