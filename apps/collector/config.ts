@@ -139,11 +139,16 @@ export type IngestConfig = Config<typeof ingestKeys>
 export type WorkerConfig = Config<typeof workerKeys>
 export type AllCollectorConfig = Config<typeof allCollectorKeys>
 
+/** How long what a process told of itself is believed: it tells it with every heartbeat. */
+export const factsMaxAgeMs = (config: CollectorConfig): number => 3 * config['heartbeat.interval']
+
 /** Where the processes of one collector keep what they share, below data_dir. */
 export const collectorPaths = (dataDir: string) => ({
   bus: join(dataDir, 'bus.sqlite'),
   registry: join(dataDir, 'registry.sqlite'),
   feeds: join(dataDir, 'feeds'),
+  /** What the processes tell each other of themselves. */
+  facts: join(dataDir, 'facts'),
 })
 
 /** Reads a YAML file of configuration. Throws with a message for the operator. */

@@ -1,10 +1,32 @@
 // The collector's own report to the hub (document 1 "/heartbeat"; decision G-32): every 30 s.
 import type { Logger } from 'pino'
+import type { FactsBoard, ProcessFacts } from '../store/process-facts.ts'
 import { describeAnswer, type HeartbeatBody, type HubClient } from './hub-client.ts'
+
+/** What a process of several reports: its own facts with those of the others, or alone where these cannot be read now. */
+export async function sharedFacts(
+  board: FactsBoard,
+  own: ProcessFacts,
+  rest: Pick<HeartbeatBody, 'version' | 'agent_count'>,
+  log: Logger,
+): Promise<HeartbeatBody> {
+  const all = await board.exchange(own).catch(error => {
+    log.warn(
+      { err: error },
+      'cannot read what the other processes of this collector know; the heartbeat tells of this one alone',
+    )
+    return own
+  })
+  return {
+    ...rest,
+    ...(all.ingestRps === undefined ? {} : { ingest_rps: all.ingestRps }),
+    ...(all.outboxDepth === undefined ? {} : { outbox_depth: all.outboxDepth }),
+  }
+}
 
 export class Heartbeat {
   private readonly hub: HubClient
-  private readonly facts: () => HeartbeatBody
+  private readonly facts: () => HeartbeatBody | Promise<HeartbeatBody>
   private readonly intervalMs: number
   private readonly log: Logger
   private timer: ReturnType<typeof setTimeout> | null = null
@@ -12,10 +34,10 @@ export class Heartbeat {
   private isFailing = false
   private isStopped = false
 
-  /** Reports at once and at every interval. A process reports only the facts that it knows. */
+  /** Reports at once and at every interval. What is not known is left out. */
   constructor(parts: {
     readonly hub: HubClient
-    readonly facts: () => HeartbeatBody
+    readonly facts: () => HeartbeatBody | Promise<HeartbeatBody>
     readonly intervalMs: number
     readonly log: Logger
   }) {
@@ -39,7 +61,7 @@ export class Heartbeat {
   }
 
   private async send(): Promise<void> {
-    const answer = await this.hub.postHeartbeat(this.facts())
+    const answer = await this.hub.postHeartbeat(await this.facts())
     const isFailing = answer.kind !== 'ok'
     if (isFailing && !this.isFailing)
       this.log.warn({ reason: describeAnswer(answer) }, 'cannot send a heartbeat to the hub')

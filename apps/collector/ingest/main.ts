@@ -13,7 +13,7 @@ import {
 import { createProgram, failureExit, lookEvery, ReadyFile, stopOnSignals } from '../executable.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
-import { Heartbeat } from '../hub-link/heartbeat.ts'
+import { Heartbeat, sharedFacts } from '../hub-link/heartbeat.ts'
 import { startOpsServer } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry.ts'
 import { createCollectorMetrics, createLogger } from '../telemetry.ts'
@@ -89,11 +89,13 @@ async function run(configFile: string | undefined, readyFile: string | undefined
         hub,
         log,
         intervalMs: config['heartbeat.interval'],
-        facts: () => ({
-          version: productVersion,
-          agent_count: registry.countOf('active') + registry.countOf('pending'),
-          ingest_rps: ingest.requestsPerSecond(),
-        }),
+        facts: () =>
+          sharedFacts(
+            place.facts,
+            { ingestRps: ingest.requestsPerSecond() },
+            { version: productVersion, agent_count: registry.countOf('active') + registry.countOf('pending') },
+            log,
+          ),
       })
     : null
 

@@ -5,7 +5,8 @@ import type { BusWriter } from '../bus/bus.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { SqliteBusWriter } from '../bus/sqlite-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
-import { collectorPaths, type IngestConfig } from '../config.ts'
+import { collectorPaths, factsMaxAgeMs, type IngestConfig } from '../config.ts'
+import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-facts.ts'
 import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
 import { RedisRegistryStore } from '../store/redis-registry-store.ts'
@@ -22,6 +23,8 @@ const REDIS_WAIT_MS = 2_000
 export type IngestPlace = {
   readonly registry: RegistryBacking
   readonly bus: BusWriter
+  /** For heartbeats. */
+  readonly facts: FactsBoard
   readonly lookMs: number
   /** Fetches what other processes wrote. Resolves to true when checks are to be pulled. */
   look(): Promise<boolean>
@@ -62,6 +65,12 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
   return {
     registry,
     bus,
+    facts: new FileFacts({
+      directory: collectorPaths(config.data_dir).facts,
+      role: 'ingest',
+      maxAgeMs: factsMaxAgeMs(config),
+      nowMs: Date.now,
+    }),
     lookMs: LOOK_MS,
     look: async () => {
       const before = reloads
@@ -104,6 +113,7 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
   return {
     registry,
     bus,
+    facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
     lookMs: Math.max(50, Math.min(LOOK_MS, config['redis.cache_ttl'] / 2)),
     look,
     close: async () => {

@@ -66,6 +66,8 @@ export const redisKeys = (prefix: string) => ({
 
   /** Hash: since, synced_at_ms, records (JSON): the set of a feed and its cursor. */
   feed: (feed: string): string => `${prefix}feed:${feed}`,
+  /** Hash: `HOST:PID` -> JSON {at_ms, ingest_rps, outbox_depth}: what each process last told of itself, for heartbeats. */
+  processes: `${prefix}processes`,
   /** Counter: raised by every reload call (document 3 "Hub to collector admin API"). */
   reload: (feed: string): string => `${prefix}${feed}:reload`,
   /** Hash: `COMPANY SERVER` -> JSON tombstone; the field of a company's purge has no server. */

@@ -14,7 +14,7 @@ import {
 import { createProgram, failureExit, guarded, lookEvery, ReadyFile, stopOnSignals } from '../executable.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
-import { Heartbeat } from '../hub-link/heartbeat.ts'
+import { Heartbeat, sharedFacts } from '../hub-link/heartbeat.ts'
 import { ChecksFeed } from '../ingest/checks-feed.ts'
 import { startOpsServer } from '../ops-server.ts'
 import { lockFile } from '../store/process-lock.ts'
@@ -103,11 +103,13 @@ async function run(configFile: string | undefined, readyFile: string | undefined
         hub,
         log,
         intervalMs: config['heartbeat.interval'],
-        facts: () => ({
-          version: productVersion,
-          agent_count: registry.countOf('active') + registry.countOf('pending'),
-          outbox_depth: worker.outboxDepth(),
-        }),
+        facts: () =>
+          sharedFacts(
+            opened.facts,
+            { outboxDepth: worker.outboxDepth() },
+            { version: productVersion, agent_count: registry.countOf('active') + registry.countOf('pending') },
+            log,
+          ),
       })
     : null
   const ready = new ReadyFile(readyFile)

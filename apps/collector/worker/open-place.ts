@@ -1,7 +1,8 @@
 // Opens what a worker process stands on, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
 import type { Logger } from 'pino'
-import { collectorPaths, type WorkerConfig } from '../config.ts'
+import { collectorPaths, factsMaxAgeMs, type WorkerConfig } from '../config.ts'
 import type { ReadyPart } from '../ops-server.ts'
+import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-facts.ts'
 import { durabilityFaults, openRedis, toldTo, whenReady } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
 import { RedisRegistryStore } from '../store/redis-registry-store.ts'
@@ -20,6 +21,8 @@ export type OpenedPlace = {
   readonly registry: RegistryBacking
   readonly reloadAgentFeeds: ReloadAgentFeeds
   readonly ready: readonly ReadyPart[]
+  /** For heartbeats. */
+  readonly facts: FactsBoard
   readonly lookMs: number
   /** Fetches what other processes wrote into the registry. */
   look(): Promise<void>
@@ -44,6 +47,12 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
       },
     },
     ready: [],
+    facts: new FileFacts({
+      directory: collectorPaths(config.data_dir).facts,
+      role: 'worker',
+      maxAgeMs: factsMaxAgeMs(config),
+      nowMs: Date.now,
+    }),
     lookMs: LOOK_MS,
     look: async () => {},
   }
@@ -65,6 +74,7 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
     // Every process pulls by the counter that a reload call raises.
     reloadAgentFeeds: { checks: async () => 'applied' },
     ready: [{ name: 'redis', isReady: () => place.isReady() }],
+    facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
     lookMs: Math.max(50, Math.min(LOOK_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is away its connection has said so; what others wrote is found afterwards.
     look: async () => (redis.status === 'ready' ? registry.poll() : undefined),
