@@ -1,6 +1,6 @@
 // The collectors on another machine: a folder that looks like one, and disks that do not answer.
 import { expect, test } from 'bun:test'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { HostRoots } from '../../apps/agent/collectors/host-files.ts'
 import { askStatFs, StatFsAsker } from '../../apps/agent/collectors/stat-fs.ts'
@@ -58,6 +58,32 @@ test('a Linux machine reports every metric of the catalogue that is not a check'
     expect(rig.peer.points('net_interface_up').every(({ labels }) => labels.interface === 'eth0')).toBe(true)
     expect(rig.peer.points('disk_total_bytes').map(({ labels }) => labels.mount)).toContain('/')
     expect(rig.peer.enrolments[0]?.machineId).toBe('0123456789abcdef'.repeat(2))
+  }))
+
+test('what the system does not let the agent read is left out and told once, and the rest is reported', () =>
+  withRig(async rig => {
+    const roots = makeHost(rig)
+    for (const path of ['proc/stat', 'proc/meminfo', 'proc/net/dev', 'sys/class/net/eth0/operstate']) {
+      rmSync(join(rig.stateDir, 'host', path))
+      mkdirSync(join(rig.stateDir, 'host', path))
+    }
+    await rig.start({}, { roots, statFs: async () => SIZE })
+    await rig.clock.runUntil(() => rig.peer.batches.length >= 3, 'three batches')
+    expect([...namesOf(rig, 2)].some(name => /^(cpu_usage|mem_total|net_)/.test(name))).toBe(false)
+    for (const name of ['uptime_seconds', 'cpu_load1', 'swap_in_bytes_per_second', 'disk_total_bytes'])
+      expect([...namesOf(rig, 2)]).toContain(name)
+    await rig.clock.idle()
+    const bare = { proc: '/none', sys: '/none', etc: '/none', dbus: '/none' }
+    await rig.start({ state_dir: join(rig.stateDir, 'second') }, { roots: bare })
+    await rig.clock.runUntil(
+      () => rig.peer.batches.at(-1)?.series.length === 0,
+      'a heartbeat without series',
+      120_000,
+      4,
+    )
+    await rig.clock.runFor(120_000, 4)
+    // The memory of the first machine, then all three of the second, once each.
+    expect(rig.lines('cannot collect').map(({ collector }) => collector)).toEqual(['memory', 'uptime', 'memory', 'cpu'])
   }))
 
 test('counters that start over give no rate in that cycle, and rates again in the next', () =>

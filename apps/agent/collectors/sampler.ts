@@ -40,13 +40,20 @@ export class Sampler {
     }
     try {
       const samples = await collector.collect(elapsedMs, settings)
-      this.#failing.delete(collector.name)
+      // A machine may have no disk and no network that is reported; it has a processor, memory and an uptime.
+      const isLacking = samples.length === 0 && collector.name !== 'disk' && collector.name !== 'net'
+      if (isLacking) this.#fail(collector, 'the system shows nothing of it')
+      else this.#failing.delete(collector.name)
       return samples
     } catch (error) {
-      const cause = error instanceof Error ? error.message : String(error)
-      if (!this.#failing.has(collector.name)) this.#log.error({ collector: collector.name, cause }, 'cannot collect')
-      this.#failing.add(collector.name)
+      this.#fail(collector, error instanceof Error ? error.message : String(error))
       return []
     }
+  }
+
+  /** Told once, until it works again. */
+  #fail({ name }: Collector, cause: string): void {
+    if (!this.#failing.has(name)) this.#log.error({ collector: name, cause }, 'cannot collect')
+    this.#failing.add(name)
   }
 }
