@@ -25,4 +25,6 @@ export type AgentParts = {
   readonly isImpatient: boolean
   /** The executable that updates replace; null for an agent that cannot replace itself. */
   readonly installation: Installation | null
+  /** True while this version has yet to prove itself. */
+  readonly isOnTrial: () => boolean
 }

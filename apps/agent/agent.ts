@@ -71,6 +71,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
     // A version on trial has no interval to wait for.
     isImpatient: trial !== null || (start.firstSendImmediately ?? false),
     installation: selfUpdate.executable === null ? null : new Installation(selfUpdate.executable, selfUpdate.args),
+    isOnTrial: () => trial?.isOpen() ?? false,
   }
   if (dir.isReadOnly) status.warn('state', ['the state directory is read-only: nothing is kept over a restart'])
   const agent = new Agent(parts, lock, trial)

@@ -28,12 +28,21 @@ async function end(child: Child, { clock }: TrialParts, alarm: Alarm): Promise<v
   await child.exited
 }
 
+/** Keeps the record when the disk takes it: a full one must stop neither an agent's start nor the return of the old binary. */
+function note({ dir, log }: TrialParts, record: UpdateRecord): void {
+  try {
+    writeUpdateRecord(dir, record)
+  } catch (error) {
+    log.error({ cause: messageOf(error) }, 'cannot keep the record of an update')
+  }
+}
+
 /** Marks the version failed and puts the old binary back: in this order, so that a power cut in between is not forgotten. */
-function rollBack({ dir, clock }: TrialParts, installation: Installation, trial: UpdateTrial): void {
-  const failed = withFailed({ ...readUpdateRecord(dir), trial }, trial.version, clock.now())
-  writeUpdateRecord(dir, failed)
+function rollBack(parts: TrialParts, installation: Installation, trial: UpdateTrial): void {
+  const failed = withFailed({ ...readUpdateRecord(parts.dir), trial }, trial.version, parts.clock.now())
+  note(parts, failed)
   installation.restore()
-  writeUpdateRecord(dir, { ...failed, trial: null })
+  note(parts, { ...failed, trial: null })
 }
 
 /** The new version is good: it stays, and the old binary goes. */
@@ -107,10 +116,8 @@ export type OwnTrial = {
   /** Resolves when the trial is lost and the old binary is back in place; never for one that is won or stopped. */
   readonly lost: Promise<Installation>
   readonly stop: () => void
-}
-
-function writeStarts({ dir }: TrialParts, record: UpdateRecord, trial: UpdateTrial): void {
-  writeUpdateRecord(dir, { ...record, trial: { ...trial, unwatchedStarts: trial.unwatchedStarts + 1 } })
+  /** Until it is won: no further version is installed meanwhile. */
+  readonly isOpen: () => boolean
 }
 
 /** The part of the version that is on trial; null when none is. */
@@ -132,23 +139,16 @@ export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial |
       log.error({ cause: messageOf(error) }, 'the old version cannot be restored: this one goes on')
     }
   }
-  // A full disk must not keep an agent from starting: what cannot be noted now is noted later, or at the next start.
-  const attempt = (note: () => void) => {
-    try {
-      note()
-    } catch (error) {
-      log.error({ cause: messageOf(error) }, 'cannot keep the record of an update')
-    }
-  }
   if (state === 'none') {
-    attempt(() => settle(parts, installation))
+    note(parts, { ...record, trial: null })
+    installation.forgetPrevious()
     return null
   }
   if (state === 'failed') {
     lose('it was started again and again')
-    return { accept: () => {}, lost: lost.promise, stop: () => {} }
+    return { accept: () => {}, lost: lost.promise, stop: () => {}, isOpen: () => true }
   }
-  if (state === 'unwatched') attempt(() => writeStarts(parts, record, trial))
+  if (state === 'unwatched') note(parts, { ...record, trial: { ...trial, unwatchedStarts: trial.unwatchedStarts + 1 } })
   const lead = state === 'watched' ? WATCHER_LEAD_MS : 0
   const timer = setTimeout(() => lose('no batch was accepted in time'), options.update.trialMs + lead)
   let isAccepted = false
@@ -165,5 +165,5 @@ export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial |
     clearTimeout(timer)
     log.info({ version: agentVersion }, 'the collector accepted a batch of this version: the update stays')
   }
-  return { accept, lost: lost.promise, stop: () => clearTimeout(timer) }
+  return { accept, lost: lost.promise, stop: () => clearTimeout(timer), isOpen: () => !isAccepted }
 }

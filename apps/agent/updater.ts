@@ -40,7 +40,7 @@ export class Updater {
   async check(): Promise<TaskResult> {
     const { client, platform, options, token } = this.#parts
     const nextInMs = options.update.checkPeriodMs
-    if (this.#isStaging) return { action: 'success', reply: null, nextInMs }
+    if (this.#isStaging || this.#parts.isOnTrial()) return { action: 'success', reply: null, nextInMs }
     const query = new URLSearchParams({
       os: platform,
       arch: process.arch,
