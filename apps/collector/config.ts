@@ -1,9 +1,11 @@
 // The collector's configuration: the only file of the collector that reads the environment and configuration files. Two tables,
 // `ingestKeys` and `workerKeys`, which share `collectorKeys`; an executable takes its own, the all-in-one takes the union.
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { isVersion } from '../../core/agent/version.ts'
+import { isLoopback, splitAddress } from '../../core/config/address.ts'
 import {
   address,
   boolean,
@@ -279,12 +281,3 @@ export function loadCollectorConfig<T extends Keys>(
 /** One line a fault, for the operator. */
 export const describeFault = (fault: ConfigFault): string =>
   `${fault.key}${fault.value ? ` = ${fault.value}` : ''} ${fault.message}`
-
-/** The host and port of an address key. */
-export function splitAddress(value: string): { hostname: string; port: number } {
-  const at = value.lastIndexOf(':')
-  return { hostname: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) }
-}
-
-export const isLoopback = (hostname: string): boolean =>
-  hostname === 'localhost' || hostname === '::1' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)

@@ -1,5 +1,5 @@
 // The ops listener of a collector process: /healthz, /readyz and /metrics, without authentication (decision G-14).
-import { splitAddress } from './config.ts'
+import { splitAddress } from '../../core/config/address.ts'
 import type { CollectorMetrics } from './telemetry.ts'
 
 /** A part that must work before the process can do its job. */

@@ -21,8 +21,8 @@ export const hubKeys = {
   listen: address('127.0.0.1:8080', 'where the REST API and the web interface are served'),
   'listen.insecure': boolean(false, 'serve plain HTTP on addresses that are not loopback'),
   'ops.listen': address(null, 'where /healthz, /readyz and /metrics are served; empty: not at all'),
-  'tls.cert_file': text(null, 'certificate chain, PEM'),
-  'tls.key_file': text(null, 'private key, PEM'),
+  'tls.cert_file': text(null, 'certificate chain, PEM; read again on SIGHUP'),
+  'tls.key_file': text(null, 'private key, PEM; read again on SIGHUP'),
   'log.level': text('info', 'how much is logged', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
   data_dir: text(null, 'keeps the key that seals stored secrets; empty: it is kept in the database'),
   'secret.key': secret('seals stored secrets (collector admin tokens, webhook secrets)'),
@@ -110,12 +110,3 @@ function withNestedKeys(file: unknown): unknown {
   const { address: where, ...nested } = listen as Record<string, unknown>
   return { ...rest, ...(where === undefined ? {} : { listen: where }), 'listen.insecure': nested.insecure }
 }
-
-/** The host and port of an address key. */
-export function splitAddress(value: string): { hostname: string; port: number } {
-  const at = value.lastIndexOf(':')
-  return { hostname: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) }
-}
-
-export const isLoopback = (hostname: string): boolean =>
-  hostname === 'localhost' || hostname === '::1' || /^127\.\d+\.\d+\.\d+$/.test(hostname)

@@ -1,13 +1,13 @@
 // Starts a hub: database, services, listeners. Used by main.ts and by the all-in-one executable.
 
-import { constants, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import { createApp, type Page } from './app.ts'
 import { CollectorClient } from './collector-client.ts'
-import { type HubConfig, isLoopback, splitAddress } from './config.ts'
+import type { HubConfig } from './config.ts'
 import { type Database, openDatabase } from './db/connect.ts'
 import { isMigrated, MigrationError, migrateDatabase } from './db/migrate.ts'
 import { FixedWindows } from './http/rate-limit.ts'
@@ -17,17 +17,16 @@ import { registerCollectorJobs } from './jobs/collector-jobs.ts'
 import { installQueues } from './jobs/job-store.ts'
 import { Jobs } from './jobs/jobs.ts'
 import { registerSchedule, startSchedule } from './jobs/schedule.ts'
+import { type Listener, StartError, startListener } from './listener.ts'
 import { Bell } from './notifications/bell.ts'
 import { registerNotificationJobs } from './notifications/dispatch.ts'
+import { applyReload } from './reload.ts'
 import { apiRoutes } from './routes.ts'
 import { createMetrics } from './telemetry.ts'
 import { productVersion } from './version.ts'
 import { webPages } from './web/pages.ts'
 
 const MINUTE_MS = 60_000
-/** Older protocol versions are switched off. */
-const BEFORE_TLS_1_2 = constants.SSL_OP_NO_TLSv1 | constants.SSL_OP_NO_TLSv1_1
-const REQUEST_BYTES_MAX = 32 * 1024 * 1024
 
 export type RunningHub = {
   /** Where the API is served, without a slash at the end. */
@@ -35,6 +34,8 @@ export type RunningHub = {
   /** Where /healthz, /readyz and /metrics are served; null when they are not. */
   readonly opsUrl: string | null
   readonly hub: Hub
+  /** Takes over a certificate and settings that were read again. Throws for a certificate that cannot be used. */
+  reload(fresh: HubConfig): void
   stop(): Promise<void>
 }
 
@@ -44,9 +45,6 @@ export type HubOptions = {
   /** The web interface, unless others are given. */
   readonly pages?: readonly Page[]
 }
-
-/** A start that the operator must change something for; the message says what. */
-export class StartError extends Error {}
 
 /** The keys that seal stored secrets: of the configuration, of the data directory, and the one in the database. */
 async function loadSealer(config: HubConfig, database: Database): Promise<Sealer> {
@@ -114,45 +112,6 @@ export async function openHubDatabase(config: HubConfig): Promise<Database> {
   }
 }
 
-type Listener = { readonly url: string; stop(): Promise<void> }
-
-function tlsOf(config: HubConfig): { cert: string; key: string } | undefined {
-  const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]
-  if (!certFile || !keyFile) return undefined
-  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
-}
-
-function listen(
-  config: HubConfig,
-  key: 'listen' | 'ops.listen',
-  address: string,
-  tls: { cert: string; key: string } | undefined,
-  fetch: (request: Request, peer: string) => Promise<Response>,
-): Listener {
-  const { hostname, port } = splitAddress(address)
-  if (!tls && !isLoopback(hostname) && !config['listen.insecure'])
-    throw new StartError(
-      `${key}: ${address} is not loopback: give tls.cert_file and tls.key_file, or listen.insecure: true`,
-    )
-  let server: ReturnType<typeof Bun.serve>
-  try {
-    server = Bun.serve({
-      hostname,
-      port,
-      ...(tls ? { tls: { ...tls, secureOptions: BEFORE_TLS_1_2 } } : {}),
-      maxRequestBodySize: REQUEST_BYTES_MAX,
-      idleTimeout: 60,
-      fetch: (request, self) => fetch(request, self.requestIP(request)?.address ?? ''),
-    })
-  } catch (error) {
-    throw new StartError(
-      `${key}: cannot listen on ${address}: ${error instanceof Error ? error.message : String(error)}`,
-    )
-  }
-  const shown = hostname.includes(':') ? `[${hostname}]` : hostname
-  return { url: `${tls ? 'https' : 'http'}://${shown}:${server.port}`, stop: () => server.stop(false) }
-}
-
 /** The ops listener: health, readiness and metrics, without authentication. */
 async function serveOps(hub: Hub, request: Request): Promise<Response> {
   const { pathname } = new URL(request.url)
@@ -184,12 +143,11 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
   try {
     const hub = await createHub(config, log, database)
     const app = createApp(hub, apiRoutes, pages, productVersion)
-    const tls = tlsOf(config)
-    const api = listen(config, 'listen', config.listen, tls, (request, peer) => app.fetch(request, peer))
+    const api = startListener(config, 'listen', config.listen, true, (request, peer) => app.fetch(request, peer))
     listeners.push(api)
     const opsAddress = config['ops.listen']
     const ops = opsAddress
-      ? listen(config, 'ops.listen', opsAddress, undefined, request => serveOps(hub, request))
+      ? startListener(config, 'ops.listen', opsAddress, false, request => serveOps(hub, request))
       : null
     if (ops) listeners.push(ops)
     await hub.bell.start(database, log)
@@ -200,6 +158,12 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
       url: api.url,
       opsUrl: ops?.url ?? null,
       hub,
+      reload(fresh) {
+        // The certificate first: files that cannot be used leave everything as it is.
+        api.reloadCertificate(fresh)
+        const keys = applyReload(config, fresh, log)
+        log.info({ keys }, 'certificate and settings are read again')
+      },
       async stop() {
         stopSchedule()
         await hub.bell.close()

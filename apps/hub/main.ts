@@ -16,7 +16,8 @@ import { openDatabase } from './db/connect.ts'
 import { MigrationError } from './db/migrate.ts'
 import { ApiError } from './http/api-error.ts'
 import { render } from './http/texts.ts'
-import { bringUpToDate, createHub, openHubDatabase, StartError, startHub } from './hub.ts'
+import { bringUpToDate, createHub, openHubDatabase, startHub } from './hub.ts'
+import { StartError } from './listener.ts'
 import { createLogger } from './telemetry.ts'
 import { productVersion } from './version.ts'
 
@@ -88,6 +89,13 @@ async function serve(command: Command): Promise<void> {
   const running = await startHub({ config, log })
   const { readyFile } = options
   if (readyFile) writeReadyFile(readyFile, { hub_url: running.url, ops_url: running.opsUrl, pid: process.pid })
+  process.on('SIGHUP', () => {
+    try {
+      running.reload(validConfig(options))
+    } catch (error) {
+      log.error({ err: error }, 'cannot reload; what was read before stays in force')
+    }
+  })
   const stopped = new Promise<void>(resolve => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
   })

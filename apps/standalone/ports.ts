@@ -1,6 +1,6 @@
 // Ports of this machine: which is free, and whether an address can be served, asked before anything starts.
 import { createServer } from 'node:net'
-import { splitAddress } from '../collector/config.ts'
+import { splitAddress } from '../../core/config/address.ts'
 import { reason, StartFault } from './data-dir.ts'
 
 /** A port that is free now. */

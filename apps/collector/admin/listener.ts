@@ -2,7 +2,8 @@
 // (document 3 "Authentication"; decision G-15).
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { splitAddress, type WorkerConfig } from '../config.ts'
+import { splitAddress, urlOf } from '../../../core/config/address.ts'
+import type { WorkerConfig } from '../config.ts'
 import { errorResponse } from './admin-error.ts'
 
 /** The hub waits 30 s for the answer to a purge. */
@@ -46,7 +47,7 @@ export function startAdminListener(
   let server = serve(port, first)
   const boundPort = server.port ?? port
   return {
-    url: `${first.tls ? 'https' : 'http'}://${hostname.includes(':') ? `[${hostname}]` : hostname}:${boundPort}`,
+    url: urlOf(first.tls ? 'https' : 'http', hostname, boundPort),
     reloadCertificate: () => {
       const next = tlsOf(config)
       if (!next.tls) return

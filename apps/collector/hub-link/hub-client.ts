@@ -1,8 +1,8 @@
 // The only place that calls the hub (document 1 "Collector-facing endpoints"; decisions G-45, G-150). Every outcome is a value;
 // every call has a deadline; the hub's clock is compared at every answer.
 import type { Logger } from 'pino'
+import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
-import { isLoopback } from '../config.ts'
 import { isJsonObject, type JsonObject } from '../store/agent-record.ts'
 
 const PREFIX = '/api/v1/monitoring/collector'

@@ -3,9 +3,10 @@ import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
+import { isLoopback, splitAddress, urlOf } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import { PingResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { type IngestConfig, isLoopback, splitAddress } from '../config.ts'
+import type { IngestConfig } from '../config.ts'
 import type { BatchMetrics } from '../telemetry.ts'
 import { ApiError, badRequest, errorResponse, messageResponse } from './answers.ts'
 import type { IngestContext } from './context.ts'
@@ -189,7 +190,7 @@ export function startListener(parts: ListenerParts): AgentListener {
   let server = serve(port, readTls())
   const boundPort = server.port ?? port
   return {
-    url: `${isTls ? 'https' : 'http'}://${hostname.includes(':') ? `[${hostname}]` : hostname}:${boundPort}`,
+    url: urlOf(isTls ? 'https' : 'http', hostname, boundPort),
     port: boundPort,
     reloadCertificate: async () => {
       if (!isTls) return

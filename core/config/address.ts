@@ -1,0 +1,15 @@
+// Addresses of configuration keys, `HOST:PORT`, and what counts as this machine.
+
+/** The host, without the brackets of IPv6, and the port of an address key. */
+export function splitAddress(value: string): { hostname: string; port: number } {
+  const at = value.lastIndexOf(':')
+  return { hostname: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) }
+}
+
+/** The base of a URL: IPv6 in brackets. */
+export const urlOf = (scheme: 'http' | 'https', hostname: string, port: number): string =>
+  `${scheme}://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`
+
+/** Plain HTTP is served and called without leave on this machine only (decision G-15). */
+export const isLoopback = (hostname: string): boolean =>
+  hostname === 'localhost' || hostname === '::1' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
