@@ -283,6 +283,27 @@ test('[WIRE-029] [WIRE-030] [WIRE-034] [WIRE-028] the protocol headers are neede
   expect(await f({ 'x-svc-proto': '2', 'x-svc-agent-version': '1.0.0' })).toBe('426 upgrade_required')
 })
 
+test('[WIRE-033] ping tells the versions that are spoken: the newest and the one before it, each of which is answered', async () => {
+  const spoken = (await (await rig.call('/ping')).json()) as { proto_min: number; proto_max: number }
+  expect(spoken.proto_max).toBeGreaterThanOrEqual(1)
+  // Version 1 has none before it.
+  expect(spoken.proto_min).toBe(Math.max(1, spoken.proto_max - 1))
+  for (let version = spoken.proto_min; version <= spoken.proto_max; version++) {
+    const headers = { 'x-svc-proto': String(version) }
+    expect((await rig.call('/metrics', { method: 'POST', headers, body: batch({ seq: 1n }) })).status).toBe(200)
+  }
+})
+
+test('[WIRE-038] the version of an endpoint stands in its path: what is served under /agent/v1 is not there under /agent/v2', async () => {
+  const paths = ['ping', 'enroll', 'metrics', 'config', 'inventory', 'credentials/renew', 'update']
+  for (const path of paths) {
+    const [now, next] = await Promise.all(
+      ['v1', 'v2'].map(version => fetch(`${rig.ingest.url}/agent/${version}/${path}`, { method: 'PATCH' })),
+    )
+    expect([await errorOf(now!), await errorOf(next!)], path).toEqual(['405 method_not_allowed', '404 not_found'])
+  }
+})
+
 test('[WIRE-043] [WIRE-044] [REG-019] [REG-020] missing and wrong tokens answer 401, those of a revoked agent 403', async () => {
   expect(await errorOf(await rig.call('/metrics', { method: 'POST', token: null }))).toBe('401 unauthorized')
   expect(await errorOf(await rig.send({}, { token: 'agt_wrong' }))).toBe('401 unauthorized')
