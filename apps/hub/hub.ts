@@ -166,7 +166,7 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
       },
       async stop() {
         stopSchedule()
-        await hub.bell.close()
+        hub.bell.close()
         await Promise.all(listeners.map(listener => listener.stop()))
         await hub.jobs.stop()
         await database.close()

@@ -143,15 +143,19 @@ export class Jobs {
     this.isRunning = false
     if (this.pollTimer) clearInterval(this.pollTimer)
     for (const timer of this.retryTimers) clearTimeout(timer)
-    await Promise.all(this.looking.values())
-    const running = [...this.active.values()].flatMap(jobs => [...jobs])
     let timer: ReturnType<typeof setTimeout> | undefined
     const waited = new Promise<void>(resolve => {
       timer = setTimeout(resolve, STOP_WAIT_MS)
     })
-    await Promise.race([Promise.all(running), waited])
+    await Promise.race([this.ended(), waited])
     clearTimeout(timer)
     await this.store.stop({ graceful: false, close: false })
+  }
+
+  /** What runs has ended, and what was just fetched. */
+  private async ended(): Promise<void> {
+    await Promise.all(this.looking.values())
+    await Promise.all([...this.active.values()].flatMap(jobs => [...jobs]))
   }
 
   /** Jobs that failed for good get one more try, now. */

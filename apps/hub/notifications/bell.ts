@@ -38,14 +38,12 @@ export async function ringLater(
 export class Bell {
   private readonly listeners = new Map<string, Set<Listener>>()
   private readonly closers = new Set<() => void>()
-  private stopHearing: (() => Promise<void>) | null = null
 
-  /** Hears of notifications from now on. */
+  /** Hears of notifications from now on, until the database is closed. */
   async start(database: Database, log: Logger): Promise<void> {
-    const heard = await database.jobs.listen(CHANNEL, text => {
+    await database.jobs.listen(CHANNEL, text => {
       this.hear(database, text).catch(error => log.error({ err: error }, 'cannot ring the bell'))
     })
-    this.stopHearing = () => heard.unlisten()
   }
 
   private async hear(database: Database, text: string): Promise<void> {
@@ -81,10 +79,9 @@ export class Bell {
   }
 
   /** Ends every stream. */
-  async close(): Promise<void> {
+  close(): void {
     for (const closer of [...this.closers]) closer()
     this.closers.clear()
     this.listeners.clear()
-    await this.stopHearing?.()
   }
 }

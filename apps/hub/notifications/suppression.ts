@@ -16,16 +16,24 @@ const IS_SUPPRESSED_NOW = sql`(
     and q.cancelled_at is null and q.starts_at <= now() and q.ends_at > now()
     and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))))`
 
+/** Tells what ended suppressions have left untold. */
 export async function tellEndedSuppressions(hub: Hub): Promise<void> {
-  await inTransaction(hub.database.db, async tx => {
+  while ((await tellSome(hub)) === AT_ONCE) {
+    // Each round is a transaction of its own.
+  }
+}
+
+/** Returns how many alerts were told. */
+async function tellSome(hub: Hub): Promise<number> {
+  return inTransaction(hub.database.db, async tx => {
     const due = await tx.db.execute<{ id: string }>(sql`
       select a.id from monitoring_alerts a
       where ((a.suppressed and a.notified_at is null and a.state in ('open', 'acknowledged')) or a.recovery_untold)
         and not ${IS_SUPPRESSED_NOW}
       order by a.opened_at limit ${AT_ONCE} for update of a skip locked`)
-    if (due.length === 0) return
+    if (due.length === 0) return 0
     const ids = due.map(row => row.id)
-    const rows = await tx.db.select().from(alerts).where(inArray(alerts.id, ids))
+    const rows = await tx.db.select().from(alerts).where(inArray(alerts.id, ids)).orderBy(alerts.openedAt, alerts.id)
     await tx.db.execute(sql`
       update monitoring_alerts set notified_at = coalesce(notified_at, now()), recovery_untold = false,
         suppressed = case when state in ('open', 'acknowledged') then false else suppressed end,
@@ -39,5 +47,6 @@ export async function tellEndedSuppressions(hub: Hub): Promise<void> {
       return { type: isOver ? 'alert.resolved' : 'alert.opened', alert }
     })
     await tellLater(hub, tx, told)
+    return due.length
   })
 }
