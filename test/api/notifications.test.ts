@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { toAlert } from '../../apps/hub/alerts/alert-store.ts'
+import { alerts } from '../../apps/hub/db/schema.ts'
+import { tellLeftOver } from '../../apps/hub/notifications/outbox.ts'
 import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression.ts'
 import { alertEvent as event, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
@@ -140,6 +144,26 @@ describe('who is told of what', () => {
     while (!text.includes('event: notification')) text += new TextDecoder().decode((await reader.read()).value)
     expect(JSON.parse(/data: (.*)/.exec(text)![1]!)).toMatchObject({ type: 'alert.opened', read_at: null })
     leave.abort()
+  })
+})
+
+describe('a hub that was lost', () => {
+  test('what it left untold is told once, in its order', async () => {
+    const own = await hub.tenant()
+    const id = await server(own)
+    await send(event(own, id, 'alert.opened'))
+    await idle()
+    const { db, client } = hub.hub.database
+    const [row] = await db.select().from(alerts).where(eq(alerts.companyId, own.companyId))
+    const alert = toAlert(row!)
+    // Its commit is there, its jobs are not.
+    for (const type of ['alert.reminder', 'alert.resolved'])
+      await client`insert into notification_outbox (company_id, told, created_at)
+        values (${own.companyId}, ${JSON.stringify([{ type, alert }])}, now() - interval '1 minute')`
+    await Promise.all([tellLeftOver(hub.hub), tellLeftOver(hub.hub)])
+    await idle()
+    expect(await types(own)).toEqual(['alert.opened', 'alert.reminder', 'alert.resolved'])
+    expect(await client`select position from notification_outbox where company_id = ${own.companyId}`).toHaveLength(0)
   })
 })
 

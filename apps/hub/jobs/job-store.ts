@@ -9,7 +9,7 @@ import { type QueueDefinition, queueNames, queueOf } from './queues.ts'
 
 const DAY_SECONDS = 24 * 3600
 /** How long jobs that are over are kept to be looked at. */
-const KEPT_SECONDS = 14 * DAY_SECONDS
+const KEPT_SECONDS = 7 * DAY_SECONDS
 /** A job waits for a hub that long before it is given up. */
 const WAITING_SECONDS = 365 * DAY_SECONDS
 const FAILED_QUEUE = 'jobs.failed'
@@ -73,9 +73,6 @@ export function openJobStore(database: Database, onNotify: (queue: string | null
     // Dependencies between jobs are not used: their resolver need not look often.
     flowIntervalSeconds: 600,
     bamIntervalSeconds: 600,
-    // Lost hubs are noticed within this and the lease.
-    superviseIntervalSeconds: 30,
-    monitorIntervalSeconds: 30,
   })
 }
 
@@ -91,6 +88,8 @@ const optionsOf = ({ waitsSeconds, leaseSeconds, tellsFailure, isKeyed }: QueueD
   ...(tellsFailure ? { deadLetter: FAILED_QUEUE } : {}),
 })
 
+const CHANGEABLE = ['retryLimit', 'retryDelay', 'expireInSeconds', 'retentionSeconds', 'deleteAfterSeconds'] as const
+
 /** Makes the library's tables or brings them up to date, and makes the queues. */
 export async function installQueues(database: Database): Promise<void> {
   const boss = new PgBoss({ db: poolOf(database.jobs, () => {}), schedule: false, supervise: false })
@@ -104,7 +103,7 @@ export async function installQueues(database: Database): Promise<void> {
       const options = optionsOf(queueOf(name))
       const queue = known.get(name)
       if (!queue) await boss.createQueue(name, options)
-      else if (queue.retryLimit !== options.retryLimit || queue.expireInSeconds !== options.expireInSeconds) {
+      else if (CHANGEABLE.some(option => queue[option] !== options[option])) {
         const { policy: _policy, ...changeable } = options
         await boss.updateQueue(name, changeable)
       }
