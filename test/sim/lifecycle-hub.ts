@@ -6,13 +6,16 @@ const keyOf = (event: { server_id: string; rule_id: string; series_key: string }
   `${event.server_id}|${event.rule_id}|${event.series_key}`
 
 export class LifecycleHub {
-  private readonly alerts = new Map<string, Alert>()
+  /** By key, in the order in which they were opened. */
+  private readonly alerts = new Map<string, Map<string, Alert>>()
+  private count = 0
 
   /** An event that rules 1 and 2 let through. */
   apply(event: AlertEvent): void {
-    const own = [...this.alerts.values()].filter(
-      alert => `${alert.serverId}|${alert.ruleKey}|${alert.seriesKey}` === keyOf(event),
-    )
+    const key = keyOf(event)
+    const alerts = this.alerts.get(key) ?? new Map<string, Alert>()
+    this.alerts.set(key, alerts)
+    const own = [...alerts.values()]
     const book = {
       active: own.find(isActive) ?? null,
       latest: own.at(-1) ?? null,
@@ -22,20 +25,17 @@ export class LifecycleHub {
     }
     const isRule = event.type.startsWith('alert.')
     const context = {
-      newId: `alert ${this.alerts.size + 1}`,
+      newId: `alert ${++this.count}`,
       nowMs: Date.parse(event.occurred_at),
       rule: isRule ? { id: event.rule_id, kind: 'threshold' } : null,
       agentDownRule: null,
       agentId: null,
     }
-    for (const alert of applyEvent(book, event, context).changed) this.alerts.set(alert.id, alert)
+    for (const alert of applyEvent(book, event, context).changed) alerts.set(alert.id, alert)
   }
 
   /** Keys with an active alert; a key that has two stands twice. */
   open(): string[] {
-    return [...this.alerts.values()]
-      .filter(isActive)
-      .map(alert => `${alert.serverId}|${alert.ruleKey}|${alert.seriesKey}`)
-      .sort()
+    return [...this.alerts].flatMap(([key, alerts]) => [...alerts.values()].filter(isActive).map(() => key)).sort()
   }
 }
