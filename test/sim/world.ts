@@ -313,6 +313,7 @@ export class World {
     for (const { key, points } of batch.series) {
       const { lo, hi } = seriesId(key)
       const index = samples.seriesCount++
+      if (index === samples.idLo.length) samples.growSeries()
       samples.idLo[index] = lo
       samples.idHi[index] = hi
       samples.pointStart[index] = samples.pointCount
