@@ -6,8 +6,7 @@ import type { AlertEvent } from '../../core/alerting/event.ts'
 import type { RawRule } from '../../core/alerting/rule.ts'
 import type { RawSilence } from '../../core/alerting/suppression.ts'
 import { encodeEntry, shardOfServer } from '../../core/bus/entry.ts'
-import { SampleBatch } from '../../core/series/sample-batch.ts'
-import { seriesId } from '../../core/series/series-key.ts'
+import { sampleBatchOf } from './batch.ts'
 import { Fuse, Killed, MemoryBus, MemoryStore, type SimStore } from './durable.ts'
 import { HubModel } from './hub-model.ts'
 import { LifecycleHub } from './lifecycle-hub.ts'
@@ -309,25 +308,12 @@ export class World {
   }
 
   private publish(batch: SimBatch): void {
-    const samples = new SampleBatch()
-    for (const { key, points } of batch.series) {
-      const { lo, hi } = seriesId(key)
-      const index = samples.seriesCount++
-      if (index === samples.idLo.length) samples.growSeries()
-      samples.idLo[index] = lo
-      samples.idHi[index] = hi
-      samples.pointStart[index] = samples.pointCount
-      for (const [tsMs, value] of points) {
-        if (samples.pointCount === samples.tsMs.length) samples.growPoints()
-        samples.tsMs[samples.pointCount] = tsMs
-        samples.value[samples.pointCount++] = value
-      }
-      samples.pointStart[index + 1] = samples.pointCount
+    const samples = sampleBatchOf(batch.series, key => {
       const announcement = `${batch.serverId} ${batch.agentId} ${key}`
       const seenAtMs = this.announced.get(announcement) ?? Number.NEGATIVE_INFINITY
-      if (batch.receivedAtMs - seenAtMs >= INGEST_FORGETS_MS) samples.definitions.push({ seriesIndex: index, key })
       this.announced.set(announcement, batch.receivedAtMs)
-    }
+      return batch.receivedAtMs - seenAtMs >= INGEST_FORGETS_MS
+    })
     this.batches.push(batch)
     this.waiting.push(encodeEntry({ ...batch, seq: this.batches.length }, samples))
   }
@@ -371,6 +357,11 @@ export class World {
     if (JSON.stringify(alerts) !== JSON.stringify(shouldBeOpen))
       faults.push(`active alerts: ${JSON.stringify(alerts)}\n    should be: ${JSON.stringify(shouldBeOpen)}`)
     return faults
+  }
+
+  /** Everything that was told, in order. */
+  get events(): AlertEvent[] {
+    return [...this.emitted.values()]
   }
 
   /** How much happened: for a world in which nothing happens proves nothing. */
