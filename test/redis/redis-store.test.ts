@@ -107,7 +107,7 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   expect(await redis.keys(`${keys.ruleText('')}*`)).toEqual([])
 })
 
-test('[PRES-016] an owner whose lease went to another worker can write nothing more, so that a machine is declared lost once', async () => {
+test('[PRES-016] [PRES-004] an owner whose lease went to another worker can write nothing more, so that a machine is declared lost once', async () => {
   const keys = freshKeys()
   const oldToken = await lease(keys, 'first')
   const old = await RedisShardStore.open({ redis, keys, shard: SHARD, token: oldToken })

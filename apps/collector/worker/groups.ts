@@ -187,12 +187,13 @@ export class Groups {
     )
   }
 
-  /** Machines with a non-revoked active agent. */
+  /** Machines with a non-revoked active agent, as the latest non-revoked one describes them (decision G-47). */
   private activeMachines(): Map<string, ServerAttributes> {
     const machines = new Map<string, ServerAttributes>()
     for (const record of this.deps.registry.all()) {
       if (record.state !== 'active' || record.serverId === '') continue
-      const { companyId, serverStatus: status, subnetId, datacenter, hostname, intervalSeconds } = record
+      const latest = this.deps.registry.latestOfServer(record.companyId, record.serverId) ?? record
+      const { companyId, serverStatus: status, subnetId, datacenter, hostname, intervalSeconds } = latest
       machines.set(record.serverId, { companyId, status, subnetId, datacenter, hostname, intervalSeconds })
     }
     return machines
