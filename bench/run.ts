@@ -11,6 +11,7 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   insert: ['insert.ts'],
   ingest: ['ingest.ts'],
   known: ['known.ts'],
+  connections: ['connections.ts'],
   'whole-path': ['whole-path.ts', '2000', '20', '150'],
   latency: ['latency.ts', '100'],
   hub: ['hub.ts'],
