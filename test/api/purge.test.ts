@@ -145,7 +145,7 @@ describe('how often', () => {
     expect(calls(id)).toBe(1)
   })
 
-  test('[PUR-024] the call is given up after 30 seconds, and tried again; other calls are not held up meanwhile', async () => {
+  test('[PUR-024] the call is given up after 30 seconds, and tried again; others are not held up, and the metrics tell', async () => {
     expect(hubKeys['collector.purge_timeout'].default).toBe(30_000)
     // The lease of a try outlasts its call.
     expect(queueOf('collector.purge').leaseSeconds).toBeGreaterThan(30)
@@ -159,6 +159,9 @@ describe('how often', () => {
     const job = await jobIn(hanging, 'retry')
     resolve(ok())
     expect(job.output.message).toMatch(/timed? ?out/i)
+    const metrics = await (await fetch(`${hub.running.opsUrl}/metrics`)).text()
+    expect(metrics).toContain('hub_queue_depth{queue="collector.purge"} 1')
+    expect(metrics).toContain('hub_jobs_total{job="collector.purge",result="retried"}')
     await sql`update pgboss.job set start_after = now() where id = ${job.id}`
     await jobIn(hanging, 'completed', 2)
   })

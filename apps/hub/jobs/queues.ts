@@ -28,12 +28,12 @@ export const queues = {
     leaseSeconds: 120,
     tellsFailure: true,
   },
-  /** Keyed by company: what a company is told, in order. */
+  /** Keyed by company: what a company is told, in order. A second one goes on where a lost hub has the first. */
   'notifications.dispatch': {
     waitsSeconds: [10, 30, 60],
     leaseSeconds: 120,
-    atOnceMax: 4,
-    atOnceOfGroupMax: null,
+    atOnceMax: 8,
+    atOnceOfGroupMax: 2,
     isKeyed: true,
     tellsFailure: false,
   },

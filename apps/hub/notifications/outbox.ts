@@ -14,7 +14,7 @@ const LEFT_OVER_SECONDS = 15
 const dispatchOf = (companyIds: Iterable<string>) =>
   [...new Set(companyIds)]
     .sort()
-    .map(id => ({ queue: 'notifications.dispatch' as const, payload: { company_id: id }, key: id }))
+    .map(id => ({ queue: 'notifications.dispatch' as const, payload: { company_id: id }, key: id, group: id }))
 
 /** People and systems are told after the commit. */
 export async function tellLater(hub: Hub, tx: Tx, told: readonly Told[]): Promise<void> {
