@@ -175,8 +175,10 @@ export class MemoryStore implements SimStore {
   passRules(_thread: number, position: number): void {
     const notes = this.ruleNotes()
     const last = new Map(notes.map((note, index) => [note.ruleId, index]))
-    const kept = notes.filter((note, index) => note.position > position || last.get(note.ruleId) === index)
-    if (kept.length === notes.length) return
+    const kept = notes
+      .filter((note, index) => note.position > position || last.get(note.ruleId) === index)
+      .map(note => (note.position > position ? note : { ...note, position: 0, before: null }))
+    if (JSON.stringify(kept) === JSON.stringify(notes)) return
     this.fuse.run(() => {
       this.notes = kept.map(note => JSON.stringify(note))
     })

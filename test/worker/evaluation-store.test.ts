@@ -60,6 +60,6 @@ test('notes of rules go when every snapshot has passed them; the last of a rule 
   store.passRules(0, 9)
   expect(store.ruleNotes(0).map(({ position }) => position)).toEqual([10, 20])
   store.passRules(0, 20)
-  expect(store.ruleNotes(0)).toEqual([{ ...note, position: 20, since: 3, before: null, after: third }])
+  expect(store.ruleNotes(0)).toEqual([{ ...note, position: 0, since: 3, before: null, after: third }])
   store.close()
 })

@@ -201,7 +201,7 @@ export class EvaluationStore {
       }))
   }
 
-  /** Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays: the set may not be kept yet. */
+  /** Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays, before all of the bus: the set may not be kept yet. */
   passRules(thread: number, position: number): void {
     this.database
       .query(
@@ -210,7 +210,7 @@ export class EvaluationStore {
       )
       .run(thread, position)
     this.database
-      .query('UPDATE rule_notes SET before = NULL WHERE thread = ? AND position <= ? AND before IS NOT NULL')
+      .query('UPDATE rule_notes SET before = NULL, position = 0 WHERE thread = ? AND position BETWEEN 1 AND ?')
       .run(thread, position)
   }
 

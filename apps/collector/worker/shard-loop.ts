@@ -256,18 +256,12 @@ export class ShardLoop {
     return faults
   }
 
-  /** In a replay: puts in force what came before `position`. */
+  /** In a replay: puts in force what came before `position`, one after another: an alert ends under the last form of its rule. */
   private replayRules(position: number): void {
-    let rules = this.rules
-    let count = 0
-    for (const note of this.notes) {
-      if (note.position >= position) break
-      rules = withNote(rules, note, note.after)
-      count++
+    for (let note = this.notes[0]; note && note.position < position; note = this.notes[0]) {
+      this.notes = this.notes.slice(1)
+      this.putInForce(withNote(this.rules, note, note.after))
     }
-    if (count === 0) return
-    this.notes = this.notes.slice(count)
-    this.putInForce(rules)
   }
 
   /** Runs until `stop`. */
