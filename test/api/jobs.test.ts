@@ -12,6 +12,7 @@ import { inTransaction } from '../../apps/hub/db/transaction.ts'
 import { bringUpToDate, createHub, openHubDatabase } from '../../apps/hub/hub.ts'
 import { createCollector } from '../../apps/hub/identity/accounts.ts'
 import { purgeAtCollectors, reloadCollectors } from '../../apps/hub/jobs/collector-jobs.ts'
+import { openJobStore } from '../../apps/hub/jobs/job-store.ts'
 import { createLogger } from '../../apps/hub/telemetry.ts'
 import { newDatabase } from '../support/postgres.ts'
 import { AdminListener } from './admin-listener.ts'
@@ -292,6 +293,14 @@ test('a job starts as soon as it is committed, however seldom is looked', async 
   } finally {
     await seldom.running.stop()
   }
+})
+
+test('statements of the library that fail leave their connections to the next', async () => {
+  const store = openJobStore(hub.hub.database, () => {}).getDb()
+  // More often than there are connections.
+  for (let at = 0; at < 5; at++)
+    await expect(store.executeSql('begin; select 1/0; commit;')).rejects.toThrow('division')
+  for (let at = 0; at < 5; at++) expect((await store.executeSql('select 1 as one')).rows).toEqual([{ one: 1 }])
 })
 
 test('open jobs of a hub before the library are taken along, with their tries and their order', async () => {

@@ -35,6 +35,10 @@ function poolOf(client: postgres.Sql, onNotify: (queue: string | null) => void):
       const connection = await client.reserve()
       try {
         return await run(connection, text, undefined)
+      } catch (error) {
+        // A transaction that failed in the middle would stay open for the next who gets the connection.
+        await connection.unsafe('rollback').catch(() => {})
+        throw error
       } finally {
         connection.release()
       }
