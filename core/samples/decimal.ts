@@ -17,13 +17,17 @@ export function splitDecimal(value: number, row: number, digits: Float64Array, w
   let decimals = 0
   let whole = value
   if (!Number.isInteger(value)) {
-    const hundredths = Math.round(value * 100)
-    const tenThousandths = Math.round(value * 10_000)
-    const millionths = Math.round(value * 1_000_000)
-    if (hundredths / 100 === value) [decimals, whole] = [2, hundredths]
-    else if (tenThousandths / 10_000 === value) [decimals, whole] = [4, tenThousandths]
-    else if (millionths / 1_000_000 === value) [decimals, whole] = [6, millionths]
-    else whole = Number.NaN
+    whole = Math.round(value * 100)
+    decimals = 2
+    if (whole / 100 !== value) {
+      whole = Math.round(value * 10_000)
+      decimals = 4
+      if (whole / 10_000 !== value) {
+        whole = Math.round(value * 1_000_000)
+        decimals = 6
+        if (whole / 1_000_000 !== value) whole = Number.NaN
+      }
+    }
   }
   if (!(Math.abs(whole) <= DIGITS_MAX)) {
     digits[row] = value

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { workerKeys } from '../../apps/collector/config.ts'
 import { Janitor } from '../../apps/collector/worker/janitor.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
 import type { RetentionSettings } from '../../core/retention/window.ts'
 import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const OTHER_COMPANY = '22222222-2222-4222-8222-222222222222'
@@ -140,4 +142,32 @@ describe('the janitor', () => {
     expect(await daysLeft(COMPANY)).toEqual({ raw: 4, '5m': 4, '1h': 4 })
     expect(await daysLeft(OTHER_COMPANY)).toEqual(all)
   }, 60_000)
+
+  test('[RET-004] it sweeps every hour, by itself', async () => {
+    expect(workerKeys['retention.sweep'].default).toBe(3_600_000)
+    let sweeps = 0
+    const countSweep = async (): Promise<string[]> => {
+      sweeps++
+      return []
+    }
+    const alone = new Janitor({
+      samples: { ...samples, companies: countSweep },
+      askRetention: async () => undefined,
+      nowMs: () => clockMs,
+      sweepEveryMs: 10,
+      newCompanyWaitMs: DAY_MS,
+      isDryRun: false,
+      onDaysDeleted: () => undefined,
+      onError: (what, error) => {
+        throw new Error(what, { cause: error })
+      },
+    })
+    alone.start()
+    await until('three sweeps', () => sweeps >= 3)
+    await alone.stop()
+    const stopped = sweeps
+    expect(alone.last).toMatchObject({ companies: 0, errors: 0, dryRun: false })
+    await alone.sweep()
+    expect(sweeps).toBe(stopped + 1)
+  })
 })

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
 import { SamplesReader } from '../../apps/collector/store/samples-query.ts'
-import { readCompleteness, runRollups } from '../../apps/collector/store/samples-rollups.ts'
+import { computableBeforeMs, readCompleteness, runRollups } from '../../apps/collector/store/samples-rollups.ts'
+import { RollupSchedule } from '../../apps/collector/worker/rollups.ts'
 import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../core/query/query-plan.ts'
 import { type Aggregate, aggregates } from '../../core/query/series-request.ts'
 import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
 import { randomFrom } from '../support/random.ts'
+import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVERS = ['aaaaaaaa-0000-4000-8000-000000000001', 'aaaaaaaa-0000-4000-8000-000000000002']
@@ -232,4 +234,139 @@ describe('samples that are sent in any order', () => {
     expect(answer).toEqual({ source: 'raw', series: expected({ ...each, source: 'raw' }, 0) })
     expect(answer.series).toHaveLength(1)
   })
+
+  test('[STO-004] the same batches in another order and some of them twice give the same cells, to the bit', async () => {
+    const serverId = 'aaaaaaaa-0000-4000-8000-00000000000a'
+    const hour = Math.floor(START / HOUR_MS) * HOUR_MS
+    const batches = Array.from({ length: 120 }, (_, index): TestSeries[] =>
+      ['/', '/var', '/third'].map((mount, unit) => ({
+        metric: METRIC,
+        labels: { mount },
+        points: [0, 1].map(
+          point =>
+            [
+              hour + index * MINUTE_MS + point * 30_000 + unit,
+              unit === 0 ? below(1000) / 100 : unit === 1 ? below(1e9) * 4096 : random() / 3,
+            ] as const,
+        ),
+      })),
+    )
+    const cellsOf = async (order: readonly number[]): Promise<unknown[][]> => {
+      const own = await openTestStore()
+      const ownBus = openTestBus()
+      const ownReader = ownBus.openReader()
+      const ownWriter = new SampleWriter({
+        store: own,
+        bus: ownReader,
+        nowMs: () => END,
+        onInserted: () => undefined,
+        onDefinitions: () => undefined,
+        onTrouble: error => troubles.push(error),
+      })
+      const ended = ownWriter.run()
+      for (const [turn, index] of order.entries()) {
+        const entry = entryOf(COMPANY, serverId, batches[index]!, hour + index * MINUTE_MS)
+        expect(await ownBus.writer.publish(serverId, entry)).toBeNull()
+        if (turn % 50 === 49) {
+          await ownWriter.flush()
+          await runRollups(own, END)
+        }
+      }
+      await ownWriter.flush()
+      await runRollups(own, END)
+      const cells: unknown[][] = []
+      for (const cell of ['5m', '1h'])
+        cells.push(
+          ...(await own.rows(
+            `SELECT series_id, ts, count, sum, min, max, last, last_ts FROM ${own.database}.rollup_${cell} FINAL ORDER BY series_id, ts`,
+          )),
+        )
+      ownWriter.stop()
+      await ended
+      await ownReader.close()
+      await ownBus.close()
+      await own.close()
+      return cells
+    }
+    const straight = batches.map((_, index) => index)
+    const mixed = [...straight, ...straight.filter(() => random() < 0.4)].sort(() => random() - 0.5)
+    const cells = await cellsOf(straight)
+    expect(cells).toHaveLength(3 * (24 + 2))
+    expect([seed, await cellsOf(mixed)]).toEqual([seed, cells])
+  }, 60_000)
+})
+
+describe('an hour without the store', () => {
+  const bus = openTestBus()
+  const reader = bus.openReader()
+  const end = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
+  const machines = 4
+  const points = 20
+  let store: ClickHouse
+  beforeAll(async () => {
+    store = await openTestStore()
+  })
+  afterAll(async () => {
+    await reader.close()
+    await bus.close()
+    await store.close()
+  })
+
+  test('[STO-001] what was acknowledged is stored afterwards, and its cells are computed once, as if nothing had been', async () => {
+    const db = store.database
+    await store.command(`RENAME TABLE ${db}.samples_raw TO ${db}.samples_away`)
+    let schedule: RollupSchedule | null = null
+    const writer = new SampleWriter({
+      store,
+      bus: reader,
+      nowMs: () => end + 5 * MINUTE_MS,
+      onInserted: () => undefined,
+      onDefinitions: () => undefined,
+      onTrouble: () => undefined,
+      computedBeforeMs: () => schedule?.claimedBeforeMs ?? 0,
+    })
+    schedule = new RollupSchedule({
+      store,
+      nowMs: () => end + 5 * MINUTE_MS,
+      isOnDuty: () => true,
+      arrivedBeforeMs: () => writer.arrivedBeforeMs(),
+      onTrouble: error => {
+        throw error
+      },
+    })
+    const running = writer.run()
+    for (let turn = 0; turn < 120; turn++)
+      for (let machine = 0; machine < machines; machine++) {
+        const serverId = `aaaaaaaa-0000-4000-8000-0000000001${machine}0`
+        const tsMs = end - HOUR_MS + turn * 30_000
+        const series = Array.from({ length: points }, (_, disk) => ({
+          metric: METRIC,
+          labels: { mount: `/${disk}` },
+          points: [[tsMs, turn]] as const,
+        }))
+        expect(await bus.writer.publish(serverId, entryOf(COMPANY, serverId, series, tsMs))).toBeNull()
+      }
+    const stored = writer.flush()
+    await until('a failed insert', () => writer.insertErrors > 0)
+    expect(await writer.lagEntries()).toBe(120 * machines)
+    // A pass that came now would leave the cells of the hour for later.
+    expect(writer.arrivedBeforeMs()).toBe(end - HOUR_MS)
+    expect(computableBeforeMs(end + 5 * MINUTE_MS, writer.arrivedBeforeMs())).toBeLessThan(end - HOUR_MS)
+
+    await store.command(`RENAME TABLE ${db}.samples_away TO ${db}.samples_raw`)
+    await stored
+    await writer.settled()
+    expect(await store.rows(`SELECT count() FROM ${db}.samples_raw FINAL`)).toEqual([[120 * machines * points]])
+    expect(await store.rows(`SELECT count() FROM ${db}.rollup_late`)).toEqual([[0]])
+    await schedule.runNow(end + 5 * MINUTE_MS)
+    for (const [cell, count] of [
+      ['5m', 12],
+      ['1h', 1],
+    ] as const)
+      expect(await store.rows(`SELECT count(), sum(count) FROM ${db}.rollup_${cell}`)).toEqual([
+        [count * machines * points, 120 * machines * points],
+      ])
+    writer.stop()
+    await running
+  }, 60_000)
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ClickHouse, openClickHouse } from '../../apps/collector/store/clickhouse.ts'
 import { migrateSamples, SAMPLES_SCHEMA_VERSION } from '../../apps/collector/store/samples-schema.ts'
 import tables from '../../sql/samples/0001_tables.sql' with { type: 'text' }
-import { engineUrl, freshDatabase } from '../support/clickhouse.ts'
+import { engineUrl, freshDatabase, openTestStore } from '../support/clickhouse.ts'
 
 describe('a samples store of the first version', () => {
   let store: ClickHouse
@@ -58,6 +58,37 @@ describe('a samples store of the first version', () => {
       ])
       // As after a crash that left the new tables and no word of them.
       await store.command(`DELETE FROM ${store.database}.schema_version WHERE version > 1`)
+    }
+  })
+})
+
+describe('how long the store keeps samples', () => {
+  const DAY_MS = 86_400_000
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  let store: ClickHouse
+  beforeAll(async () => {
+    store = await openTestStore()
+  })
+  afterAll(() => store.close())
+
+  test('[STO-005] raw samples are kept for 30 days and no longer, the cells of the rollups stay', async () => {
+    const db = store.database
+    const owner = "toUUID('11111111-1111-4111-8111-111111111111'), toUUID('aaaaaaaa-0000-4000-8000-000000000001'), 7"
+    for (const age of [1, 28, 29, 31, 32, 90]) {
+      const ts = `fromUnixTimestamp64Milli(${today - age * DAY_MS}, 'UTC')`
+      await store.command(
+        `INSERT INTO ${db}.samples_raw (company_id, server_id, series_id, ts, digits) SELECT ${owner}, ${ts}, ${age}`,
+      )
+      for (const cell of ['5m', '1h'])
+        await store.command(
+          `INSERT INTO ${db}.rollup_${cell} (company_id, server_id, series_id, ts, count, last_digits) SELECT ${owner}, ${ts}, 1, ${age}`,
+        )
+    }
+    await store.command(`OPTIMIZE TABLE ${db}.samples_raw FINAL`)
+    expect(await store.rows(`SELECT value FROM ${db}.samples_raw ORDER BY value`)).toEqual([[1], [28], [29]])
+    for (const cell of ['5m', '1h']) {
+      await store.command(`OPTIMIZE TABLE ${db}.rollup_${cell} FINAL`)
+      expect(await store.rows(`SELECT count() FROM ${db}.rollup_${cell}`)).toEqual([[6]])
     }
   })
 })
