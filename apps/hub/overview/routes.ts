@@ -66,9 +66,11 @@ async function askSummary(hub: Hub, companyId: string): Promise<{ summary: Summa
 
 async function topServers(hub: Hub, companyId: string) {
   const rows = await hub.database.db.execute<{ id: string; name: string; hostname: string | null; count: number }>(sql`
-    select s.id, s.name, s.hostname, count(*)::int as count from monitoring_alerts a join servers s on s.id = a.server_id
-    where a.company_id = ${companyId} and a.state in ('open', 'acknowledged')
-    group by s.id order by count(*) desc, lower(s.name) limit ${TOP}`)
+    select s.id, s.name, s.hostname, t.count from (
+      select server_id, count(*)::int as count from monitoring_alerts
+      where company_id = ${companyId} and state in ('open', 'acknowledged')
+      group by server_id order by count(*) desc fetch first (${TOP}::int) rows with ties) t
+    join servers s on s.id = t.server_id order by t.count desc, lower(s.name) limit ${TOP}`)
   return rows.map(({ id, name, hostname, count }) => ({ server: { id, name, hostname }, active_alerts: count }))
 }
 

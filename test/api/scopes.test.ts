@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { resolveScope } from '../../apps/hub/scopes/scope.ts'
+import type { RuleScope } from '../../core/alerting/rule.ts'
+import { Random, seedOf } from '../fuzz/seeded.ts'
+import { type Tenant, TestHub } from './hub-harness.ts'
+
+setDefaultTimeout(60_000)
+
+const random = new Random(seedOf('scopes'))
+const ROUNDS = 25
+const words = { tags: ['a', 'b', 'c', 'd'], environments: ['p', 'q'], roles: ['web', 'db'], datacenters: ['x', 'y'] }
+let hub: TestHub
+let tenant: Tenant
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  tenant = await hub.tenant()
+})
+afterAll(() => hub.stop())
+
+const some = <T>(list: readonly T[]): T[] => list.filter(() => random.chance(0.35))
+
+type Row = { name: string; id: string; scope: RuleScope; resolved: string[]; sync_version: string }
+
+async function scopedRows(): Promise<Row[]> {
+  const { db } = hub.hub.database
+  const lists = await Promise.all(
+    ['monitoring_rules', 'monitoring_silences', 'monitoring_checks'].map(table =>
+      db.execute<Row>(sql`select ${table}::text as name, id, scope, resolved_server_ids::text[] as resolved, sync_version
+        from ${sql.identifier(table)} where company_id = ${tenant.companyId} and deleted_at is null`),
+    ),
+  )
+  return lists.flatMap(rows => [...rows])
+}
+
+/** Every set is what its scope covers now; of those that stayed the same, none has a new number. */
+async function expectInStep(before: readonly Row[]): Promise<Row[]> {
+  const now = await scopedRows()
+  for (const row of now) {
+    const wanted = row.scope.all ? [] : await resolveScope(hub.hub.database.db, tenant.companyId, row.scope)
+    expect(row.resolved).toEqual(wanted)
+    const old = before.find(each => each.id === row.id)
+    const isSame = JSON.stringify(old?.resolved) === JSON.stringify(row.resolved)
+    expect(row.sync_version === old?.sync_version).toBe(isSame)
+  }
+  return now
+}
+
+test('[HRL-028 HRL-030 HRL-031 HRL-032] after any change of machines, by one or by many, every scope holds what it covers, and only changed ones have a new number', async () => {
+  const ids: string[] = []
+  for (let made = 0; made < 12; made++) {
+    const answer = await tenant.call('POST', '/servers', {
+      name: `s ${made}`,
+      tags: some(words.tags),
+      environment: random.pick(words.environments),
+      role: random.pick(words.roles),
+      datacenter: random.pick(words.datacenters),
+    })
+    ids.push(answer.body.data.id)
+  }
+  const scope = () => {
+    const made = {
+      server_ids: some(ids).slice(0, 3),
+      tags: some(words.tags),
+      environments: some(words.environments).slice(0, 1),
+      roles: some(words.roles).slice(0, 1),
+      datacenters: some(words.datacenters).slice(0, 1),
+    }
+    return Object.values(made).some(list => list.length > 0) ? made : { tags: ['a'] }
+  }
+  const threshold = { kind: 'threshold', metric: 'cpu_usage_percent', operator: '>', threshold: 1, severity: 'info' }
+  const until = new Date(Date.now() + 3_600_000).toISOString()
+  const shared = scope()
+  for (let made = 0; made < 8; made++) {
+    const own = made < 4 ? shared : scope()
+    const created = [
+      await tenant.call('POST', '/monitoring/rules', { name: `r ${made}`, ...threshold, scope: own }),
+      await tenant.call('POST', '/monitoring/silences', { scope: own, ends_at: until, reason: 'x' }),
+      await tenant.call('POST', '/monitoring/checks', {
+        name: `c ${made}`,
+        type: 'tcp',
+        target: { target: `h:${made + 1}` },
+        scope: own,
+      }),
+    ]
+    expect(created.map(answer => answer.status)).toEqual([201, 201, 201])
+  }
+  let rows = await scopedRows()
+  const gone = new Set<string>()
+  for (let round = 0; round < ROUNDS; round++) {
+    const living = ids.filter(id => !gone.has(id))
+    const one = random.pick(living)
+    const act = random.pick(['many', 'many', 'tags', 'fields', 'delete', 'restore'] as const)
+    if (act === 'many') {
+      const body = { server_ids: [...new Set([one, ...some(living)])], add: some(words.tags), remove: some(words.tags) }
+      expect((await tenant.call('POST', '/servers/bulk/tags', body)).status).toBe(200)
+    } else if (act === 'tags') await tenant.call('PUT', `/servers/${one}/tags`, { tags: some(words.tags) })
+    else if (act === 'fields')
+      await tenant.call('PATCH', `/servers/${one}`, {
+        role: random.pick([null, ...words.roles]),
+        datacenter: random.pick(words.datacenters),
+      })
+    else if (act === 'delete' && living.length > 4) {
+      await tenant.call('DELETE', `/servers/${one}`)
+      gone.add(one)
+    } else if (act === 'restore' && gone.size > 0) {
+      const back = random.pick([...gone])
+      await tenant.call('POST', `/servers/${back}/restore`)
+      gone.delete(back)
+    }
+    rows = await expectInStep(rows)
+  }
+})
+
+test('a thousand machines get a tag by one request: all are answered in order, each is audited once', async () => {
+  const { db } = hub.hub.database
+  const own = await hub.tenant()
+  await db.execute(sql`insert into servers (id, company_id, name)
+    select gen_random_uuid(), ${own.companyId}, 'many ' || i from generate_series(1, 1000) i`)
+  const rows = await db.execute<{ id: string }>(
+    sql`select id from servers where company_id = ${own.companyId} order by name`,
+  )
+  const ids = rows.map(row => row.id)
+  const rule = await own.call('POST', '/monitoring/rules', {
+    name: 'r',
+    kind: 'threshold',
+    metric: 'cpu_usage_percent',
+    operator: '>',
+    threshold: 1,
+    severity: 'info',
+    scope: { tags: ['new'] },
+  })
+  const answer = await own.call('POST', '/servers/bulk/tags', { server_ids: ids, add: ['new'] })
+  expect(answer.status).toBe(200)
+  expect(answer.body.data.map((server: { id: string }) => server.id)).toEqual(ids)
+  expect(answer.body.refused).toEqual([])
+  expect((await own.call('GET', `/monitoring/rules/${rule.body.data.id}`)).body.data.resolved_server_count).toBe(1000)
+  expect((await own.call('GET', '/audit-log?action=server.update')).body.meta.total).toBe(1000)
+  await own.call('POST', '/servers/bulk/tags', { server_ids: ids, add: ['new'] })
+  expect((await own.call('GET', '/audit-log?action=server.update')).body.meta.total).toBe(1000)
+})
