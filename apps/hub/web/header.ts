@@ -12,12 +12,19 @@ function signOutForm(language: WebLanguage, csrfToken: string): Html {
 </form>`
 }
 
-/** `middle` stands between the product's name and the person's. */
-export const header = (language: WebLanguage, guest: Guest, middle: Html): Html => html`<header class="top">
+const CONNECTION = html`<span id="connection" class="connection" role="status" data-state="connecting"></span>`
+
+/** `company` stands beside the product's name. A live page shows here whether it is connected. */
+export const header = (
+  language: WebLanguage,
+  guest: Guest,
+  company: Html | null = null,
+  isLive = false,
+): Html => html`<header class="top">
 <a class="brand" href="/">${brand(language)}</a>
-${middle}
+${company}
 <span class="spacer"></span>
-<span id="connection" class="connection" role="status" data-state="connecting"></span>
+${isLive ? CONNECTION : null}
 ${guest.caller.permissions.has(issuePermission) ? html`<a class="plain" href="/tokens">${say(language, 'tokens')}</a>` : null}
 <span class="user">${guest.caller.user.name}</span>
 ${signOutForm(language, guest.csrfToken)}

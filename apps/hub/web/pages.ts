@@ -50,7 +50,7 @@ async function livePage(hub: Hub, guest: Guest, companyId: string, language: Web
     ? own
     : await db.select({ id: companies.id, name: companies.name }).from(companies).where(eq(companies.id, companyId))
   const body = html`<a class="skip" href="#servers">${say(language, 'skip')}</a>
-${header(language, guest, companyChoice(language, shown, companyId))}
+${header(language, guest, companyChoice(language, shown, companyId), true)}
 <div id="live"><noscript><p class="banner">${say(language, 'needs_script')}</p></noscript></div>
 <footer class="bottom"><a href="/docs">${say(language, 'api_documents')}</a> <span>${productVersion}</span></footer>`
   const mayManage = guest.caller.permissions.has('monitoring.manage')
@@ -65,7 +65,7 @@ ${header(language, guest, companyChoice(language, shown, companyId))}
 }
 
 const noAccessPage = (guest: Guest, language: WebLanguage, reason: string): Response => {
-  const body = html`${header(language, guest, html``)}
+  const body = html`${header(language, guest)}
 <main class="notice"><h1>${say(language, 'no_access_title')}</h1><p>${say(language, 'no_access')}</p><p class="muted">${reason}</p></main>`
   return pageResponse(403, { language, title: say(language, 'no_access_title'), body })
 }

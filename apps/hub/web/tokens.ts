@@ -6,7 +6,7 @@ import { ApiError } from '../http/api-error.ts'
 import type { Arrival } from '../http/pipeline.ts'
 import { render } from '../http/texts.ts'
 import type { Hub } from '../hub-context.ts'
-import { assignablePermissions } from '../identity/permissions.ts'
+import { assignablePermissions, expandPermissions } from '../identity/permissions.ts'
 import {
   defaultLifeDays,
   issuePermission,
@@ -24,6 +24,7 @@ import { languageOf } from './login.ts'
 import { say, type WebLanguage } from './words.ts'
 
 const PEOPLE_SHOWN = 500
+const PERMISSIONS_SHOWN = 4
 
 /** A guest who may issue, with the company; or the answer for one who may not. */
 type Issuer = { readonly guest: Guest; readonly companyId: string }
@@ -35,7 +36,7 @@ async function issuerOf(hub: Hub, request: Request): Promise<Issuer | Response> 
   const { companyId } = guest.caller.user
   if (guest.caller.permissions.has(issuePermission) && companyId !== null) return { guest, companyId }
   const title = say(language, 'tokens')
-  const body = html`${header(language, guest, html``)}
+  const body = html`${header(language, guest)}
 <main class="notice"><h1>${title}</h1><p>${say(language, 'tokens_no_access')}</p></main>`
   return pageResponse(403, { language, title, body })
 }
@@ -48,6 +49,15 @@ function stateOf({ token }: TokenRow, nowMs: number): 'token_active' | 'token_ex
   return token.expiresAt !== null && token.expiresAt.getTime() <= nowMs ? 'token_expired' : 'token_active'
 }
 
+/** A few permissions as they are; of many the first ones and how many more, with the whole list to point at. */
+function permissionCell(language: WebLanguage, permissions: readonly string[] | null): Html {
+  const isAll = permissions === null || expandPermissions(permissions).size >= assignablePermissions.length
+  if (isAll) return html`<td>${say(language, 'all_permissions')}</td>`
+  const more = permissions.length - PERMISSIONS_SHOWN
+  const shown = permissions.slice(0, PERMISSIONS_SHOWN).join(', ')
+  return html`<td title="${permissions.join(', ')}">${shown}${more > 0 ? ` +${more}` : ''}</td>`
+}
+
 function tokenLine(language: WebLanguage, csrfToken: string, row: TokenRow, nowMs: number): Html {
   const { token, owner } = row
   const state = stateOf(row, nowMs)
@@ -55,7 +65,7 @@ function tokenLine(language: WebLanguage, csrfToken: string, row: TokenRow, nowM
   const button = html`<form method="post" action="/tokens/revoke"><input type="hidden" name="csrf_token" value="${csrfToken}">
 <input type="hidden" name="id" value="${token.id}"><button type="submit">${say(language, 'token_revoke')}</button></form>`
   return html`<tr data-state="${state}"><td>${token.name}</td><td>${owner.name}</td><td><code>${token.tokenHint}</code></td>
-<td>${token.permissions?.join(', ') ?? say(language, 'all_permissions')}</td><td>${minutes(token.expiresAt, never)}</td>
+${permissionCell(language, token.permissions)}<td>${minutes(token.expiresAt, never)}</td>
 <td>${minutes(token.lastUsedAt, never)}</td><td>${say(language, state)}</td><td>${state === 'token_revoked' ? null : button}</td></tr>
 `
 }
@@ -112,7 +122,7 @@ async function page(hub: Hub, request: Request, { guest, companyId }: Issuer, to
   const heads = columns.map(key => html`<th scope="col">${say(language, key)}</th>`)
   const lines = tokens.map(row => tokenLine(language, guest.csrfToken, row, hub.now()))
   const table = html`<div class="wide"><table><thead><tr>${heads}<th></th></tr></thead><tbody>${lines}</tbody></table></div>`
-  const body = html`${header(language, guest, html``)}
+  const body = html`${header(language, guest)}
 <main class="tokens">
 <h1>${say(language, 'tokens')}</h1>
 ${told.fault === undefined ? null : html`<p class="fault" role="alert">${told.fault}</p>`}
