@@ -177,6 +177,7 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
           interval_seconds: presence.intervalSeconds,
         },
         series: alerting?.series ?? [],
+        rules: alerting?.rules ?? [],
       }
     },
     retention: async companyId => {

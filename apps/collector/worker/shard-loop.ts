@@ -197,9 +197,17 @@ export class ShardLoop {
     this.saveForgotten()
   }
 
+  /**
+   * The bus has not caught up with the journal, or with the rules that were in force. A state that is ahead of its place on the bus, or
+   * of the rules, would be saved without saying so.
+   */
+  private get isReplaying(): boolean {
+    return this.replayUntil > 0 || this.notes.length > 0
+  }
+
   /** Saves the shards of forgotten machines; not before the bus has caught up with the journal. */
   private saveForgotten(): void {
-    if (this.replayUntil > 0 || this.toSave.size === 0) return
+    if (this.isReplaying || this.toSave.size === 0) return
     this.saveShards([...this.toSave])
     this.toSave.clear()
   }
@@ -271,7 +279,7 @@ export class ShardLoop {
       else await new Promise(resolve => setImmediate(resolve))
     }
     while (this.drains && (await this.consume()) > 0);
-    if (this.replayUntil === 0) this.snapshot()
+    if (!this.isReplaying) this.snapshot()
     await this.store.settled?.()
   }
 
@@ -284,8 +292,7 @@ export class ShardLoop {
       // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
       await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
     }
-    // Not before the bus has caught up with the journal: a state that is ahead of its place on the bus would be saved without saying so.
-    if (nowMs >= this.nextSnapshotAtMs && this.replayUntil === 0) {
+    if (nowMs >= this.nextSnapshotAtMs && !this.isReplaying) {
       this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
       this.snapshotNext()
     }
@@ -346,7 +353,6 @@ export class ShardLoop {
       this.evaluation.settledUpTo.clear()
       this.evaluation.presenceSettledUpTo.clear()
       this.evaluation.leftUpTo.clear()
-      this.saveForgotten()
     }
     if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
       this.isCaughtUp = true
@@ -355,6 +361,7 @@ export class ShardLoop {
       this.leaving.clear()
       this.takeRules()
     }
+    this.saveForgotten()
     return entries
   }
 

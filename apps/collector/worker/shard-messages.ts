@@ -2,6 +2,7 @@
 // events do not come up here: they go through the outbox on disk.
 
 import type { EvaluationSettings, ServerAttributes } from '../../../core/alerting/evaluation-state.ts'
+import type { SuppressReason } from '../../../core/alerting/event.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import type { Tombstone } from './samples-messages.ts'
@@ -97,8 +98,13 @@ export type SeriesAlerting = {
   readonly last_sample_at: string | null
   readonly flapping: boolean
   readonly no_data: boolean
+  /** Why an event of now would not be told to people; null = it would be. */
+  readonly suppressed_by: SuppressReason | null
   readonly decision: string
 }
+
+/** Why a rule of the company covers no series of the machine. Of an invalid rule no name is known. */
+export type RuleAlerting = { readonly rule_id: string; readonly rule_name: string | null; readonly decision: string }
 
 export type ServerAlerting = {
   readonly companyId: string
@@ -108,6 +114,7 @@ export type ServerAlerting = {
     readonly intervalSeconds: number
   }
   readonly series: readonly SeriesAlerting[]
+  readonly rules: readonly RuleAlerting[]
 }
 
 export type FromShardThread =

@@ -1,8 +1,9 @@
 // The entry of a shard thread: messages of the main thread in, the loops of its shards beside them.
 
+import { serverAlerting } from './shard-alerting.ts'
 import { ShardHost } from './shard-host.ts'
 import type { FromShardThread, ToShardThread } from './shard-messages.ts'
-import { downServers, onlineServers, serverAlerting, shardStatus } from './shard-status.ts'
+import { downServers, onlineServers, shardStatus } from './shard-status.ts'
 
 declare const self: Worker
 
@@ -77,7 +78,7 @@ function answerTo(
     case 'down':
       return { kind: 'down', call, machines: loops.flatMap(loop => downServers(loop.evaluation)) }
     case 'alerting': {
-      const found = loops.map(loop => serverAlerting(loop.evaluation, message.serverId))
+      const found = loops.map(loop => serverAlerting(loop.evaluation, message.serverId, Date.now()))
       return { kind: 'alerting', call, alerting: found.find(alerting => alerting !== null) ?? null }
     }
     case 'status':

@@ -1,21 +1,17 @@
 // What evaluation forgets of series that are not sent any more, and that nothing is lost by it when they come back.
 import { expect, test } from 'bun:test'
-import { EvaluationState } from '../../../core/alerting/evaluation-state.ts'
-import { applyEntry } from '../../../core/alerting/evaluator.ts'
+import type { EvaluationState } from '../../../core/alerting/evaluation-state.ts'
+import type { AlertEvent } from '../../../core/alerting/event.ts'
 import { dropUnseen } from '../../../core/alerting/removal.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
-import { compileRuleSet, emptyRuleSet } from '../../../core/alerting/rule-set.ts'
-import { setRules } from '../../../core/alerting/rule-slots.ts'
 import { sweepStates } from '../../../core/alerting/sweep.ts'
-import { EntryReader, encodeEntry, shardOfServer } from '../../../core/bus/entry.ts'
+import { shardOfServer } from '../../../core/bus/entry.ts'
 import { DAY_MS } from '../../../core/limits.ts'
-import { SampleBatch } from '../../../core/series/sample-batch.ts'
-import { seriesId } from '../../../core/series/series-key.ts'
-import { company, ruleRecord } from '../../support/rule-record.ts'
+import { evaluationWith, SERVER, send } from '../../support/evaluation.ts'
+import { ruleRecord } from '../../support/rule-record.ts'
 
 const START_MS = 1_767_225_600_000
 const HOUR_MS = 3_600_000
-const SERVER = '50000000-0000-4000-8000-000000000001'
 const SHARD = shardOfServer(SERVER)
 const CPU = 'cpu_usage_percent'
 const DISK = 'disk_used_percent{mount="/"}'
@@ -23,46 +19,8 @@ const DISK = 'disk_used_percent{mount="/"}'
 const ruleOf = (id: number, fields: Partial<RawRule>): RawRule =>
   ruleRecord({ id: `10000000-0000-4000-8000-00000000000${id}`, sync_version: id, ...fields })
 
-function evaluationWith(...rules: RawRule[]): EvaluationState {
-  const flapping = { windowMs: 1_800_000, transitions: 0, stableMs: 1_800_000 }
-  const evaluation = new EvaluationState({ noDataAfterMs: 300_000, flapping })
-  setRules(evaluation, compileRuleSet(rules, emptyRuleSet))
-  return evaluation
-}
-
-/** A batch of one sample a series, with the keys of those that are announced. Returns the events. */
-function send(
-  evaluation: EvaluationState,
-  tsMs: number,
-  values: Record<string, number>,
-  announced: string[] = [],
-): string[] {
-  const batch = new SampleBatch()
-  Object.entries(values).forEach(([key, value], index) => {
-    const { lo, hi } = seriesId(key)
-    batch.idLo[index] = lo
-    batch.idHi[index] = hi
-    batch.pointStart[index + 1] = index + 1
-    batch.tsMs[index] = tsMs
-    batch.value[index] = value
-    if (announced.includes(key)) batch.definitions.push({ seriesIndex: index, key })
-  })
-  batch.seriesCount = Object.keys(values).length
-  batch.pointCount = batch.seriesCount
-  const header = {
-    companyId: company,
-    serverId: SERVER,
-    agentId: SERVER,
-    receivedAtMs: tsMs,
-    seq: 1,
-    intervalSeconds: 30,
-  }
-  const reader = new EntryReader()
-  reader.open(encodeEntry(header, batch))
-  reader.next()
-  applyEntry(evaluation, reader, 1)
-  return evaluation.takeEvents().map(event => `${event.type} ${event.rule_id.at(-1)} ${event.series_key}`)
-}
+const told = (events: readonly AlertEvent[]): string[] =>
+  events.map(event => `${event.type} ${event.rule_id.at(-1)} ${event.series_key}`)
 
 function look(evaluation: EvaluationState): void {
   dropUnseen(evaluation, 0, evaluation.servers.length)
@@ -73,25 +31,25 @@ const sweep = (evaluation: EvaluationState, nowMs: number): void =>
   sweepStates(evaluation, 0, evaluation.states.end, nowMs)
 
 test('[EVAL-001] a series that was silent for more than a day is evaluated again from its first sample on', () => {
-  const evaluation = evaluationWith(ruleOf(1, {}))
+  const evaluation = evaluationWith([ruleOf(1, {})])
   send(evaluation, START_MS, { [CPU]: 50, [DISK]: 1 }, [CPU, DISK])
   const atMs = START_MS + DAY_MS + HOUR_MS
   send(evaluation, atMs, { [DISK]: 1 })
   sweep(evaluation, atMs)
   expect(evaluation.states.count).toBe(0)
-  expect(send(evaluation, atMs + 30_000, { [CPU]: 95, [DISK]: 1 })).toEqual([`alert.opened 1 ${CPU}`])
+  expect(told(send(evaluation, atMs + 30_000, { [CPU]: 95, [DISK]: 1 }))).toEqual([`alert.opened 1 ${CPU}`])
 })
 
 test('[EVAL-001] while one rule of a silent series is FIRING, the state of the other is kept and goes on when the series comes back', () => {
-  const evaluation = evaluationWith(ruleOf(1, { threshold: 50 }), ruleOf(2, {}))
-  expect(send(evaluation, START_MS, { [CPU]: 60 }, [CPU])).toEqual([`alert.opened 1 ${CPU}`])
+  const evaluation = evaluationWith([ruleOf(1, { threshold: 50 }), ruleOf(2, {})])
+  expect(told(send(evaluation, START_MS, { [CPU]: 60 }, [CPU]))).toEqual([`alert.opened 1 ${CPU}`])
   const atMs = START_MS + DAY_MS + HOUR_MS
   sweep(evaluation, atMs)
-  expect(send(evaluation, atMs, { [CPU]: 95 })).toEqual([`alert.opened 2 ${CPU}`])
+  expect(told(send(evaluation, atMs, { [CPU]: 95 }))).toEqual([`alert.opened 2 ${CPU}`])
 })
 
 test('a series without a rule that two looks in a row miss is given up; one that comes between them is kept', () => {
-  const evaluation = evaluationWith()
+  const evaluation = evaluationWith([])
   send(evaluation, START_MS, { [CPU]: 1, [DISK]: 1 }, [CPU, DISK])
   look(evaluation)
   send(evaluation, START_MS + HOUR_MS, { [DISK]: 1 })
@@ -100,7 +58,7 @@ test('a series without a rule that two looks in a row miss is given up; one that
 })
 
 test('the key of a series that is not sent any more goes from memory, and from disk with the next snapshot', () => {
-  const evaluation = evaluationWith()
+  const evaluation = evaluationWith([])
   const { dictionary } = evaluation
   send(evaluation, START_MS, { [CPU]: 1, [DISK]: 1 }, [CPU, DISK])
   expect(dictionary.takeLearnt(SHARD)).toEqual([CPU, DISK])
@@ -114,7 +72,7 @@ test('the key of a series that is not sent any more goes from memory, and from d
 })
 
 test('[RUL-016] a series whose key was forgotten is bound again as soon as it is announced', () => {
-  const evaluation = evaluationWith(ruleOf(1, { metric: 'disk_used_percent', matchers: { mount: '/' } }))
+  const evaluation = evaluationWith([ruleOf(1, { metric: 'disk_used_percent', matchers: { mount: '/' } })])
   send(evaluation, START_MS, { [CPU]: 1, [DISK]: 1 }, [CPU, DISK])
   const atMs = START_MS + DAY_MS + HOUR_MS
   send(evaluation, atMs, { [CPU]: 1 })
@@ -124,12 +82,14 @@ test('[RUL-016] a series whose key was forgotten is bound again as soon as it is
     send(evaluation, atMs + count * HOUR_MS, { [CPU]: 1 })
   }
   expect(evaluation.dictionary.size).toBe(1)
-  expect(send(evaluation, atMs + 5 * HOUR_MS, { [CPU]: 1, [DISK]: 95 })).toEqual([])
-  expect(send(evaluation, atMs + 6 * HOUR_MS, { [CPU]: 1, [DISK]: 95 }, [DISK])).toEqual([`alert.opened 1 ${DISK}`])
+  expect(told(send(evaluation, atMs + 5 * HOUR_MS, { [CPU]: 1, [DISK]: 95 }))).toEqual([])
+  expect(told(send(evaluation, atMs + 6 * HOUR_MS, { [CPU]: 1, [DISK]: 95 }, [DISK]))).toEqual([
+    `alert.opened 1 ${DISK}`,
+  ])
 })
 
 test('a key that is learnt again before a snapshot was saved stays on disk', () => {
-  const evaluation = evaluationWith()
+  const evaluation = evaluationWith([])
   const { dictionary } = evaluation
   dictionary.load(SHARD, [CPU])
   look(evaluation)

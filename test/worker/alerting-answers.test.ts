@@ -1,0 +1,119 @@
+// "Why did it (not) fire?": each reason has its words.
+import { expect, test } from 'bun:test'
+import { serverAlerting } from '../../apps/collector/worker/shard-alerting.ts'
+import type { EvaluationState } from '../../core/alerting/evaluation-state.ts'
+import { compileSilences } from '../../core/alerting/suppression.ts'
+import { sweepServers, sweepStates } from '../../core/alerting/sweep.ts'
+import { evaluationWith, SERVER, send } from '../support/evaluation.ts'
+import { company, ruleRecord } from '../support/rule-record.ts'
+
+const START_MS = 1_767_225_600_000
+const CPU = 'cpu_usage_percent'
+const DISK = 'disk_used_percent{mount="/"}'
+
+const answer = (evaluation: EvaluationState, nowMs = START_MS) => serverAlerting(evaluation, SERVER, nowMs)!
+const decision = (evaluation: EvaluationState, nowMs = START_MS): string =>
+  answer(evaluation, nowMs).series[0]!.decision
+/** The decision after samples of the processor, 30 s apart. */
+function after(rule: Parameters<typeof ruleRecord>[0], ...values: number[]): string {
+  const evaluation = evaluationWith([ruleRecord(rule)])
+  values.forEach((value, index) => void send(evaluation, START_MS + index * 30_000, { [CPU]: value }, [CPU]))
+  return decision(evaluation, START_MS + (values.length - 1) * 30_000)
+}
+
+test('a rule that holds, one that does not, one that waits, one that recovers: the condition, and the time of it', () => {
+  expect(after({}, 50)).toBe('50 > 90 does not hold')
+  expect(after({}, 95)).toBe('open: 95 > 90 holds')
+  expect(after({ for_seconds: 300 }, 95, 96)).toBe('96 > 90 for 30 s of 300 s')
+  expect(after({ recover_threshold: 80 }, 95, 85)).toBe('open: 85 has not passed recover_threshold 80')
+  expect(after({ recover_for_seconds: 60 }, 95, 85, 85)).toBe('open: recovering for 30 s of 60 s')
+})
+
+test('a stale sample, a gap, a silence of the series: why it did not open', () => {
+  const stale = evaluationWith([ruleRecord({})])
+  send(
+    stale,
+    START_MS,
+    {
+      [CPU]: [
+        [START_MS - 600_000, 95],
+        [START_MS, 95],
+      ],
+    },
+    [CPU],
+  )
+  expect(decision(stale)).toBe('open: 95 > 90 holds')
+  const late = evaluationWith([ruleRecord({ for_seconds: 60 })])
+  send(
+    late,
+    START_MS,
+    {
+      [CPU]: [
+        [START_MS - 900_000, 95],
+        [START_MS - 800_000, 95],
+        [START_MS, 10],
+      ],
+    },
+    [CPU],
+  )
+  expect(decision(late)).toBe('10 > 90 does not hold')
+  const waiting = evaluationWith([ruleRecord({ for_seconds: 60, no_data: 'resolve' })])
+  send(waiting, START_MS, { [CPU]: 95 }, [CPU])
+  expect(decision(waiting, START_MS + 400_000)).toBe(
+    '95 > 90 for 0 s of 60 s; no sample for 400 s, a gap that begins the wait anew (no_data: resolve)',
+  )
+})
+
+test('opened by silence, and a lost agent: which of them it is', () => {
+  const evaluation = evaluationWith([ruleRecord({ no_data: 'alert' })])
+  send(evaluation, START_MS, { [CPU]: 10, [DISK]: 1 }, [CPU, DISK])
+  send(evaluation, START_MS + 301_000, { [DISK]: 1 })
+  sweepStates(evaluation, 0, evaluation.states.end, START_MS + 302_000)
+  expect(answer(evaluation, START_MS + 302_000).series[0]).toMatchObject({ state: 'firing', no_data: true })
+  expect(decision(evaluation, START_MS + 302_000)).toBe(
+    'open because the series is silent; no sample for 302 s (no_data: alert)',
+  )
+  sweepServers(evaluation, 0, evaluation.servers.length, 0, START_MS + 500_000)
+  expect(decision(evaluation, START_MS + 500_000)).toContain('the agent is lost, which is told by agent.down alone')
+})
+
+test('flapping and suppression: what is withheld, and who is not told', () => {
+  const evaluation = evaluationWith([ruleRecord({})], { transitions: 2 })
+  send(evaluation, START_MS, { [CPU]: 95 }, [CPU])
+  send(evaluation, START_MS + 30_000, { [CPU]: 10 })
+  expect(answer(evaluation).series[0]).toMatchObject({ flapping: true, suppressed_by: null })
+  expect(decision(evaluation, START_MS + 30_000)).toBe(
+    '10 > 90 does not hold; flapping: openings, endings and reminders are withheld until 1800 s pass without one',
+  )
+  evaluation.silences = compileSilences([
+    {
+      id: 'silence',
+      company_id: company,
+      sync_version: 1,
+      scope: { all: true },
+      starts_at: new Date(START_MS).toISOString(),
+      ends_at: new Date(START_MS + 60_000).toISOString(),
+    },
+  ])
+  expect(answer(evaluation).series[0]).toMatchObject({ suppressed_by: 'silence' })
+  expect(decision(evaluation)).toContain('suppressed (silence): events are kept, nobody is notified')
+  expect(answer(evaluation, START_MS + 60_000).series[0]).toMatchObject({ suppressed_by: null })
+})
+
+test('rules that cover no series of the machine: out of scope, not sent, not matched, invalid', () => {
+  const rule = (id: number, fields: Parameters<typeof ruleRecord>[0]) => ruleRecord({ id: `rule ${id}`, ...fields })
+  const evaluation = evaluationWith([
+    rule(1, { scope: { all: false, server_ids: [], tags: [], environments: [], roles: [], datacenters: [] } }),
+    rule(2, { metric: 'mem_used_percent' }),
+    rule(3, { metric: 'disk_used_percent', matchers: { mount: '/home' } }),
+    rule(4, { metric: 'no_such_metric' }),
+  ])
+  send(evaluation, START_MS, { [CPU]: 1, [DISK]: 1 }, [CPU, DISK])
+  expect(answer(evaluation).series).toEqual([])
+  expect(answer(evaluation).rules.map(each => `${each.rule_id}: ${each.decision}`)).toEqual([
+    'rule 1: the machine is not in its scope',
+    'rule 2: the machine sends no series of mem_used_percent',
+    'rule 3: none of its 1 series of disk_used_percent matches the matchers',
+    'rule 4: invalid (metric): metric: must be a metric of the catalogue',
+  ])
+})
