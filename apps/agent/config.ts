@@ -1,5 +1,6 @@
 // The agent's configuration: its keys, and what of files and environment becomes the options of a run. The only file of the
 // agent that reads them.
+import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -145,6 +146,34 @@ function readPem(key: string, path: string | null, faults: ConfigFault[]): strin
   }
 }
 
+/** The public key of releases; a fault when the file holds anything but an Ed25519 key. */
+function readReleaseKey(path: string | null, faults: ConfigFault[]): string | null {
+  const pem = readPem('update.public_key_file', path, faults)
+  if (pem === null) return null
+  try {
+    // A private key would pass for its public half, and has no place on this machine.
+    if (!pem.includes('PRIVATE KEY') && createPublicKey(pem).asymmetricKeyType === 'ed25519') return pem
+  } catch {
+    // Told below, without what the file holds.
+  }
+  faults.push({
+    key: 'update.public_key_file',
+    value: path ?? '',
+    message: 'must hold an Ed25519 public key in PEM form',
+  })
+  return null
+}
+
+/** Hosts as an address has them: with the port where it is not 443. */
+function releaseHosts(hosts: readonly string[], faults: ConfigFault[]): readonly string[] {
+  for (const host of hosts) {
+    const isHost = URL.canParse(`https://${host}`) && new URL(`https://${host}`).host === host.toLowerCase()
+    if (!isHost)
+      faults.push({ key: 'update.hosts', value: host, message: 'must be HOST or HOST:PORT, without https://' })
+  }
+  return hosts.map(host => host.toLowerCase())
+}
+
 function settingsOf(config: Config<typeof agentKeys>, faults: ConfigFault[]): AgentSettings {
   const filterKeys = ['disk_include', 'disk_exclude', 'net_include', 'net_exclude'] as const
   for (const name of filterKeys) {
@@ -197,8 +226,8 @@ export function resolveAgentOptions(sources: ConfigSources): { options: AgentOpt
     logLevel: config['log.level'],
     update: {
       channel: config['update.channel'],
-      publicKeyPem: readPem('update.public_key_file', config['update.public_key_file'], faults),
-      hosts: config['update.hosts'],
+      publicKeyPem: readReleaseKey(config['update.public_key_file'], faults),
+      hosts: releaseHosts(config['update.hosts'], faults),
       isInstalled: config['update.install'],
       checkPeriodMs: config['update.check_period'],
       trialMs: config['update.trial_period'],

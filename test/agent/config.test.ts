@@ -1,5 +1,6 @@
 // The agent's own configuration: keys, domains, what is refused.
 import { expect, test } from 'bun:test'
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,6 +47,34 @@ test('plain http is for this machine only, and an address carries no credentials
   f('ftp://127.0.0.1', false)
   f('collector', false)
   expect(resolve({ collector_url: 'http://10.0.0.1' }).faults[0]?.key).toBe('collector_url')
+})
+
+test('the key of releases is a public Ed25519 key, and their hosts are hosts', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'config-key-'))
+  const faultOf = (key: KeyObject) => {
+    const isPublic = key.type === 'public'
+    writeFileSync(join(folder, 'key.pem'), key.export({ type: isPublic ? 'spki' : 'pkcs8', format: 'pem' }))
+    return resolve({ update: { public_key_file: join(folder, 'key.pem') } }).faults.map(
+      ({ key, message }) => `${key} ${message}`,
+    )
+  }
+  try {
+    const good = generateKeyPairSync('ed25519')
+    expect(faultOf(good.publicKey)).toEqual([])
+    const expected = ['update.public_key_file must hold an Ed25519 public key in PEM form']
+    expect(faultOf(good.privateKey)).toEqual(expected)
+    expect(faultOf(generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).publicKey)).toEqual(expected)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+  const hosts = (...given: string[]) => resolve({ update: { hosts: given } })
+  expect(hosts('dl.example.com', 'DL.example.com:8443', '[::1]:9').options.update.hosts).toEqual([
+    'dl.example.com',
+    'dl.example.com:8443',
+    '[::1]:9',
+  ])
+  for (const wrong of ['https://dl.example.com', 'dl.example.com/path', 'dl.example.com:443', 'a b', ''])
+    expect(hosts(wrong).faults.map(({ key }) => key)).toEqual(['update.hosts'])
 })
 
 test('file, environment and secret files are read; a licence never shows in a fault', () => {
