@@ -227,6 +227,12 @@ export async function recordTry(
   return rows[0]?.state === 'waiting'
 }
 
+/** Ends a delivery that no further try would bring: what people read of it, and the end of its job. */
+export async function refuseDelivery(hub: Hub, delivery: Delivery, reason: string): Promise<never> {
+  await recordTry(hub, delivery, null, reason)
+  throw new PermanentJobFailure(reason)
+}
+
 /** After the last try. */
 export async function giveUpDelivery(hub: Hub, payload: JobPayload): Promise<void> {
   await hub.database.db.execute(sql`

@@ -1,8 +1,8 @@
 // One try of an e-mail delivery over SMTP.
 import nodemailer from 'nodemailer'
 import type { Hub } from '../hub-context.ts'
-import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
-import { giveUpDelivery, loadWaitingDelivery, recordTry } from './deliveries.ts'
+import type { JobPayload } from '../jobs/jobs.ts'
+import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
 const TIMEOUT_MS = 15_000
 const SENDER = 'hub@localhost'
@@ -19,19 +19,17 @@ function refusal(cause: unknown): string {
   return typeof code === 'number' ? `the mail server answered ${code}` : 'the mail server did not answer'
 }
 
-/** A body that only the receiver may read is kept sealed. */
-function textOf(hub: Hub, payload: JobPayload): string {
-  if (typeof payload.sealed_body !== 'string') return String(payload.body ?? '')
-  const text = hub.sealer.open(payload.sealed_body)
-  if (text === null) throw new PermanentJobFailure('the body was sealed with a key that is gone')
-  return text
-}
+/** A body that only the receiver may read is kept sealed. Null: with a key that is gone. */
+const textOf = (hub: Hub, payload: JobPayload): string | null =>
+  typeof payload.sealed_body === 'string' ? hub.sealer.open(payload.sealed_body) : String(payload.body ?? '')
 
 async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   const delivery = await loadWaitingDelivery(hub, payload)
   if (!delivery) return
   const url = hub.config['smtp.url']
-  if (!url) throw new PermanentJobFailure('smtp.url is not set')
+  if (!url) return refuseDelivery(hub, delivery, 'no mail server is configured (smtp.url)')
+  const text = textOf(hub, delivery.payload)
+  if (text === null) return refuseDelivery(hub, delivery, 'its text was sealed with a key that is gone')
   const from = hub.config['mail.from'] ?? SENDER
   const transport = nodemailer.createTransport({
     url,
@@ -44,7 +42,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
       from,
       to: delivery.target,
       subject: String(delivery.payload.title ?? delivery.type),
-      text: textOf(hub, delivery.payload),
+      text,
       messageId: messageId(delivery.id, from),
       headers: { 'X-Hub-Event': delivery.type, 'X-Hub-Delivery': delivery.id, 'Auto-Submitted': 'auto-generated' },
     })

@@ -8,7 +8,7 @@ import { webhooks } from '../db/schema-identity.ts'
 import { isPrivateAddress } from '../http/addresses.ts'
 import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
-import { giveUpDelivery, loadWaitingDelivery, recordTry } from './deliveries.ts'
+import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
 const FAILURES_TO_DISABLE = 50
 
@@ -88,14 +88,11 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   const [hook] = delivery.webhookId
     ? await hub.database.db.select().from(webhooks).where(eq(webhooks.id, delivery.webhookId))
     : []
-  if (!hook) throw new PermanentJobFailure('the webhook is gone')
+  if (!hook) return refuseDelivery(hub, delivery, 'the webhook is gone')
   // A disabled one can still be tried out.
-  if (!hook.enabled && delivery.type !== 'ping') {
-    await recordTry(hub, delivery, null, 'the webhook is disabled')
-    throw new PermanentJobFailure('the webhook is disabled')
-  }
+  if (!hook.enabled && delivery.type !== 'ping') return refuseDelivery(hub, delivery, 'the webhook is disabled')
   const secret = hub.sealer.open(hook.secretSealed)
-  if (secret === null) throw new PermanentJobFailure("the webhook's secret cannot be opened")
+  if (secret === null) return refuseDelivery(hub, delivery, "the webhook's secret cannot be opened: rotate it")
   const body = JSON.stringify({
     id: delivery.id,
     type: delivery.type,
