@@ -194,6 +194,14 @@ describe('two of each', () => {
     }
   })
 
+  test('[ADM-021, ADM-022] /status of each worker counts the states and agents of all', async () => {
+    for (const worker of workers) {
+      const { body } = await admin(worker, 'GET', '/status')
+      expect(body.data.agents_online).toBe(8)
+      expect(body.data.rules.firing).toBe(8)
+    }
+  })
+
   test('[REG-015, REG-018] an agent that one worker revokes is refused by every ingest node within redis.cache_ttl', async () => {
     const machine = machines[7]!
     const send = (ingest: Process) =>

@@ -1,4 +1,4 @@
-// A worker asks the others what their shards know: who is online, how a machine stands. The question goes over a channel, answers come
+// A worker asks the others what their shards know: who is online, how a machine stands, what /status counts. The question goes over a channel, answers come
 // back in a list of its own; whoever has nothing to say says nothing, and the asker waits no longer than a second.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -12,6 +12,7 @@ const ANSWER_KEPT_S = 10
 export type Question =
   | { readonly kind: 'alerting'; readonly serverId: string }
   | { readonly kind: 'online'; readonly companyId: string }
+  | { readonly kind: 'counts' }
 
 type Asked = { readonly id: string; readonly owner: string; readonly question: Question }
 
@@ -27,7 +28,7 @@ function parseAsked(text: string): Asked | null {
     return { id, owner, question: { kind: 'alerting', serverId: question.serverId } }
   if (question.kind === 'online' && 'companyId' in question && typeof question.companyId === 'string')
     return { id, owner, question: { kind: 'online', companyId: question.companyId } }
-  return null
+  return question.kind === 'counts' ? { id, owner, question: { kind: 'counts' } } : null
 }
 
 export class RedisQuestions {

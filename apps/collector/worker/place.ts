@@ -1,6 +1,7 @@
 // Where a worker keeps what must outlive it, and what it shares with others: on the disk of its machine, or in Redis with the other
 // workers of its collector. The worker is wired against this; main.ts chooses.
 import type { AlertEvent } from '../../../core/alerting/event.ts'
+import type { RetentionStatus } from '../admin/collector-status.ts'
 import type { FeedStore } from '../hub-link/feed-store.ts'
 import type { OutboxStore } from './outbox.ts'
 import type { SamplesClient } from './samples-client.ts'
@@ -33,15 +34,29 @@ export type GroupStore = {
   forgetDown(serverIds: readonly string[]): Soon<void>
 }
 
+/** What /status counts over the shards of one worker, and the last sweep of its janitor. */
+export type WorkerCounts = {
+  readonly online: number
+  readonly pending: number
+  readonly firing: number
+  readonly noData: number
+  readonly flapping: number
+  readonly retention: RetentionStatus | null
+}
+
 /** What the shards of other workers know. */
 export type OtherWorkers = {
   readonly alerting: (serverId: string) => Promise<ServerAlerting | null>
   readonly online: (companyId: string) => Promise<number>
+  /** Of each that answers within a second. */
+  readonly counts: () => Promise<readonly WorkerCounts[]>
 }
 
 /** What a place is given once the worker runs. */
 export type PlaceParts = {
   readonly shards: ShardPool
+  /** What this worker tells others of itself. */
+  readonly counts: () => Promise<WorkerCounts>
   readonly samples: SamplesClient
   /** The set of rules is known: before that no shard is evaluated. */
   readonly hasRules: () => boolean

@@ -14,7 +14,7 @@ import { RedisOutboxStore } from '../store/redis-outbox.ts'
 import { type Question, RedisQuestions } from '../store/redis-questions.ts'
 import { RedisShared } from '../store/redis-shared.ts'
 import { Leases } from './leases.ts'
-import type { GroupStore, OtherWorkers, PlaceParts, WorkerPlace } from './place.ts'
+import type { GroupStore, OtherWorkers, PlaceParts, WorkerCounts, WorkerPlace } from './place.ts'
 import type { ServerAlerting } from './shard-messages.ts'
 
 const LOOK_MS = 1_000
@@ -33,6 +33,14 @@ export type RedisPlaceOptions = {
 
 const isAlerting = (value: unknown): value is ServerAlerting =>
   typeof value === 'object' && value !== null && 'companyId' in value && 'presence' in value && 'series' in value
+
+const isCounts = (value: unknown): value is WorkerCounts =>
+  typeof value === 'object' &&
+  value !== null &&
+  'retention' in value &&
+  ['online', 'pending', 'firing', 'noData', 'flapping'].every(
+    name => name in value && typeof Reflect.get(value, name) === 'number',
+  )
 
 export class RedisPlace implements WorkerPlace {
   readonly shards: WorkerPlace['shards']
@@ -100,6 +108,7 @@ export class RedisPlace implements WorkerPlace {
         const answers = await this.questions.ask({ kind: 'online', companyId }, 'all')
         return answers.reduce((sum: number, count) => sum + (typeof count === 'number' ? count : 0), 0)
       },
+      counts: async () => (await this.questions.ask({ kind: 'counts' }, 'all')).filter(isCounts),
     }
   }
 
@@ -109,7 +118,8 @@ export class RedisPlace implements WorkerPlace {
 
   private async answer(question: Question): Promise<unknown> {
     if (!this.parts) return null
-    const { shards } = this.parts
+    const { shards, counts } = this.parts
+    if (question.kind === 'counts') return counts()
     return question.kind === 'alerting' ? shards.alerting(question.serverId) : shards.online(question.companyId)
   }
 

@@ -11,7 +11,7 @@ import type { ChecksStatus, CollectorStatus, FeedStatus, RetentionStatus } from 
 import type { FeedSync } from '../hub-link/feed-sync.ts'
 import type { SyncStatus } from '../hub-link/sync-loop.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import type { WorkerPlace } from './place.ts'
+import type { WorkerCounts, WorkerPlace } from './place.ts'
 import type { SamplesClient } from './samples-client.ts'
 import type { ShardStatus } from './shard-messages.ts'
 import type { ShardPool } from './shard-pool.ts'
@@ -44,7 +44,7 @@ export class WorkerStatus {
 
   constructor(
     private readonly deps: WorkerStatusDeps,
-    private readonly place: Pick<WorkerPlace, 'outbox' | 'lag'>,
+    private readonly place: Pick<WorkerPlace, 'outbox' | 'lag' | 'others'>,
   ) {
     this.startedAtMs = deps.nowMs()
     deps.metrics.onScrape(() => this.scrape())
@@ -71,24 +71,47 @@ export class WorkerStatus {
     this.feeds = feeds
   }
 
-  async status(): Promise<CollectorStatus> {
-    const all = (await this.shards?.status()) ?? []
+  /** What this worker has to tell another, whose /status is asked for. */
+  async counts(): Promise<WorkerCounts> {
+    return this.countsOf((await this.shards?.status()) ?? [])
+  }
+
+  private countsOf(all: readonly ShardStatus[]): WorkerCounts {
     const sum = (of: (status: ShardStatus) => number) => all.reduce((total, status) => total + of(status), 0)
+    return {
+      online: sum(status => status.online),
+      pending: sum(status => status.pending),
+      firing: sum(status => status.firing),
+      noData: sum(status => status.noData),
+      flapping: sum(status => status.flapping),
+      retention: this.janitor?.last ?? null,
+    }
+  }
+
+  /** The whole collector: what other workers count is added. */
+  async status(): Promise<CollectorStatus> {
+    const { others } = this.place
+    // A worker that cannot ask tells of itself: the hub is better served with a part than with nothing.
+    const asked = others ? others.counts().catch(() => []) : []
+    const all = (await this.shards?.status()) ?? []
+    const workers = [this.countsOf(all), ...(await asked)]
+    const sum = (of: (counts: WorkerCounts) => number) => workers.reduce((total, counts) => total + of(counts), 0)
+    const sweeps = workers.map(({ retention }) => retention).filter(retention => retention !== null)
     return {
       version: this.deps.version,
       role: this.deps.role,
       startedAtMs: this.startedAtMs,
       busLag: await this.lag(all),
       outboxDepth: this.place.outbox.outboxDepth(),
-      agentsOnline: sum(status => status.online),
+      agentsOnline: sum(counts => counts.online),
       rules: this.feeds && {
         ...feedStatus(this.feeds.rules.status()),
         loaded: this.rulesLoaded,
         invalid: this.rejected.length,
-        pending: sum(status => status.pending),
-        firing: sum(status => status.firing),
-        noData: sum(status => status.noData),
-        flapping: sum(status => status.flapping),
+        pending: sum(counts => counts.pending),
+        firing: sum(counts => counts.firing),
+        noData: sum(counts => counts.noData),
+        flapping: sum(counts => counts.flapping),
         invalidRules: this.rejected,
       },
       silences: this.feeds && {
@@ -97,7 +120,11 @@ export class WorkerStatus {
         active: activeSilences(this.silences, this.deps.nowMs()),
       },
       checks: this.deps.checksStatus?.() ?? null,
-      retention: this.janitor?.last ?? null,
+      // One worker at a time sweeps, not for ever the same.
+      retention: sweeps.reduce<RetentionStatus | null>(
+        (last, each) => (last && last.atMs > each.atMs ? last : each),
+        null,
+      ),
     }
   }
 

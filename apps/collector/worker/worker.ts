@@ -230,6 +230,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const hasRules = (): boolean => deps.hub === null || rules.isFilled
   await place.start({
     shards,
+    counts: () => status.counts(),
     samples,
     hasRules,
     onReload: name => {
