@@ -134,8 +134,10 @@ export class ShardLoop {
     const next = rulesById(raw)
     this.commit()
     const notes = ruleNotes(this.rules, next, since, this.position)
-    if (notes.length > 0) this.store.keepRules(this.config.threadIndex, notes)
-    this.putInForce(next)
+    if (notes.length > 0) {
+      this.store.keepRules(this.config.threadIndex, notes)
+      this.putInForce(next)
+    }
     // A store that lost its shard never settles well: another loop has it then, and nobody waits for this one.
     const resolveAll = () => {
       for (const resolve of waiting) resolve()
