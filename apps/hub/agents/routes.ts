@@ -8,7 +8,7 @@ import { answer, answerPage } from '../http/answer.ts'
 import { bulkAnswer, forEachId } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { flag, flagOf, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
 import { agentAnswer } from './agent-answer.ts'
 import {
   deleteAgent,
@@ -38,7 +38,7 @@ export const agentRoutes: readonly Route[] = [
       state: Type.Optional(oneOf(agentStates)),
       server_id: Type.Optional(uuid()),
       collector_id: Type.Optional(uuid()),
-      online: Type.Optional(oneOf(['0', '1'])),
+      online: flag(),
       search: Type.Optional(text(255)),
       ...pageQuery,
     }),
@@ -49,7 +49,7 @@ export const agentRoutes: readonly Route[] = [
         state: query.state,
         serverId: query.server_id,
         collectorId: query.collector_id,
-        online: query.online === undefined ? undefined : query.online === '1',
+        online: flagOf(query.online),
         search: query.search,
       }
       const { rows, total } = await listAgents(hub, companyId, filter, page)

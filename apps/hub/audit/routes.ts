@@ -52,6 +52,7 @@ export const auditRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/audit-log/subjects/:type/:id',
+    pathParameters: { type: text(64), id: text(64) },
     tag: TAG,
     summary: 'History of one subject',
     permissions: VIEW,

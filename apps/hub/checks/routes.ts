@@ -6,7 +6,7 @@ import { answer, answerPage, collectorNote } from '../http/answer.ts'
 import { invalidField } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { boolean, integer, oneOf, optional, scope, text } from '../http/schema.ts'
+import { boolean, flag, flagOf, integer, oneOf, optional, scope, text } from '../http/schema.ts'
 import { findServer } from '../servers/servers.ts'
 import { checkAnswer, checkResultAnswer } from './check-answer.ts'
 import { checkTypes } from './check-target.ts'
@@ -34,15 +34,15 @@ export const checkRoutes: readonly Route[] = [
     permissions: VIEW,
     query: Type.Object({
       type: Type.Optional(oneOf(checkTypes)),
-      enabled: Type.Optional(oneOf(['0', '1'])),
+      enabled: flag(),
       search: Type.Optional(text(255)),
       ...pageQuery,
     }),
     answer: answerPage(checkAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
-      const enabled = query.enabled === undefined ? undefined : query.enabled === '1'
-      const { rows, total } = await listChecks(hub.database.db, companyId, { ...query, enabled }, page)
+      const filter = { ...query, enabled: flagOf(query.enabled) }
+      const { rows, total } = await listChecks(hub.database.db, companyId, filter, page)
       return paged(url, page, total, rows.map(presentCheck))
     },
   }),

@@ -50,6 +50,10 @@ export const integer = (minimum: number, maximum: number) => Type.Integer({ mini
 export const boolean = () => Type.Boolean()
 export const oneOf = <const T extends readonly string[]>(values: T) =>
   Type.Unsafe<T[number]>({ [Kind]: 'OneOf', type: 'string', enum: [...values] })
+/** A filter that is on or off. */
+export const flag = () => Type.Optional(oneOf(['0', '1', 'true', 'false']))
+export const flagOf = (value: '0' | '1' | 'true' | 'false' | undefined): boolean | undefined =>
+  value === undefined ? undefined : value === '1' || value === 'true'
 export const listOf = <T extends TSchema>(item: T, maxItems: number, minItems = 0) =>
   Type.Array(item, { minItems, maxItems })
 /** May be absent, null or (for texts) empty, which all mean: not given, or removed. */

@@ -12,7 +12,7 @@ import { amount, answer, answerList, answerPage, serverReference } from '../http
 import { bulkAnswer, forEachId } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { boolean, integer, listOf, oneOf, optional, scope, text, uuid } from '../http/schema.ts'
+import { boolean, flag, flagOf, integer, listOf, oneOf, optional, scope, text, uuid } from '../http/schema.ts'
 import { reloadCollectors } from '../jobs/collector-jobs.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import { createDefaultRules } from './default-rules.ts'
@@ -107,15 +107,15 @@ export const ruleRoutes: readonly Route[] = [
       kind: Type.Optional(oneOf(ruleKinds)),
       metric: Type.Optional(text(64)),
       severity: Type.Optional(oneOf(severities)),
-      enabled: Type.Optional(oneOf(['0', '1', 'true', 'false'])),
+      enabled: flag(),
       search: Type.Optional(text(255)),
       ...pageQuery,
     }),
     answer: answerPage(ruleAnswer),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
-      const enabled = query.enabled === undefined ? undefined : query.enabled === '1' || query.enabled === 'true'
-      const { rows, total } = await listRules(hub.database.db, companyId, { ...query, enabled }, page)
+      const filter = { ...query, enabled: flagOf(query.enabled) }
+      const { rows, total } = await listRules(hub.database.db, companyId, filter, page)
       return paged(url, page, total, rows.map(presentRule))
     },
   }),

@@ -191,7 +191,7 @@ export async function validRule(db: Executor, companyId: string, input: RuleInpu
   const scope = toScope(input.scope)
   const faults = new Map<string, Words>()
   for (const fault of ruleFaults({ ...input, scope }))
-    if (!faults.has(fault.field)) faults.set(fault.field, words('rule_field', { message: fault.message }))
+    if (!faults.has(fault.field)) faults.set(fault.field, words(`rule_${fault.reason}`, { message: fault.message }))
   for (const [field, text] of await scopeFaults(db, companyId, scope)) faults.set(field, text)
   if (faults.size > 0) throw faultsError(faults, 'invalid_request')
   return columnsOf(input, scope)

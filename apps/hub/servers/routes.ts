@@ -11,7 +11,7 @@ import { ApiError, invalidField } from '../http/api-error.ts'
 import { bulkAnswer } from '../http/bulk.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
-import { integer, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { flag, flagOf, integer, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
 import { words } from '../http/texts.ts'
 import { type BulkChange, changeServers } from './bulk.ts'
 import { healthBlocks, serverHealth, serverSeries } from './health.ts'
@@ -154,13 +154,13 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Create and change servers from comma-separated values, all of them or none',
     permissions: MANAGE,
-    query: Type.Object({ dry_run: Type.Optional(oneOf(['0', '1'])) }),
+    query: Type.Object({ dry_run: flag() }),
     body: importBody,
     textBody: { type: 'text/csv', member: 'csv' },
     answer: answer(importAnswer),
     handle: async context => {
       const rows = serversOfCsv(context.body.csv, newServer)
-      return { data: await importServers(context, rows, context.query.dry_run === '1') }
+      return { data: await importServers(context, rows, flagOf(context.query.dry_run) ?? false) }
     },
   }),
   route({
