@@ -7,6 +7,7 @@ import { seriesId } from '../series/series-key.ts'
 import { type AdmissionLimits, type AdmissionReport, normaliseSeries } from './admission.ts'
 import type { AgentSeries } from './agent-series.ts'
 import { ProtoCursor } from './proto-reader.ts'
+import { RawHash } from './raw-hash.ts'
 
 const TAG_BATCH_SEQ = 0x08
 const TAG_BATCH_SENT_AT = 0x10
@@ -32,8 +33,7 @@ const PLAIN_POINT_C = 0x1100
 /** A new 64-bit series id for a key costs a SHA-256; these are the bounds of the request besides. */
 export type DecodeRefusal = 'malformed' | 'too_many_points'
 
-/** What of a batch is not samples. */
-/** seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always. */
+/** What of a batch is not samples. seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always. */
 export type BatchFacts = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
 
 /** A leading U+FEFF is text here; bytes that are no UTF-8 become U+FFFD, and fail the grammar where there is one. */
@@ -42,8 +42,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 /** Decodes and admits request after request; one a thread. */
 export class BatchDecoder {
   private readonly cursor = new ProtoCursor()
-  private hashA = 0
-  private hashB = 0
+  private readonly hash = new RawHash()
   private pointsSeen = 0
   private oldestMs = 0
   private newestMs = 0
@@ -153,22 +152,21 @@ export class BatchDecoder {
       return
     }
     const keyEnd = cursor.position
-    this.hash(bytes, start, keyEnd)
-    const { hashA, hashB } = this
+    this.hash.of(bytes, cursor.view, start, keyEnd)
     const isPlain = this.points(end, report)
     if (cursor.failed) return
     if (!isPlain) {
       this.unusualSeries(start, end, pointsBefore, agent, nowSeconds, report)
       return
     }
-    let series = agent.find(hashA, hashB)
+    let series = agent.find(this.hash.a, this.hash.b)
     if (batch.pointCount === pointsBefore) {
       // Nothing of it is kept; whether it is a Series at all is asked all the same.
       if (series < 0) this.checkKey(start, keyEnd)
       return
     }
     if (series < 0) {
-      series = this.newSeries(start, keyEnd, agent, nowSeconds, report, pointsBefore, hashA, hashB)
+      series = this.newSeries(start, keyEnd, agent, nowSeconds, report, pointsBefore)
       if (series < 0) {
         batch.pointCount = pointsBefore
         return
@@ -266,37 +264,6 @@ export class BatchDecoder {
     }
   }
 
-  /** 64 bits of hash of the raw bytes, in two words. Tables are an agent's own, so nobody gains by a collision. */
-  private hash(bytes: Uint8Array, start: number, end: number): void {
-    let a = 0x9e3779b1 ^ (end - start)
-    let b = 0x85ebca77
-    const { view } = this.cursor
-    let at = start
-    for (; at + 8 <= end; at += 8) {
-      a = Math.imul(a ^ view.getInt32(at, true), 0x2c1b3c6d)
-      b = Math.imul(b ^ view.getInt32(at + 4, true), 0x297a2d39)
-      a ^= b >>> 15
-      b ^= a >>> 13
-    }
-    if (at < end && end - start >= 8) {
-      // The last eight bytes, of which some were read before.
-      a = Math.imul(a ^ view.getInt32(end - 8, true), 0x2c1b3c6d)
-      b = Math.imul(b ^ view.getInt32(end - 4, true), 0x297a2d39)
-      a ^= b >>> 15
-      b ^= a >>> 13
-    } else
-      for (; at < end; at++) {
-        a = Math.imul(a ^ bytes[at]!, 0x2c1b3c6d) ^ (b >>> 15)
-        b = Math.imul(b + a, 0x297a2d39)
-      }
-    a ^= b >>> 16
-    a = Math.imul(a, 0x7feb352d)
-    b ^= a >>> 15
-    b = Math.imul(b, 0x846ca68b)
-    this.hashA = (a ^ (b >>> 16)) >>> 0
-    this.hashB = b >>> 0
-  }
-
   /** Name and labels of the region as text: repeated fields and map entries, the last one wins. */
   private nameAndLabels(start: number, end: number): { name: string; labels: Map<string, string> } {
     const { cursor } = this
@@ -356,8 +323,6 @@ export class BatchDecoder {
     nowSeconds: number,
     report: AdmissionReport,
     firstPoint: number,
-    hashA: number,
-    hashB: number,
   ): number {
     const after = this.cursor.position
     const { name, labels } = this.nameAndLabels(start, keyEnd)
@@ -366,7 +331,7 @@ export class BatchDecoder {
     const normal = normaliseSeries(name, labels, report)
     const series = this.admitSeries(normal, agent, nowSeconds, report, this.batch.pointCount - firstPoint)
     // A series of which something was removed or cut is not remembered by its raw bytes: every answer says so again.
-    if (series >= 0 && 'key' in normal && !normal.isNoted) agent.addForm(hashA, hashB, series)
+    if (series >= 0 && 'key' in normal && !normal.isNoted) agent.addForm(this.hash.a, this.hash.b, series)
     return series
   }
 
