@@ -18,8 +18,8 @@ export type StateRecord = {
   readonly rule: SavedRule
   /** null: the state was removed. Columns of the state table in the order of `saveRow`. */
   readonly row: readonly (number | null)[] | null
-  /** Of the last event. */
-  readonly lastSeq: number
+  /** Of the last event; records of the first program do not have it. */
+  readonly lastSeq?: number
   readonly flap: FlapState | null
 }
 

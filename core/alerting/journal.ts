@@ -3,8 +3,8 @@
 // transition is told twice and none is told otherwise (the snapshot alone would replay it under the rules and the clock of now).
 import { addState, stateOf } from './binding.ts'
 import type { EvaluationState } from './evaluation-state.ts'
-import type { JournalRecord } from './journal-record.ts'
-import { forgetServer } from './removal.ts'
+import type { JournalRecord, StateRecord } from './journal-record.ts'
+import { forgetServer, removeState } from './removal.ts'
 import { NO_SIGNATURE, slotOfSaved } from './rule-slots.ts'
 import { type ServerSeries, UNDEFINED } from './server-series.ts'
 import { saveRow, stateRecord } from './state-record.ts'
@@ -71,17 +71,26 @@ export function applyJournal(evaluation: EvaluationState, record: JournalRecord,
     evaluation.presenceSettledUpTo.set(server, position)
     return
   }
+  applyState(evaluation, server, record, position)
+}
+
+function applyState(evaluation: EvaluationState, server: ServerSeries, record: StateRecord, position: number): void {
   const { states } = evaluation
   const { slot, signature } = slotOfSaved(evaluation, record.rule)
   const series = seriesIndex(evaluation, server, record.seriesKey)
   const held = stateOf(evaluation, server, series, slot)
-  const row = held === NO_ROW ? addState(evaluation, server, series, slot, record.lastSeq) : held
+  if (record.row === null && record.lastSeq === undefined) {
+    // Written by a program that saved every shard before a change of rules: no replay brings the state back.
+    if (held !== NO_ROW) removeState(evaluation, held)
+    return
+  }
+  const row = held === NO_ROW ? addState(evaluation, server, series, slot, record.lastSeq ?? 0) : held
   evaluation.flapping.delete(row)
   evaluation.settledUpTo.set(row, position)
   if (record.row === null) {
     // It stands for its removal while the bus is replayed under the rules of before; then its machine is bound without it.
     states.reset(row)
-    states.seq[row] = record.lastSeq
+    states.seq[row] = record.lastSeq ?? 0
     states.signature[row] = NO_SIGNATURE
     return
   }
