@@ -264,6 +264,19 @@ describe('e-mail', () => {
     expect(text.replaceAll('=3D', '=')).toContain('https://hub.example.test/alerts/')
   })
 
+  test('a test of a group address is in the language of who asks for it', async () => {
+    const own = await quietTenant()
+    const channel = (await own.call('POST', '/notifications/channels', { name: 'ops', address: 'ops@example.test' }))
+      .body
+    for (const language of ['vi', 'en'])
+      await own.call('POST', `/notifications/channels/${channel.data.id}/test`, undefined, {
+        'Accept-Language': language,
+      })
+    await idle()
+    expect((await deliveries(own)).map(item => item.payload.title)).toEqual(['Test', 'Thử'])
+    expect(mails.map(mail => mail.to)).toEqual([['ops@example.test'], ['ops@example.test']])
+  })
+
   test('a mailbox that is a group address and somebody’s own gets one message of an event', async () => {
     const own = await hub.tenant()
     await own.call('POST', '/notifications/channels', { name: 'me', address: own.email.toUpperCase() })

@@ -74,6 +74,11 @@ const channelFields = {
   enabled: Type.Optional(boolean()),
 }
 
+const testTexts = {
+  en: (name: string) => ({ title: 'Test', body: `This is a test of ${name}.` }),
+  vi: (name: string) => ({ title: 'Thử', body: `Đây là thư thử của ${name}.` }),
+} as const
+
 /** Company channels are group addresses; webhooks have a group of their own, with secrets. */
 const channelRoutes: readonly Route[] = [
   route({
@@ -193,8 +198,8 @@ const channelRoutes: readonly Route[] = [
     subject: channelSubject,
     status: 202,
     answer: answer(queuedAnswer),
-    async handle({ hub, companyId, subject: row }) {
-      const payload = { title: 'Test', body: `This is a test of ${row.name}.` }
+    async handle({ hub, companyId, language, subject: row }) {
+      const payload = testTexts[language](row.name)
       const ids = await inTransaction(hub.database.db, tx =>
         addDeliveries(hub, tx, [
           { companyId, channel: 'email', target: row.address, webhookId: null, type: 'ping', payload },
