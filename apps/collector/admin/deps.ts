@@ -64,7 +64,8 @@ export type AdminDeps = {
   readonly samples: Pick<SamplesClient, 'querySeries' | 'latestValues'>
   /** Made by `createPurger`. */
   readonly purge: (companyId: string, serverId: string | null) => Promise<PurgeOutcome>
-  readonly onRequest: (endpoint: string, status: number, seconds: number) => void
+  /** `path` is that of the route, and `other` for one that no route has. */
+  readonly onRequest: (method: string, path: string, status: number, seconds: number) => void
   readonly onQuery: (source: SeriesSource, seconds: number) => void
   readonly onError: (what: string, error: unknown) => void
 }

@@ -85,15 +85,16 @@ export function createAdminApp(deps: AdminDeps) {
         const response = isAuthorized(deps, request)
           ? await perform(deps, route, { params, query: new URL(request.url).searchParams, request })
           : errorResponse('unauthorized', 'a valid admin token is required')
-        deps.onRequest(
-          `${route.method} ${PREFIX}${route.path}`,
-          response.status,
-          (performance.now() - startedMs) / 1000,
-        )
+        deps.onRequest(route.method, PREFIX + route.path, response.status, (performance.now() - startedMs) / 1000)
         return response
       },
       { parse: 'none' },
     )
   }
-  return app.all('/*', ({ request }) => refusal(deps, routes, request), { parse: 'none' })
+  const refuse = ({ request }: { request: Request }): Response => {
+    const response = refusal(deps, routes, request)
+    deps.onRequest(request.method, 'other', response.status, 0)
+    return response
+  }
+  return app.all('/*', refuse, { parse: 'none' })
 }

@@ -188,8 +188,11 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     },
     samples,
     purge: purger.purge,
-    onRequest: (endpoint, status, seconds) => {
-      log.debug({ endpoint, status, seconds }, 'admin call')
+    onRequest: (method, path, status, seconds) => {
+      const { requests } = metrics.hot
+      const key = `${path} ${status}`
+      requests.set(key, (requests.get(key) ?? 0) + 1)
+      log.debug({ method, path, status, seconds }, 'admin call')
     },
     onQuery: (source, seconds) => metrics.querySeconds.observe({ source }, seconds),
     onError,

@@ -168,6 +168,20 @@ describe('the listener of the admin API', () => {
     expect(pushed.body.data).toMatchObject({ agent_id: machine.agentId, version: 1_000_000, applied: true })
   })
 
+  test('calls are counted by path and status, refused ones too', async () => {
+    const path = '/internal/v1/companies/:company_id/summary'
+    const counted = (endpoint: string, code: number) =>
+      rig.metric(`svc_http_requests_total{endpoint="${endpoint}",code="${code}"}`)
+    await call('GET', `/companies/${company}/summary`)
+    const [before, denied, unknown] = [await counted(path, 200), await counted(path, 401), await counted('other', 404)]
+    await call('GET', `/companies/${company}/summary`)
+    await call('GET', `/companies/${company}/summary`, { headers: {} })
+    await call('GET', '/nothing')
+    expect(await counted(path, 200)).toBe(before + 1)
+    expect(await counted(path, 401)).toBe((denied || 0) + 1)
+    expect(await counted('other', 404)).toBe(unknown + 1)
+  })
+
   test('a thousand calls at once are all answered', async () => {
     const owner = `company_id=${company}`
     const paths = [
