@@ -92,6 +92,7 @@ class Agent implements RunningAgent {
   readonly #trial: OwnTrial | null
   #isStopping = false
   #isStopRequested = false
+  #isOrphaned = false
   /** What this process becomes once its work has ended. */
   #successor: Installation | null = null
   #work: Promise<string | null> = Promise.resolve(null)
@@ -103,6 +104,10 @@ class Agent implements RunningAgent {
     this.#trial = trial
     void trial?.lost.then(installation => {
       this.#successor = installation
+      this.#endWork()
+    })
+    void trial?.orphaned.then(() => {
+      this.#isOrphaned = true
       this.#endWork()
     })
   }
@@ -198,6 +203,7 @@ class Agent implements RunningAgent {
   /** Becomes the installed version, where one is to follow. Returns null when nothing runs any more, else why it failed. */
   async #giveWay(): Promise<string | null> {
     const { log, clock } = this.#parts
+    if (this.#isOrphaned) return 'the process that watched the trial of this version is gone'
     if (this.#successor === null || this.#isStopRequested) return null
     this.#lock.release()
     const reason = this.#successor.become()

@@ -81,7 +81,10 @@ async function run(flags: RunFlags): Promise<void> {
     log.info({ agent_id: agentId, version: agentVersion }, 'ready')
   }
   const failure = await agent.ended
-  if (failure !== null) process.exit(1)
+  if (failure !== null) {
+    log.error({ failure }, 'ended')
+    process.exit(1)
+  }
   // An agent that may not send stays, so that no service manager starts it over and over; it ends by a signal.
   setInterval(() => {}, 2 ** 30)
 }

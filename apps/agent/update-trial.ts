@@ -9,10 +9,9 @@ import { Installation } from './installation.ts'
 import { readUpdateRecord, writeUpdateRecord } from './update-records.ts'
 
 const LOOK_MS = 250
+const WATCHER_LOOK_MS = 1_000
 /** How long the version on trial may take to end in order. */
 const END_MS = 15_000
-/** How much later than its watcher a version judges itself, should the watcher be gone. */
-const WATCHER_LEAD_MS = 30_000
 
 type Child = ReturnType<Installation['start']>
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
@@ -115,6 +114,8 @@ export type OwnTrial = {
   readonly accept: () => void
   /** Resolves when the trial is lost and the old binary is back in place; never for one that is won or stopped. */
   readonly lost: Promise<Installation>
+  /** Resolves when the watcher is gone: this process ends, so that whoever starts agents here finds the directory free. */
+  readonly orphaned: Promise<void>
   readonly stop: () => void
   /** Until it is won: no further version is installed meanwhile. */
   readonly isOpen: () => boolean
@@ -130,6 +131,7 @@ export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial |
   const state = trialAtStart(record, { version: agentVersion, isWatched, nowMs: clock.now() })
   const installation = new Installation(trial.executable, args)
   const lost = Promise.withResolvers<Installation>()
+  const orphaned = Promise.withResolvers<void>()
   const lose = (reason: string) => {
     log.error({ version: agentVersion, reason }, 'this version failed its trial: the old one is restored')
     try {
@@ -146,11 +148,16 @@ export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial |
   }
   if (state === 'failed') {
     lose('it was started again and again')
-    return { accept: () => {}, lost: lost.promise, stop: () => {}, isOpen: () => true }
+    return { accept: () => {}, lost: lost.promise, orphaned: orphaned.promise, stop: () => {}, isOpen: () => true }
   }
   if (state === 'unwatched') note(parts, { ...record, trial: { ...trial, unwatchedStarts: trial.unwatchedStarts + 1 } })
-  const lead = state === 'watched' ? WATCHER_LEAD_MS : 0
-  const timer = setTimeout(() => lose('no batch was accepted in time'), options.update.trialMs + lead)
+  const look = () => {
+    if (process.ppid !== trial.watcherPid) orphaned.resolve()
+  }
+  const timer =
+    state === 'watched'
+      ? setInterval(look, WATCHER_LOOK_MS)
+      : setTimeout(() => lose('no batch was accepted in time'), options.update.trialMs)
   let isAccepted = false
   const accept = () => {
     if (isAccepted) return
@@ -162,8 +169,10 @@ export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial |
       return
     }
     isAccepted = true
-    clearTimeout(timer)
+    // The watcher ends a version that has won, to become it itself: that it is there still matters.
+    if (state !== 'watched') clearTimeout(timer)
     log.info({ version: agentVersion }, 'the collector accepted a batch of this version: the update stays')
   }
-  return { accept, lost: lost.promise, stop: () => clearTimeout(timer), isOpen: () => !isAccepted }
+  const stop = () => clearTimeout(timer)
+  return { accept, lost: lost.promise, orphaned: orphaned.promise, stop, isOpen: () => !isAccepted }
 }

@@ -204,7 +204,6 @@ test('[AGT-083] a version on trial whose watcher is gone, as after a power cut, 
   const first = run('3s')
   await until('a trial', () => status().version === '0.2.0', DEADLINE_MS)
   const triedPid = Number(status().pid)
-  process.kill(triedPid, 'SIGKILL')
   first.kill('SIGKILL')
   await first.exited
   await until('the end of the version on trial', () => !isRunning(triedPid))
