@@ -26,7 +26,7 @@ describe('servers from comma-separated values', () => {
       'db-1,,2001:db8::1,,,,',
     ].join('\r\n')
     const { status, body } = await send(file)
-    expect([status, body.data]).toEqual([200, { created: 2, updated: 0, dry_run: false }])
+    expect([status, body.data]).toEqual([200, { created: 2, updated: 0, unchanged: 0, dry_run: false }])
     const rows = (await tenant.call('GET', '/servers')).body.data
     expect(rows[1]).toMatchObject({
       name: 'web-1',
@@ -50,7 +50,7 @@ describe('servers from comma-separated values', () => {
 
   test('sent again, it changes what it names and leaves the rest', async () => {
     const { body } = await tenant.call('POST', '/servers/import', { csv: 'name;role\nWEB-1;proxy\nweb-2;web' })
-    expect(body.data).toEqual({ created: 1, updated: 1, dry_run: false })
+    expect(body.data).toEqual({ created: 1, updated: 1, unchanged: 0, dry_run: false })
     const [row] = (await tenant.call('GET', '/servers?search=web-1')).body.data
     expect([row.role, row.hostname, row.tags]).toEqual(['proxy', 'web-1.example.net', ['edge', 'web']])
   })
@@ -58,7 +58,7 @@ describe('servers from comma-separated values', () => {
   test('a dry run finds the same and does nothing', async () => {
     const before = await names()
     const { status, body } = await send('name,role\nweb-1,other\nnew-1,x\n', '?dry_run=1')
-    expect([status, body.data]).toEqual([200, { created: 1, updated: 1, dry_run: true }])
+    expect([status, body.data]).toEqual([200, { created: 1, updated: 1, unchanged: 0, dry_run: true }])
     expect(await names()).toEqual(before)
     expect((await tenant.call('GET', '/servers?search=web-1')).body.data[0].role).toBe('proxy')
   })
@@ -78,6 +78,21 @@ describe('servers from comma-separated values', () => {
       'rows.5',
     ])
     expect(await names()).toEqual(before)
+  })
+
+  test('a status that changes reaches the agents, one that is empty changes nothing, and what says the same is unchanged', async () => {
+    const collector = await hub.collector()
+    await send('name,hostname,status\nm-1,m-1,\nm-2,m-2,maintenance\n')
+    const { token } = (await tenant.call('POST', '/monitoring/licenses', { name: 'm', max_uses: 2 })).body
+    const enrolled = (await collector.call('POST', '/enroll', { license: token, hostname: 'm-1', machine_id: 'm-1' }))
+      .body.data
+    const { body } = await send('name,status\nm-1,maintenance\nm-2,\n')
+    expect(body.data).toEqual({ created: 0, updated: 1, unchanged: 1, dry_run: false })
+    const { agent } = (await collector.call('GET', `/agents/lookup?agent_id=${enrolled.agent_id}`)).body.data
+    expect([agent.server_status, agent.version]).toEqual(['maintenance', 2])
+    expect((await tenant.call('GET', '/servers?search=m-2')).body.data[0].status).toBe('maintenance')
+    const [entry] = (await tenant.call('GET', '/audit-log?action=server.update')).body.data
+    expect(entry.changes).toEqual({ status: { old: 'active', new: 'maintenance' } })
   })
 
   const refused = (csv: string, field: string) =>

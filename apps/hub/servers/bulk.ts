@@ -94,9 +94,19 @@ async function storeChanged(hub: Hub, tx: Tx, companyId: string, changed: readon
   const ids = changed.map(({ after }) => after.id)
   tx.touch('servers', ids)
   await refreshScopes(hub, tx, companyId, ids)
-  const moved = changed.filter(({ before, after }) => before.status !== after.status).map(({ after }) => after.id)
+  const moved = changed.filter(({ before, after }) => before.status !== after.status)
+  await raiseAgentsOf(
+    hub,
+    tx,
+    moved.map(({ after }) => after.id),
+  )
+}
+
+/** The agents of machines whose status, subnet or datacenter changed get newer records (document 1 "Registry consistency rule"). */
+export async function raiseAgentsOf(hub: Hub, tx: Tx, serverIds: readonly string[]): Promise<void> {
+  if (serverIds.length === 0) return
   const told = await tx.db.execute<{ id: string }>(sql`
-    update monitoring_agents set version = version + 1 where server_id = any(${uuidList(moved)}::uuid[]) returning id`)
+    update monitoring_agents set version = version + 1 where server_id = any(${uuidList(serverIds)}::uuid[]) returning id`)
   await tellAgents(
     hub,
     tx,

@@ -1,18 +1,25 @@
 // POST /servers/import: servers from comma-separated values. A name that is new makes a server; a known one is changed in the
 // columns that the file has, so that a file can be mended and sent again. All of it or nothing.
+import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type TObject, Type } from '@sinclair/typebox'
-import { sql } from 'drizzle-orm'
-import { auditRequest } from '../audit/audit.ts'
+import { and, eq, sql } from 'drizzle-orm'
+import type { Unchecked } from '../../../core/unchecked.ts'
+import { auditMany, auditRequest, changesBetween } from '../audit/audit.ts'
+import { servers } from '../db/schema.ts'
 import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
 import { invalidField } from '../http/api-error.ts'
 import type { RouteContext } from '../http/route.ts'
 import { faultsError, schemaFaults } from '../http/schema.ts'
 import { type Words, words } from '../http/texts.ts'
+import type { Hub } from '../hub-context.ts'
+import { refreshScopes } from '../scopes/scope.ts'
+import { raiseAgentsOf } from './bulk.ts'
 import { parseCsv } from './csv.ts'
-import { changeServer, findServer, insertServer, type ServerInput } from './servers.ts'
+import { columnsOf, presentServer, type Server, type ServerInput } from './servers.ts'
 
-export const ROWS_MAX = 1000
+const ROWS_MAX = 1000
+const INSERTED_AT_ONCE = 250
 const NUMBERS = new Set(['cpu_cores', 'memory_mb', 'disk_gb'])
 
 type Row = { readonly line: number; readonly input: ServerInput & { readonly name: string } }
@@ -68,14 +75,97 @@ export function serversOfCsv(csv: string, schema: TObject): readonly Row[] {
   return rows
 }
 
-async function knownServers(tx: Tx, companyId: string, names: readonly string[]): Promise<Map<string, string>> {
-  const found = await tx.db.execute<{ id: string; key: string }>(sql`
-    select id, lower(name) as key from servers where company_id = ${companyId} and deleted_at is null
-      and lower(name) in (select jsonb_array_elements_text(${JSON.stringify(names)}::jsonb))`)
-  return new Map(found.map(row => [row.key, row.id]))
+/** The company's servers of these names, by name in lower case. */
+async function knownServers(tx: Tx, companyId: string, names: readonly string[]): Promise<Map<string, Server>> {
+  const found = await tx.db
+    .select()
+    .from(servers)
+    .where(
+      and(
+        eq(servers.companyId, companyId),
+        sql`${servers.deletedAt} is null`,
+        sql`lower(${servers.name}) in (select jsonb_array_elements_text(${JSON.stringify(names)}::jsonb))`,
+      ),
+    )
+  return new Map(found.map(server => [server.name.toLowerCase(), server]))
 }
 
-export type Imported = { readonly created: number; readonly updated: number; readonly dry_run: boolean }
+type Change = { readonly before: Server; readonly input: Row['input']; readonly fields: readonly string[] }
+
+const shown = (server: Server): Unchecked => presentServer({ server, agentId: null })
+
+/** The rows that say something else than the servers do, with the fields in which they do. */
+function changesOf(rows: readonly Row[], known: ReadonlyMap<string, Server>): Change[] {
+  return rows.flatMap(({ line, input }): Change[] => {
+    const before = known.get(input.name.toLowerCase())
+    if (!before) return []
+    if (input.status !== undefined && before.status === 'draft')
+      throw invalidField(`rows.${line}.status`, 'state_refused', { state: 'draft' })
+    const is = shown(before)
+    const wanted: Unchecked = { ...input, ...(input.tags ? { tags: [...new Set(input.tags)].sort() } : {}) }
+    const fields = Object.keys(wanted).filter(
+      field => field !== 'name' && JSON.stringify(wanted[field]) !== JSON.stringify(is[field]),
+    )
+    return fields.length > 0 ? [{ before, input, fields }] : []
+  })
+}
+
+async function insertRows(tx: Tx, companyId: string, rows: readonly Row[]): Promise<string[]> {
+  const values = rows.map(({ input }) => ({
+    ...columnsOf(input),
+    name: input.name,
+    id: randomUUID(),
+    companyId,
+    origin: 'manual' as const,
+  }))
+  for (let at = 0; at < values.length; at += INSERTED_AT_ONCE)
+    await tx.db.insert(servers).values(values.slice(at, at + INSERTED_AT_ONCE))
+  return values.map(value => value.id)
+}
+
+/** One statement for all: the rows have the columns of the file, whose names are those of the table. */
+async function updateRows(hub: Hub, tx: Tx, companyId: string, changes: readonly Change[]): Promise<void> {
+  const columns = Object.keys(changes[0]?.input ?? {}).filter(column => column !== 'name' && column !== 'status')
+  const records = changes.map(({ before, input }) => ({
+    ...input,
+    ...(input.tags ? { tags: [...new Set(input.tags)].sort() } : {}),
+    id: before.id,
+  }))
+  const sets = columns.map(column => sql`${sql.identifier(column)} = x.${sql.identifier(column)}`)
+  await tx.db.execute(sql`
+    update servers s set ${sql.join([...sets, sql`status = coalesce(x.status, s.status)`], sql`, `)},
+      updated_at = ${new Date(hub.now()).toISOString()}
+    from jsonb_populate_recordset(null::servers, ${JSON.stringify(records)}::jsonb) x
+    where s.company_id = ${companyId} and s.id = x.id`)
+}
+
+const SCOPED = new Set(['environment', 'role', 'datacenter', 'tags'])
+const RECORDED = new Set(['status', 'subnet_id', 'datacenter'])
+
+/** Writes new and changed servers with few statements; scopes and the records of agents follow. */
+async function store(hub: Hub, tx: Tx, companyId: string, fresh: readonly Row[], changes: readonly Change[]) {
+  const created = fresh.length > 0 ? await insertRows(tx, companyId, fresh) : []
+  if (changes.length > 0) await updateRows(hub, tx, companyId, changes)
+  const idsWith = (fields: ReadonlySet<string>) =>
+    changes.filter(change => change.fields.some(field => fields.has(field))).map(({ before }) => before.id)
+  tx.touch('servers', [...created, ...changes.map(({ before }) => before.id)])
+  await refreshScopes(hub, tx, companyId, [...created, ...idsWith(SCOPED)])
+  await raiseAgentsOf(hub, tx, idsWith(RECORDED))
+}
+
+const toAudit = ({ before, input, fields }: Change) => ({
+  subject: { type: 'server', id: before.id, name: before.name },
+  changes: changesBetween(pick(shown(before), fields), pick(input, fields)),
+})
+const pick = (record: Unchecked, fields: readonly string[]): Unchecked =>
+  Object.fromEntries(fields.map(field => [field, record[field]]))
+
+export type Imported = {
+  readonly created: number
+  readonly updated: number
+  readonly unchanged: number
+  readonly dry_run: boolean
+}
 
 /** Thrown to undo what a dry run did. */
 class DryRunEnd extends Error {
@@ -95,20 +185,19 @@ export async function importServers(context: RouteContext, rows: readonly Row[],
         companyId,
         rows.map(row => row.input.name.toLowerCase()),
       )
-      for (const { line, input } of rows) {
-        const id = known.get(input.name.toLowerCase())
-        if (id === undefined) await insertServer(hub, tx, companyId, input, 'manual')
-        else {
-          const { server } = await findServer(tx.db, companyId, id)
-          if (input.status !== undefined && server.status === 'draft')
-            throw invalidField(`rows.${line}.status`, 'state_refused', { state: 'draft' })
-          await changeServer(hub, tx, server, input)
-        }
+      const fresh = rows.filter(({ input }) => !known.has(input.name.toLowerCase()))
+      const changes = changesOf(rows, known)
+      await store(hub, tx, companyId, fresh, changes)
+      const result = {
+        created: fresh.length,
+        updated: changes.length,
+        unchanged: rows.length - fresh.length - changes.length,
+        dry_run: isDryRun,
       }
-      const result = { created: rows.length - known.size, updated: known.size, dry_run: isDryRun }
       if (isDryRun) throw new DryRunEnd(result)
-      const changes = { created: { old: null, new: result.created }, updated: { old: null, new: result.updated } }
-      await auditRequest(tx, context, 'server.import', { type: 'server', id: null, name: null }, changes)
+      const counts = { created: { old: null, new: result.created }, updated: { old: null, new: result.updated } }
+      await auditRequest(tx, context, 'server.import', { type: 'server', id: null, name: null }, counts)
+      await auditMany(tx, context, 'server.update', changes.map(toAudit))
       return result
     })
   } catch (error) {

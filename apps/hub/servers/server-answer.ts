@@ -54,6 +54,7 @@ export const serverAnswer = named('Server', {
 export const importAnswer = named('ImportedServers', {
   created: amount(),
   updated: amount(),
+  unchanged: amount(),
   dry_run: Type.Boolean(),
 })
 

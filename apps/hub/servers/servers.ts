@@ -129,7 +129,7 @@ export type ServerInput = {
 }
 
 /** The columns that an input gives; what it does not name is not there. */
-function columnsOf(input: ServerInput): Partial<typeof servers.$inferInsert> {
+export function columnsOf(input: ServerInput): Partial<typeof servers.$inferInsert> {
   const given: Partial<typeof servers.$inferInsert> = {
     ...(input.name === undefined ? {} : { name: input.name }),
     ...(input.hostname === undefined ? {} : { hostname: input.hostname }),
