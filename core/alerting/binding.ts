@@ -8,7 +8,7 @@ import type { CompiledRule } from './rule.ts'
 import type { CompanyRules } from './rule-set.ts'
 import { slotOf } from './rule-slots.ts'
 import { labelsOf, type SeriesDefinition } from './series-dictionary.ts'
-import { type ServerSeries, UNDEFINED, UNSEEN } from './server-series.ts'
+import { type ServerSeries, TO_BIND, UNDEFINED } from './server-series.ts'
 import { FIRING, NO_ROW } from './state-table.ts'
 import { emit } from './transitions.ts'
 
@@ -86,7 +86,7 @@ export function rebindServer(
       row = next
     }
     // A series without a state is bound when it is seen: a rule counts from the first sample on.
-    if (server.head[index] === NO_ROW) server.head[index] = UNSEEN
+    if (server.head[index] === NO_ROW) server.head[index] = TO_BIND
     else if (server.head[index]! >= 0) {
       const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))!
       bindSeries(evaluation, server, index, definition, nowMs)

@@ -1,6 +1,6 @@
 // States and machines that go: a rule was removed, a machine left scope, a tenant was purged, a series is not needed any more.
 import type { EvaluationState } from './evaluation-state.ts'
-import { type ServerSeries, UNDEFINED, UNSEEN } from './server-series.ts'
+import { type ServerSeries, TO_BIND, UNDEFINED, UNSEEN } from './server-series.ts'
 import { stateRecord } from './state-record.ts'
 import { NO_ROW } from './state-table.ts'
 
@@ -17,7 +17,7 @@ export function removeState(evaluation: EvaluationState, row: number): void {
     states.next[before] = states.next[row]!
   }
   // What lost its last state is bound anew when it is seen again.
-  if (server.head[series] === NO_ROW) server.head[series] = UNSEEN
+  if (server.head[series] === NO_ROW) server.head[series] = TO_BIND
   server.stateCount--
   evaluation.flapping.delete(row)
   evaluation.settledUpTo.delete(row)
@@ -35,8 +35,8 @@ export function dropUnseen(evaluation: EvaluationState, from: number, to: number
   for (let at = from; at < to && at < evaluation.servers.length; at++) {
     const server = evaluation.servers[at]
     if (!server) continue
-    keepSeries(evaluation, server, head => head >= NO_ROW)
-    for (let index = 0; index < server.count; index++) if (server.head[index] === NO_ROW) server.head[index] = UNSEEN
+    keepSeries(evaluation, server, head => head >= TO_BIND)
+    for (let index = 0; index < server.count; index++) if (server.head[index]! < 0) server.head[index] = UNSEEN
   }
 }
 

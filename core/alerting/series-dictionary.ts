@@ -14,7 +14,7 @@ export type SeriesDefinition = {
   next: SeriesDefinition | undefined
   /** Series of machines that have this key. */
   uses: number
-  /** The last look found it unused. */
+  /** The last look found it unused, and nothing used it since. */
   isIdle: boolean
   /** Shards that keep it on disk, a bit each: 0 to 31, 32 to 63. */
   shardsLo: number
@@ -97,7 +97,10 @@ export class SeriesDictionary {
   /** A series of a machine begins to use the key; undefined while the key is not known. */
   use(lo: number, hi: number): SeriesDefinition | undefined {
     const definition = this.get(lo, hi)
-    if (definition) definition.uses++
+    if (definition) {
+      definition.uses++
+      definition.isIdle = false
+    }
     return definition
   }
 

@@ -3,9 +3,13 @@
 
 import type { CompanyRules } from './rule-set.ts'
 
-/** Heads of series without a state. NO_ROW: no rule covers it. UNSEEN: it is bound when it is seen next. UNDEFINED: its key is not known. */
-export const UNSEEN = -2
-export const UNDEFINED = -3
+/**
+ * Heads of series without a state, beside NO_ROW (no rule covers it). All of these are bound when they are seen next. TO_BIND: other
+ * rules are in force, or its states went. UNSEEN: it did not come since the last look. UNDEFINED: its key is not known.
+ */
+export const TO_BIND = -2
+export const UNSEEN = -3
+export const UNDEFINED = -4
 
 export type PresenceState = 'unknown' | 'up' | 'down'
 

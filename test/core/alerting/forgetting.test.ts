@@ -1,14 +1,17 @@
 // What evaluation forgets of series that are not sent any more, and that nothing is lost by it when they come back.
 import { expect, test } from 'bun:test'
+import { rebindServer } from '../../../core/alerting/binding.ts'
 import type { EvaluationState } from '../../../core/alerting/evaluation-state.ts'
 import type { AlertEvent } from '../../../core/alerting/event.ts'
 import { dropUnseen } from '../../../core/alerting/removal.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
+import { compileRuleSet } from '../../../core/alerting/rule-set.ts'
+import { setRules } from '../../../core/alerting/rule-slots.ts'
 import { sweepStates } from '../../../core/alerting/sweep.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { evaluationWith, SERVER, send } from '../../support/evaluation.ts'
-import { ruleRecord } from '../../support/rule-record.ts'
+import { company, ruleRecord } from '../../support/rule-record.ts'
 
 const START_MS = 1_767_225_600_000
 const HOUR_MS = 3_600_000
@@ -98,4 +101,26 @@ test('a key that is learnt again before a snapshot was saved stays on disk', () 
   send(evaluation, START_MS, { [CPU]: 1 }, [CPU])
   expect(dictionary.takeForgotten(SHARD)).toEqual([])
   expect(dictionary.takeLearnt(SHARD)).toEqual([])
+})
+
+test('a key that was used between two looks is not forgotten by the second, though it is given up again', () => {
+  const evaluation = evaluationWith([])
+  const { dictionary } = evaluation
+  dictionary.load(SHARD, [CPU])
+  look(evaluation)
+  send(evaluation, START_MS, { [CPU]: 1 })
+  look(evaluation)
+  look(evaluation)
+  expect(evaluation.servers[0]!.count).toBe(0)
+  expect(dictionary.size).toBe(1)
+})
+
+test('rules that come in force just before a look do not make it take a series for one that is not sent', () => {
+  const evaluation = evaluationWith([])
+  send(evaluation, START_MS, { [CPU]: 1, [DISK]: 1 }, [CPU, DISK])
+  setRules(evaluation, compileRuleSet([ruleOf(1, { metric: 'disk_used_percent' })], evaluation.rules))
+  rebindServer(evaluation, evaluation.servers[0]!, evaluation.companyRules(company), START_MS)
+  look(evaluation)
+  expect(evaluation.servers[0]!.count).toBe(2)
+  expect(told(send(evaluation, START_MS + 30_000, { [CPU]: 1, [DISK]: 95 }))).toEqual([`alert.opened 1 ${DISK}`])
 })
