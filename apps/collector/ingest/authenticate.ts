@@ -11,8 +11,6 @@ import type { AgentSession, Sessions } from './session.ts'
 const TOKEN_CHARS_MAX = 512
 const CREDENTIALS_MAX = 250_000
 
-type Credential = { readonly session: AgentSession; readonly tokenHash: string }
-
 /** Why a request is not let in; the reason label of svc_auth_failures_total. */
 const authFailures = ['missing', 'unknown', 'expired', 'revoked', 'unavailable'] as const
 export type AuthFailure = (typeof authFailures)[number]
@@ -31,9 +29,23 @@ export function authError(reason: AuthFailure): ApiError {
   }
 }
 
-/** True when the token with this hash is a valid one of the agent. */
-export const isTokenValid = (record: AgentRecord, tokenHash: string, nowMs: number): boolean =>
-  record.tokenHash === tokenHash || (record.prevTokenHash === tokenHash && nowMs < record.prevTokenExpiresAtMs)
+/** A token that was let in, and whose it is. */
+export class Credential<S extends AgentSession> {
+  /** The record of which the token is the current one; another record is looked at again. */
+  private currentOf: AgentRecord | null = null
+
+  constructor(
+    readonly session: S,
+    private readonly tokenHash: string,
+  ) {}
+
+  isValid(nowMs: number): boolean {
+    const { record } = this.session
+    if (record === this.currentOf) return true
+    if (record.tokenHash === this.tokenHash) this.currentOf = record
+    return record === this.currentOf || (record.prevTokenHash === this.tokenHash && nowMs < record.prevTokenExpiresAtMs)
+  }
+}
 
 /** From the hash of a token to the record of its agent; asks the hub about one that the registry does not have. */
 export class Identifier {
@@ -77,7 +89,7 @@ export class Identifier {
 
 export class Authenticator {
   /** By the whole header. */
-  private readonly credentials = new Map<string, Credential>()
+  private readonly credentials = new Map<string, Credential<AgentSession>>()
 
   constructor(
     private readonly identifier: Identifier,
@@ -87,10 +99,7 @@ export class Authenticator {
   /** The session at once for a token that was seen before; else a promise, for the hub may have to be asked. */
   authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError> {
     const credential = header === null ? undefined : this.credentials.get(header)
-    if (credential && !credential.session.isClosed) {
-      const { session, tokenHash } = credential
-      if (isTokenValid(session.record, tokenHash, nowMs)) return session
-    }
+    if (credential && !credential.session.isClosed && credential.isValid(nowMs)) return credential.session
     return this.resolve(header, nowMs)
   }
 
@@ -110,7 +119,7 @@ export class Authenticator {
       return authError(typeof record === 'string' ? record : 'missing')
     const session = this.sessions.of(record, nowMs)
     if (this.credentials.size >= CREDENTIALS_MAX) this.credentials.clear()
-    this.credentials.set(header, { session, tokenHash })
+    this.credentials.set(header, new Credential(session, tokenHash))
     return session
   }
 }

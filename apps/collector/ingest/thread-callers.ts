@@ -2,7 +2,7 @@
 // the thread has read all news there are, so a revocation holds in every thread from the moment it holds in the registry.
 import { assert } from '../../../core/assert.ts'
 import { ApiError } from './answers.ts'
-import { Authenticator, authError, isTokenValid } from './authenticate.ts'
+import { Authenticator, authError, Credential } from './authenticate.ts'
 import { type BatchCallers, noteAgent } from './context.ts'
 import type { Directory } from './directory.ts'
 import { HandOver } from './hand-over.ts'
@@ -12,7 +12,6 @@ import { ThreadSession } from './thread-session.ts'
 
 const CREDENTIALS_MAX = 250_000
 
-type Credential = { readonly session: ThreadSession; readonly tokenHash: string }
 type News = Extract<ToListener, { kind: 'news' }>
 
 export type ThreadCallersParts = {
@@ -29,7 +28,7 @@ const encoder = new TextEncoder()
 
 export class ThreadCallers implements BatchCallers {
   /** By the whole header. */
-  private readonly credentials = new Map<string, Credential>()
+  private readonly credentials = new Map<string, Credential<ThreadSession>>()
   private readonly sessions = new Map<number, ThreadSession>()
   /** Equal ETags are kept once. */
   private readonly etags = new Map<string, Etag>()
@@ -117,12 +116,10 @@ export class ThreadCallers implements BatchCallers {
     }
   }
 
-  private isReady({ session, tokenHash }: Credential, nowMs: number): boolean {
+  private isReady(credential: Credential<ThreadSession>, nowMs: number): boolean {
+    const { session } = credential
     return (
-      session.isHere &&
-      !session.isEtagStale &&
-      this.parts.directory.news === this.newsRead &&
-      isTokenValid(session.record, tokenHash, nowMs)
+      session.isHere && !session.isEtagStale && this.parts.directory.news === this.newsRead && credential.isValid(nowMs)
     )
   }
 
@@ -131,16 +128,12 @@ export class ThreadCallers implements BatchCallers {
     for (;;) {
       await this.allNewsRead()
       let credential = header === null ? undefined : this.credentials.get(header)
-      if (
-        !credential ||
-        credential.session.isClosed ||
-        !isTokenValid(credential.session.record, credential.tokenHash, nowMs())
-      ) {
+      if (!credential || credential.session.isClosed || !credential.isValid(nowMs())) {
         const tokenHash = Authenticator.tokenHash(header)
         const session = await this.ask(tokenHash)
         if (session instanceof ApiError) return session
         if (header === null || tokenHash === null) return authError('missing')
-        credential = { session, tokenHash }
+        credential = new Credential(session, tokenHash)
         if (this.credentials.size >= CREDENTIALS_MAX) this.credentials.clear()
         this.credentials.set(header, credential)
       }
