@@ -1,13 +1,49 @@
-// What it costs ingest to know a fleet: the memory of a known series, of all agents together, and how long a start after kill -9 takes to
+// What it costs ingest to know a fleet: the memory of a known series in its tables, of the whole process for all agents, and how long a start after kill -9 takes to
 // the first batch that is taken. Each agent sends its 150 series once.
 // Usage: bun bench/known.ts [AGENTS] [THREADS]
+import { SampleBatch } from '../core/series/sample-batch.ts'
+import { AdmissionReport } from '../core/wire/admission.ts'
+import { AgentSeries, OwnCompanySeries } from '../core/wire/agent-series.ts'
+import { BatchDecoder } from '../core/wire/decode-batch.ts'
+import { batchBytes, hostSeries } from './batches.ts'
 import { fleetProcess } from './fleet.ts'
 import { IngestBench, residentMib } from './ingest-process.ts'
 
 const [agents = 100_000, threads = 0] = process.argv.slice(2).map(Number)
 const SERIES = 150
+const TABLES = 10_000
 /** Until the garbage of the rush in which everybody came at once is collected. */
 const SETTLE_MS = 10_000
+
+/** Bytes of memory that the tables of an agent take for each series, measured over a few thousand agents in this process. */
+function tableBytes(): number {
+  const limits = {
+    seriesPerAgentMax: 500,
+    seriesPerCompanyMax: 0,
+    pointsMax: 20_000,
+    pointAgeMaxMs: 86_400_000,
+    pointAheadMaxMs: 300_000,
+  }
+  const nowMs = Date.now()
+  const body = batchBytes(hostSeries(SERIES), 1, nowMs, index => index + 1)
+  const decoder = new BatchDecoder(new SampleBatch(), limits)
+  const company = new OwnCompanySeries()
+  const know = (count: number) =>
+    Array.from({ length: count }, () => {
+      const agent = new AgentSeries(company)
+      decoder.decode(body, agent, nowMs, new AdmissionReport())
+      return agent
+    })
+  // What the runtime takes once, it takes here.
+  know(TABLES / 4)
+  const residentAfterCollection = () => {
+    Bun.gc(true)
+    return process.memoryUsage.rss()
+  }
+  const before = residentAfterCollection()
+  const kept = know(TABLES)
+  return Math.round(((residentAfterCollection() - before) * 10) / (kept.length * SERIES)) / 10
+}
 
 const bench = await IngestBench.of(agents)
 try {
@@ -32,7 +68,8 @@ try {
       registry_rss_mib: idleMib,
       peak_rss_mib: peakMib,
       known_rss_mib: knownMib,
-      bytes_a_known_series: Math.round(((knownMib - idleMib) * 1024 ** 2 * 10) / (agents * SERIES)) / 10,
+      table_bytes_a_series: tableBytes(),
+      process_bytes_a_series: Math.round(((knownMib - idleMib) * 1024 ** 2 * 10) / (agents * SERIES)) / 10,
       start_seconds: first.seconds,
       start_after_kill_seconds: second.seconds,
     }),
