@@ -71,43 +71,6 @@ async function readSeries(
   return data.series.flatMap(toSeries)
 }
 
-type Read = { readonly machine: Machine; readonly series: readonly ReplayedSeries[] | null }
-
-async function readMachines(
-  { hub, companyId }: RouteContext,
-  machines: readonly Machine[],
-  rule: RawRule,
-  window: Window,
-): Promise<Read[]> {
-  const metric = rule.metric ?? ''
-  const { matchers } = compileMatchers(rule.matchers ?? {}, metricByName(metric)?.labels ?? [])
-  const reads: Read[] = []
-  for (let at = 0; at < machines.length; at += READ_AT_ONCE) {
-    const some = machines.slice(at, at + READ_AT_ONCE).map(async (machine): Promise<Read> => {
-      const series = await readSeries(hub, companyId, machine.id, metric, window)
-      return { machine, series: series?.filter(({ labels }) => matchesLabels(matchers, labels)) ?? null }
-    })
-    reads.push(...(await Promise.all(some)))
-  }
-  return reads
-}
-
-/** The newest values, and whether they violate. */
-function latestOf(reads: readonly Read[], rule: RawRule, nowMs: number) {
-  const compiled = compileRule(rule)
-  if (compiled.kind !== 'compiled') return []
-  const { operatorCode, threshold } = evaluatedRule(compiled.rule)
-  return reads.flatMap(({ machine, series }) =>
-    (series ?? []).flatMap(({ labels, points }) => {
-      const [tsMs, value] = points.at(-1) ?? [0, 0]
-      if (tsMs < nowMs - limits.statusValueAgeMs) return []
-      const key = seriesKey(rule.metric ?? '', labels)
-      const violating = violates(operatorCode, value, threshold)
-      return [{ server_id: machine.id, series_key: key, value, violating }]
-    }),
-  )
-}
-
 const presentFiring = (firing: Firing) => ({
   series_key: firing.seriesKey,
   opened_at: new Date(firing.openedAtMs),
@@ -117,33 +80,73 @@ const presentFiring = (firing: Firing) => ({
   peak_value: firing.peakValue,
 })
 
-/** Machine by machine, those that would have alerted most first. */
-async function historyOf(reads: readonly Read[], rule: RawRule, window: Window) {
-  const { fromMs, toMs, stepMs } = window
-  const perMachine = []
-  for (const { machine, series } of reads) {
-    if (series === null) continue
-    const firings = firingsOf(replayRule({ rule, serverId: machine.id, series, stepMs, toMs }))
-    const firingMs = firings.reduce((sum, firing) => sum + (firing.resolvedAtMs ?? toMs) - firing.openedAtMs, 0)
-    perMachine.push({
-      server: machine,
-      series_count: series.length,
-      alerts: firings.length,
-      firing_seconds: Math.round(firingMs / 1000),
-      firing_now: firings.some(firing => firing.resolvedAtMs === null),
-      firings: firings.slice(-FIRINGS_SHOWN).map(presentFiring),
-    })
-    // A replay takes milliseconds; other requests come in between.
-    await setImmediate()
+/** The newest values of a machine, and whether they violate. */
+function latestOf(machine: Machine, series: readonly ReplayedSeries[], rule: RawRule, nowMs: number) {
+  const compiled = compileRule(rule)
+  if (compiled.kind !== 'compiled') return []
+  const { operatorCode, threshold } = evaluatedRule(compiled.rule)
+  return series.flatMap(({ labels, points }) => {
+    const [tsMs, value] = points.at(-1) ?? [0, 0]
+    if (tsMs < nowMs - limits.statusValueAgeMs) return []
+    const key = seriesKey(rule.metric ?? '', labels)
+    const violating = violates(operatorCode, value, threshold)
+    return [{ server_id: machine.id, series_key: key, value, violating }]
+  })
+}
+
+function pastOf(machine: Machine, series: readonly ReplayedSeries[], rule: RawRule, { stepMs, toMs }: Window) {
+  const firings = firingsOf(replayRule({ rule, serverId: machine.id, series, stepMs, toMs }))
+  const firingMs = firings.reduce((sum, firing) => sum + (firing.resolvedAtMs ?? toMs) - firing.openedAtMs, 0)
+  return {
+    server: machine,
+    series_count: series.length,
+    alerts: firings.length,
+    firing_seconds: Math.round(firingMs / 1000),
+    firing_now: firings.some(firing => firing.resolvedAtMs === null),
+    firings: firings.slice(-FIRINGS_SHOWN).map(presentFiring),
   }
+}
+
+type Seen = { readonly latest: ReturnType<typeof latestOf>; readonly past: ReturnType<typeof pastOf> }
+
+/** What a few machines at a time show: their samples are let go before those of the next are read. Null: no answer. */
+async function lookAt(
+  { hub, companyId }: RouteContext,
+  machines: readonly Machine[],
+  rule: RawRule,
+  window: Window,
+): Promise<(Seen | null)[]> {
+  const metric = rule.metric ?? ''
+  const { matchers } = compileMatchers(rule.matchers ?? {}, metricByName(metric)?.labels ?? [])
+  const seen: (Seen | null)[] = []
+  for (let at = 0; at < machines.length; at += READ_AT_ONCE) {
+    const some = machines.slice(at, at + READ_AT_ONCE)
+    const reads = await Promise.all(some.map(({ id }) => readSeries(hub, companyId, id, metric, window)))
+    for (const [index, machine] of some.entries()) {
+      const series = reads[index]?.filter(({ labels }) => matchesLabels(matchers, labels))
+      seen.push(
+        series
+          ? { latest: latestOf(machine, series, rule, window.toMs), past: pastOf(machine, series, rule, window) }
+          : null,
+      )
+      // A replay takes milliseconds; other requests come in between.
+      await setImmediate()
+    }
+  }
+  return seen
+}
+
+/** Machines that would have alerted most come first. */
+function historyOf(seen: readonly Seen[], { fromMs, toMs, stepMs }: Window) {
+  const servers = seen.map(each => each.past).sort((a, b) => b.alerts - a.alerts || b.firing_seconds - a.firing_seconds)
   return {
     from: new Date(fromMs),
     to: new Date(toMs),
     step_seconds: stepMs / 1000,
-    servers_read: perMachine.length,
-    servers_fired: perMachine.filter(each => each.alerts > 0).length,
-    alerts: perMachine.reduce((sum, each) => sum + each.alerts, 0),
-    servers: perMachine.sort((a, b) => b.alerts - a.alerts || b.firing_seconds - a.firing_seconds),
+    servers_read: servers.length,
+    servers_fired: servers.filter(each => each.alerts > 0).length,
+    alerts: servers.reduce((sum, each) => sum + each.alerts, 0),
+    servers,
   }
 }
 
@@ -175,18 +178,19 @@ export async function previewRule(context: RouteContext, input: RuleInput & { re
     deleted: false,
   }
   const window = windowOf(input.hours ?? HOURS_DEFAULT, hub.now())
-  const reads = await readMachines(context, machines, rule, window)
-  const series = latestOf(reads, rule, hub.now())
-  const isAvailable = reads.every(read => read.series !== null)
+  const looked = await lookAt(context, machines, rule, window)
+  const seen = looked.filter(each => each !== null)
+  const series = seen.flatMap(each => each.latest)
+  const isAvailable = seen.length === looked.length
   const isConfigured = (await hub.collectors.targets()).length > 0
-  const hasData = reads.some(read => (read.series ?? []).length > 0)
+  const hasData = seen.some(each => each.past.series_count > 0)
   const reason = isAvailable ? (hasData ? null : 'no_data') : isConfigured ? 'unavailable' : 'not_configured'
   return {
     data: {
       ...base,
       series: series.slice(0, SERIES_SHOWN),
       violating: series.filter(item => item.violating).length,
-      history: reads.some(read => read.series !== null) ? await historyOf(reads, rule, window) : null,
+      history: seen.length > 0 ? historyOf(seen, window) : null,
     },
     collector: { available: isAvailable, reason },
   }
