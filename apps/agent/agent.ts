@@ -33,7 +33,12 @@ export type StartOptions = {
   readonly platform?: string
   readonly statFs?: AskStatFs
   /** For an agent that may replace itself: its executable (null: none of its own) and the arguments of this process. */
-  readonly selfUpdate?: { readonly executable: string | null; readonly args: readonly string[] }
+  readonly selfUpdate?: {
+    readonly executable: string | null
+    readonly args: readonly string[]
+    /** The process that started this one as a version on trial; null for any other start. */
+    readonly watcherPid: number | null
+  }
 }
 
 export type RunningAgent = {
@@ -55,8 +60,8 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
   const dir = new StateDir(options.stateDir)
   const lock = new StateLock(dir)
   const status = new StatusReport(dir, clock, log, agentVersion)
-  const selfUpdate = start.selfUpdate ?? { executable: null, args: [] }
-  const trial = start.selfUpdate ? ownTrial({ dir, clock, log, options }, selfUpdate.args) : null
+  const selfUpdate = start.selfUpdate ?? { executable: null, args: [], watcherPid: null }
+  const trial = start.selfUpdate ? ownTrial({ dir, clock, log, options }, selfUpdate.args, selfUpdate.watcherPid) : null
   const parts: AgentParts = {
     options,
     log,

@@ -62,9 +62,13 @@ export class Installation {
     rmSync(this.previousPath, { force: true })
   }
 
-  /** Starts what is installed as a child process. */
-  start(): ReturnType<typeof Bun.spawn> {
-    return Bun.spawn([this.executable, ...this.#args], { stdin: 'ignore', stdout: 'inherit', stderr: 'inherit' })
+  /** Starts what is installed as a child process, with more arguments for one on trial. */
+  start(...more: readonly string[]): ReturnType<typeof Bun.spawn> {
+    return Bun.spawn([this.executable, ...this.#args, ...more], {
+      stdin: 'ignore',
+      stdout: 'inherit',
+      stderr: 'inherit',
+    })
   }
 
   /** Becomes what is installed: execv(3), the process id stays. Returns, with the reason, only when that is impossible. */

@@ -1,6 +1,6 @@
 // The `agent` executable: run, install, enroll, status, check-config.
 import { readFileSync, rmSync } from 'node:fs'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { type Logger, pino } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
@@ -17,7 +17,7 @@ import { readStatus } from './status.ts'
 
 type CommonFlags = { config?: string; stateDir?: string; collectorUrl?: string; caFile?: string }
 type EnrollFlags = CommonFlags & { license?: string; licenseFile?: string }
-type RunFlags = CommonFlags & { readyFile?: string }
+type RunFlags = CommonFlags & { readyFile?: string; watcher?: string }
 type InstallFlags = {
   collectorUrl: string
   license?: string
@@ -59,6 +59,7 @@ async function run(flags: RunFlags): Promise<void> {
   const options = loadOrExit(flags)
   const log = makeLog(options.logLevel)
   let agent: RunningAgent | null = null
+  const watcherPid = flags.watcher === undefined ? null : Number(flags.watcher)
   const stop = async () => {
     process.once('SIGINT', () => process.exit(1))
     process.once('SIGTERM', () => process.exit(1))
@@ -69,7 +70,7 @@ async function run(flags: RunFlags): Promise<void> {
   process.once('SIGINT', () => void stop())
   process.once('SIGTERM', () => void stop())
   try {
-    agent = await startAgent({ options, log, selfUpdate: { executable, args: process.argv.slice(2) } })
+    agent = await startAgent({ options, log, selfUpdate: { executable, args: process.argv.slice(2), watcherPid } })
   } catch (error) {
     complain(`cannot start: ${messageOf(error)}`)
     process.exit(1)
@@ -209,6 +210,7 @@ const program = new Command('agent')
   .version(agentVersion)
 withCommon(program.command('run').description('sample and report until stopped'))
   .option('--ready-file <file>', 'written once the agent is enrolled and runs')
+  .addOption(new Option('--watcher <pid>', 'process that tries this version').hideHelp())
   .action(run)
 program
   .command('install')

@@ -13,12 +13,11 @@ function trialOf(fields: Fields): UpdateTrial | null {
   const version = fields.get('version')
   const fromVersion = fields.get('from_version')
   const executable = fields.get('executable')
-  const watcherPid = fields.get('watcher_pid')
   const unwatchedStarts = fields.get('unwatched_starts')
   if (typeof version !== 'string' || typeof fromVersion !== 'string' || typeof executable !== 'string') return null
-  if (typeof watcherPid !== 'number' || typeof unwatchedStarts !== 'number') return null
+  if (typeof unwatchedStarts !== 'number') return null
   const isConfirmed = fields.get('confirmed') === true
-  return { version, fromVersion, executable, watcherPid, isConfirmed, unwatchedStarts }
+  return { version, fromVersion, executable, isConfirmed, unwatchedStarts }
 }
 
 function failedOf(value: unknown): FailedVersion[] {
@@ -51,7 +50,6 @@ export function writeUpdateRecord(dir: StateDir, { trial, failed }: UpdateRecord
       version: trial.version,
       from_version: trial.fromVersion,
       executable: trial.executable,
-      watcher_pid: trial.watcherPid,
       confirmed: trial.isConfirmed,
       unwatched_starts: trial.unwatchedStarts,
     },

@@ -82,14 +82,13 @@ export async function tryStagedVersion(
 ): Promise<boolean> {
   const { dir, log } = parts
   const { executable } = installation
-  const watcherPid = process.pid
-  const trial = { version, fromVersion: agentVersion, executable, watcherPid, isConfirmed: false, unwatchedStarts: 0 }
+  const trial = { version, fromVersion: agentVersion, executable, isConfirmed: false, unwatchedStarts: 0 }
   writeUpdateRecord(dir, { ...readUpdateRecord(dir), trial })
   installation.replace()
   log.info({ version }, 'a new version is in place: it is on trial until the collector accepts a batch of it')
   let child: Child
   try {
-    child = installation.start()
+    child = installation.start('--watcher', String(process.pid))
   } catch (error) {
     log.error({ version, cause: messageOf(error) }, 'the new version cannot be started: the old one is restored')
     rollBack(parts, installation, trial)
@@ -122,12 +121,12 @@ export type OwnTrial = {
 }
 
 /** The part of the version that is on trial; null when none is. */
-export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial | null {
+export function ownTrial(parts: TrialParts, args: readonly string[], watcherPid: number | null): OwnTrial | null {
   const { dir, clock, log, options } = parts
   const record = readUpdateRecord(dir)
   const { trial } = record
   if (trial === null) return null
-  const isWatched = process.ppid === trial.watcherPid
+  const isWatched = watcherPid !== null
   const state = trialAtStart(record, { version: agentVersion, isWatched, nowMs: clock.now() })
   const installation = new Installation(trial.executable, args)
   const lost = Promise.withResolvers<Installation>()
@@ -152,7 +151,7 @@ export function ownTrial(parts: TrialParts, args: readonly string[]): OwnTrial |
   }
   if (state === 'unwatched') note(parts, { ...record, trial: { ...trial, unwatchedStarts: trial.unwatchedStarts + 1 } })
   const look = () => {
-    if (process.ppid !== trial.watcherPid) orphaned.resolve()
+    if (process.ppid !== watcherPid) orphaned.resolve()
   }
   const timer =
     state === 'watched'

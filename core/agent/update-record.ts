@@ -13,8 +13,6 @@ export type UpdateTrial = {
   readonly fromVersion: string
   /** Path of the replaced executable. */
   readonly executable: string
-  /** The process that watches the trial, and restores the old binary. */
-  readonly watcherPid: number
   readonly isConfirmed: boolean
   readonly unwatchedStarts: number
 }
@@ -44,7 +42,7 @@ export function withFailed(record: UpdateRecord, version: string, nowMs: number)
  */
 export type TrialAtStart = 'none' | 'watched' | 'unwatched' | 'failed'
 
-/** How an agent of `version` has to start. `isWatched` tells whether the watcher of the record runs. */
+/** How an agent of `version` has to start. `isWatched` tells whether it was started by the process that watches the trial. */
 export function trialAtStart(
   record: UpdateRecord,
   agent: { readonly version: string; readonly isWatched: boolean; readonly nowMs: number },
