@@ -31,17 +31,21 @@ export async function cpuMsOf(act: () => unknown): Promise<number> {
   return (user + system) / 1000
 }
 
-/** p50 and p95 of the wall time of `act`, in milliseconds. */
+/** p50 and p95 of the wall time of `act`, and the mean CPU of the process meanwhile, in milliseconds. */
 export async function timesOf(count: number, act: (turn: number) => Promise<unknown>) {
   const times: number[] = []
+  const cpuMs = await cpuMsOf(() => measure(count, act, times))
+  times.sort((a, b) => a - b)
+  const at = (share: number): number => rounded(times[Math.min(count - 1, Math.floor(count * share))] ?? 0)
+  return { p50_ms: at(0.5), p95_ms: at(0.95), cpu_ms: rounded(cpuMs / count) }
+}
+
+async function measure(count: number, act: (turn: number) => Promise<unknown>, times: number[]): Promise<void> {
   for (let turn = 0; turn < count; turn++) {
     const beganMs = performance.now()
     await act(turn)
     times.push(performance.now() - beganMs)
   }
-  times.sort((a, b) => a - b)
-  const at = (share: number): number => rounded(times[Math.min(count - 1, Math.floor(count * share))] ?? 0)
-  return { p50_ms: at(0.5), p95_ms: at(0.95) }
 }
 
 /** An empty store in a directory of its own, which `remove` deletes. */

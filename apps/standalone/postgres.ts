@@ -135,6 +135,15 @@ async function initialise(
   }
 }
 
+/** Whether a process is a server on this directory. The number in a pid file that was restored, or outlived a power cut, may be anyone's. */
+function isServerOf(pid: number, directory: string): boolean {
+  try {
+    return process.platform !== 'linux' || readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(directory)
+  } catch {
+    return false
+  }
+}
+
 /** A server that outlived its parent (killed with no time to stop it) is asked to end before another starts on its data. */
 async function stopOrphan(directory: string): Promise<void> {
   const pidFile = join(directory, 'postmaster.pid')
@@ -143,7 +152,7 @@ async function stopOrphan(directory: string): Promise<void> {
   const isAlive = () => {
     try {
       process.kill(pid, 0)
-      return existsSync(pidFile)
+      return existsSync(pidFile) && isServerOf(pid, directory)
     } catch {
       return false
     }
@@ -154,10 +163,11 @@ async function stopOrphan(directory: string): Promise<void> {
   while (isAlive() && performance.now() < endsAt) await Bun.sleep(20)
 }
 
-/** The server writes its state into the last line of its pid file. */
-function isReady(directory: string): boolean {
+/** The server writes its port and its state into its pid file; one with another port is of a run before. */
+function isReady(directory: string, port: number): boolean {
   try {
-    return readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')[7]?.trim() === 'ready'
+    const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
+    return lines[3]?.trim() === String(port) && lines[7]?.trim() === 'ready'
   } catch {
     return false
   }
@@ -195,7 +205,7 @@ export async function startPostgres(directory: string, password: string, logPath
     () => (hasExited = true),
   )
   const endsAt = performance.now() + START_TIMEOUT_MS
-  while (!isReady(directory)) {
+  while (!isReady(directory, port)) {
     if (hasExited || performance.now() > endsAt)
       throw new Error(`cannot start PostgreSQL on ${directory}:\n${lastLines(logPath)}`)
     await Bun.sleep(10)

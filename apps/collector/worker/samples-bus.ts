@@ -18,7 +18,10 @@ export type SamplesBusEvents = {
 
 export type OpenSamplesBus = {
   readonly reader: BusReader
-  /** Positions begin anew where Redis lost them: the store must not take a new block for one it has. */
+  /**
+   * Positions begin anew where Redis lost them, and where an older copy of the bus was restored beside a newer store: a new block
+   * must not be taken for one that is there. So tokens hold for one run; what is read again after it is told apart by series and time.
+   */
   readonly tokenPrefix: () => string
   /** Whether a stop waits until the bus is empty: nobody else would read it. */
   readonly drains: boolean
@@ -30,7 +33,8 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
   const { bus, consumers } = options
   if (bus.kind === 'sqlite') {
     const reader = new SqliteBusReader(bus.path, consumers)
-    return { reader, tokenPrefix: () => '', drains: true, setPartitions: () => {}, close: () => reader.close() }
+    const run = randomUUID()
+    return { reader, tokenPrefix: () => `${run}/`, drains: true, setPartitions: () => {}, close: () => reader.close() }
   }
   let epoch = randomUUID()
   const redis = openRedis({

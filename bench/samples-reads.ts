@@ -1,0 +1,154 @@
+// How fast are reads in a large store? One series over 24 hours of raw samples, one series over 400 days of 1-hour cells, the newest
+// values of one machine among few and among many, while samples keep coming in. Options: machines, series a machine, hours, interval in s.
+import { SamplesReader } from '../apps/collector/store/samples-query.ts'
+import type { SeriesPlan } from '../core/query/query-plan.ts'
+import { keyMetrics, metrics } from '../core/series/catalogue.ts'
+import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
+import { INTERVAL_MS } from './samples-fleet.ts'
+import { companyOf, defineSeries, openBenchStore, say, serverOf, storeFleet, timesOf } from './samples-store.ts'
+
+const machines = Number(process.argv[2] ?? 4_000)
+const seriesCount = Number(process.argv[3] ?? 100)
+const hours = Number(process.argv[4] ?? 25)
+const intervalSeconds = Number(process.argv[5] ?? 300)
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const endMs = Math.floor(Date.now() / INTERVAL_MS) * INTERVAL_MS
+const COMPANY = companyOf(1)
+const READS = 60
+
+const keys = [
+  ...metrics.map(({ name }) => fullSeriesKey(name, {})),
+  ...Array.from({ length: 200 }, (_, unit) => fullSeriesKey('disk_used_percent', { mount: `/${unit}` })),
+].slice(0, seriesCount)
+const ids = keys.map(key => {
+  const { lo, hi } = seriesId(key)
+  return (BigInt(hi) << 32n) + BigInt(lo)
+})
+const { store, remove } = await openBenchStore('reads')
+/** Machine m is serverOf(m), in SQL. */
+const server = `toUUID(concat(substring(leftPad(lower(hex(toUInt64(m) * 2654435761)), 16, '0'), 9), '-0000-4000-8000-', leftPad(lower(hex(toUInt64(m))), 12, '0')))`
+
+/** Values between 0 and 100 with two decimals, for each machine, series and interval. */
+const rowsSql = (
+  table: string,
+  columns: string,
+  values: string,
+  machineCount: number,
+  points: number,
+  firstMs: number,
+  stepMs: number,
+): string =>
+  `INSERT INTO bench.${table} (company_id, server_id, series_id, ts, ${columns})
+   SELECT toUUID('${COMPANY}'), ${server}, [${ids.join(',')}][s + 1], fromUnixTimestamp64Milli(toInt64(${firstMs}) + t * ${stepMs}, 'UTC'), ${values}
+   FROM (SELECT number, intDiv(number, ${seriesCount * points}) AS m, intDiv(number, ${points}) % ${seriesCount} AS s, number % ${points} AS t
+         FROM numbers(${machineCount * seriesCount * points}))
+   SETTINGS max_threads = 1, max_insert_threads = 1, max_partitions_per_insert_block = 0`
+
+const pointsADay = DAY_MS / (intervalSeconds * 1000)
+const firstMs = endMs - hours * HOUR_MS
+for (let from = firstMs; from < endMs; ) {
+  const next = Math.min(endMs, (Math.floor(from / DAY_MS) + 1) * DAY_MS)
+  const points = Math.floor((next - from) / (intervalSeconds * 1000))
+  if (points > 0)
+    await store.command(
+      rowsSql(
+        'samples_raw',
+        'decimals, digits',
+        '2, cityHash64(number) % 10000',
+        machines,
+        points,
+        from,
+        intervalSeconds * 1000,
+      ),
+    )
+  from = next
+}
+const cellMachines = Math.min(machines, 100)
+const cellsFirstMs = Math.floor((endMs - 399 * DAY_MS) / HOUR_MS) * HOUR_MS
+await store.command(
+  rowsSql(
+    'rollup_1h',
+    'count, decimals, last_digits, below, above, beside',
+    '120, 2, cityHash64(number) % 10000, 5, 7, 900',
+    cellMachines,
+    399 * 24,
+    cellsFirstMs,
+    HOUR_MS,
+  ),
+)
+for (let from = 0; from < machines; from += 500)
+  await defineSeries(
+    store,
+    Array.from({ length: Math.min(500, machines - from) }, (_, index) => ({
+      companyId: COMPANY,
+      serverId: serverOf(from + index),
+    })),
+    keys,
+    firstMs,
+  )
+
+const reader = new SamplesReader(store, () => Date.now())
+const plan = (over: Partial<SeriesPlan>): SeriesPlan => ({
+  companyId: COMPANY,
+  serverId: serverOf(0),
+  metric: 'cpu_usage_percent',
+  agg: 'avg',
+  fromMs: endMs - DAY_MS,
+  toMs: endMs,
+  stepMs: 180_000,
+  source: 'raw',
+  oldestMs: Number.NEGATIVE_INFINITY,
+  isEmpty: false,
+  fallsBackToRaw: false,
+  ...over,
+})
+const [rows] = await store.rows("SELECT sum(rows), count() FROM system.parts WHERE active AND table = 'samples_raw'")
+say('samples-reads', {
+  question: 'the store',
+  rows: rows?.[0],
+  parts: rows?.[1],
+  series_hours: machines * seriesCount * hours,
+})
+const pick = (turn: number, count: number): string => serverOf((turn * 7919) % count)
+await timesOf(5, turn => reader.querySeries(plan({ serverId: pick(turn, machines) }), 0))
+say('samples-reads', {
+  question: 'one series, 24 hours, raw',
+  points: Math.floor(pointsADay),
+  ...(await timesOf(READS, turn => reader.querySeries(plan({ serverId: pick(turn, machines) }), 0))),
+})
+say('samples-reads', {
+  question: 'one series, 400 days, cells of 1 hour',
+  ...(await timesOf(READS, turn =>
+    reader.querySeries(
+      plan({ serverId: pick(turn, cellMachines), fromMs: cellsFirstMs, stepMs: 24 * HOUR_MS, source: '1h' }),
+      endMs,
+    ),
+  )),
+})
+const latest = (count: number) =>
+  timesOf(READS, turn => reader.latestValues(COMPANY, pick(turn, count), keyMetrics, endMs - 15 * 60_000))
+say('samples-reads', { question: 'newest values of a machine, nothing else going on', ...(await latest(machines)) })
+
+// Samples keep coming in: a block a second of the first thousand machines.
+const fresh = Array.from({ length: Math.min(machines, 1_000) }, (_, index) => ({
+  companyId: COMPANY,
+  serverId: serverOf(index),
+  series: keys.map(key => ({ key, values: Float64Array.of(index % 100) })),
+}))
+let isWriting = true
+const writing = (async () => {
+  for (let turn = 0; isWriting; turn++) {
+    await storeFleet(store, fresh, endMs + turn)
+    await Bun.sleep(900)
+  }
+})()
+await Bun.sleep(10_000)
+say('samples-reads', { question: 'newest values of a machine among 10, samples coming in', ...(await latest(10)) })
+say('samples-reads', {
+  question: `newest values of a machine among ${machines}, samples coming in`,
+  ...(await latest(machines)),
+})
+isWriting = false
+await writing
+await remove()
