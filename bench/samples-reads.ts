@@ -64,7 +64,7 @@ for (let from = firstMs; from < endMs; ) {
     )
   from = next
 }
-const cellMachines = Math.min(machines, 100)
+const cellMachines = Math.min(machines, 10)
 const cellsFirstMs = Math.floor((endMs - 399 * DAY_MS) / HOUR_MS) * HOUR_MS
 await store.command(
   rowsSql(
