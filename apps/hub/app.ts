@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { Elysia } from 'elysia'
 import { docsPage } from './docs-page.ts'
 import { type Arrival, runRoute, runUnknown } from './http/pipeline.ts'
-import type { Method, Route } from './http/route.ts'
+import type { Route } from './http/route.ts'
 import type { Hub } from './hub-context.ts'
-import { openApiDocument } from './openapi.ts'
+import { openApiDocument, RouteDetails } from './openapi.ts'
 
 /** A page or file outside the API: the web interface hands these in. */
 export type Page = {
@@ -34,25 +34,33 @@ const requestIdOf = (request: Request): string => {
   return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
 }
 
+type Handle = (route: Route, request: Request, params: Readonly<Record<string, string>>, isLegacy: boolean) => unknown
+
+/** The API routes, each below /api/v1 and the frozen ones without it too, and their OpenAPI document. */
+export function createApi(routes: readonly Route[], version: string, handle: Handle) {
+  const app = new Elysia()
+  const details = new RouteDetails()
+  const add = (path: string, route: Route, isLegacy: boolean) =>
+    app.route(route.method, path, ({ request, params }) => handle(route, request, { ...params }, isLegacy), {
+      parse: 'none',
+      detail: details.of(route, isLegacy),
+    } as object)
+  for (const route of routes) {
+    add(`/api/v1${route.path}`, route, false)
+    if (route.legacy) add(`/api${route.path}`, route, true)
+  }
+  return { app, document: openApiDocument(app, details, version) }
+}
+
 /** Builds the application of a hub from its routes and pages. */
 export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Page[], version: string): App {
   const arrivals = new WeakMap<Request, Arrival>()
   const arrivalOf = (request: Request): Arrival =>
     arrivals.get(request) ?? { peer: '', requestId: randomUUID(), startedAtMs: performance.now() }
-  const app = new Elysia()
-
-  const add = (method: Method, path: string, route: Route, isLegacy: boolean) =>
-    app.route(
-      method,
-      path,
-      ({ request, params }) => runRoute(hub, route, request, { ...params }, arrivalOf(request), isLegacy),
-      { parse: 'none' } as object,
-    )
-  for (const route of routes) {
-    add(route.method, `/api/v1${route.path}`, route, false)
-    if (route.legacy) add(route.method, `/api${route.path}`, route, true)
-  }
-  const document = JSON.stringify(openApiDocument(routes, version))
+  const { app, document: apiDocument } = createApi(routes, version, (route, request, params, isLegacy) =>
+    runRoute(hub, route, request, params, arrivalOf(request), isLegacy),
+  )
+  const document = JSON.stringify(apiDocument)
   app.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
   app.get('/docs', () => html(docsPage))
   for (const page of pages)

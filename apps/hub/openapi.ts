@@ -1,5 +1,7 @@
 // The OpenAPI 3.1 document, made from the routes: what validates a request and types an answer is what the document shows.
+import { toOpenAPISchema } from '@elysiajs/openapi'
 import type { TObject, TSchema } from '@sinclair/typebox'
+import type { AnyElysia } from 'elysia'
 import { isObject, type Unchecked } from '../../core/unchecked.ts'
 import { familyOf } from './http/pipeline.ts'
 import type { Family } from './http/respond.ts'
@@ -214,17 +216,38 @@ function operation(route: Route, isLegacy: boolean, components: Components): Jso
   }
 }
 
-/** The whole document of the routes, and of the frozen paths without v1. */
-export function openApiDocument(routes: readonly Route[], version: string): Json {
-  const components = new Components()
-  const paths: Record<string, Json> = {}
-  const add = (prefix: string, route: Route, isLegacy: boolean) => {
-    const path = `${prefix}${route.path.replace(/:([a-z_]+)/g, '{$1}')}`
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, isLegacy, components) }
+/** What the document says of each route; handed to Elysia with the route. */
+export class RouteDetails {
+  readonly components = new Components()
+  private readonly tags = new Set<string>()
+  private readonly operations = new Map<unknown, Json>()
+
+  of(route: Route, isLegacy: boolean): Json {
+    this.tags.add(route.tag)
+    const described = operation(route, isLegacy, this.components)
+    this.operations.set(described.operationId, described)
+    return described
   }
-  for (const route of routes) add('/api/v1', route, false)
-  for (const route of routes) if (route.legacy) add('/api', route, true)
-  const used = new Set(routes.map(route => route.tag))
+
+  /** The paths as the library reads them off the application; it writes parameters of a path anew, without what we say of them. */
+  pathsOf(app: AnyElysia): Json {
+    const { paths } = toOpenAPISchema(app, undefined, undefined, undefined, OPENAPI_VERSION)
+    const restored = ([method, read]: [string, unknown]) => {
+      const own = isObject(read) ? this.operations.get(read.operationId) : undefined
+      return [method, isObject(read) && own ? { ...read, parameters: own.parameters } : read]
+    }
+    return Object.fromEntries(
+      Object.entries(paths).map(([path, item]) => [path, Object.fromEntries(Object.entries(item ?? {}).map(restored))]),
+    )
+  }
+
+  tagTexts(): Json[] {
+    return [...this.tags].map(name => ({ name, description: TAGS[name] ?? name }))
+  }
+}
+
+/** The whole document of an application whose routes carry `details`. */
+export function openApiDocument(app: AnyElysia, details: RouteDetails, version: string): Json {
   return {
     openapi: OPENAPI_VERSION,
     info: {
@@ -236,8 +259,8 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
     },
     servers: [{ url: '/' }],
     security: [{ bearer: [] }],
-    tags: [...used].map(name => ({ name, description: TAGS[name] ?? name })),
-    paths,
+    tags: details.tagTexts(),
+    paths: details.pathsOf(app),
     components: {
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An API token: `hub_` and 40 characters.' },
@@ -245,7 +268,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
       parameters,
       headers,
       responses: errorResponses,
-      schemas: components.schemas,
+      schemas: details.components.schemas,
     },
   }
 }
