@@ -48,6 +48,11 @@ export const hubKeys = {
   }),
   'agents.online_threshold': duration(300 * SECOND_MS, 'an agent seen within it is online', { min: 1000 }),
   'agents.token_rotation': boolean(true, 'whether agents can renew their tokens'),
+  'notifications.group_wait': duration(
+    30 * SECOND_MS,
+    'how long the loss of a machine in a subnet or datacenter waits for a wide-area incident before it is told; 0s: not at all',
+    { min: 0, max: 600 * SECOND_MS },
+  ),
   'webhooks.allow_private': boolean(false, 'webhooks may go to private addresses and plain http'),
   'webhooks.timeout': duration(10 * SECOND_MS, 'how long a webhook may take', { min: 100 }),
   'smtp.url': secret('smtp://user:password@host:port; empty: no e-mail is sent'),

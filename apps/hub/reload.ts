@@ -14,6 +14,7 @@ const RELOADED = [
   'iac.yaml_upload_enabled',
   'log.level',
   'mail.from',
+  'notifications.group_wait',
   'public_url',
   'rate.collector_per_minute',
   'rate.default_per_minute',

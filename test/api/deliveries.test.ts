@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { SMTPServer } from 'smtp-server'
+import { tellLeftOver } from '../../apps/hub/notifications/outbox.ts'
 import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression.ts'
 import { alertEvent as event, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
@@ -361,5 +362,74 @@ describe('suppression', () => {
     await idle()
     expect(hooks.map(hook => hook.body.type).sort()).toEqual(['group_down', 'group_resolved'])
     expect(mails).toHaveLength(2)
+  })
+
+  /** A wide-area incident in the order in which a collector sends it: the machines first, some of them batches before. */
+  const incident = (own: Tenant, members: readonly string[]) => ({
+    group: (type: string) =>
+      event(own, members[0] ?? '', type, {
+        rule_id: 'group_down',
+        series_key: 'datacenter:d',
+        group_key: 'datacenter:d',
+        severity: 'critical',
+        value: members.length,
+        member_server_ids: type === 'group_resolved' ? [] : members,
+        group_total: members.length,
+      }),
+    of: (type: string, ids: readonly string[]) =>
+      ids.map(id =>
+        event(own, id, type, { rule_id: 'agent_down', series_key: `agent:${id}`, severity: 'critical', value: 90 }),
+      ),
+  })
+  const told = () => hooks.map(hook => hook.body.type)
+  const overdue = async (own: Tenant) => {
+    await hub.hub.database.client`update notification_outbox set due_at = now() where company_id = ${own.companyId}`
+    await Promise.all([tellLeftOver(hub.hub), tellLeftOver(hub.hub)])
+    await idle()
+  }
+
+  test('[NTF-004] machines whose loss came before the incident in the same batch have no message of their own', async () => {
+    const own = await quietTenant()
+    const members = [await server(own), await server(own)]
+    await webhook(own)
+    const { group, of } = incident(own, members)
+    await send(...of('agent.down', members), group('group_down'))
+    await idle()
+    expect(told()).toEqual(['group_down'])
+  })
+
+  test('[NTF-004] the loss of a machine in a datacenter waits for the incident, whose message is then the only one', async () => {
+    const own = await quietTenant()
+    const members = [await server(own, { datacenter: 'd' }), await server(own, { datacenter: 'd' })]
+    await webhook(own)
+    const { group, of } = incident(own, members)
+    for (const id of members) await send(...of('agent.down', [id]))
+    await idle()
+    expect(told()).toEqual([])
+    await send(group('group_down'))
+    await send(...of('agent.up', members.slice(0, 1)), group('group_resolved'))
+    await overdue(own)
+    expect(told().sort()).toEqual(['group_down', 'group_resolved'])
+  })
+
+  test('[NTF-006] a loss that no incident claims is told once when it has waited, at once when the machine is back, never when it was closed', async () => {
+    const own = await quietTenant()
+    const [lost, back, closed] = [
+      await server(own, { datacenter: 'd' }),
+      await server(own, { subnet_id: 's' }),
+      await server(own, { subnet_id: 's' }),
+    ]
+    await webhook(own)
+    const { of } = incident(own, [])
+    await send(...of('agent.down', [lost, back, closed]))
+    await send(...of('agent.up', [back]))
+    await idle()
+    expect(told().sort()).toEqual(['agent.down', 'agent.up'])
+    expect(hooks.every(hook => hook.body.data.alert.server.id === back)).toBe(true)
+    const [open] = (await own.call('GET', `/monitoring/alerts?server_id=${closed}`)).body.data
+    await own.call('POST', `/monitoring/alerts/${open.id}/close`)
+    hooks.length = 0
+    await overdue(own)
+    expect(hooks.map(hook => [hook.body.type, hook.body.data.alert.server.id])).toEqual([['agent.down', lost]])
   })
 })

@@ -29,6 +29,8 @@ type DownRule = {
 /** What the batch needs to know of servers, rules and agents. */
 type Surroundings = {
   readonly serverIds: ReadonlySet<string>
+  /** Machines in a subnet or datacenter: a wide-area incident may claim them. */
+  readonly groupableIds: ReadonlySet<string>
   readonly rules: ReadonlyMap<string, { id: string; kind: string; company_id: string }>
   readonly downRules: ReadonlyMap<string, DownRule>
   readonly agentByServer: ReadonlyMap<string, string>
@@ -49,9 +51,9 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
   const ruleIds = uuidList(new Set(events.map(event => event.rule_id).filter(isUuid)))
   const named = events.filter(event => event.type.startsWith('agent.')).map(namedAgent)
   const agentIds = uuidList(new Set(named.filter(id => id !== null)))
-  const servers = await tx.db.execute<{ id: string; company_id: string }>(
-    sql`select id, company_id from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`,
-  )
+  const servers = await tx.db.execute<{ id: string; company_id: string; is_groupable: boolean }>(sql`
+    select id, company_id, (subnet_id is not null or datacenter is not null) as is_groupable
+    from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`)
   const rules = await tx.db.execute<{ id: string; kind: string; company_id: string }>(
     sql`select id, kind, company_id from monitoring_rules where id = any(${ruleIds}::uuid[])`,
   )
@@ -64,6 +66,7 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
     order by enrolled_at`)
   return {
     serverIds: new Set(servers.map(row => pair(row.company_id, row.id))),
+    groupableIds: new Set(servers.filter(row => row.is_groupable).map(row => row.id)),
     rules: new Map(rules.map(row => [row.id, row])),
     downRules: new Map(downRules.map(row => [row.company_id, row])),
     agentByServer: new Map(
@@ -175,7 +178,7 @@ export async function takeEvents(hub: Hub, body: unknown): Promise<EventsAnswer>
       if (known.length === 0) return
       const told = await applyBatch(hub, tx, known, around)
       accepted.push(...new Set(known.map(event => event.event_id)))
-      await tellLater(hub, tx, told)
+      await tellLater(hub, tx, told, around.groupableIds)
     })
   return { accepted, rejected }
 }
@@ -188,7 +191,7 @@ async function applyBatch(hub: Hub, tx: Tx, known: readonly AlertEvent[], around
   const seqs = await loadProcessedSeqs(tx, known)
   const book = await loadEventBook(tx, known)
   const applied: Applied[] = []
-  const told: Told[] = []
+  let told: Told[] = []
   for (const event of known) {
     const key = eventPairKey(event)
     const isSeen = seen.has(event.event_id)
@@ -199,7 +202,11 @@ async function applyBatch(hub: Hub, tx: Tx, known: readonly AlertEvent[], around
     seen.add(event.event_id)
     seqs.set(key, event.seq)
     const outcome = applyEvent(book.viewOf(event), event, contextOf(event, around, hub.now()))
-    for (const alert of outcome.changed) book.store(alert)
+    for (const alert of outcome.changed) {
+      book.store(alert)
+      // Collectors send the machines of an incident before the incident, whose message is theirs too.
+      if (alert.state === 'grouped') told = told.filter(item => item.alert.id !== alert.id)
+    }
     applied.push({ event, alertId: outcome.alertId })
     if (outcome.notify) told.push(outcome.notify)
     hub.metrics.events.inc({ type: event.type, result: 'applied' })

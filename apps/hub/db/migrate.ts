@@ -11,6 +11,7 @@ import jobLibrary from '../../../sql/hub/0007_job_library.sql' with { type: 'tex
 import invitations from '../../../sql/hub/0008_invitations.sql' with { type: 'text' }
 import webhookScope from '../../../sql/hub/0009_webhook_scope.sql' with { type: 'text' }
 import listIndexes from '../../../sql/hub/0010_list_indexes.sql' with { type: 'text' }
+import groupWait from '../../../sql/hub/0011_group_wait.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -25,6 +26,7 @@ export const migrations: readonly Migration[] = [
   { number: 8, name: 'invitations', sql: invitations },
   { number: 9, name: 'webhook_scope', sql: webhookScope },
   { number: 10, name: 'list_indexes', sql: listIndexes },
+  { number: 11, name: 'group_wait', sql: groupWait },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

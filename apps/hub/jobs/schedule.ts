@@ -105,7 +105,7 @@ export async function purgeDeletedCompanies(hub: Hub): Promise<void> {
 const tasks: readonly Task[] = [
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
-  { name: 'left_over_notifications', periodSeconds: 20, run: tellLeftOver },
+  { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },

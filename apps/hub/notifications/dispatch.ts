@@ -17,8 +17,6 @@ import { renderText } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
 
 const ROWS_AT_ONCE = 500
-/** Each holds what a batch of events led to. */
-const OUTBOX_ROWS_AT_ONCE = 10
 
 type BellRow = typeof notifications.$inferInsert & { readonly id: string }
 
@@ -77,7 +75,7 @@ async function composeFor(
 async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
   let rungCount = 0
   const rowCount = await inTransaction(hub.database.db, async tx => {
-    const taken = await takeTold(tx, companyId, OUTBOX_ROWS_AT_ONCE)
+    const taken = await takeTold(tx, companyId)
     if (taken.told.length === 0) return taken.rowCount
     const { rung, deliveries } = await composeFor(hub, tx, companyId, taken.told)
     for (let at = 0; at < rung.length; at += ROWS_AT_ONCE)
@@ -89,7 +87,7 @@ async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
     return taken.rowCount
   })
   if (rungCount > 0) hub.metrics.notifications.inc({ channel: 'bell', result: 'delivered' }, rungCount)
-  return rowCount === OUTBOX_ROWS_AT_ONCE
+  return rowCount > 0
 }
 
 export function registerNotificationJobs(hub: Hub): void {

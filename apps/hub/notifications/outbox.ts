@@ -2,13 +2,13 @@
 // commits; one dispatch job of a company works off all of its rows, so that nobody reads of an end before its beginning.
 import { sql } from 'drizzle-orm'
 import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
-import { inTransaction, type Tx } from '../db/transaction.ts'
+import { inTransaction, type Tx, uuidList } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
 
 /** Something to tell: the alert as it was when the event was applied. */
 export type Told = { readonly type: NotifyType; readonly alert: Alert }
 
-/** Older rows have lost their job with a hub. */
+/** Older rows have lost their job with a hub, or have waited for one. */
 const LEFT_OVER_SECONDS = 15
 
 const dispatchOf = (companyIds: Iterable<string>) =>
@@ -16,39 +16,93 @@ const dispatchOf = (companyIds: Iterable<string>) =>
     .sort()
     .map(id => ({ queue: 'notifications.dispatch' as const, payload: { company_id: id }, key: id, group: id }))
 
-/** People and systems are told after the commit. */
-export async function tellLater(hub: Hub, tx: Tx, told: readonly Told[]): Promise<void> {
-  if (told.length === 0) return
-  const byCompany = Map.groupBy(told, item => item.alert.companyId)
-  const rows = [...byCompany].map(([companyId, items]) => ({ company_id: companyId, told: items }))
-  await tx.db.execute(sql`
-    insert into notification_outbox (company_id, told)
-    select company_id, told from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (company_id uuid, told jsonb)`)
-  hub.jobs.enqueue(tx, dispatchOf(byCompany.keys()))
+/** How much is taken at once: a row holds what a batch of events led to, or one loss that has waited. */
+const BATCH_WEIGHT = 50
+const WEIGHT_AT_ONCE = 500
+
+type OutboxRow = {
+  readonly company_id: string
+  readonly told: readonly Told[]
+  readonly alert_id: string | null
+  readonly wait_seconds: number
 }
 
-/** Starts a dispatch for what a lost hub left untold. */
+/** What is told of the end of a loss that still waits: its beginning goes first. */
+async function endWaiting(tx: Tx, told: readonly Told[]): Promise<void> {
+  const ids = told.filter(item => item.type === 'agent.up').map(item => item.alert.id)
+  if (ids.length > 0)
+    await tx.db.execute(sql`
+      update notification_outbox set alert_id = null, due_at = now() where alert_id = any(${uuidList(ids)}::uuid[])`)
+}
+
+/**
+ * People and systems are told after the commit. The loss of a machine of `groupableIds` waits a while: machines of one
+ * incident are lost one after the other, and once a group claims them its message stands for all of theirs.
+ */
+export async function tellLater(
+  hub: Hub,
+  tx: Tx,
+  told: readonly Told[],
+  groupableIds: ReadonlySet<string> = new Set(),
+): Promise<void> {
+  if (told.length === 0) return
+  const waitSeconds = hub.config['notifications.group_wait'] / 1000
+  const waits = ({ type, alert }: Told): boolean =>
+    waitSeconds > 0 && type === 'agent.down' && groupableIds.has(alert.serverId)
+  await endWaiting(tx, told)
+  const atOnce = Map.groupBy(
+    told.filter(item => !waits(item)),
+    item => item.alert.companyId,
+  )
+  const rows: OutboxRow[] = [...atOnce].map(([companyId, items]) => ({
+    company_id: companyId,
+    told: items,
+    alert_id: null,
+    wait_seconds: 0,
+  }))
+  for (const item of told)
+    if (waits(item))
+      rows.push({
+        company_id: item.alert.companyId,
+        told: [item],
+        alert_id: item.alert.id,
+        wait_seconds: waitSeconds,
+      })
+  await tx.db.execute(sql`
+    insert into notification_outbox (company_id, told, alert_id, due_at)
+    select company_id, told, alert_id, now() + make_interval(secs => wait_seconds)
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as x (company_id uuid, told jsonb, alert_id uuid, wait_seconds double precision)`)
+  hub.jobs.enqueue(tx, dispatchOf(atOnce.keys()))
+}
+
+/** Starts a dispatch for what has waited long enough, and for what a lost hub left untold. */
 export async function tellLeftOver(hub: Hub): Promise<void> {
   await inTransaction(hub.database.db, async tx => {
     const rows = await tx.db.execute<{ company_id: string }>(sql`
       select distinct company_id from notification_outbox
-      where created_at < now() - make_interval(secs => ${LEFT_OVER_SECONDS})`)
+      where due_at <= now() and (alert_id is not null or created_at < now() - make_interval(secs => ${LEFT_OVER_SECONDS}))`)
     hub.jobs.enqueue(tx, dispatchOf(rows.map(row => row.company_id)))
   })
 }
 
-/** The oldest things that a company is to be told, locked: nobody else tells them meanwhile. */
-export async function takeTold(
-  tx: Tx,
-  companyId: string,
-  countMax: number,
-): Promise<{ told: Told[]; rowCount: number }> {
-  const rows = await tx.db.execute<{ position: string; told: Told[] }>(sql`
-    select position, told from notification_outbox where company_id = ${companyId}
-    order by position limit ${countMax} for update`)
+/**
+ * The oldest things that a company is to be told, locked: nobody else tells them meanwhile. A loss that has waited is told
+ * only if its alert still stands alone: of one that a group has claimed, or that somebody has closed, there is nothing to say.
+ */
+export async function takeTold(tx: Tx, companyId: string): Promise<{ told: Told[]; rowCount: number }> {
+  const rows = await tx.db.execute<{ position: string; told: Told[]; is_alone: boolean }>(sql`
+    select position, told, alert_id is null or exists (
+      select 1 from monitoring_alerts a where a.id = o.alert_id and a.state in ('open', 'acknowledged')) as is_alone
+    from notification_outbox o where position in (
+      select position from (
+        select position, sum(case when alert_id is null then ${BATCH_WEIGHT}::int else 1 end) over (order by position) as weight
+        from notification_outbox where company_id = ${companyId} and due_at <= now()) w
+      where weight <= ${WEIGHT_AT_ONCE})
+    order by position for update of o`)
   if (rows.length > 0)
     await tx.db.execute(sql`
       delete from notification_outbox where company_id = ${companyId}
         and position in (select jsonb_array_elements_text(${JSON.stringify(rows.map(row => row.position))}::jsonb)::bigint)`)
-  return { told: rows.flatMap(row => row.told), rowCount: rows.length }
+  return { told: rows.flatMap(row => (row.is_alone ? row.told : [])), rowCount: rows.length }
 }
