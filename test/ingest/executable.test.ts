@@ -86,13 +86,14 @@ test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, s
   const record = parseAgentRecord(agentRecord(fresh))
   if (isRecordFault(record)) throw new Error(record.field)
   others.push(record)
+  // A push is in force with its answer.
+  expect((await post(ready.agent_url, 'agt_fresh')).status).toBe(200)
   // So does the counter of a reload call.
   const pulls = hub.to('/checks').length
   store.raiseReload('checks')
   await until('the pull of checks', () => hub.to('/checks').length > pulls)
   store.close()
   await until('the revocation', async () => (await post(ready.agent_url)).status === 403)
-  await until('the push', async () => (await post(ready.agent_url, 'agt_fresh')).status === 200)
 
   await until('a heartbeat', () => hub.to('/heartbeat').length > 0)
   child.kill('SIGTERM')

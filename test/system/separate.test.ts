@@ -256,6 +256,17 @@ test('[REG-014] a revoked agent gets 403 with its next batch', async () => {
   expect((await data('GET', `/servers/${serverId}`)).id).toBe(serverId)
 })
 
+test('[REG-015] [REG-017] the send after the answer of DELETE is refused; a machine is known to the admin API with its first batch', async () => {
+  const { sender, serverId } = await simulated('deleted')
+  expect((await sender.send([])).status).toBe(200)
+  const headers = { authorization: `Bearer ${adminToken}` }
+  const status = await fetch(`${adminUrl}/internal/v1/servers/${serverId}/status?company_id=${company}`, { headers })
+  expect(status.status).toBe(200)
+  const deleted = await fetch(`${adminUrl}/internal/v1/agents/${sender.agentId}`, { method: 'DELETE', headers })
+  expect(deleted.status).toBe(204)
+  expect((await sender.send([])).status).toBe(403)
+})
+
 test('[ADM-024] [SYNC-024] [SYNC-032] [SYNC-033] a check made in the hub is in the configuration of the agents at once', async () => {
   const { sender } = await simulated('checked')
   const etagOf = async (): Promise<string | null> => {

@@ -77,6 +77,11 @@ export class Identifier {
     if (tokenHash === null) return 'missing'
     let match = registry.byTokenHash(tokenHash, nowMs())
     if (!match) {
+      // Another process may just have written it: the worker, to which the hub pushes.
+      registry.refresh()
+      match = registry.byTokenHash(tokenHash, nowMs())
+    }
+    if (!match) {
       const result = await lookup.resolve(tokenHash)
       if (result === 'unavailable') return 'unavailable'
       match = registry.byTokenHash(tokenHash, nowMs())

@@ -5,7 +5,7 @@ import type { BusWriter } from '../bus/bus.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { SqliteBusWriter } from '../bus/sqlite-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
-import { collectorPaths, factsMaxAgeMs, type IngestConfig } from '../config.ts'
+import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type IngestConfig } from '../config.ts'
 import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-facts.ts'
 import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
@@ -14,8 +14,8 @@ import { RedisShared } from '../store/redis-shared.ts'
 import type { RegistryBacking } from '../store/registry.ts'
 import { RegistryStore } from '../store/registry-store.ts'
 
-/** How often what other processes wrote (pushes, revocations, purges, reload calls) is looked for. */
-const LOOK_MS = 500
+/** How often what other processes wrote to Redis (pushes, revocations, purges, reload calls) is looked for, at least. */
+const REDIS_LOOK_MS = 500
 const BUS_GROUP_WAIT_MS = 5
 /** How long a start waits for Redis before it serves, and answers 503, without it. */
 const REDIS_WAIT_MS = 2_000
@@ -71,7 +71,7 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
       maxAgeMs: factsMaxAgeMs(config),
       nowMs: Date.now,
     }),
-    lookMs: LOOK_MS,
+    lookMs: DISK_LOOK_MS,
     look: async () => {
       const before = reloads
       reloads = registry.reloadCount('checks')
@@ -114,7 +114,7 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
     registry,
     bus,
     facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
-    lookMs: Math.max(50, Math.min(LOOK_MS, config['redis.cache_ttl'] / 2)),
+    lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
     look,
     close: async () => {
       await bus.close()

@@ -40,6 +40,7 @@ export type AdminDepsSources = {
   readonly reloadRules: () => Promise<'applied' | 'unavailable'>
   readonly reloadSilences: () => Promise<'applied' | 'unavailable'>
   readonly reloadAgentFeeds: ReloadAgentFeeds | null
+  readonly untilIngestLooked: () => Promise<void>
 }
 
 export const retentionOf = (settings: CompanySettings | null): RetentionSettings | null =>
@@ -138,11 +139,21 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     registry: {
       push: async record => {
         const applied = await kept(registry.push(record))
+        if (record.state === 'revoked') await sources.untilIngestLooked()
         return { applied, version: registry.byAgent(record.agentId)?.version ?? record.version }
       },
-      revoke: agentId => kept(registry.revoke(agentId)),
-      hasServer: (companyId, serverId) =>
-        registry.agentsOfServer(serverId).some(record => record.companyId === companyId),
+      // The answer says that the next send of the agent is refused.
+      revoke: async agentId => {
+        await kept(registry.revoke(agentId))
+        await sources.untilIngestLooked()
+      },
+      hasServer: (companyId, serverId) => {
+        const isOfCompany = () => registry.agentsOfServer(serverId).some(record => record.companyId === companyId)
+        if (isOfCompany()) return true
+        // Ingest, in another process, may just have enrolled it.
+        registry.refresh()
+        return isOfCompany()
+      },
       summary: async companyId => {
         const { agentsTotal } = registry.companySummary(companyId, () => false)
         const elsewhere = others ? others.online(companyId) : 0

@@ -78,6 +78,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
         return outcome
       },
     },
+    untilIngestLooked: opened.untilIngestLooked,
     checksStatus: () => ({ ...feedStatus(checks.status()), ...checks.counts() }),
     onFailure: failureExit(log),
   })

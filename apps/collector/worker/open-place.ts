@@ -1,6 +1,6 @@
 // Opens what a worker process stands on, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
 import type { Logger } from 'pino'
-import { collectorPaths, factsMaxAgeMs, type WorkerConfig } from '../config.ts'
+import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type WorkerConfig } from '../config.ts'
 import type { ReadyPart } from '../ops-server.ts'
 import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-facts.ts'
 import { durabilityFaults, openRedis, toldTo, whenReady } from '../store/redis-client.ts'
@@ -13,13 +13,15 @@ import { DiskPlace } from './disk-place.ts'
 import type { WorkerPlace } from './place.ts'
 import { RedisPlace } from './redis-place.ts'
 
-/** How often what other processes wrote into the registry is looked for. */
-const LOOK_MS = 500
+/** How often what other processes wrote into the registry in Redis is looked for, at least. */
+const REDIS_LOOK_MS = 500
 
 export type OpenedPlace = {
   readonly place: WorkerPlace
   readonly registry: RegistryBacking
   readonly reloadAgentFeeds: ReloadAgentFeeds
+  /** Resolves once ingest has had the time to read what was written; in Redis redis.cache_ttl bounds that. */
+  readonly untilIngestLooked: () => Promise<void>
   readonly ready: readonly ReadyPart[]
   /** For heartbeats. */
   readonly facts: FactsBoard
@@ -39,13 +41,14 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
   return {
     place: new DiskPlace({ config, log, nowMs: Date.now }),
     registry,
-    // Ingest is another process: it sees the counter within half a second.
+    // Ingest is another process: it sees the counter at its next look.
     reloadAgentFeeds: {
       checks: async () => {
         registry.raiseReload('checks')
         return 'applied'
       },
     },
+    untilIngestLooked: () => Bun.sleep(2 * DISK_LOOK_MS),
     ready: [],
     facts: new FileFacts({
       directory: collectorPaths(config.data_dir).facts,
@@ -53,7 +56,7 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
       maxAgeMs: factsMaxAgeMs(config),
       nowMs: Date.now,
     }),
-    lookMs: LOOK_MS,
+    lookMs: DISK_LOOK_MS,
     look: async () => {},
   }
 }
@@ -73,9 +76,10 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
     registry,
     // Every process pulls by the counter that a reload call raises.
     reloadAgentFeeds: { checks: async () => 'applied' },
+    untilIngestLooked: async () => {},
     ready: [{ name: 'redis', isReady: () => place.isReady() }],
     facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
-    lookMs: Math.max(50, Math.min(LOOK_MS, config['redis.cache_ttl'] / 2)),
+    lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is away its connection has said so; what others wrote is found afterwards.
     look: async () => (redis.status === 'ready' ? registry.poll() : undefined),
   }
