@@ -140,6 +140,39 @@ describe('records', () => {
   })
 })
 
+describe('copies', () => {
+  test('[HCK-002] a copy is disabled; it can be enabled once its target is its own', async () => {
+    const original = await check({ timeout_seconds: 9 })
+    const { status, body } = await tenant.call('POST', `/monitoring/checks/${original.id}/duplicate`)
+    expect(status).toBe(201)
+    const { data: copy } = body
+    expect(copy).toMatchObject({
+      name: 'A check (copy)',
+      target: original.target,
+      timeout_seconds: 9,
+      enabled: false,
+    })
+    expect((await ruleOf(copy)).enabled).toBe(false)
+    const enable = () => tenant.call('POST', `/monitoring/checks/${copy.id}/enable`)
+    expect((await enable()).body.errors).toEqual({ target: ['a check with this type and target exists'] })
+    const target = { name: `service-${++numbers}` }
+    await tenant.call('PATCH', `/monitoring/checks/${copy.id}`, { target })
+    expect((await enable()).body.data).toMatchObject({ enabled: true, target })
+    const back = await tenant.call('PATCH', `/monitoring/checks/${copy.id}`, { target: original.target })
+    expect([back.status, Object.keys(back.body.errors)]).toEqual([422, ['target']])
+    const named = await tenant.call('POST', `/monitoring/checks/${original.id}/duplicate`, { target: { name: 'own' } })
+    expect([named.status, named.body.data.target]).toEqual([201, { name: 'own' }])
+  })
+
+  test('[HCK-001] a second check of one type and target is refused, enabled or not', async () => {
+    const { target } = await check()
+    for (const enabled of [true, false]) {
+      const { status, body } = await post(draft({ target, enabled }))
+      expect([status, Object.keys(body.errors)]).toEqual([422, ['target']])
+    }
+  })
+})
+
 describe('rules that come with a check', () => {
   test.each([
     ['[HCK-016] service', 'service', { name: 'sshd' }, 'service_up', { name: 'sshd' }],

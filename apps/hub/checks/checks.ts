@@ -92,6 +92,25 @@ async function checkMachineLimit(tx: Tx, companyId: string): Promise<void> {
   if (over) throw invalidField('scope', 'checks_per_machine', { max: limits.checksPerMachineMax, server: over.name })
 }
 
+/** Two checks of one type and target would write one series. A copy may share its original's until one of them is enabled. */
+async function refuseUsedTarget(tx: Tx, companyId: string, id: string, type: CheckType, target: Target): Promise<void> {
+  const used = await tx.db
+    .select({ id: checks.id })
+    .from(checks)
+    .where(
+      and(
+        eq(checks.companyId, companyId),
+        eq(checks.type, type),
+        sql`${checks.target} = ${JSON.stringify(target)}::jsonb`,
+        sql`${checks.deletedAt} is null`,
+        sql`${checks.id} <> ${id}`,
+      ),
+    )
+    .limit(1)
+  if (used.length > 0) throw invalidField('target', 'check_exists')
+}
+
+/** The save that would enable a second check of one type and target. */
 async function refuseSameTarget<T>(act: Promise<T>): Promise<T> {
   try {
     return await act
@@ -167,6 +186,7 @@ export async function createCheck(
     readonly type: CheckType
     readonly target: Readonly<Record<string, unknown>>
   },
+  isCopy = false,
 ): Promise<CheckRow> {
   const { hub, companyId } = context
   const target = validTarget(input.type, input.target)
@@ -176,6 +196,7 @@ export async function createCheck(
     const faults = await scopeFaults(tx.db, companyId, scope)
     if (faults.size > 0) throw faultsError(faults, 'invalid_request')
     const id = randomUUID()
+    if (!isCopy) await refuseUsedTarget(tx, companyId, id, input.type, target)
     await refuseSameTarget(
       tx.db
         .insert(checks)
@@ -248,6 +269,8 @@ export async function updateCheck(
       const faults = await scopeFaults(tx.db, companyId, scope)
       if (faults.size > 0) throw faultsError(faults, 'invalid_request')
     }
+    const target = patch.target ? validTarget(check.type, patch.target) : check.target
+    if (patch.target) await refuseUsedTarget(tx, companyId, id, check.type, target)
     await refuseSameTarget(
       tx.db
         .update(checks)
@@ -255,7 +278,7 @@ export async function updateCheck(
           name: patch.name ?? check.name,
           scope,
           resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
-          target: patch.target ? validTarget(check.type, patch.target) : check.target,
+          target,
           intervalSeconds: patch.interval_seconds ?? check.intervalSeconds,
           timeoutSeconds: patch.timeout_seconds ?? check.timeoutSeconds,
           enabled: patch.enabled ?? check.enabled,

@@ -3,7 +3,6 @@
 import { Type } from '@sinclair/typebox'
 import { limits } from '../../../core/limits.ts'
 import { answer, answerPage, collectorNote } from '../http/answer.ts'
-import { invalidField } from '../http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, flag, flagOf, integer, oneOf, optional, scope, text } from '../http/schema.ts'
@@ -119,7 +118,7 @@ export const checkRoutes: readonly Route[] = [
     method: 'POST',
     path: '/monitoring/checks/:check/duplicate',
     tag: TAG,
-    summary: 'Copy a check to another target, disabled',
+    summary: 'Copy a check, disabled; it can be enabled once its target is its own',
     permissions: MANAGE,
     subject,
     status: 201,
@@ -127,17 +126,17 @@ export const checkRoutes: readonly Route[] = [
     answer: answer(checkAnswer),
     async handle(context) {
       const { check } = context.subject
-      // Two checks of one type and target would write one series, so a copy needs a target of its own.
-      if (!context.body.target) throw invalidField('target', 'check_exists')
-      const row = await createCheck(context, {
+      const isCopy = !context.body.target
+      const copy = {
         name: context.body.name ?? `${check.name.slice(0, 248)} (copy)`,
         scope: check.scope,
         type: check.type,
-        target: context.body.target,
+        target: context.body.target ?? check.target,
         interval_seconds: check.intervalSeconds,
         timeout_seconds: check.timeoutSeconds,
         enabled: false,
-      })
+      }
+      const row = await createCheck(context, copy, isCopy)
       return { data: presentCheck(row) }
     },
   }),

@@ -12,6 +12,7 @@ import invitations from '../../../sql/hub/0008_invitations.sql' with { type: 'te
 import webhookScope from '../../../sql/hub/0009_webhook_scope.sql' with { type: 'text' }
 import listIndexes from '../../../sql/hub/0010_list_indexes.sql' with { type: 'text' }
 import groupWait from '../../../sql/hub/0011_group_wait.sql' with { type: 'text' }
+import checkCopies from '../../../sql/hub/0012_check_copies.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -27,6 +28,7 @@ export const migrations: readonly Migration[] = [
   { number: 9, name: 'webhook_scope', sql: webhookScope },
   { number: 10, name: 'list_indexes', sql: listIndexes },
   { number: 11, name: 'group_wait', sql: groupWait },
+  { number: 12, name: 'check_copies', sql: checkCopies },
 ]
 
 /** Any number will do, as long as every hub takes the same. */
