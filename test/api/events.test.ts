@@ -218,6 +218,17 @@ describe('rule alerts', () => {
     expect(await only(unknown)).toMatchObject({ state: 'open', opened_at: '2026-06-02T00:00:00.000Z' })
   })
 
+  test('[HAL-049] an alert that opens again waits for somebody to acknowledge it anew', async () => {
+    const server = await newServer()
+    await send(event('alert.opened', server))
+    const { id } = await only(server)
+    await tenant.call('POST', `/monitoring/alerts/${id}/acknowledge`)
+    await send(event('alert.resolved', server, { reason: 'recovered' }))
+    expect((await show(id)).acknowledged_by).not.toBeNull()
+    await send(event('alert.reminder', server))
+    expect(await show(id)).toMatchObject({ state: 'open', acknowledged_by: null, acknowledged_at: null })
+  })
+
   test('[HAL-030] after a manual close reminders and the recovery are only logged; the next opening makes a new alert', async () => {
     const server = await newServer()
     await send(event('alert.opened', server))

@@ -17,8 +17,9 @@ const sql = (strings: TemplateStringsArray, ...values: string[]) => hub.hub.data
 describe('who calls', () => {
   test('[HUB-016] [HUB-035] [HUB-036] without a token, and with a wrong one, the answer is 401', async () => {
     for (const token of [null, 'nonsense', `hub_${'x'.repeat(40)}`]) {
-      const { status, body } = await caller(hub.url, token)('GET', '/servers')
+      const { status, body, headers } = await caller(hub.url, token)('GET', '/servers')
       expect([status, body.reason, typeof body.message]).toEqual([401, 'invalid_token', 'string'])
+      expect(headers.get('www-authenticate')).toBe('Bearer')
     }
   })
 
@@ -174,6 +175,8 @@ describe('form', () => {
     expect(await message('vi-VN,en;q=0.8')).toBe('Không tìm thấy.')
     expect(await message('en;q=0.9, vi;q=0.5')).toBe('Not found.')
     expect(await message('fr')).toBe('Not found.')
+    const { headers } = await tenant.call('GET', '/nope', undefined, { 'Accept-Language': 'vi' })
+    expect(headers.get('content-language')).toBe('vi')
   })
 
   test('[HUB-005] [HUB-060] [HUB-009] [HUB-010] v1 is in the path; some paths work without it, marked as deprecated', async () => {

@@ -66,6 +66,13 @@ describe('create', () => {
     expect(data.name).toHaveLength(255)
   })
 
+  test('[LIC-009] a character counts once, whichever it is', async () => {
+    const name = '🖥'.repeat(255)
+    expect((await create({ name })).data.name).toBe(name)
+    const { status, body } = await tenant.call('POST', '/monitoring/licenses', { name: `${name}🖥` })
+    expect([status, body.errors]).toEqual([422, { name: ['must have at most 255 characters'] }])
+  })
+
   test('[LIC-010] [LIC-004] a server of another company is refused, one of the own company pins the license', async () => {
     const other = await hub.tenant()
     const foreign = (await other.call('POST', '/servers', { name: 'foreign' })).body.data

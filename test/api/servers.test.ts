@@ -493,7 +493,7 @@ describe('overview', () => {
     await agentOn(id, id, own)
     admin.answer = asked =>
       asked.path === `/companies/${own.companyId}/summary`
-        ? { status: 200, body: { data: { agents_total: 1, online: 1, offline: 0 } } }
+        ? { status: 200, body: { data: { agents_total: 3, online: 1, offline: 2 } } }
         : { status: 200, body: { data: {} } }
     const { body } = await own.call('GET', '/monitoring/overview')
     expect(body).toMatchObject({

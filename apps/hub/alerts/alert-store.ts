@@ -83,7 +83,10 @@ async function updateAlerts(tx: Tx, changed: readonly Alert[]): Promise<void> {
       resolved_reason = x.resolved_reason, last_value = x.last_value, peak_value = x.peak_value, threshold = x.threshold,
       suppressed = x.suppressed, suppress_reason = x.suppress_reason, flapping = x.flapping, group_id = x.group_id,
       group_total = x.group_total, group_member_ids = x.group_member_ids, event_count = x.event_count,
-      last_event_seq = x.last_event_seq, notified_at = x.notified_at, recovery_untold = x.recovery_untold
+      last_event_seq = x.last_event_seq, notified_at = x.notified_at, recovery_untold = x.recovery_untold,
+      -- An alert that opens again waits for somebody anew.
+      acknowledged_by = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_by end,
+      acknowledged_at = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_at end
     from ${records(changed)}
     where a.id = x.id`)
 }

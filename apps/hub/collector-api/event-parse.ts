@@ -6,6 +6,7 @@ import { limits } from '../../../core/limits.ts'
 import { isObject, type Unchecked } from '../../../core/unchecked.ts'
 import { invalidField } from '../http/api-error.ts'
 import { isInstant, isUuid } from '../http/schema.ts'
+import type { TextKey } from '../http/texts.ts'
 
 export type RejectReason = 'unknown_server' | 'unsupported_type' | 'invalid_payload'
 
@@ -26,8 +27,11 @@ export function batchOf(body: unknown): (Unchecked & { readonly event_id: string
     throw invalidField('events', 'list_max', { max: limits.eventsPerRequest }).withCode(CODE)
   return events.map((event, index) => {
     const id = isObject(event) ? event.event_id : undefined
-    if (typeof id !== 'string' || id.length < 1 || id.length > EVENT_ID_CHARS_MAX)
-      throw invalidField(`events.${index}.event_id`, 'required').withCode(CODE)
+    const refused = (key: TextKey) =>
+      invalidField(`events.${index}.event_id`, key, { max: EVENT_ID_CHARS_MAX }).withCode(CODE)
+    if (id === undefined || id === null || id === '') throw refused('required')
+    if (typeof id !== 'string') throw refused('string')
+    if (id.length > EVENT_ID_CHARS_MAX) throw refused('length_max')
     return { ...(event as Unchecked), event_id: id }
   })
 }

@@ -59,7 +59,12 @@ export function respondError(
   headers: ResponseHeaders,
   nowMs: number,
 ): Response {
-  const all = { ...headers, ...error.more.headers }
+  const all = {
+    ...headers,
+    'Content-Language': language,
+    ...(error.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
+    ...error.more.headers,
+  }
   const message = render(error.text, language)
   if (family !== 'user') {
     const fields = Object.entries(error.more.errors ?? {}).map(

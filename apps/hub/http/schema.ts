@@ -38,9 +38,29 @@ FormatRegistry.Set('uri', value => URL.canParse(value))
 
 TypeRegistry.Set<{ enum: readonly unknown[] }>('OneOf', (schema, value) => schema.enum.includes(value))
 
+type TextBounds = { readonly minLength: number; readonly maxLength: number; readonly pattern?: string }
+
+/** What is wrong with a text; null when nothing is. Its length is in characters, as JSON Schema counts: some are two units of a string. */
+function textFault({ minLength, maxLength, pattern }: TextBounds, value: unknown): Words | null {
+  if (typeof value !== 'string') return words('string')
+  const length = value.length > 2 * maxLength ? value.length : [...value].length
+  if (length > maxLength) return words('length_max', { max: maxLength })
+  if (length === 0 && minLength > 0) return words('required')
+  if (length < minLength) return words('length_min', { min: minLength })
+  return pattern === NOT_BLANK && value.trim() === '' ? words('required') : null
+}
+
+TypeRegistry.Set<TextBounds>('Text', (schema, value) => textFault(schema, value) === null)
+
 /** Text of at most so many characters, and not only of spaces unless it may be empty. */
 export const text = (max: number, min = 1) =>
-  Type.String({ minLength: min, maxLength: max, ...(min > 0 ? { pattern: NOT_BLANK } : {}) })
+  Type.Unsafe<string>({
+    [Kind]: 'Text',
+    type: 'string',
+    minLength: min,
+    maxLength: max,
+    ...(min > 0 ? { pattern: NOT_BLANK } : {}),
+  })
 export const uuid = () => Type.String({ format: 'uuid' })
 export const instant = () => Type.String({ format: 'date-time' })
 /** A name of the IANA time zone database. */
@@ -112,6 +132,7 @@ function wordsOf(error: ValueError): Words {
     case ValueErrorType.String:
       return words('string')
     case ValueErrorType.Kind:
+      if (schema[Kind] === 'Text') return textFault(schema as unknown as TextBounds, error.value) ?? words('pattern')
       return Array.isArray(schema.enum) ? words('one_of', { values: schema.enum.join(', ') }) : words('pattern')
     default:
       return words('pattern')

@@ -2,6 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
+import { isObject } from '../../../core/unchecked.ts'
 import { overviewAnswer, timelineDay } from '../alerts/alert-answer.ts'
 import { alertStats, listAlerts, presentAlerts } from '../alerts/alerts.ts'
 import { answerList, collectorNote } from '../http/answer.ts'
@@ -46,22 +47,19 @@ async function countMachines(hub: Hub, companyId: string): Promise<Counts> {
   return row ?? { servers: 0, with_agent: 0, down: 0, agents: 0, active: 0, pending: 0, online: 0 }
 }
 
-type Summary = { agents_total: number; online: number; offline: number }
-
-function toSummary(body: unknown): Summary | null {
-  const data = typeof body === 'object' && body !== null ? (body as Record<string, unknown>).data : null
-  if (typeof data !== 'object' || data === null) return null
-  const { agents_total, online, offline } = data as Record<string, unknown>
-  if (typeof agents_total !== 'number' || typeof online !== 'number' || typeof offline !== 'number') return null
-  return { agents_total, online, offline }
+/** How many agents the collector's summary says are online; null when it is no summary. */
+function onlineOf(body: unknown): number | null {
+  const data = isObject(body) ? body.data : null
+  return isObject(data) && typeof data.online === 'number' ? data.online : null
 }
 
-async function askSummary(hub: Hub, companyId: string): Promise<{ summary: Summary | null; note: CollectorNote }> {
+async function askOnline(hub: Hub, companyId: string): Promise<{ online: number | null; note: CollectorNote }> {
   const [target] = await hub.collectors.targets()
-  if (!target) return { summary: null, note: { available: false, reason: 'not_configured' } }
+  if (!target) return { online: null, note: { available: false, reason: 'not_configured' } }
   const answer = await hub.collectors.query(target, 'summary', `/companies/${companyId}/summary`)
-  const summary = answer?.status === 200 ? toSummary(answer.body) : null
-  return { summary, note: summary ? { available: true, reason: null } : { available: false, reason: 'unavailable' } }
+  const online = answer?.status === 200 ? onlineOf(answer.body) : null
+  const available = online !== null
+  return { online, note: { available, reason: available ? null : 'unavailable' } }
 }
 
 async function topServers(hub: Hub, companyId: string) {
@@ -80,13 +78,14 @@ async function overview(hub: Hub, companyId: string) {
   const [counts, stats, asked, top, recent, groups] = await Promise.all([
     countMachines(hub, companyId),
     alertStats(db, companyId),
-    askSummary(hub, companyId),
+    askOnline(hub, companyId),
     topServers(hub, companyId),
     listAlerts(db, companyId, {}, page),
     db.execute<{ count: number }>(sql`select count(*)::int as count from monitoring_alerts
       where company_id = ${companyId} and type = 'group_down' and state in ('open', 'acknowledged')`),
   ])
-  const online = asked.summary?.online ?? counts.online
+  // The collector may not yet know of an agent, or still know of one: what is said must add up.
+  const online = Math.min(asked.online ?? counts.online, counts.active)
   return {
     data: {
       servers: {
@@ -98,7 +97,7 @@ async function overview(hub: Hub, companyId: string) {
       agents: {
         total: counts.agents,
         online,
-        offline: asked.summary?.offline ?? Math.max(0, counts.active - online),
+        offline: Math.max(0, counts.active - online),
         pending: counts.pending,
       },
       alerts: {
