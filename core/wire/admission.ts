@@ -66,6 +66,14 @@ export class AdmissionReport {
     if (outOfWindow > 0) this.warn(`points out of time window: ${outOfWindow}`)
     return this.warnings
   }
+
+  /** The warnings as a log may have them: without values of labels, which can be secret (an address with a key in it). */
+  loggable(): string[] {
+    const first = this.seriesLimit?.firstDropped ?? ''
+    const labelsAt = first.indexOf('{')
+    if (labelsAt < 0) return this.warnings
+    return this.warnings.map(text => text.replace(first, () => `${first.slice(0, labelsAt)}{…}`))
+  }
 }
 
 /** Longest text of an agent in a warning or a log: twice what a name may have, so that one just too long is told whole. */

@@ -98,6 +98,19 @@ test('[REG-017] [REG-015] a revoked agent gets 403 on its next call, on every en
     expect(await errorOf(await rig.call(path, { method })), path).toBe('403 agent_revoked')
 })
 
+test('the log says once which agent is refused, and why, without its token', async () => {
+  for (let index = 0; index < 2; index++) expect((await rig.send({}, { body: 'no frame' })).status).toBe(400)
+  rig.registry.revoke(agentId)
+  for (let index = 0; index < 3; index++) expect(await status(token)).toBe('403 agent_revoked')
+  const told = rig.logLines.filter(line => line.agent_id === agentId)
+  expect(told.map(({ status: answered, code }) => [answered, code])).toEqual([
+    [400, 'bad_request'],
+    [403, 'agent_revoked'],
+  ])
+  expect(told[1]?.msg).toBe('an agent is refused: this agent was revoked; enrol it again')
+  expect(JSON.stringify(rig.logLines)).not.toContain(token)
+})
+
 test('[SYNC-028] [SYNC-029] [REG-019] the agents feed is read page by page, revoked ones too', async () => {
   for (let index = 0; index < 4500; index++)
     rig.hub.feeds.agents!.push(

@@ -6,6 +6,7 @@ import type { AgentRegistry } from '../store/registry.ts'
 import type { RegistryLookup } from '../store/registry-lookup.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { type ApiError, agentRevoked, unauthorized, unavailable } from './answers.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import type { AgentSession, Sessions } from './session.ts'
 
 const TOKEN_CHARS_MAX = 512
@@ -54,6 +55,7 @@ export class Identifier {
       readonly registry: AgentRegistry
       readonly lookup: RegistryLookup
       readonly metrics: CollectorMetrics
+      readonly refusals: RefusalLog
       readonly nowMs: () => number
     },
   ) {
@@ -87,8 +89,10 @@ export class Identifier {
       match = registry.byTokenHash(tokenHash, nowMs())
       if (!match) return 'unknown'
     }
-    if (match.record.state === 'revoked') return 'revoked'
-    return match.isValid ? match.record : 'expired'
+    if (match.record.state !== 'revoked' && match.isValid) return match.record
+    const reason = match.record.state === 'revoked' ? 'revoked' : 'expired'
+    this.parts.refusals.note(match.record, authError(reason))
+    return reason
   }
 }
 

@@ -12,6 +12,7 @@ import type { AgentConfigs } from './agent-configs.ts'
 import type { ApiError } from './answers.ts'
 import type { Authenticator, Identifier } from './authenticate.ts'
 import type { TrustedProxies } from './client-address.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import type { AgentSession, Etag, Sessions } from './session.ts'
 import type { UpdateOffer } from './update-manifest.ts'
 
@@ -47,6 +48,7 @@ export type IngestContext = {
   readonly sessions: Sessions
   readonly identifier: Identifier
   readonly authenticator: Authenticator
+  readonly refusals: RefusalLog
   readonly configs: AgentConfigs
   readonly inventory: InventoryForwarder
   readonly proxies: TrustedProxies

@@ -17,6 +17,7 @@ import { Authenticator, Identifier } from './authenticate.ts'
 import { TrustedProxies } from './client-address.ts'
 import type { IngestContext } from './context.ts'
 import { type Intake, type ListenerThreads, startOwnIntake, startThreadsIntake } from './intake.ts'
+import { RefusalLog } from './refusal-log.ts'
 import { Sessions } from './session.ts'
 import { loadManifest, UpdateOffer } from './update-manifest.ts'
 
@@ -70,13 +71,15 @@ function createContext(deps: IngestDeps, sessions: Sessions, collectorUrl: () =>
     metrics,
     nowMs,
   })
-  const identifier = new Identifier({ registry, lookup, metrics, nowMs })
+  const refusals = new RefusalLog(log, nowMs)
+  const identifier = new Identifier({ registry, lookup, metrics, refusals, nowMs })
   return {
     ...deps,
     sessions,
     lookup,
     identifier,
     authenticator: new Authenticator(identifier, sessions),
+    refusals,
     configs: new AgentConfigs({ config, registry, checks: () => deps.checks.current(), collectorUrl }),
     inventory: new InventoryForwarder({ hub, log, metrics, nowMs }),
     proxies: new TrustedProxies(config.trusted_proxies),

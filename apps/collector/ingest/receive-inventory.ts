@@ -32,11 +32,11 @@ export async function receiveInventory(context: IngestContext, request: Request)
   }
   noteAgent(session, request.headers)
   const read = await readMessage(context, request, readFacts)
-  if (read instanceof ApiError) return read
+  const { record } = session
+  if (read instanceof ApiError) return context.refusals.note(record, read)
   const nowMs = context.nowMs()
   const fault = factsFault(read.message, nowMs)
-  if (fault) return new ApiError(422, 'invalid_series', fault)
-  const { record } = session
+  if (fault) return context.refusals.note(record, new ApiError(422, 'invalid_series', fault))
   const isTaken = context.inventory.add({
     agentId: record.agentId,
     companyId: record.companyId,
@@ -44,6 +44,7 @@ export async function receiveInventory(context: IngestContext, request: Request)
     reportedAtMs: nowMs,
     facts: factsForHub(read.message),
   })
-  if (!isTaken) return new ApiError(413, 'too_large', 'the facts are too large to be handed on')
+  if (!isTaken)
+    return context.refusals.note(record, new ApiError(413, 'too_large', 'the facts are too large to be handed on'))
   return new Response(null, { status: 202 })
 }

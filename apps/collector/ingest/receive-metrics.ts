@@ -23,6 +23,7 @@ import {
 import type { MetricsContext } from './context.ts'
 import { type Ack, AckEncoder } from './metrics-ack.ts'
 import { discardBody, giveBack, inflate, readBody } from './read-body.ts'
+import { RefusalLog } from './refusal-log.ts'
 import type { AgentSession } from './session.ts'
 
 const ackInit = { headers: protobufHeaders }
@@ -52,6 +53,7 @@ export class MetricsReceiver {
   private readonly bodyBytesMax: number
   private readonly inflatedBytesMax: number
   private readonly acceptsJson: boolean
+  private readonly refusals: RefusalLog
 
   constructor(context: MetricsContext) {
     this.context = context
@@ -66,6 +68,7 @@ export class MetricsReceiver {
     this.bodyBytesMax = config['ingest.limits.max_body_bytes']
     this.inflatedBytesMax = config['ingest.limits.max_inflated_bytes']
     this.acceptsJson = config['debug.accept_json']
+    this.refusals = new RefusalLog(context.log, context.nowMs)
     this.decoder = new BatchDecoder(this.batch, this.limits)
   }
 
@@ -82,18 +85,18 @@ export class MetricsReceiver {
     const form = bodyForm(headers.get('content-type'), this.acceptsJson)
     if (form instanceof ApiError) {
       await discardBody(request)
-      return form
+      return this.refusals.note(session.record, form)
     }
     const encoding = headers.get('content-encoding')
     const body = await readBody(request, this.bodyBytesMax)
-    if (body instanceof ApiError) return body
+    if (body instanceof ApiError) return this.refusals.note(session.record, body)
     if (!session.isHere) {
       // It was closed, or another thread took it, while the body came.
       session = await this.context.callers.authenticate(headers.get('authorization'), this.context.nowMs())
       if (session instanceof ApiError) return session
     }
     const taking = this.take(session, body, encoding, form)
-    if (taking instanceof ApiError) return taking
+    if (taking instanceof ApiError) return this.refusals.note(session.record, taking)
     const { ack, publishing } = taking
     if (publishing) {
       let refusal: PublishRefusal | null
@@ -129,7 +132,7 @@ export class MetricsReceiver {
   private takeRate(session: AgentSession | ApiError, nowMs: number): AgentSession | ApiError {
     if (session instanceof ApiError) return session
     const waitSeconds = session.metricsRate.take(this.context.rates.metrics, nowMs)
-    return waitSeconds > 0 ? rateLimited(waitSeconds) : session
+    return waitSeconds > 0 ? this.refusals.note(session.record, rateLimited(waitSeconds)) : session
   }
 
   /** Inflates, decodes and admits a body, and hands it to the bus. Runs to its end without an await. */
@@ -266,7 +269,11 @@ export class MetricsReceiver {
     if (nowMs >= session.logAtMs) {
       session.logAtMs = nowMs + LOG_PERIOD_MS
       this.context.log.warn(
-        { agent_id: session.record.agentId, company_id: session.record.companyId, warnings },
+        {
+          agent_id: session.record.agentId,
+          company_id: session.record.companyId,
+          warnings: this.report.loggable(),
+        },
         'something of a batch was dropped or changed',
       )
     }

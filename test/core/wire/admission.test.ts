@@ -82,5 +82,6 @@ test('[ING-020] [ING-025] [ING-034] the summary names the limits and counts poin
     'company series limit reached',
     'points out of time window: 5',
   ])
+  expect(report.loggable()[1]).toBe('series dropped: m{…} and all after it; 500 of 500 in use')
   expect(report.droppedPoints).toBe(7)
 })
