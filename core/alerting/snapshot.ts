@@ -117,14 +117,20 @@ function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): Left
 
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
 
-/** The state of one shard. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus may stand still while a sweep writes the journal. */
-export function encodeSnapshot(
+/** The state of one shard at one instant: nothing of it changes when the evaluation goes on. */
+export type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Array }
+
+/** The state of one shard as bytes. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus may stand still while a sweep writes the journal. */
+export const encodeSnapshot = (...of: Parameters<typeof takeSnapshot>): Uint8Array => snapshotBytes(takeSnapshot(...of))
+
+/** Copies the state of one shard; `snapshotBytes` makes the snapshot of it, at any later time. */
+export function takeSnapshot(
   evaluation: EvaluationState,
   shard: number,
   position: number,
   journalMark: number,
   savedAtMs: number,
-): Uint8Array {
+): TakenSnapshot {
   const { states } = evaluation
   const { servers, rows } = collect(evaluation, shard)
   const isExtended = (row: number) =>
@@ -144,7 +150,7 @@ export function encodeSnapshot(
   const flapping: SavedFlap[] = []
   rows.forEach((row, state) => {
     const flap = evaluation.flapping.get(row)
-    if (flap) flapping.push({ state, flap })
+    if (flap) flapping.push({ state, flap: { ...flap, transitionsTsMs: [...flap.transitionsTsMs] } })
   })
   const header: Header = {
     shard,
@@ -158,28 +164,28 @@ export function encodeSnapshot(
       companyId: server.companyId,
       serverId: server.serverId,
       key: server.key,
-      presence: server.presence,
+      presence: { ...server.presence },
       lastBatchMs: server.lastBatchMs,
       states: server.stateCount,
     })),
     flapping,
     left: leftOf(evaluation, shard, savedAtMs),
   }
+  const buffer = new ArrayBuffer(padTo8(columnsBytesMax(rows.length, extended, rules.length)))
+  const to = columns(buffer, 0, rows.length, extended, rules.length)
+  writeColumns(evaluation, rows, ruleIndex, to, savedAtMs, isExtended)
+  return { header, columns: new Uint8Array(buffer) }
+}
+
+/** The bytes of a snapshot. */
+export function snapshotBytes({ header, columns }: TakenSnapshot): Uint8Array {
   const headerBytes = new TextEncoder().encode(JSON.stringify(header))
   const columnsAt = padTo8(PREFIX_BYTES + headerBytes.length)
-  const buffer = new ArrayBuffer(padTo8(columnsAt + columnsBytesMax(rows.length, extended, rules.length)))
-  const bytes = new Uint8Array(buffer)
+  const bytes = new Uint8Array(columnsAt + columns.length)
   bytes.set(headerBytes, PREFIX_BYTES)
-  writeColumns(
-    evaluation,
-    rows,
-    ruleIndex,
-    columns(buffer, columnsAt, rows.length, extended, rules.length),
-    savedAtMs,
-    isExtended,
-  )
+  bytes.set(columns, columnsAt)
   for (let index = 0; index < MAGIC.length; index++) bytes[index] = MAGIC.charCodeAt(index)
-  const view = new DataView(buffer)
+  const view = new DataView(bytes.buffer)
   view.setUint32(12, headerBytes.length, true)
   view.setUint32(8, crc32(bytes.subarray(12)), true)
   return bytes

@@ -46,11 +46,17 @@ redis.call('HSET', KEYS[6], 'journal', ARGV[4])
 return 1
 `)
 
-/** KEYS: lease, snapshot, journal, notes of rules. ARGV: token, bytes. All of the journal and the notes is older than the snapshot: they are written in order. */
+/** KEYS: lease, snapshot, journal, notes of rules, shard state. ARGV: token, bytes, position, journal mark. What came after the two stays. */
 const SAVE = new RedisScript(`${LUA_HOLDS}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
 redis.call('SET', KEYS[2], ARGV[2])
-redis.call('DEL', KEYS[3], KEYS[4])
+local after = tonumber(redis.call('HGET', KEYS[5], 'journal') or '0') - tonumber(ARGV[4])
+if after > 0 then redis.call('LTRIM', KEYS[3], -after, -1) else redis.call('DEL', KEYS[3]) end
+while true do
+  local note = redis.call('LINDEX', KEYS[4], 0)
+  if not note or cjson.decode(note).p > tonumber(ARGV[3]) then break end
+  redis.call('LPOP', KEYS[4])
+end
 return 1
 `)
 
@@ -292,10 +298,11 @@ export class RedisShardStore {
   /** The notes go with the journal when the snapshot is saved. */
   passRules(_thread: number, _position: number): void {}
 
-  saveSnapshot(_shard: number, bytes: Uint8Array, _position: number, _mark: number): void {
+  saveSnapshot(_shard: number, bytes: Uint8Array, position: number, mark: number): void {
     const { redis, keys, shard, token } = this.place
     const scriptKeys = [keys.lease(shard), keys.snapshot(shard), keys.journal(shard), keys.ruleNotes(shard)]
-    this.write(() => SAVE.run(redis, scriptKeys, [token, asBuffer(bytes)]))
+    scriptKeys.push(keys.shardState(shard))
+    this.write(() => SAVE.run(redis, scriptKeys, [token, asBuffer(bytes), position, mark]))
   }
 
   loadSnapshot(_shard: number): Uint8Array | null {

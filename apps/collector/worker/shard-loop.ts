@@ -9,7 +9,7 @@ import type { RawRule } from '../../../core/alerting/rule.ts'
 import { type RawRules, type RuleNote, ruleNotes, rulesById, withNote } from '../../../core/alerting/rule-note.ts'
 import { compileRuleSet } from '../../../core/alerting/rule-set.ts'
 import { setRules } from '../../../core/alerting/rule-slots.ts'
-import { encodeSnapshot, restoreSnapshot } from '../../../core/alerting/snapshot.ts'
+import { restoreSnapshot } from '../../../core/alerting/snapshot.ts'
 import { compileSilences, type RawSilence } from '../../../core/alerting/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting/sweep.ts'
 import { EntryReader, shardOfServer } from '../../../core/bus/entry.ts'
@@ -18,6 +18,7 @@ import type { BusReader } from '../bus/bus.ts'
 import type { EvaluationStore } from '../store/evaluation-store.ts'
 import type { Tombstone } from './samples-messages.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
+import { ShardSaver } from './shard-saver.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
 /** Machines and states swept before the loop looks at the bus again. */
@@ -51,12 +52,8 @@ export class ShardLoop {
   private readonly owned = new Uint8Array(64)
   /** The bus is evaluated up to here, for all shards of the thread. */
   position = 0
-  /** Where each shard's snapshot stands: entries up to there are skipped for it. */
-  private readonly restoredAt = new Float64Array(64)
-  private nextShard = 0
+  private readonly saver: ShardSaver
   private tombstones: readonly Tombstone[] = []
-  /** Shards that have a snapshot; one that never had a machine needs none. */
-  private readonly isSaved = new Uint8Array(64)
   /** Shards of machines that were forgotten, which are still to be saved without them. */
   private readonly toSave = new Set<number>()
   private replayUntil = 0
@@ -78,8 +75,6 @@ export class ShardLoop {
   private isStopping = false
   private drains = true
   private wakeUp: (() => void) | null = null
-  snapshotSeconds = 0
-  snapshotBytes = 0
 
   constructor(
     private readonly config: ShardLoopConfig,
@@ -89,6 +84,12 @@ export class ShardLoop {
     private readonly tell: (message: FromShardThread) => void,
   ) {
     this.evaluation = new EvaluationState(config.settings)
+    this.saver = new ShardSaver({
+      ...{ config, store, nowMs, tell, evaluation: this.evaluation },
+      position: () => this.position,
+      commit: () => this.commit(),
+      consume: () => this.consume(),
+    })
     for (const shard of config.shards) this.owned[shard] = 1
     this.startedAtMs = nowMs()
     // Loops of one shard each, started together, are not saved together.
@@ -146,6 +147,15 @@ export class ShardLoop {
     else resolveAll()
   }
 
+  /** How long the last save took, and how large the last snapshot was. */
+  get snapshotSeconds(): number {
+    return this.saver.seconds
+  }
+
+  get snapshotBytes(): number {
+    return this.saver.bytes
+  }
+
   get partition(): number {
     return this.config.partition
   }
@@ -193,7 +203,7 @@ export class ShardLoop {
       }
     // The journal goes with the snapshot, also where there was none: else a restart would bring back what is forgotten.
     for (const shard of shards) {
-      this.isSaved[shard] = 1
+      this.saver.isSaved[shard] = 1
       this.toSave.add(shard)
     }
     this.saveForgotten()
@@ -210,7 +220,7 @@ export class ShardLoop {
   /** Saves the shards of forgotten machines; not before the bus has caught up with the journal. */
   private saveForgotten(): void {
     if (this.isReplaying || this.toSave.size === 0) return
-    this.saveShards([...this.toSave])
+    this.saver.saveNow([...this.toSave])
     this.toSave.clear()
   }
 
@@ -249,17 +259,17 @@ export class ShardLoop {
         const restored = restoreSnapshot(this.evaluation, bytes)
         if ('fault' in restored) faults.push(`snapshot of shard ${shard} is not used: ${restored.fault}`)
         else {
-          this.restoredAt[shard] = restored.position
+          this.saver.savedAt[shard] = restored.position
           mark = restored.journalMark
         }
-        this.isSaved[shard] = 1
+        this.saver.isSaved[shard] = 1
       }
-      for (const { position, record } of this.store.journalAfter(shard, this.restoredAt[shard]!, mark)) {
+      for (const { position, record } of this.store.journalAfter(shard, this.saver.savedAt[shard]!, mark)) {
         applyJournal(this.evaluation, record, position)
         this.replayUntil = Math.max(this.replayUntil, position)
       }
     }
-    this.position = Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!))
+    this.position = Math.min(...this.config.shards.map(shard => this.saver.savedAt[shard]!))
     this.notes = this.notes.filter(note => note.position > this.position)
     if (this.notes.length > 0)
       this.putInForce(this.notes.reduceRight((rules, note) => withNote(rules, note, note.before), this.rules))
@@ -296,7 +306,7 @@ export class ShardLoop {
     }
     if (nowMs >= this.nextSnapshotAtMs && !this.isReplaying) {
       this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
-      this.snapshotNext()
+      await this.saver.saveNext()
     }
     await this.store.settled?.()
     return consumed
@@ -338,7 +348,7 @@ export class ShardLoop {
         const { shard } = this.reader
         if (
           this.owned[shard] === 1 &&
-          position > this.restoredAt[shard]! &&
+          position > this.saver.savedAt[shard]! &&
           (this.tombstones.length === 0 || !this.isPurged())
         )
           applyEntry(this.evaluation, this.reader, position)
@@ -413,40 +423,9 @@ export class ShardLoop {
     this.commit()
   }
 
-  /** Saves the next shard in turn, so that all are saved once an interval and none holds evaluation up for long. */
-  private snapshotNext(): void {
-    const shard = this.config.shards[this.nextShard]!
-    this.nextShard = (this.nextShard + 1) % this.config.shards.length
-    this.saveShards([shard])
-  }
-
   /** Saves every shard. */
   snapshot(): void {
-    this.saveShards(this.config.shards)
-  }
-
-  private saveShards(shards: readonly number[]): void {
-    this.commit()
-    const startedAt = performance.now()
-    const savedAtMs = this.nowMs()
-    for (const shard of shards) {
-      // While the bus is read again from the oldest snapshot, a shard may already be further than the bus is.
-      const position = Math.max(this.position, this.restoredAt[shard]!)
-      const servers = this.evaluation.servers.filter(server => server?.shard === shard)
-      if (servers.length > 0 || this.isSaved[shard] === 1) {
-        this.store.keepKeys(shard, this.evaluation.dictionary.takeLearnt(shard))
-        const bytes = encodeSnapshot(this.evaluation, shard, position, this.store.journalMark, savedAtMs)
-        this.store.saveSnapshot(shard, bytes, position, this.store.journalMark)
-        this.isSaved[shard] = 1
-        this.store.dropKeys(shard, this.evaluation.dictionary.takeForgotten(shard))
-        this.snapshotBytes = bytes.length
-      }
-      this.restoredAt[shard] = position
-    }
-    this.snapshotSeconds = (performance.now() - startedAt) / 1000
-    const savedUpTo = Math.min(...this.config.shards.map(shard => this.restoredAt[shard]!))
-    this.store.passRules(this.config.threadIndex, savedUpTo)
-    this.tell({ kind: 'snapshot', position: savedUpTo })
+    this.saver.saveNow(this.config.shards)
   }
 
   attributesOf(serverId: string): ServerAttributes | undefined {
