@@ -5,8 +5,8 @@ import type { CompiledRule, Operator } from './rule.ts'
 import { FIRING, FLAG_NO_DATA, OK, PENDING, type StateTable } from './state-table.ts'
 
 /**
- * What a sample did to a state. After `recovered` the state is still FIRING until the caller has told of the end. `returned` = a
- * no-data alert closes, and the sample is then evaluated again.
+ * What a sample did to a state. After `recovered` and `returned` the state is still FIRING until the caller has told of the end.
+ * `returned` = a no-data alert closes, and the sample is then evaluated again.
  */
 export type Transition = 'none' | 'opened' | 'recovered' | 'returned'
 
@@ -106,10 +106,7 @@ function settle(
     if (isAfterGap) states.active.sinceTsMs[states.activeRow[row]!] = tsMs
     return settlePending(states, row, rule, tsMs, value, newestTsMs)
   }
-  if ((states.flags[row]! & FLAG_NO_DATA) !== 0) {
-    states.flags[row] = states.flags[row]! & ~FLAG_NO_DATA
-    return 'returned'
-  }
+  if ((states.flags[row]! & FLAG_NO_DATA) !== 0) return 'returned'
   return settleFiring(states, row, rule, tsMs, value, isViolating, isAfterGap)
 }
 

@@ -264,9 +264,9 @@ export class Oracle {
     watch.samples.push({ tsMs, value, isViolating, isRecovered: !isViolating && isBeyond })
     if (watch.isFiring && watch.isNoData) {
       watch.isFiring = false
-      watch.isNoData = false
       watch.barrier = watch.samples.length - 1
       this.transition(watch, 'close', tsMs, nowMs, 'data_returned')
+      watch.isNoData = false
     }
     const staleMs = Math.max(rule.for_seconds! * 1000, 120_000)
     const isStale = newestMs - tsMs > staleMs
