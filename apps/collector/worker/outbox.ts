@@ -15,8 +15,10 @@ const STOP_MAX_MS = 3000
 /** How many events wait is counted this often where the hub does not take them. */
 const TRIM_MS = 10_000
 
-/** Statuses by which a hub says that the batch itself is at fault. */
-const REFUSALS = new Set([400, 413, 422])
+/** Client errors that are about the collector's token or the moment, not about the batch. */
+const KEPT_CLIENT_ERRORS = new Set([401, 403, 407, 408, 425, 429])
+/** These say that the batch is at fault whoever answers, a proxy before the hub included. */
+const REFUSED_BY_ANYONE = new Set([400, 413, 422])
 
 /** How long until the next look, 0 = at once; idle = nothing waits. */
 type Step = { readonly waitMs: number; readonly isIdle: boolean }
@@ -182,12 +184,14 @@ export class Outbox {
 }
 
 /**
- * `refused`: this batch, or something in it, will never be taken as it is. What no hub would answer (a 404, a page instead of JSON)
- * comes from something else at its address: the events are kept.
+ * `refused`: this batch, or something in it, will never be taken as it is. What does not bear the hub's form of an error (a bare 404,
+ * a page instead of JSON) comes from something else at its address: the events are kept.
  */
 function judge(answer: HubAnswer): 'delivered' | 'keep' | 'refused' {
   if (answer.kind === 'ok') return isJsonObject(answer.body.data) ? 'delivered' : 'keep'
-  return answer.kind === 'refused' && REFUSALS.has(answer.status) ? 'refused' : 'keep'
+  if (answer.kind === 'unreachable' || answer.status >= 500 || KEPT_CLIENT_ERRORS.has(answer.status)) return 'keep'
+  const isOfHub = answer.status >= 400 && answer.code !== ''
+  return isOfHub || REFUSED_BY_ANYONE.has(answer.status) ? 'refused' : 'keep'
 }
 
 function textOf(entry: unknown, field: string): string {

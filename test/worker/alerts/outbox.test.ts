@@ -179,6 +179,29 @@ describe('the outbox of a running worker', () => {
     expect(await rig.metric('svc_outbox_sent_total{result="dead_lettered"}')).toBe(1)
   })
 
+  for (const status of [400, 404, 409, 410])
+    test(`[EVT-026] a ${status} of the hub dead-letters the event, and what comes after it is delivered`, async () => {
+      const [bad, good] = [newMachine(), newMachine()]
+      const refused: string[] = []
+      hub.script = answerEvents(events => {
+        if (!events.some(event => event.server_id === bad.serverId)) return null
+        refused.push(...events.map(event => String(event.event_id)))
+        return hub.error(status, 'not_taken')
+      })
+      await rig.swap(bad, 90)
+      await until('the refusal', () => refused.length > 0)
+      await rig.swap(good, 90)
+      await until('the other event', () => rig.typesOf(good).length > 0)
+      expect(rig.typesOf(bad)).toEqual([])
+      expect(refused).toHaveLength(1)
+      expect(readFileSync(deadLetters, 'utf8')).toContain(refused[0]!)
+      expect(
+        rig
+          .logged('the hub will not take an event; it is in the dead-letter file')
+          .some(line => line.event_id === refused[0]),
+      ).toBe(true)
+    })
+
   test('beyond its capacity of a million events the oldest reminders go first, then the oldest', () => {
     expect(limits.outboxEventsMax).toBe(1_000_000)
     const directory = join(rig.directory, 'capacity')
