@@ -35,17 +35,17 @@ const MANAGE = ['monitoring.manage']
 const BULK_MAX = 200
 const subject = ({ hub, companyId, params }: RouteContext) => findRule(hub.database.db, companyId, params.rule ?? '')
 
-const seconds = optional(integer(0, limits.renotifySecondsMax))
+const heldSeconds = optional(integer(0, limits.forSecondsMax))
 const condition = {
   metric: optional(text(64)),
   matchers: optional(Type.Record(Type.String(), Type.Unknown())),
   operator: optional(oneOf(operators)),
   threshold: optional(Type.Number()),
-  for_seconds: seconds,
+  for_seconds: heldSeconds,
   recover_threshold: optional(Type.Number()),
-  recover_for_seconds: seconds,
+  recover_for_seconds: heldSeconds,
   no_data: optional(oneOf(noDataModes)),
-  renotify_seconds: seconds,
+  renotify_seconds: optional(integer(0, limits.renotifySecondsMax)),
   enabled: optional(boolean()),
 }
 const whole = Type.Object({
