@@ -1,7 +1,7 @@
 // An enrolled agent at work: one lane samples on the grid of the interval, the other talks to the collector. They meet in
 // the buffer.
 import { fromBinary } from '@bufbuild/protobuf'
-import { actionFor } from '../../core/agent/answer.ts'
+import { actionFor, isRefusal } from '../../core/agent/answer.ts'
 import { capSeries, seriesOfCycle } from '../../core/agent/sample.ts'
 import {
   configPollDelayMs,
@@ -162,6 +162,8 @@ export class Session {
     this.#buffer.append(kept)
     const isInMemory = this.#buffer.isDiskRefusing
     status.warn('buffer', isInMemory ? ['the state directory takes no batches: they wait in memory'] : [])
+    // Also while nothing is sent `agent status` tells what waits.
+    status.update(this.#sender.facts())
     this.#uplink.request('metrics', nextSendAtMs(clock.elapsed(), this.#lastSendAtMs))
   }
 
@@ -178,7 +180,8 @@ export class Session {
     this.#lastSendAtMs = clock.elapsed()
     const { action, reply, configEtag } = await this.#sender.send()
     status.update(this.#sender.facts())
-    if (action === 'success' && reply !== null) this.#onAccepted()
+    // A batch of which both halves were refused is done with too, and proves nothing.
+    if (action === 'success' && reply !== null && !isRefusal(reply)) this.#onAccepted()
     this.#noticeEtag(configEtag)
     // What is left goes with the next turn; an empty buffer waits for the next cycle.
     const isEmpty = this.#buffer.batchCount === 0

@@ -1,7 +1,7 @@
 // Everything that talks to the collector, one request at a time: each task has a due time, its own backoff, and the
 // refusals that concern all of them (401, 403, 426) are obeyed here (document 3 "Errors").
 import type { Logger } from 'pino'
-import type { Action, Call } from '../../core/agent/answer.ts'
+import { type Action, type Call, isRefusal } from '../../core/agent/answer.ts'
 import { backoffMs } from '../../core/agent/schedule.ts'
 import { Alarm, type Clock } from './clock.ts'
 import type { Reply } from './collector-client.ts'
@@ -110,7 +110,7 @@ export class Uplink {
         return
       default:
         task.failures = 0
-        if (result.reply !== null) this.#answered(task)
+        if (result.reply !== null) this.#answered(task, result.reply)
         again(result.nextInMs)
     }
   }
@@ -152,8 +152,8 @@ export class Uplink {
     onRevoked()
   }
 
-  /** The collector answered and was content: a state that said otherwise is over. */
-  #answered(task: TaskState): void {
+  /** The collector answered, and there is nothing to wait for: a state that said otherwise is over. */
+  #answered(task: TaskState, reply: Reply): void {
     const { clock, status } = this.#parts
     if (this.#isUnauthorized) {
       this.#isUnauthorized = false
@@ -165,6 +165,10 @@ export class Uplink {
     }
     if (task.name !== 'metrics') return
     status.warn('protocol', [])
-    status.update({ lastSuccessAtMs: clock.now(), lastError: null }, 'online')
+    // A batch that was refused is given up: the machine is online, and its operator must see that nothing of it arrives.
+    status.update(
+      isRefusal(reply) ? { lastError: reply.message } : { lastSuccessAtMs: clock.now(), lastError: null },
+      'online',
+    )
   }
 }

@@ -37,6 +37,9 @@ export type Action =
   | 'hourly'
   | 'back_off'
 
+/** The collector answered, and took nothing of what was sent. */
+export const isRefusal = (answer: Answer): boolean => answer.kind === 'answer' && answer.status >= 400
+
 /** Refusals of an enrolment that no repetition changes. */
 const FINAL_AT_ENROLMENT = new Set([400, 401, 403, 409, 413, 422])
 

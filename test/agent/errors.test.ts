@@ -39,7 +39,10 @@ test('[AGT-039] a batch that meets 400 is dropped, logged and not sent again', (
     await untilSends(rig, 1)
     expect(buffered(rig)).toEqual([])
     expect(rig.lines('the collector refuses a batch: dropping it').length).toBe(1)
+    expect(rig.status()).toMatchObject({ state: 'online', last_success_at_ms: null })
+    expect(rig.status().last_error).not.toBeNull()
     await untilSends(rig, 2)
+    expect(rig.status().last_error).toBeNull()
     expect(new Set(stampsSent(rig)).size).toBe(1)
     expect(rig.peer.batches[0]?.stats?.droppedPoints).toBeGreaterThan(0n)
   }))
@@ -156,6 +159,7 @@ test('[AGT-040 AGT-041 AGT-042] on 401 sending stops, /config is asked every 10 
     const reads = rig.peer.of('GET /config').length
     await rig.clock.runFor(1_800_000)
     expect(rig.peer.of('POST /metrics').length).toBe(sends)
+    expect(Number(rig.status().buffer_batches)).toBe(buffered(rig).length)
     const after = rig.peer.of('GET /config').slice(reads)
     expect(after.map(seen => seen.atMs - atMs)).toEqual([600_000, 1_200_000, 1_800_000])
     for (const route of ['POST /metrics', 'GET /config']) rig.peer.always(route, null)
@@ -210,6 +214,7 @@ test('[AGT-046] a part that meets 413 again is dropped', () =>
     expect(rig.peer.batches.length).toBe(1)
     expect(buffered(rig)).toEqual([])
     expect(Number(rig.status().dropped_points)).toBeGreaterThan(0)
+    expect(rig.status().last_success_at_ms).not.toBeNull()
     const sends = rig.peer.of('POST /metrics').length
     await rig.clock.runFor(14_000)
     expect(rig.peer.of('POST /metrics').length).toBe(sends)
