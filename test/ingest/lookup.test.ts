@@ -99,7 +99,8 @@ test('[REG-017] [REG-015] a revoked agent gets 403 on its next call, on every en
 })
 
 test('the log says once which agent is refused, and why, without its token', async () => {
-  for (let index = 0; index < 2; index++) expect((await rig.send({}, { body: 'no frame' })).status).toBe(400)
+  const init = { method: 'POST', headers: { 'content-encoding': 'zstd' }, body: 'no frame' }
+  for (let index = 0; index < 2; index++) expect((await rig.call('/metrics', init)).status).toBe(400)
   rig.registry.revoke(agentId)
   for (let index = 0; index < 3; index++) expect(await status(token)).toBe('403 agent_revoked')
   const told = rig.logLines.filter(line => line.agent_id === agentId)
