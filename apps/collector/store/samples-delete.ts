@@ -5,20 +5,21 @@ import type { ClickHouse, QueryParams } from './clickhouse.ts'
 const DATA_TABLES = ['samples_raw', 'rollup_5m', 'rollup_1h'] as const
 const SETTINGS = 'SETTINGS lightweight_deletes_sync = 2'
 
-/** Deletes everything of a company, or of one machine of it. */
+/**
+ * Deletes everything of a company, or of one machine of it. A delete looks into every part of a table, and inserts wait for that;
+ * so a table that holds nothing of the tenant is only asked, which is what most second deletions and repeated purges come to.
+ */
 export async function purgeSamples(store: ClickHouse, companyId: string, serverId: string | null): Promise<void> {
-  const owner = serverId === null ? '' : ' AND server_id = {server:UUID}'
+  const ofServer = serverId === null ? '' : ' AND server_id = {server:UUID}'
   const params: QueryParams = serverId === null ? { company: companyId } : { company: companyId, server: serverId }
-  for (const table of [...DATA_TABLES, 'series', 'rollup_late'])
-    await store.command(
-      `DELETE FROM ${store.database}.${table} WHERE company_id = {company:UUID}${owner} ${SETTINGS}`,
-      params,
-    )
-  if (serverId === null)
-    await store.command(
-      `DELETE FROM ${store.database}.retention_memory WHERE company_id = {company:UUID} ${SETTINGS}`,
-      params,
-    )
+  const purge = async (table: string, where: string): Promise<void> => {
+    const from = `FROM ${store.database}.${table} WHERE ${where}`
+    const found = await store.rows(`SELECT 1 ${from} LIMIT 1`, params)
+    if (found.length > 0) await store.command(`DELETE ${from} ${SETTINGS}`, params)
+  }
+  const owned = `company_id = {company:UUID}${ofServer}`
+  for (const table of [...DATA_TABLES, 'series', 'rollup_late']) await purge(table, owned)
+  if (serverId === null) await purge('retention_memory', owned)
 }
 
 /** Samples of a company before an instant, which is a UTC midnight. */
