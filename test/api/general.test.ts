@@ -180,7 +180,8 @@ describe('form', () => {
   })
 
   test('[HUB-005] [HUB-060] [HUB-009] [HUB-010] v1 is in the path; some paths work without it, marked as deprecated', async () => {
-    for (const path of ['/api/servers', '/api/monitoring/licenses', '/api/monitoring/alerts']) {
+    const groups = ['/api/servers', '/api/monitoring/licenses', '/api/monitoring/alerts']
+    for (const path of [...groups, '/api/servers/trashed', '/api/monitoring/alerts/stats']) {
       const { status, headers } = await tenant.call('GET', path)
       expect([path, status, headers.get('deprecation')]).toEqual([path, 200, 'true'])
     }

@@ -36,8 +36,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   /** All are needed; none: any authenticated caller. */
   readonly permissions?: readonly string[]
   readonly superAdmin?: boolean
-  /** Also served without v1 (decision G-11). */
-  readonly legacy?: boolean
+  /** False for what comes to a group of LEGACY_PATHS later: the paths without v1 are frozen. */
+  readonly legacy?: false
   readonly query?: Q
   readonly body?: B
   readonly bodyBytesMax?: number
@@ -87,6 +87,8 @@ export type Route = {
 }
 
 const NOTHING = Type.Object({})
+/** Groups that are also served without v1 (decision G-11). */
+const LEGACY_PATHS = /^\/(servers|monitoring\/licenses|monitoring\/alerts|iac)(\/|$)/
 
 export function route<
   Q extends TObject = typeof NOTHING,
@@ -101,7 +103,7 @@ export function route<
     summary: definition.summary,
     permissions: definition.permissions ?? [],
     superAdmin: definition.superAdmin ?? false,
-    legacy: definition.legacy ?? false,
+    legacy: definition.legacy ?? LEGACY_PATHS.test(definition.path),
     status: definition.status ?? (definition.answer ? 200 : 204),
     querySchema: definition.query ?? null,
     bodySchema: definition.body ?? null,

@@ -92,7 +92,6 @@ export const inventoryRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Inventory facts and how the server record differs',
     permissions: ['monitoring.view'],
-    legacy: true,
     subject,
     answer: answer(inventoryAnswer),
     async handle({ hub, companyId, subject }) {
@@ -114,7 +113,6 @@ export const inventoryRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Take over selected fields',
     permissions: ['monitoring.view', 'servers.manage'],
-    legacy: true,
     subject,
     body: applyBody,
     answer: Type.Object({ data: serverAnswer, applied: listed(oneOf(inventoryFields)) }),

@@ -37,7 +37,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Create a license; the clear token is shown once',
     permissions: MANAGE,
-    legacy: true,
     status: 201,
     body: Type.Object({
       name: text(limits.licenseNameMax),
@@ -58,7 +57,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'List licenses, newest first',
     permissions: VIEW,
-    legacy: true,
     query: Type.Object({
       status: Type.Optional(oneOf(licenseStatuses)),
       server_id: Type.Optional(uuid()),
@@ -84,7 +82,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The agent quota of the plan and what is used of it',
     permissions: VIEW,
-    legacy: true,
     answer: answer(quotaAnswer),
     async handle({ hub, companyId }) {
       const { db } = hub.database
@@ -113,7 +110,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show a license',
     permissions: VIEW,
-    legacy: true,
     subject,
     answer: answer(licenseAnswer),
     handle: async context => ({ data: presentLicense(context.subject, context.hub.now()) }),
@@ -124,7 +120,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Change a license',
     permissions: MANAGE,
-    legacy: true,
     subject,
     body: Type.Object({
       name: Type.Optional(text(limits.licenseNameMax)),
@@ -143,7 +138,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Retire the key and issue a new one, shown once',
     permissions: MANAGE,
-    legacy: true,
     subject,
     answer: licenseWithToken,
     async handle(context) {
@@ -157,7 +151,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Stop a license from enrolling',
     permissions: MANAGE,
-    legacy: true,
     subject,
     answer: answer(licenseAnswer),
     async handle(context) {
@@ -171,7 +164,6 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Agents enrolled with a license',
     permissions: VIEW,
-    legacy: true,
     subject,
     query: Type.Object(pageQuery),
     answer: answerPage(agentAnswer),

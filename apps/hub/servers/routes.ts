@@ -121,7 +121,6 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'List servers by name; include=health adds a health block',
     permissions: VIEW,
-    legacy: true,
     query: Type.Object({
       search: Type.Optional(text(255)),
       environment: Type.Optional(text(128)),
@@ -139,7 +138,6 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Create a server',
     permissions: MANAGE,
-    legacy: true,
     status: 201,
     body: newServer,
     answer: answer(serverAnswer),
@@ -183,7 +181,6 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show a server',
     permissions: VIEW,
-    legacy: true,
     subject,
     answer: answer(serverAnswer),
     handle: async ({ subject }) => ({ data: presentServer(subject) }),
@@ -194,7 +191,6 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Change a server',
     permissions: MANAGE,
-    legacy: true,
     subject,
     body: Type.Object({ name: Type.Optional(text(255)), ...fields }),
     answer: answer(serverAnswer),
@@ -209,7 +205,6 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Delete a server; it can be restored',
     permissions: DELETE,
-    legacy: true,
     subject,
     async handle(context) {
       await deleteServer(context, context.subject.server.id)
@@ -303,7 +298,6 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Latest values and open alerts',
     permissions: ['monitoring.view', 'servers.view'],
-    legacy: true,
     subject,
     answer: healthAnswer,
     handle: ({ hub, subject }) => serverHealth(hub, subject),
@@ -314,7 +308,6 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Time series of a metric',
     permissions: ['monitoring.view', 'servers.view'],
-    legacy: true,
     subject,
     query: Type.Object({
       metric: text(64),
