@@ -68,7 +68,10 @@ export class Sender {
       buffer.remove(entryNumbers)
       return
     }
-    log.error({ points: pointCount(series), message: reply?.message }, 'the collector refuses a batch: dropping it')
+    log.error(
+      { points: pointCount(series), message: reply?.message, request_id: reply?.requestId },
+      'the collector refuses a batch: dropping it',
+    )
     buffer.giveUp(entryNumbers, 'refused by the collector')
   }
 
@@ -104,7 +107,10 @@ export class Sender {
 
   #dropHalf(series: readonly PointSeries[], result: SendResult): SendResult {
     const points = pointCount(series)
-    this.#parts.log.error({ points }, 'the collector refuses a part of a batch: dropping it')
+    this.#parts.log.error(
+      { points, message: result.reply?.message, request_id: result.reply?.requestId },
+      'the collector refuses a part of a batch: dropping it',
+    )
     this.#parts.buffer.countDropped(points)
     return { ...result, action: 'success' }
   }
