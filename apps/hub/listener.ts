@@ -2,7 +2,7 @@
 import { constants } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { isLoopback, splitAddress, urlOf } from '../../core/config/address.ts'
+import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../core/config/address.ts'
 import type { HubConfig } from './config.ts'
 
 /** Older protocol versions are switched off. */
@@ -77,7 +77,8 @@ export function startListener(
     if (certificate) assertIsFree(hostname, port)
     server = serve(port, certificate)
   } catch (error) {
-    throw new StartError(`${key}: cannot listen on ${address}: ${reasonOf(error)}`, { cause: error })
+    const reason = listenAdvice(codeOf(error)) ?? reasonOf(error)
+    throw new StartError(`${key}: cannot listen on ${address}: ${reason}`, { cause: error })
   }
   const boundPort = server.port ?? port
   return {

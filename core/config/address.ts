@@ -13,3 +13,15 @@ export const urlOf = (scheme: 'http' | 'https', hostname: string, port: number):
 /** Plain HTTP is served and called without leave on this machine only (decision G-15). */
 export const isLoopback = (hostname: string): boolean =>
   hostname === 'localhost' || hostname === '::1' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+
+/** What to do about an address that cannot be served on, by the code the system gave; null for a code that says nothing more. */
+export function listenAdvice(code: unknown): string | null {
+  if (code === 'EADDRINUSE') return 'another process has the port; stop that one, or change listen'
+  if (code === 'EACCES') return 'a port below 1024 needs the capability CAP_NET_BIND_SERVICE'
+  if (code === 'EADDRNOTAVAIL') return 'this machine has no such address'
+  return null
+}
+
+/** The code of an error of the system, such as EACCES; null for other values. */
+export const codeOf = (error: unknown): unknown =>
+  typeof error === 'object' && error !== null && 'code' in error ? error.code : null

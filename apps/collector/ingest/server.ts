@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
-import { isLoopback, splitAddress, urlOf } from '../../../core/config/address.ts'
+import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import { PingResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { IngestConfig } from '../config.ts'
@@ -142,10 +142,9 @@ async function notFound(parts: ListenerParts, request: Request): Promise<Respons
 function assertPortIsFree(hostname: string, port: number): void {
   try {
     Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
-  } catch {
-    throw new Error(
-      `cannot serve on ${hostname}:${port}: another process has the port; stop that one, or change listen`,
-    )
+  } catch (error) {
+    const reason = listenAdvice(codeOf(error)) ?? 'the system refuses'
+    throw new Error(`cannot serve on ${hostname}:${port}: ${reason}`)
   }
 }
 
