@@ -92,6 +92,9 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   return hub
 }
 
+export const noDatabase =
+  'database.url is not set: in the file of --config, as DATABASE_URL or SVC_DATABASE_URL, or by --database-url'
+
 /** Applies what the database lacks. Returns the names of the migrations applied. */
 export const bringUpToDate = (database: Database): Promise<readonly string[]> =>
   migrateDatabase(database.client, () => installQueues(database))
@@ -99,7 +102,7 @@ export const bringUpToDate = (database: Database): Promise<readonly string[]> =>
 /** Opens the database of a configuration and brings it up to date. */
 export async function openHubDatabase(config: HubConfig): Promise<Database> {
   const url = config['database.url']
-  if (!url) throw new StartError('database.url is not set (DATABASE_URL, SVC_DATABASE_URL or --database-url)')
+  if (!url) throw new StartError(noDatabase)
   const database = openDatabase(url, config['database.connections'])
   try {
     await bringUpToDate(database)

@@ -16,7 +16,7 @@ import { openDatabase } from './db/connect.ts'
 import { MigrationError } from './db/migrate.ts'
 import { ApiError } from './http/api-error.ts'
 import { render } from './http/texts.ts'
-import { bringUpToDate, createHub, openHubDatabase, startHub } from './hub.ts'
+import { bringUpToDate, createHub, noDatabase, openHubDatabase, startHub } from './hub.ts'
 import { StartError } from './listener.ts'
 import { createLogger } from './telemetry.ts'
 import { productVersion } from './version.ts'
@@ -108,11 +108,17 @@ async function serve(command: Command): Promise<void> {
 async function migrate(command: Command): Promise<void> {
   const options = command.optsWithGlobals<GlobalOptions>()
   const url = validConfig(options)['database.url']
-  if (!url) throw new UsageError('database.url is not set')
+  if (!url) throw new UsageError(noDatabase)
   const database = openDatabase(url, 1)
   try {
     const applied = await bringUpToDate(database)
-    printer(options.json ?? false)({ data: applied.map(name => ({ migration: name })) })
+    const isJson = options.json ?? false
+    const isCurrent = applied.length === 0
+    printer(isJson)(
+      isCurrent && !isJson
+        ? { result: 'the database is up to date already' }
+        : { data: applied.map(name => ({ migration: name })) },
+    )
   } finally {
     await database.close()
   }

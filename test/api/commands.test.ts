@@ -239,6 +239,28 @@ describe('companies, people, tokens', () => {
     expect(row?.password_hash).toStartWith('$argon2id$')
     expect(await Bun.password.verify('correct horse', row?.password_hash)).toBe(true)
   })
+
+  test('a password is replaced from standard input, which ends the sessions of the person', async () => {
+    const { company_id } = await json('company', 'create', '--name', 'Lost & <found>')
+    const { user_id } = await json('user', 'create', '--company', company_id, '--email', 'l@l.test', '--name', 'L')
+    const client = postgres(databaseUrl, { max: 1 })
+    await client`insert into sessions (id, token_hash, csrf_token, user_id) values (${crypto.randomUUID()}, 'h', 'c', ${user_id})`
+    expect(await run(['user', 'password', 'L@l.test'], 'short\n')).toMatchObject({ code: 1, out: '' })
+    expect((await run(['user', 'password', 'L@l.test'], 'a new password\n')).code).toBe(0)
+    const [row] = await client`
+      select password_hash, (select count(*)::int from sessions where user_id = u.id) as sessions from users u where id = ${user_id}`
+    await client.end()
+    expect(row?.sessions).toBe(0)
+    expect(await Bun.password.verify('a new password', row?.password_hash)).toBe(true)
+    expect((await run(['user', 'password', 'nobody@l.test'], 'a new password\n')).error).toContain('there is no user')
+  })
+
+  test('lists are readable without --json, and an up-to-date database is said so', async () => {
+    await json('company', 'create', '--name', 'Listed', '--agent-quota', '5')
+    const { out } = await run(['company', 'list'])
+    expect(out).toContain('plan_overrides={"agent_quota":5}')
+    expect((await run(['migrate'])).out).toContain('up to date')
+  })
 })
 
 describe('service accounts and servers', () => {

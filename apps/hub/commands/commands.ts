@@ -22,6 +22,7 @@ import {
 } from '../identity/accounts.ts'
 import { destroyServer, insertServer, trashServer } from '../servers/servers.ts'
 import { expiryOf, numberOrNone, type Print, wholeNumber } from './output.ts'
+import { addPasswordCommand, readPassword } from './password-command.ts'
 
 /** Runs an act on an open hub and prints its result; set up and torn down by main.ts. */
 export type Run = (command: Command, act: (hub: Hub, print: Print) => Promise<void>) => Promise<void>
@@ -203,10 +204,11 @@ type UserOptions = {
 }
 
 export function addUserCommands(program: Command, run: Run): void {
-  program
-    .command('user')
-    .description('people')
+  const user = program.command('user').description('people')
+  addPasswordCommand(user, run)
+  user
     .command('create')
+    .description('add a person; without a password they use API tokens only')
     .requiredOption('--company <id>', 'their company')
     .requiredOption('--email <email>', 'their address')
     .requiredOption('--name <name>', 'their name')
@@ -216,7 +218,7 @@ export function addUserCommands(program: Command, run: Run): void {
     .option('--password-stdin', 'read the password from standard input')
     .action((options: UserOptions, command: Command) =>
       run(command, async (hub, print) => {
-        const password = options.passwordStdin ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : null
+        const password = options.passwordStdin ? await readPassword() : null
         const isAdmin = options.admin || options.superAdmin
         const permissions = isAdmin ? adminPermissions : (list(options.permissions) ?? [])
         const made = await inTransaction(hub.database.db, async tx =>

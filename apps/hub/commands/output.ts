@@ -2,6 +2,12 @@
 
 export type Print = (result: Readonly<Record<string, unknown>>) => void
 
+/** A value on a line for people; what has parts as JSON. */
+function textOf(value: unknown): string {
+  if (value instanceof Date) return value.toISOString()
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '')
+}
+
 export function printer(isJson: boolean): Print {
   return result => {
     if (isJson) {
@@ -13,12 +19,12 @@ export function printer(isJson: boolean): Print {
       for (const row of data)
         process.stdout.write(
           `${Object.entries(row as Record<string, unknown>)
-            .map(([key, value]) => `${key}=${value ?? ''}`)
+            .map(([key, value]) => `${key}=${textOf(value)}`)
             .join('  ')}\n`,
         )
       return
     }
-    for (const [key, value] of Object.entries(result)) process.stdout.write(`${key}: ${value ?? ''}\n`)
+    for (const [key, value] of Object.entries(result)) process.stdout.write(`${key}: ${textOf(value)}\n`)
   }
 }
 
