@@ -8,8 +8,8 @@ export const docsPage = String.raw`<!doctype html>
 body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;padding:1.5rem;color:#1b1f24;background:#fff}
 h2{margin-top:2rem;border-bottom:1px solid #d0d7de}details{border:1px solid #d0d7de;border-radius:6px;margin:.4rem 0;padding:.3rem .7rem}
 summary{cursor:pointer}h3{font-size:1rem;margin:.8rem 0 .2rem}table{border-collapse:collapse;font-size:.9rem}td{padding:.15rem .8rem .15rem 0;vertical-align:top}code{font:13px ui-monospace,monospace}b.m{display:inline-block;width:4.2rem}pre{overflow:auto;background:#f6f8fa;padding:.7rem}
-input{width:100%;padding:.5rem;font:inherit;box-sizing:border-box}.gone{opacity:.6}
-@media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}pre{background:#161b22}details,h2{border-color:#30363d}input{background:#161b22;color:inherit;border:1px solid #30363d}}
+input{width:100%;padding:.5rem;font:inherit;box-sizing:border-box}.gone{opacity:.6}a{color:#0969da}summary code{overflow-wrap:anywhere}
+@media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}a{color:#6ea8fe}pre{background:#161b22}details,h2{border-color:#30363d}input{background:#161b22;color:inherit;border:1px solid #30363d}}
 </style></head><body>
 <h1>Monitoring Hub REST API</h1><p><a href="/openapi.json">openapi.json</a></p>
 <input id="find" type="search" placeholder="Find a path or a purpose" aria-label="Find"><main id="list"></main>
