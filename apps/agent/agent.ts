@@ -168,7 +168,7 @@ class Agent implements RunningAgent {
     const collectorUrl = move?.url ?? configuredUrl
     status.update({ collectorUrl, agentId: known?.agentId ?? null })
     if (collectorUrl === null || configuredUrl === null) {
-      this.#fail('there is no collector_url')
+      this.#fail('collector_url is not set: in the file of --config, as SVC_COLLECTOR_URL, or by --collector-url')
       return
     }
     this.#client = new CollectorClient({

@@ -144,7 +144,13 @@ export function install(order: InstallOrder): void {
   if (existsSync(at(PATHS.config))) say(`${at(PATHS.config)} is there already and stays as it is`)
   else put(PATHS.config, stringify(config), 0o644)
   put(PATHS.unit, unitText, 0o644)
-  if (root !== null) return
+  if (root !== null) {
+    say(
+      `on the machine itself: make the user ${USER}, give it ${dirname(PATHS.executable)} and ${PATHS.license}, enable ${SERVICE};`,
+    )
+    say(`or run ${PATHS.executable} install there, which does all of it`)
+    return
+  }
   if (!existsSync('/run/systemd/system')) {
     say(
       `systemd does not run here: start ${PATHS.executable} run --config ${PATHS.config} as user ${USER} by other means`,
