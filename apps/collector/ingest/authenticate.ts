@@ -91,7 +91,7 @@ export class Identifier {
     }
     if (match.record.state !== 'revoked' && match.isValid) return match.record
     const reason = match.record.state === 'revoked' ? 'revoked' : 'expired'
-    this.parts.refusals.note(match.record, authError(reason))
+    this.parts.refusals.noteStranger(match.record, authError(reason))
     return reason
   }
 }

@@ -33,10 +33,10 @@ export async function receiveInventory(context: IngestContext, request: Request)
   noteAgent(session, request.headers)
   const read = await readMessage(context, request, readFacts)
   const { record } = session
-  if (read instanceof ApiError) return context.refusals.note(record, read)
+  if (read instanceof ApiError) return context.refusals.note(session, read)
   const nowMs = context.nowMs()
   const fault = factsFault(read.message, nowMs)
-  if (fault) return context.refusals.note(record, new ApiError(422, 'invalid_series', fault))
+  if (fault) return context.refusals.note(session, new ApiError(422, 'invalid_series', fault))
   const isTaken = context.inventory.add({
     agentId: record.agentId,
     companyId: record.companyId,
@@ -45,6 +45,6 @@ export async function receiveInventory(context: IngestContext, request: Request)
     facts: factsForHub(read.message),
   })
   if (!isTaken)
-    return context.refusals.note(record, new ApiError(413, 'too_large', 'the facts are too large to be handed on'))
+    return context.refusals.note(session, new ApiError(413, 'too_large', 'the facts are too large to be handed on'))
   return new Response(null, { status: 202 })
 }

@@ -85,18 +85,18 @@ export class MetricsReceiver {
     const form = bodyForm(headers.get('content-type'), this.acceptsJson)
     if (form instanceof ApiError) {
       await discardBody(request)
-      return this.refusals.note(session.record, form)
+      return this.refusals.note(session, form)
     }
     const encoding = headers.get('content-encoding')
     const body = await readBody(request, this.bodyBytesMax)
-    if (body instanceof ApiError) return this.refusals.note(session.record, body)
+    if (body instanceof ApiError) return this.refusals.note(session, body)
     if (!session.isHere) {
       // It was closed, or another thread took it, while the body came.
       session = await this.context.callers.authenticate(headers.get('authorization'), this.context.nowMs())
       if (session instanceof ApiError) return session
     }
     const taking = this.take(session, body, encoding, form)
-    if (taking instanceof ApiError) return this.refusals.note(session.record, taking)
+    if (taking instanceof ApiError) return this.refusals.note(session, taking)
     const { ack, publishing } = taking
     if (publishing) {
       let refusal: PublishRefusal | null
@@ -132,7 +132,7 @@ export class MetricsReceiver {
   private takeRate(session: AgentSession | ApiError, nowMs: number): AgentSession | ApiError {
     if (session instanceof ApiError) return session
     const waitSeconds = session.metricsRate.take(this.context.rates.metrics, nowMs)
-    return waitSeconds > 0 ? this.refusals.note(session.record, rateLimited(waitSeconds)) : session
+    return waitSeconds > 0 ? this.refusals.note(session, rateLimited(waitSeconds)) : session
   }
 
   /** Inflates, decodes and admits a body, and hands it to the bus. Runs to its end without an await. */

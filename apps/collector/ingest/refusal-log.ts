@@ -4,28 +4,43 @@ import type { AgentRecord } from '../store/agent-record.ts'
 import type { ApiError } from './answers.ts'
 
 const PERIOD_MS = 600_000
-const TOLD_MAX = 50_000
+const AGENTS_MAX = 50_000
+
+/** The codes that the log has of an agent, until an instant. */
+export type ToldRefusals = { readonly untilMs: number; readonly codes: readonly string[] }
+export const NOTHING_TOLD: ToldRefusals = { untilMs: 0, codes: [] }
 
 export class RefusalLog {
-  /** Agent and code -> when it was last told, ms. */
-  private readonly told = new Map<string, number>()
+  /** Of agents that have no session: they are not let in. */
+  private readonly strangers = new Map<string, ToldRefusals>()
 
   constructor(
     private readonly log: Logger,
     private readonly nowMs: () => number,
   ) {}
 
-  /** Returns the error that it was given. Faults of this side (5xx) are told where they arise. */
-  note({ agentId, companyId, serverId }: AgentRecord, error: ApiError): ApiError {
-    const key = `${agentId} ${error.code}`
+  /** A refusal of an agent that has a session; what was told goes with it from thread to thread. Returns the error. */
+  note(session: { readonly record: AgentRecord; told: ToldRefusals }, error: ApiError): ApiError {
+    session.told = this.tell(session.record, session.told, error)
+    return error
+  }
+
+  /** A refusal of an agent that is not let in. */
+  noteStranger(record: AgentRecord, error: ApiError): void {
+    const told = this.tell(record, this.strangers.get(record.agentId) ?? NOTHING_TOLD, error)
+    if (this.strangers.size >= AGENTS_MAX) this.strangers.clear()
+    this.strangers.set(record.agentId, told)
+  }
+
+  /** Faults of this side (5xx) are told where they arise. */
+  private tell({ agentId, companyId, serverId }: AgentRecord, told: ToldRefusals, error: ApiError): ToldRefusals {
     const nowMs = this.nowMs()
-    if (error.status >= 500 || nowMs < (this.told.get(key) ?? 0) + PERIOD_MS) return error
-    if (this.told.size >= TOLD_MAX) this.told.clear()
-    this.told.set(key, nowMs)
+    const { untilMs, codes } = nowMs < told.untilMs ? told : { untilMs: nowMs + PERIOD_MS, codes: [] }
+    if (error.status >= 500 || codes.includes(error.code)) return told
     this.log.warn(
       { agent_id: agentId, company_id: companyId, server_id: serverId, status: error.status, code: error.code },
       `an agent is refused: ${error.message}`,
     )
-    return error
+    return { untilMs, codes: [...codes, error.code] }
   }
 }

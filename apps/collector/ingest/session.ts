@@ -5,6 +5,7 @@ import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../core
 import { RateBucket } from '../../../core/wire/rate-bucket.ts'
 import type { AgentRecord } from '../store/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../store/registry.ts'
+import { NOTHING_TOLD, type ToldRefusals } from './refusal-log.ts'
 
 /** All definitions of an agent's series go to the bus again at least so often, in case a reader lost them. */
 const ANNOUNCE_PERIOD_MS = 3_600_000
@@ -41,6 +42,7 @@ export class AgentSession {
   announceAtMs = 0
   /** Warnings of this agent are logged again from this instant on. */
   logAtMs = 0
+  told: ToldRefusals = NOTHING_TOLD
 
   constructor(record: AgentRecord, company: CompanySeries, nowMs: number) {
     this.record = record

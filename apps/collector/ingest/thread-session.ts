@@ -2,6 +2,7 @@
 import { AgentSeries, type AgentSeriesState } from '../../../core/wire/agent-series.ts'
 import type { AgentRecord } from '../store/agent-record.ts'
 import type { SharedCompanySeries } from './directory.ts'
+import type { ToldRefusals } from './refusal-log.ts'
 import { AgentSession, type Etag } from './session.ts'
 
 /** Where the state of an agent is, as this thread sees it. */
@@ -18,6 +19,7 @@ export type AgentState = {
   readonly mustAnnounce: boolean
   readonly announceAtMs: number
   readonly logAtMs: number
+  readonly told: ToldRefusals
 }
 
 /** The arrays of a state, which change hands with it. */
@@ -89,6 +91,7 @@ export class ThreadSession extends AgentSession {
       mustAnnounce: this.mustAnnounce,
       announceAtMs: this.announceAtMs,
       logAtMs: this.logAtMs,
+      told: this.told,
     }
   }
 
@@ -97,6 +100,7 @@ export class ThreadSession extends AgentSession {
     this.mustAnnounce = state.mustAnnounce
     this.announceAtMs = state.announceAtMs
     this.logAtMs = state.logAtMs
+    this.told = state.told
     this.series = AgentSeries.of(this.company, state.series)
     this.settleHere()
   }
