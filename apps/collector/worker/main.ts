@@ -34,7 +34,8 @@ function loadConfig(file: string | undefined): WorkerConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
   if (config['bus.kind'] === 'memory')
     faults.push({ key: 'bus.kind', value: 'memory', message: 'must be sqlite or redis: ingest is another process' })
-  if (config['admin.token'] === null)
+  // An empty one, as of a file that was cut, opens nothing: it must not take the place of one that does.
+  if (!config['admin.token'])
     faults.push({ key: 'admin.token', value: '', message: 'is needed: the hub calls with it' })
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
   return config
