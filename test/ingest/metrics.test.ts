@@ -340,6 +340,7 @@ test('a batch that the bus does not take answers 503 with Retry-After, and its s
   await ackOf(await rig.send({ series }))
   expect((await rig.published()).at(-1)?.keys).toEqual([])
   expect(await rig.metricsText()).toContain('svc_bus_dropped_total 2')
+  expect(rig.logLines.filter(line => String(line.msg).startsWith('the bus is full'))).toHaveLength(1)
 })
 
 test('definitions go out again each hour, and with every batch while the bus has not answered for them', async () => {

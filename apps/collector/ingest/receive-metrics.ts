@@ -190,6 +190,7 @@ export class MetricsReceiver {
     if (session.series === series && series.count > seriesBefore) series.rollback(seriesBefore)
     if (isAnnouncing || hasDefinitions) session.mustAnnounce = true
     this.context.metrics.hot.refusedByBus++
+    if (refusal === 'full') this.refusals.noteFullBus()
     return unavailable('the batch cannot be kept now; send it again')
   }
 

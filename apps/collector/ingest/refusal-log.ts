@@ -13,6 +13,7 @@ export const NOTHING_TOLD: ToldRefusals = { untilMs: 0, codes: [] }
 export class RefusalLog {
   /** Of agents that have no session: they are not let in. */
   private readonly strangers = new Map<string, ToldRefusals>()
+  private fullBusToldUntilMs = 0
 
   constructor(
     private readonly log: Logger,
@@ -30,6 +31,16 @@ export class RefusalLog {
     const told = this.tell(record, this.strangers.get(record.agentId) ?? NOTHING_TOLD, error)
     if (this.strangers.size >= AGENTS_MAX) this.strangers.clear()
     this.strangers.set(record.agentId, told)
+  }
+
+  /** The bus is at its bound, for whoever sends: said once for all agents. */
+  noteFullBus(): void {
+    const nowMs = this.nowMs()
+    if (nowMs < this.fullBusToldUntilMs) return
+    this.fullBusToldUntilMs = nowMs + PERIOD_MS
+    this.log.warn(
+      'the bus is full (bus.max_bytes, bus.max_age, or the disk): agents are told to keep their batches until the worker has caught up',
+    )
   }
 
   /** Faults of this side (5xx) are told where they arise. */
