@@ -117,3 +117,11 @@ test('rules that cover no series of the machine: out of scope, not sent, not mat
     'rule 4: invalid (metric): metric: must be a metric of the catalogue',
   ])
 })
+
+test('a rule on series whose names are not known here says so, until ingest has told them', () => {
+  const evaluation = evaluationWith([ruleRecord({ id: 'rule 1', metric: 'cpu_usage_percent' })])
+  send(evaluation, START_MS, { [CPU]: 95, [DISK]: 1 })
+  expect(answer(evaluation).rules[0]?.decision).toContain("the names of 2 of the machine's series are not known here")
+  send(evaluation, START_MS + 30_000, { [CPU]: 95, [DISK]: 1 }, [CPU, DISK])
+  expect(answer(evaluation)).toMatchObject({ series: [{ rule_id: 'rule 1' }], rules: [] })
+})

@@ -53,12 +53,16 @@ function whyNoSeries(evaluation: EvaluationState, server: ServerSeries, compiled
   if (!isInScope(compiled, server.serverId)) return 'the machine is not in its scope'
   let count = 0
   let matching = 0
+  let nameless = 0
   for (let index = 0; index < server.count; index++) {
     const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))
+    if (!definition) nameless++
     if (definition?.metric !== compiled.metric) continue
     count++
     if (matchesLabels(compiled.matchers, labelsOf(definition))) matching++
   }
+  if (count === 0 && nameless > 0)
+    return `the names of ${nameless} of the machine's series are not known here, as after a loss of alerting.rules_dir; ingest tells them again within an hour, and at once when it is restarted`
   if (count === 0) return `the machine sends no series of ${compiled.metric}`
   if (matching === 0) return `none of its ${count} series of ${compiled.metric} matches the matchers`
   return `in force since the last sample of its ${matching} series: evaluated from the next one on`
