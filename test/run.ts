@@ -59,20 +59,52 @@ async function runCommand(command: readonly string[]): Promise<Outcome> {
   return { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, seconds, output }
 }
 
+/** Folders whose files each get a process: the embedded engine opens about ten times in one, and then no more. */
+const aFileAProcess: ReadonlySet<string> = new Set(['test/samples'])
+
 /** Tests of one folder, not of the folders below it. */
-async function runTests(folder: string): Promise<Outcome> {
+async function runFolder(folder: string, more: Record<string, string> = {}): Promise<Outcome> {
   const files = readdirSync(join(root, folder))
     .filter(name => name.endsWith('.test.ts'))
     .map(name => `./${join(folder, name)}`)
+  const total = { passed: 0, failed: 0, seconds: 0, output: '' }
+  for (const group of aFileAProcess.has(folder) ? files.map(file => [file]) : [files]) {
+    const { passed, failed, seconds, output } = await runTests(folder, group, more)
+    total.passed += passed
+    total.failed += failed
+    total.seconds += seconds
+    total.output += failed > 0 ? output : ''
+  }
+  return total
+}
+
+async function runTests(folder: string, files: readonly string[], more: Record<string, string>): Promise<Outcome> {
   // The executables were built a step before: the walk of a newcomer runs against them too.
   const isCompiled = folder === 'test/system' && existsSync(join(root, 'dist/standalone'))
-  const environment: Record<string, string> = isCompiled ? { CHECK_COMPILED: '1' } : {}
+  const environment: Record<string, string> = { ...(isCompiled ? { CHECK_COMPILED: '1' } : {}), ...more }
   const { code, output, seconds } = await run(['bun', 'test', '--timeout', '60000', ...files], environment)
   const passed = Number(/(?:^|\n)\s*(\d+) pass\b/.exec(output)?.[1] ?? 0)
   const failed = Number(/(?:^|\n)\s*(\d+) fail\b/.exec(output)?.[1] ?? 0)
   // A process that dies before its summary, or that runs no test, has failed.
   const isBroken = (code !== 0 && failed === 0) || passed + failed === 0
   return { passed, failed: failed + (isBroken ? 1 : 0), seconds, output }
+}
+
+/** The tests of the samples store once more, over HTTP: the engine in another process, behind the interface of a server. */
+async function runSamplesOverHttp(): Promise<Outcome> {
+  const front = Bun.spawn(['bun', '--max-http-header-size=1000000', 'test/support/clickhouse-front.ts'], {
+    cwd: root,
+    stdout: 'pipe',
+    stderr: 'inherit',
+    env: { ...process.env, TMPDIR: scratch },
+  })
+  const { value } = await front.stdout.getReader().read()
+  try {
+    return await runFolder('test/samples', { CLICKHOUSE_URL: new TextDecoder().decode(value).trim() })
+  } finally {
+    front.kill('SIGTERM')
+    await front.exited
+  }
 }
 
 const wanted = process.argv.slice(2)
@@ -99,7 +131,9 @@ for (const [name, command] of Object.entries(commands)) if (isWanted(name)) awai
 for (const folder of testGroups()) {
   if (!isWanted(folder)) continue
   if (folder === 'test/system') await step('build', runCommand(['bun', 'apps/standalone/build.ts']))
-  await step(folder, runTests(folder))
+  await step(folder, runFolder(folder))
+  if (folder === 'test/samples' && process.env.CLICKHOUSE_URL === undefined)
+    await step('test/samples over HTTP', runSamplesOverHttp())
 }
 rmSync(scratch, { recursive: true, force: true })
 if (failures.length) console.log(`failed: ${failures.join(', ')}`)

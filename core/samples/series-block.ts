@@ -1,7 +1,6 @@
 // Definitions of series on their way to the store: rare in the steady state, so rows are objects here.
-import { writeUuid } from '../series/uuid.ts'
 import type { NativeWriter } from './native-block.ts'
-import { uuidWords } from './uuid-words.ts'
+import { writeUuidColumn } from './uuid-words.ts'
 
 export type SeriesDefinition = {
   readonly companyId: string
@@ -22,8 +21,16 @@ const metricOf = (key: string): string => {
 export function writeSeriesBlock(writer: NativeWriter, definitions: readonly SeriesDefinition[]): void {
   const count = definitions.length
   writer.begin(7, count)
-  writeIdentity(writer, 'company_id', definitions, definition => definition.companyId)
-  writeIdentity(writer, 'server_id', definitions, definition => definition.serverId)
+  writeUuidColumn(
+    writer,
+    'company_id',
+    definitions.map(definition => definition.companyId),
+  )
+  writeUuidColumn(
+    writer,
+    'server_id',
+    definitions.map(definition => definition.serverId),
+  )
   writer.column({ name: 'metric', type: 'String', bytesPerRow: 0 }, count)
   for (const { key } of definitions) writer.text(metricOf(key))
   const ids = writer.column({ name: 'series_id', type: 'UInt64', bytesPerRow: 8 }, count)
@@ -41,22 +48,4 @@ export function writeSeriesBlock(writer: NativeWriter, definitions: readonly Ser
       times.setBigInt64(start + row * 8, BigInt(Math.floor(seenAtMs)), true)
     })
   }
-}
-
-function writeIdentity(
-  writer: NativeWriter,
-  name: string,
-  definitions: readonly SeriesDefinition[],
-  idOf: (definition: SeriesDefinition) => string,
-): void {
-  const bytes = new Uint8Array(16)
-  const from = new Uint32Array(bytes.buffer)
-  const words = new Uint32Array(4)
-  const start = writer.column({ name, type: 'UUID', bytesPerRow: 16 }, definitions.length)
-  const view = writer.memory()
-  definitions.forEach((definition, row) => {
-    writeUuid(bytes, 0, idOf(definition))
-    uuidWords(from, 0, words, 0)
-    for (let word = 0; word < 4; word++) view.setUint32(start + row * 16 + word * 4, words[word]!, true)
-  })
 }

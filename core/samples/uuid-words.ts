@@ -1,5 +1,7 @@
 // ClickHouse keeps a UUID as two little-endian 64-bit halves, and orders UUIDs by the second half first. Here: four 32-bit
 // words of the 16 bytes as they lie on the bus, turned into that form.
+import { writeUuid } from '../series/uuid.ts'
+import type { NativeWriter } from './native-block.ts'
 
 const swap = (word: number): number =>
   ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0
@@ -20,4 +22,18 @@ export function compareUuidWords(words: Uint32Array, a: number, b: number): numb
     words[a + 1]! - words[b + 1]! ||
     words[a]! - words[b]!
   )
+}
+
+/** Writes a column of UUIDs, given as text. */
+export function writeUuidColumn(writer: NativeWriter, name: string, ids: readonly string[]): void {
+  const bytes = new Uint8Array(16)
+  const from = new Uint32Array(bytes.buffer)
+  const words = new Uint32Array(4)
+  const start = writer.column({ name, type: 'UUID', bytesPerRow: 16 }, ids.length)
+  const view = writer.memory()
+  ids.forEach((id, row) => {
+    writeUuid(bytes, 0, id)
+    uuidWords(from, 0, words, 0)
+    for (let word = 0; word < 4; word++) view.setUint32(start + row * 16 + word * 4, words[word]!, true)
+  })
 }

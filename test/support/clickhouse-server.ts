@@ -37,10 +37,13 @@ export function startClickHouseServer(port: number) {
     fetch: async request => {
       const url = new URL(request.url)
       if (url.pathname === '/ping') return new Response('Ok.\n')
-      const body = new Uint8Array(await request.arrayBuffer())
-      const query = url.searchParams.get('query')
       const params: Record<string, string> = {}
-      for (const [name, value] of url.searchParams) if (name.startsWith('param_')) params[name.slice(6)] = value
+      const isForm = request.headers.get('content-type')?.startsWith('multipart/form-data') ?? false
+      const form = isForm ? [...(await request.formData())] : []
+      const body = isForm ? new Uint8Array(0) : new Uint8Array(await request.arrayBuffer())
+      for (const [name, value] of [...url.searchParams, ...form])
+        if (name.startsWith('param_')) params[name.slice(6)] = String(value)
+      const query = url.searchParams.get('query') ?? form.find(([name]) => name === 'query')?.[1].toString()
       try {
         const result = await run(query ?? new TextDecoder().decode(body), params, body)
         return new Response(Buffer.from(result), { headers: { 'x-clickhouse-summary': '{}' } })

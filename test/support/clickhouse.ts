@@ -1,4 +1,5 @@
-// The real embedded engine for tests: one a process, in a directory of its own; every suite has a database of its own in it.
+// The samples store for tests: the embedded engine, one a process, in a directory of its own, or the server that CLICKHOUSE_URL names.
+// Every suite has a database of its own in it, `suite_…`.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,11 +14,11 @@ import { fullSeriesKey, seriesId } from '../../core/series/series-key.ts'
 /** Where the engine of this process lives; removed when the process ends. */
 export const engineDirectory: string = mkdtempSync(join(tmpdir(), 'samples-engine-'))
 process.on('exit', () => rmSync(engineDirectory, { recursive: true, force: true }))
-export const engineUrl = `embedded:${engineDirectory}`
+export const engineUrl = process.env.CLICKHOUSE_URL ?? `embedded:${engineDirectory}`
 
 let databaseCount = 0
-/** A name that no other suite of this process has. */
-export const freshDatabase = (): string => `suite_${++databaseCount}`
+/** A name that no other suite has. */
+export const freshDatabase = (): string => `suite_${process.pid}_${++databaseCount}`
 
 /** An open store with its schema, in a database of its own. */
 export async function openTestStore(): Promise<ClickHouse> {

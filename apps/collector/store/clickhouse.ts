@@ -36,8 +36,6 @@ export type ClickHouse = {
   rows(sql: string, params?: QueryParams): Promise<unknown[][]>
   /** A statement without result. It may take long: neither reads nor inserts wait for it. */
   command(sql: string, params?: QueryParams): Promise<void>
-  /** A statement that puts in a few rows. */
-  insert(sql: string, params?: QueryParams): Promise<void>
   /** Inserts a block. The same `token` a second time changes nothing (within the table's window of blocks). */
   insertBlock(table: string, block: Uint8Array, token: string): Promise<void>
   close(): Promise<void>
@@ -96,6 +94,8 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
     request_timeout: REQUEST_TIMEOUT_MS,
     max_open_connections: 8,
     compression: { request: false, response: false },
+    // Long lists of parameters are no part of the address, which proxies cut.
+    use_multipart_params_auto: true,
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
   })
   const { rows, command } = statements(client)
@@ -104,7 +104,6 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
     isEmbedded: false,
     rows,
     command,
-    insert: command,
     insertBlock: async (table, block, token) => {
       const values = Readable.from([Buffer.from(block.buffer, block.byteOffset, block.byteLength)], {
         objectMode: false,
@@ -218,7 +217,6 @@ function openEmbedded(directory: string, database: string): ClickHouse {
     isEmbedded: true,
     rows: reads.rows,
     command: works.command,
-    insert: inserts.command,
     insertBlock: async (table, block, token) => {
       const file = files.write(block)
       try {

@@ -19,13 +19,26 @@ export async function companiesWithSamples(store: ClickHouse): Promise<string[]>
   return rows.map(row => String(row[0]))
 }
 
+/** Companies in one statement: what it carries stays far below the limits of a server on an address. */
+const COMPANIES_PER_STATEMENT = 2_000
+
 /** Notes what was seen just now, and answers what is remembered of these companies. */
 export async function rememberRetention(
   store: ClickHouse,
   seen: readonly SeenRetention[],
   nowMs: number,
 ): Promise<RememberedRetention[]> {
-  if (seen.length === 0) return []
+  const remembered: RememberedRetention[] = []
+  for (let from = 0; from < seen.length; from += COMPANIES_PER_STATEMENT)
+    remembered.push(...(await rememberSome(store, seen.slice(from, from + COMPANIES_PER_STATEMENT), nowMs)))
+  return remembered
+}
+
+async function rememberSome(
+  store: ClickHouse,
+  seen: readonly SeenRetention[],
+  nowMs: number,
+): Promise<RememberedRetention[]> {
   const db = store.database
   await store.command(
     `INSERT INTO ${db}.retention_memory (company_id, day, first_seen_at, retention_days)

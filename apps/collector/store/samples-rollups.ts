@@ -3,10 +3,11 @@
 // until then queries read its raw samples. What arrives for a cell that has ended is noted in rollup_late and computed again.
 import { assert } from '../../../core/assert.ts'
 import { cellMs } from '../../../core/query/query-plan.ts'
+import { type LateCell, writeLateBlock } from '../../../core/samples/late-block.ts'
+import { NativeWriter } from '../../../core/samples/native-block.ts'
+import { sha256Hex } from '../../../core/series/hash.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
-/** A 5-minute cell of a machine, by its start. */
-export type LateCell = { readonly companyId: string; readonly serverId: string; readonly startMs: number }
 export type Completeness = { readonly '5m': number; readonly '1h': number }
 
 /** Samples on their way when a cell ends get this long before it is computed; later ones are late. */
@@ -15,7 +16,7 @@ const GRACE_MS = 60_000
 const DAY_MS = 86_400_000
 const LATE_BATCHES_MAX = 500
 const DENSE = 3
-const VALUES_PER_INSERT = 1_000
+const BATCH_NAME_LENGTH = 32
 
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
 const SETTINGS =
@@ -70,23 +71,12 @@ const hoursOfCells = (db: string, where: string): string =>
      GROUP BY company_id, server_id, series_id, cell`,
   )
 
-/** Notes cells to compute again. The same token a second time changes nothing that matters: a cell computed twice is the same. */
+/** Notes cells to compute again. The same batch a second time changes nothing: the store takes its block once. */
 export async function insertLateCells(store: ClickHouse, batch: string, cells: readonly LateCell[]): Promise<void> {
-  for (let from = 0; from < cells.length; from += VALUES_PER_INSERT) {
-    const part = cells.slice(from, from + VALUES_PER_INSERT)
-    await store.insert(
-      `INSERT INTO ${store.database}.rollup_late (batch, company_id, server_id, ts)
-       SELECT {batch:String}, toUUID(company), toUUID(server), fromUnixTimestamp64Milli(start, 'UTC')
-       FROM (SELECT arrayJoin(arrayZip({companies:Array(String)}, {servers:Array(String)}, {starts:Array(Int64)})) AS cell,
-                    cell.1 AS company, cell.2 AS server, cell.3 AS start)`,
-      {
-        batch,
-        companies: part.map(cell => cell.companyId),
-        servers: part.map(cell => cell.serverId),
-        starts: part.map(cell => cell.startMs),
-      },
-    )
-  }
+  const writer = new NativeWriter()
+  // The token names a range of each partition: a digest of it keeps the statements short that name many batches.
+  writeLateBlock(writer, sha256Hex(batch).slice(0, BATCH_NAME_LENGTH), cells)
+  await store.insertBlock('rollup_late', writer.finish(), batch)
 }
 
 /** Up to where the cells of each width are complete. Zero in a new store. */

@@ -3,12 +3,13 @@
 // is down nothing more is read: the bus is the buffer, and it is bounded (decisions G-135 and G-142).
 import { EntryReader } from '../../../core/bus/entry.ts'
 import { writeLockedBeforeMs } from '../../../core/retention/window.ts'
+import type { LateCell } from '../../../core/samples/late-block.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
 import { CELL_5M_MS, SampleBlock } from '../../../core/samples/sample-block.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../core/samples/series-block.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../bus/bus.ts'
 import type { ClickHouse } from '../store/clickhouse.ts'
-import { insertLateCells, type LateCell } from '../store/samples-rollups.ts'
+import { insertLateCells } from '../store/samples-rollups.ts'
 import type { Tombstone } from './samples-messages.ts'
 
 /** A block goes out after a second or at this many rows: larger blocks are merged fewer times afterwards, which costs more
