@@ -226,6 +226,32 @@ describe('webhooks', () => {
 })
 
 describe('e-mail', () => {
+  test('[HUB-043] the scope of a webhook or a group address names machines of the company, and the audit says what changed', async () => {
+    const [own, other] = [await quietTenant(), await hub.tenant()]
+    const foreign = await server(other)
+    const url = `http://127.0.0.1:${receiver.port}/x`
+    const made = {
+      '/webhooks': { name: 'x', url },
+      '/notifications/channels': { name: 'x', address: 'x@example.test' },
+    }
+    for (const [path, body] of Object.entries(made)) {
+      for (const scope of [{ server_ids: [foreign] }, {}]) {
+        const refused = await own.call('POST', path, { ...body, scope })
+        expect([path, refused.status, Object.keys(refused.body.errors)[0]?.startsWith('scope')]).toEqual([
+          path,
+          422,
+          true,
+        ])
+      }
+      const { data } = (await own.call('POST', path, body)).body
+      expect((await own.call('PATCH', `${path}/${data.id}`, { scope: { server_ids: [foreign] } })).status).toBe(422)
+      await own.call('PATCH', `${path}/${data.id}`, { min_severity: 'critical' })
+      const type = path === '/webhooks' ? 'webhook' : 'channel'
+      const log = await own.call('GET', `/audit-log?action=${type}.update`)
+      expect(log.body.data[0].changes).toEqual({ min_severity: { old: 'info', new: 'critical' } })
+    }
+  })
+
   test('[NTF-006] mail goes to people from their severity on, and to group addresses by scope', async () => {
     const own = await hub.tenant()
     const [inside, outside] = [await server(own, { tags: ['mailed'] }), await server(own)]

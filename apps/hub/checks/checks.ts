@@ -9,11 +9,11 @@ import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
 import { invalid, invalidField, notFound } from '../http/api-error.ts'
 import type { Page } from '../http/paging.ts'
 import type { RouteContext } from '../http/route.ts'
-import { faultsError, isUuid } from '../http/schema.ts'
+import { isUuid } from '../http/schema.ts'
 import { reloadCollectors } from '../jobs/collector-jobs.ts'
 import { likePattern } from '../licenses/licenses.ts'
 import { insertRule } from '../rules/rules.ts'
-import { resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+import { resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
 import { defaultCheckRule, parseTarget, type Target, targetMatchers } from './check-target.ts'
 
 // The table is named in full: a column of the only table of a select is rendered bare, which here would mean the rule's.
@@ -192,9 +192,7 @@ export async function createCheck(
   const target = validTarget(input.type, input.target)
   return inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
-    const scope = toScope(input.scope)
-    const faults = await scopeFaults(tx.db, companyId, scope)
-    if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+    const scope = await validScope(tx.db, companyId, input.scope)
     const id = randomUUID()
     if (!isCopy) await refuseUsedTarget(tx, companyId, id, input.type, target)
     await refuseSameTarget(
@@ -264,11 +262,7 @@ export async function updateCheck(
     const before = await findCheck(tx.db, companyId, id)
     const { check } = before
     if (patch.type !== undefined && patch.type !== check.type) throw invalidField('type', 'immutable')
-    const scope = patch.scope ? toScope(patch.scope) : check.scope
-    if (patch.scope) {
-      const faults = await scopeFaults(tx.db, companyId, scope)
-      if (faults.size > 0) throw faultsError(faults, 'invalid_request')
-    }
+    const scope = patch.scope ? await validScope(tx.db, companyId, patch.scope) : check.scope
     const target = patch.target ? validTarget(check.type, patch.target) : check.target
     if (patch.target) await refuseUsedTarget(tx, companyId, id, check.type, target)
     await refuseSameTarget(

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq } from 'drizzle-orm'
 import { severities } from '../../../core/alerting/rule.ts'
-import { auditRequest } from '../audit/audit.ts'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { notificationChannels, notificationDeliveries, notificationTemplates } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -14,7 +14,7 @@ import { paged, pageOf, pageQuery } from '../http/paging.ts'
 import { type Route, type RouteContext, route } from '../http/route.ts'
 import { boolean, email, isUuid, oneOf, scope, text } from '../http/schema.ts'
 import { languages } from '../http/texts.ts'
-import { toScope } from '../scopes/scope.ts'
+import { validScope } from '../scopes/scope.ts'
 import { addDeliveries, deliveryAnswer, deliveryPage, findDelivery, queuedAnswer, redeliver } from './deliveries.ts'
 import { defaultTemplate, fillTemplate, templateTypes } from './templates.ts'
 
@@ -126,7 +126,7 @@ const channelRoutes: readonly Route[] = [
           type: 'email',
           address: body.address,
           minSeverity: body.min_severity ?? 'info',
-          scope: toScope(body.scope ?? { all: true }),
+          scope: await validScope(tx.db, companyId, body.scope ?? { all: true }),
           enabled: body.enabled ?? true,
         })
         await auditRequest(tx, context, 'channel.create', { type: 'channel', id, name: body.name })
@@ -163,12 +163,20 @@ const channelRoutes: readonly Route[] = [
             name: body.name ?? before.name,
             address: body.address ?? before.address,
             minSeverity: body.min_severity ?? before.minSeverity,
-            scope: body.scope ? toScope(body.scope) : before.scope,
+            scope: body.scope ? await validScope(tx.db, companyId, body.scope) : before.scope,
             enabled: body.enabled ?? before.enabled,
           })
           .where(eq(notificationChannels.id, before.id))
-        await auditRequest(tx, context, 'channel.update', { type: 'channel', id: before.id, name: before.name })
-        return findChannel(tx.db, companyId, before.id)
+        const after = await findChannel(tx.db, companyId, before.id)
+        const changes = changesBetween(presentChannel(before), presentChannel(after))
+        await auditRequest(
+          tx,
+          context,
+          'channel.update',
+          { type: 'channel', id: before.id, name: before.name },
+          changes,
+        )
+        return after
       })
       return { data: presentChannel(row) }
     },

@@ -4,6 +4,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { RuleScope } from '../../../core/alerting/rule.ts'
 import type { Executor } from '../db/connect.ts'
 import { type Tx, uuidList } from '../db/transaction.ts'
+import { faultsError } from '../http/schema.ts'
 import type { Words } from '../http/texts.ts'
 import { words } from '../http/texts.ts'
 import type { Hub } from '../hub-context.ts'
@@ -46,6 +47,14 @@ export async function scopeFaults(db: Executor, companyId: string, scope: RuleSc
   const position = scope.server_ids.findIndex(id => !ids.has(id))
   if (position >= 0) faults.set('scope.server_ids', words('unknown_reference'))
   return faults
+}
+
+/** The stored form of a scope that is fine; 422 on its fields otherwise. */
+export async function validScope(db: Executor, companyId: string, input: ScopeInput): Promise<RuleScope> {
+  const scope = toScope(input)
+  const faults = await scopeFaults(db, companyId, scope)
+  if (faults.size > 0) throw faultsError(faults)
+  return scope
 }
 
 /** Whether machine `s` is in the scope column of record `r`, which is not all. */

@@ -16,7 +16,7 @@ import { faultsError, isUuid } from '../http/schema.ts'
 import type { Words } from '../http/texts.ts'
 import { words } from '../http/texts.ts'
 import { reloadCollectors } from '../jobs/collector-jobs.ts'
-import { resolvedIds, resolveScope, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+import { resolvedIds, resolveScope, type ScopeInput, scopeFaults, toScope, validScope } from '../scopes/scope.ts'
 
 const DAYS_MAX = 366
 const PREVIEW_SHOWN = 15
@@ -113,9 +113,7 @@ type Covered = { id: string; severity: Severity; total: number; by_severity: num
 
 /** How many machines and open alerts a scope would cover, with the first machines and the newest alerts. */
 export async function previewSilence(db: Executor, companyId: string, input: ScopeInput) {
-  const asked = toScope(input)
-  const faults = await scopeFaults(db, companyId, asked)
-  if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+  const asked = await validScope(db, companyId, input)
   const ids = await resolveScope(db, companyId, asked)
   const list = uuidList(ids)
   const servers = await db.execute<{ id: string; name: string }>(sql`

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq } from 'drizzle-orm'
 import { severities } from '../../../core/alerting/rule.ts'
-import { auditRequest } from '../audit/audit.ts'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { notificationDeliveries, webhooks } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -31,7 +31,7 @@ import { newWebhookSecret } from '../identity/secrets.ts'
 import { addDeliveries, deliveryAnswer, deliveryPage, queuedAnswer, redeliver } from '../notifications/deliveries.ts'
 import { templateTypes } from '../notifications/templates.ts'
 import { mayCall } from '../notifications/webhook.ts'
-import { toScope } from '../scopes/scope.ts'
+import { validScope } from '../scopes/scope.ts'
 
 const TAG = 'Webhooks'
 const VIEW = ['webhooks.view']
@@ -104,8 +104,9 @@ async function change(context: RouteContext, row: Webhook, set: Partial<Webhook>
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
     await tx.db.update(webhooks).set(set).where(eq(webhooks.id, row.id))
-    await auditRequest(tx, context, action, subjectOf(row))
-    return find(tx.db, companyId, row.id)
+    const after = await find(tx.db, companyId, row.id)
+    await auditRequest(tx, context, action, subjectOf(row), changesBetween(present(row), present(after)))
+    return after
   })
 }
 
@@ -158,7 +159,7 @@ export const webhookRoutes: readonly Route[] = [
           secretSealed: hub.sealer.seal(secret),
           events: body.events ?? [],
           minSeverity: body.min_severity ?? 'info',
-          scope: toScope(body.scope ?? { all: true }),
+          scope: await validScope(tx.db, companyId, body.scope ?? { all: true }),
           enabled: body.enabled ?? true,
         })
         const made = await find(tx.db, companyId, id)
@@ -197,14 +198,14 @@ export const webhookRoutes: readonly Route[] = [
     body: Type.Object({ name: Type.Optional(text(255)), url: Type.Optional(text(URL_MAX)), ...common }),
     answer: answer(webhookAnswer),
     async handle(context) {
-      const { hub, body, subject: before } = context
+      const { hub, companyId, body, subject: before } = context
       await checkUrl(hub, body.url)
       const set = {
         name: body.name ?? before.name,
         url: body.url ?? before.url,
         events: body.events === undefined ? before.events : (body.events ?? []),
         minSeverity: body.min_severity ?? before.minSeverity,
-        scope: body.scope ? toScope(body.scope) : before.scope,
+        scope: body.scope ? await validScope(hub.database.db, companyId, body.scope) : before.scope,
         ...(body.enabled === undefined ? {} : switched(body.enabled)),
       }
       return { data: present(await change(context, before, set, 'webhook.update')) }
