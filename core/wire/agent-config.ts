@@ -120,11 +120,13 @@ const noChecks: readonly AgentCheck[] = []
 export class CheckSet {
   private readonly companies = new Map<string, CompanyChecks>()
   readonly counts: CheckCounts
+  /** Records that are no check, which an operator is told of. */
+  readonly invalidIds: readonly string[]
 
   constructor(records: Iterable<CheckRecord> = []) {
     let loaded = 0
-    let invalid = 0
     let disabled = 0
+    const invalidIds: string[] = []
     for (const record of records) {
       if (record.deleted === true) continue
       if (record.enabled === false) {
@@ -133,13 +135,14 @@ export class CheckSet {
       }
       const check = compileCheck(record)
       if (!check || typeof record.company_id !== 'string') {
-        invalid++
+        invalidIds.push(record.id)
         continue
       }
       loaded++
       this.add(record.company_id, scopeOf(record), check)
     }
-    this.counts = { loaded, invalid, disabled }
+    this.counts = { loaded, invalid: invalidIds.length, disabled }
+    this.invalidIds = invalidIds
   }
 
   private add(companyId: string, scope: Scope, check: AgentCheck): void {

@@ -96,6 +96,20 @@ test('[SYNC-023] [SYNC-025] a deleted check leaves the config', async () => {
   expect((await getConfig()).config.checks).toEqual([])
 })
 
+test('[ADM-024] a check of the feed that is none is counted, named once in the log, and the others hold', async () => {
+  const named = () =>
+    rig.logLines
+      .filter(line => line.msg === 'a check of the hub is not valid and is skipped')
+      .map(line => line.check_id)
+  const before = rig.checks.counts()
+  rig.hub.feeds.checks!.push(check('none', { type: 'nonsense', sync_version: 5 }))
+  expect(await rig.checks.reload()).toBe('applied')
+  rig.hub.feeds.checks!.push(check('one more', { sync_version: 6 }))
+  expect(await rig.checks.reload()).toBe('applied')
+  expect(rig.checks.counts()).toMatchObject({ loaded: before.loaded + 1, invalid: 1 })
+  expect(named()).toEqual([id('none')])
+})
+
 test('[CFG-003] [CFG-013] a hub without a checks feed and without an interval leaves both unset', async () => {
   const hub = new ScriptedHub()
   hub.script = ({ path }) => (path === '/checks' ? hub.error(404, 'not_found') : null)

@@ -35,7 +35,10 @@ export class ChecksFeed implements ChecksSource {
       store: new FeedStore(directory, 'checks', log),
       isGone: isGone.checks,
       onApplied: records => {
+        const known = new Set(this.set.invalidIds)
         this.set = new CheckSet(records.values())
+        for (const checkId of this.set.invalidIds)
+          if (!known.has(checkId)) log.warn({ check_id: checkId }, 'a check of the hub is not valid and is skipped')
         metrics.checksLoaded.set(this.set.counts.loaded)
         for (const listener of this.listeners) listener()
       },

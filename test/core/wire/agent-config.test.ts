@@ -83,6 +83,7 @@ test('[CFG-015] [CFG-016] [SYNC-025] disabled and deleted checks are not given; 
   ])
   expect(idsOf(set)).toEqual(['1', '3', '6'])
   expect(set.counts).toMatchObject({ loaded: 3, invalid: 1, disabled: 1 })
+  expect(set.invalidIds).toEqual(['5'])
 })
 
 test('[CFG-004] [CFG-014] of more than 50 checks the first 50 by ascending id are given', () => {
