@@ -1,154 +1,185 @@
 // The executable worker under load, killed with SIGKILL at random moments, also while it starts: what the hub keeps must be what an
-// uninterrupted run gives, event by event. `bun test/sim/kill-worker.ts [KILLS] [SEED] [COMMAND…]`; COMMAND starts the worker, by
-// default the one of the sources. Prints a summary and exits 1 when something differs.
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+// uninterrupted worker tells of the same batches, event by event. Prints a summary and exits 1 when something differs.
+//
+//   bun test/sim/kill-worker.ts [sqlite | redis] [KILLS] [SEED] [COMMAND…]
+//
+// sqlite: one worker on its files. redis: two workers over a Redis server; at each moment one of them dies or both, and at times one
+// stays away for so long that the other takes its shards. COMMAND starts the worker, by default the one of the sources.
 import { join } from 'node:path'
-import { SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
-import { collectorPaths } from '../../apps/collector/config.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
-import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
+import { id } from '../ingest/scripted-hub.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
 import { HubModel } from './hub-model.ts'
+import { type KillSite, type KillWorker, openKillSite } from './kill-site.ts'
 import { randomOf } from './random.ts'
 
-const [killsWanted = '200', seedText = '1', ...command] = process.argv.slice(2)
-const random = randomOf(Number(seedText))
+const [kind = 'sqlite', killsWanted = '200', seedText = '1', ...given] = process.argv.slice(2)
+if (kind !== 'sqlite' && kind !== 'redis') throw new Error(`sqlite or redis, not ${kind}`)
 const kills = Number(killsWanted)
+const random = randomOf(Number(seedText))
+const command =
+  given.length > 0 ? given : [process.execPath, join(import.meta.dir, '../../apps/collector/worker/main.ts')]
+
 const MACHINES = 12
 const STEP_MS = 40
+const DRAIN_MAX_MS = 600_000
+/** Beyond the time after which a silent worker's leases are free. */
+const AWAY_MS = 13_000
 const company = id('kill company')
-const adminToken = 'admin-token-of-the-hub'
-const hub = new ScriptedHub()
-const rule = ruleRecord({ id: id('kill rule'), company_id: company, metric: 'swap_used_percent', threshold: 50 })
-hub.feeds.rules!.push(rule)
-
-const dataDir = mkdtempSync(join(tmpdir(), 'svc-kill-'))
-const readyFile = join(dataDir, 'ready.json')
-const configFile = join(dataDir, 'worker.yaml')
-writeFileSync(
-  configFile,
-  [
-    `data_dir: ${dataDir}`,
-    `hub: { url: "${hub.url}", token: "${hubToken}" }`,
-    `admin: { listen: 127.0.0.1:0, token: ${adminToken} }`,
-    'ops: { listen: 127.0.0.1:0 }',
-    'alerting: { flap_transitions: 0, rules_state_interval: 200ms }',
-  ].join('\n'),
-)
-const bus = new SqliteBusWriter({
-  path: collectorPaths(dataDir).bus,
-  bytesMax: 1024 ** 3,
-  ageMaxMs: 86_400_000,
-  groupWaitMs: 1,
-  nowMs: Date.now,
-  onPublished: () => {},
-  onError: error => {
-    throw error
-  },
-})
-
 const machines = Array.from({ length: MACHINES }, (_, index) => id(`kill machine ${index}`))
 const startMs = Date.now() - 12 * 3_600_000
-let steps = 0
-let isOver = false
 
-/** Every machine crosses the threshold with every sample, up and down. */
-async function load(): Promise<void> {
-  while (!isOver || steps % 2 !== 0) {
-    const point = [startMs + steps * 1000, steps % 2 === 0 ? 90 : 10] as [number, number]
-    await Promise.all(
-      machines.map(serverId =>
-        bus.publish(serverId, entryOf(company, serverId, [{ metric: 'swap_used_percent', points: [point] }])),
-      ),
-    )
-    steps++
+/** Crossed with every sample, up and down. */
+const crossed = ruleRecord({ id: id('kill rule'), company_id: company, metric: 'swap_used_percent', threshold: 50 })
+/** Waits before it opens and before it ends, and has a band in which nothing changes: much of it lies between two events. */
+const waiting = ruleRecord({
+  id: id('waiting kill rule'),
+  company_id: company,
+  sync_version: 2,
+  metric: 'mem_used_percent',
+  threshold: 80,
+  for_seconds: 2,
+  recover_threshold: 60,
+  recover_for_seconds: 1,
+})
+const rules = [crossed, waiting]
+
+/** A batch of each machine: when it came, and the value under the waiting rule. */
+type Step = { readonly receivedAtMs: number; readonly values: readonly number[] }
+const steps: Step[] = []
+
+async function send(site: KillSite, index: number): Promise<void> {
+  const { receivedAtMs, values } = steps[index]!
+  const atMs = startMs + index * 1000
+  await Promise.all(
+    machines.map((serverId, machine) => {
+      const series = [
+        { metric: 'swap_used_percent', points: [[atMs, index % 2 === 0 ? 90 : 10] as const] },
+        { metric: 'mem_used_percent', points: [[atMs, values[machine]!] as const] },
+      ]
+      return site.publish(serverId, entryOf(company, serverId, series, receivedAtMs))
+    }),
+  )
+}
+
+let isOver = false
+/** Sends as long as workers are killed, and to the end of an alert. */
+async function load(site: KillSite): Promise<void> {
+  const level = randomOf(Number(seedText) + 1)
+  const values = machines.map(() => 70)
+  while (!isOver || steps.length % 2 !== 0) {
+    for (const machine of values.keys()) if (level.chance(0.4)) values[machine] = level.pick([50, 70, 90])
+    steps.push({ receivedAtMs: Date.now(), values: [...values] })
+    await send(site, steps.length - 1)
     await Bun.sleep(STEP_MS)
   }
 }
 
-const main = join(import.meta.dir, '../../apps/collector/worker/main.ts')
-function spawn(): Bun.Subprocess {
-  rmSync(readyFile, { force: true })
-  const words = command.length > 0 ? command : [process.execPath, main]
-  return Bun.spawn([...words, '--config', configFile, '--ready-file', readyFile], {
-    stdout: 'ignore',
-    stderr: 'inherit',
-  })
+/** The moments: who dies, and what is started again after a while. */
+async function killAll(site: KillSite, running: (KillWorker | null)[]): Promise<{ deaths: number; ready: number }> {
+  const slots = [...running.keys()]
+  let deaths = 0
+  let ready = 0
+  for (let kill = 0; kill < kills; kill++) {
+    for (const slot of slots) running[slot] ??= site.spawn(slot)
+    // Half of them die at some instant of their start, the others after up to a second of work.
+    const dying = slots.length > 1 && random.chance(0.7) ? [random.pick(slots)] : slots
+    if (random.chance(0.5)) await Promise.all(dying.map(slot => running[slot]?.ready()))
+    await Bun.sleep(random.between(0, 1000))
+    for (const slot of dying) {
+      const worker = running[slot]!
+      if (worker.isReady) ready++
+      await worker.kill()
+      running[slot] = null
+      deaths++
+    }
+    if (slots.length > 1 && random.chance(0.2)) await Bun.sleep(random.between(0, AWAY_MS))
+  }
+  return { deaths, ready }
 }
 
-// The first one knows the rules before anything is sent: an uninterrupted run evaluates every sample.
-const first = spawn()
-await until('the rules to be kept', () => existsSync(join(dataDir, 'feeds', 'rules.json')), 60_000)
-const loading = load()
-let ready = 0
-for (let kill = 0; kill < kills; kill++) {
-  const child = kill === 0 ? first : spawn()
-  // Half of them die at some instant of their start, the others after up to a second of work.
-  const afterReady = random.chance(0.5)
-  if (afterReady) await until('the worker', () => existsSync(readyFile) || child.exitCode !== null, 60_000)
-  await Bun.sleep(random.between(0, 1000))
-  if (existsSync(readyFile)) ready++
-  if (child.exitCode !== null) throw new Error(`the worker ended by itself with ${child.exitCode}`)
-  child.kill('SIGKILL')
-  await child.exited
+/** The events that rules 1 and 2 of the hub let through, by key, and what is wrong with how they came. */
+function judge(taken: readonly AlertEvent[]): { kept: Map<string, string[]>; faults: string[]; open: string[] } {
+  const model = new HubModel()
+  const kept = new Map<string, string[]>()
+  const ids = new Set<string>()
+  let applied = 0
+  model.onApplied = event => {
+    applied++
+    const key = `${event.server_id} ${event.rule_id} ${event.series_key}`
+    const ofKey = kept.get(key)
+    if (ofKey) ofKey.push(JSON.stringify(event))
+    else kept.set(key, [JSON.stringify(event)])
+  }
+  for (const event of taken) {
+    ids.add(event.event_id)
+    model.receive(event)
+  }
+  const faults = model.clashes.map(clash => `two events of one id: ${clash}`)
+  if (applied !== ids.size) faults.push(`${ids.size - applied} events came with a seq that had been passed`)
+  return { kept, faults, open: model.open() }
 }
+
+/** The events of rules that the hub was sent, repeated ones again. What is told of presence goes by the wall clock. */
+const eventsOf = (site: KillSite): readonly AlertEvent[] =>
+  (site.hub.taken as unknown as readonly AlertEvent[]).filter(event => event.type.startsWith('alert.'))
+const countOf = (site: KillSite): number => new Set(eventsOf(site).map(event => event.event_id)).size
+
+const site = await openKillSite(kind, rules, command)
+const running: (KillWorker | null)[] = Array.from({ length: site.workers }, (_, slot) => site.spawn(slot))
+// They know the rules before anything is sent: an uninterrupted run evaluates every sample.
+await until('the rules to be kept', () => site.hasRules(), 60_000)
+const loading = load(site)
+const { deaths, ready } = await killAll(site, running)
 isOver = true
 await loading
-const last = spawn()
-await until('the worker', () => existsSync(readyFile), 60_000)
-const adminUrl: string = JSON.parse(readFileSync(readyFile, 'utf8')).admin_url
-await until(
-  'everything to be told',
-  async () => {
-    const response = await fetch(`${adminUrl}/internal/v1/status`, {
-      headers: { authorization: `Bearer ${adminToken}` },
-    })
-    const { data } = (await response.json()) as { data: { bus_lag: number; outbox_depth: number } }
-    return data.bus_lag === 0 && data.outbox_depth === 0
-  },
-  300_000,
-)
-last.kill('SIGTERM')
-await last.exited
+const last = running.map((worker, slot) => worker ?? site.spawn(slot))
+await Promise.all(last.map(worker => worker.ready()))
 
-/** What the hub keeps of a machine, and what it should. */
-const model = new HubModel()
-const kept = new Map<string, string[]>(machines.map(serverId => [serverId, []]))
-model.onApplied = event => {
-  if (event.type.startsWith('alert.')) kept.get(event.server_id)?.push(`${event.type} ${event.occurred_at}`)
+const reference = await openKillSite('sqlite', rules, command)
+const undisturbed = reference.spawn(0)
+await undisturbed.ready()
+await until('the rules to be kept', () => reference.hasRules(), 60_000)
+for (const index of steps.keys()) await send(reference, index)
+await until('the undisturbed worker', () => undisturbed.isIdle(), DRAIN_MAX_MS)
+await undisturbed.stop()
+const expectedCount = countOf(reference)
+const isTold = async (): Promise<boolean> => {
+  const idle = await Promise.all(last.map(worker => worker.isIdle()))
+  return idle.every(each => each) && countOf(site) >= expectedCount
 }
-for (const event of hub.taken) model.receive(event as unknown as AlertEvent)
-const expected = Array.from(
-  { length: steps },
-  (_, step) => `alert.${step % 2 === 0 ? 'opened' : 'resolved'} ${new Date(startMs + step * 1000).toISOString()}`,
-)
-const faults = machines.flatMap(serverId => {
-  const found = kept.get(serverId)!
-  const at = expected.findIndex((text, index) => text !== found[index])
-  return at < 0 && found.length === expected.length
-    ? []
-    : [`${serverId}: event ${at}: ${expected[at]}, not ${found[at]}`]
-})
-for (const clash of model.clashes) faults.push(`two events of one id: ${clash}`)
-const openAlerts = model.open().filter(key => key.includes(rule.id))
-if (openAlerts.length > 0) faults.push(`open at the end: ${openAlerts.join(', ')}`)
+await until('everything to be told', isTold, DRAIN_MAX_MS).catch(error => console.log(String(error)))
+await Promise.all(last.map(worker => worker.stop()))
+
+const found = judge(eventsOf(site))
+const expected = judge(eventsOf(reference))
+const faults = [...found.faults, ...expected.faults]
+for (const key of new Set([...expected.kept.keys(), ...found.kept.keys()])) {
+  const [is, should] = [found.kept.get(key) ?? [], expected.kept.get(key) ?? []]
+  const at = should.findIndex((event, index) => event !== is[index])
+  if (at >= 0) faults.push(`${key}: event ${at} is ${is[at]}, not ${should[at]}`)
+  else if (is.length !== should.length) faults.push(`${key}: ${is.length} events, not ${should.length}: ${is.at(-1)}`)
+}
+if (found.open.join() !== expected.open.join()) faults.push(`open: ${found.open.join()}, not ${expected.open.join()}`)
+// What is known without any worker: every sample opens or ends the alert of the one rule.
+const crossings = [...expected.kept].filter(([key]) => key.includes(crossed.id)).flatMap(([, events]) => events).length
+if (crossings !== steps.length * MACHINES) faults.push(`${crossings} crossings of ${steps.length * MACHINES} were told`)
 for (const fault of faults) console.log(fault)
-const told = hub.taken.filter(event => String(event.type).startsWith('alert.')).length
 console.log(
   JSON.stringify({
+    kind,
+    seed: Number(seedText),
     kills,
+    deaths,
     ready,
-    machines: MACHINES,
-    samples: steps * MACHINES,
-    events: told,
-    resent: told - steps * MACHINES,
+    takeovers: await site.takeovers(),
+    batches: steps.length * MACHINES,
+    events: [...expected.kept.values()].flat().length,
+    resent: eventsOf(site).length - [...found.kept.values()].flat().length,
     faults: faults.length,
   }),
 )
-await bus.close()
-await hub.stop()
-rmSync(dataDir, { recursive: true, force: true })
+await Promise.all([site.close(), reference.close()])
 process.exit(faults.length > 0 ? 1 : 0)
