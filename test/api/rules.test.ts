@@ -237,7 +237,7 @@ describe('validation', () => {
 })
 
 describe('scope', () => {
-  test('[HRL-028] [HRL-029] tags, environments, roles and datacenters become machines of the own company', async () => {
+  test('[RUL-004] [HRL-028] [HRL-029] tags, environments, roles and datacenters become machines of the own company, together with those that are named, or all', async () => {
     const own = await hub.tenant()
     const other = await hub.tenant()
     const tagged = await server({ tags: ['web', 'x'] }, own)
@@ -245,6 +245,7 @@ describe('scope', () => {
     const role = await server({ role: 'db' }, own)
     const datacenter = await server({ datacenter: 'dc1' }, own)
     const named = await server({}, own)
+    const plain = await server({ tags: ['mail'], environment: 'test', role: 'cache', datacenter: 'dc2' }, own)
     await server({ tags: ['web'], environment: 'prod', role: 'db', datacenter: 'dc1' }, other)
     const { id, resolved_server_count } = await rule(
       { scope: { tags: ['web'], environments: ['prod'], roles: ['db'], datacenters: ['dc1'], server_ids: [named] } },
@@ -255,6 +256,9 @@ describe('scope', () => {
     expect(resolved_server_count).toBe(5)
     const covered = (await own.call('GET', `/monitoring/rules/${id}/servers`)).body
     expect(covered.data.map((item: Json) => item.id).sort()).toEqual(expected)
+    const everywhere = await rule({ scope: { all: true, tags: ['web'], server_ids: [named] } }, own)
+    const all = (await own.call('GET', `/monitoring/rules/${everywhere.id}/servers`)).body
+    expect(all.data.map((item: Json) => item.id).sort()).toEqual([...expected, plain].sort())
     const foreign = await post(draft({ scope: { server_ids: [await server({}, other)] } }), own)
     expect(foreign.status).toBe(422)
   })
