@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { parseSignedAddress } from '../../core/agent/signed-address.ts'
 import { isVersion } from '../../core/agent/version.ts'
 import { isLoopback, splitAddress } from '../../core/config/address.ts'
 import {
@@ -23,6 +24,7 @@ import {
 } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
+import { isAddressOrRange } from './ingest/client-address.ts'
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
@@ -240,6 +242,39 @@ function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   return faults
 }
 
+/** Files that are read at the start and at a reload: a wrong path is a fault of the configuration. */
+function fileFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const faults: ConfigFault[] = []
+  for (const key of ['tls.cert_file', 'tls.key_file', 'update.manifest_file', 'update.public_key_file']) {
+    const value = config[key]
+    if (typeof value !== 'string') continue
+    try {
+      readFileSync(value)
+    } catch (error) {
+      const cause = error instanceof Error && 'code' in error ? String(error.code) : 'no file'
+      faults.push({ key, value, message: `cannot be read (${cause})` })
+    }
+  }
+  return faults
+}
+
+/** What agents are told, and whose word about the address of an agent is believed. */
+function agentApiFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
+  const faults: ConfigFault[] = []
+  const url = config.collector_url
+  if (typeof url === 'string') {
+    const signed = parseSignedAddress(url)
+    if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ''))
+      faults.push({ key: 'collector_url', value: url, message: 'must be an http:// or https:// address' })
+    else if (signed && 'fault' in signed) faults.push({ key: 'collector_url', value: url, message: signed.fault })
+  }
+  const proxies = config.trusted_proxies
+  for (const entry of Array.isArray(proxies) ? proxies.map(String) : [])
+    if (!isAddressOrRange(entry))
+      faults.push({ key: 'trusted_proxies', value: entry, message: 'is no address and no range such as 10.0.0.0/8' })
+  return faults
+}
+
 function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
   const both = (first: string, second: string) => {
@@ -248,7 +283,7 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   }
   both('tls.cert_file', 'tls.key_file')
   if ('update.manifest_file' in config) both('update.manifest_file', 'update.public_key_file')
-  faults.push(...plainFaults(config))
+  faults.push(...plainFaults(config), ...fileFaults(config), ...agentApiFaults(config))
   const hubUrl = config['hub.url']
   const minVersion = config['agents.min_version']
   if (typeof minVersion === 'string' && minVersion !== '' && !isVersion(minVersion))

@@ -117,6 +117,25 @@ test('check-config says every fault with its key, and exits 1', async () => {
   expect(await good.exited).toBe(0)
 })
 
+test('an address that agents cannot use, a proxy that is none and a file that is not there are faults of the configuration', () => {
+  const f = (file: Record<string, unknown>) =>
+    loadCollectorConfig(allCollectorKeys, file, {}).faults.map(fault => `${fault.key} ${fault.value} ${fault.message}`)
+  const missing = join(directory, 'missing.pem')
+  expect(f({ collector_url: 'collector.example.net' })).toEqual([
+    'collector_url collector.example.net must be an http:// or https:// address',
+  ])
+  expect(f({ collector_url: 'https://c.example.net#ed25519=short' })[0]).toContain('its signature is not in the form')
+  for (const entry of ['proxy.example.net', '10.0.0.0/33', '10.0.0.0/8/8', '::1/129'])
+    expect(f({ trusted_proxies: [entry] })).toEqual([
+      `trusted_proxies ${entry} is no address and no range such as 10.0.0.0/8`,
+    ])
+  expect(f({ 'tls.cert_file': missing, 'tls.key_file': main })).toEqual([
+    `tls.cert_file ${missing} cannot be read (ENOENT)`,
+  ])
+  const good = { collector_url: 'https://c.example.net:8443', trusted_proxies: ['10.0.0.1', 'fd00::/8'] }
+  expect(f(good)).toEqual([])
+})
+
 test('plain HTTP beyond this machine is a fault of the configuration, served or called', () => {
   const f = (file: Record<string, unknown>) =>
     loadCollectorConfig(allCollectorKeys, file, {}).faults.map(fault => fault.key)
@@ -129,7 +148,7 @@ test('plain HTTP beyond this machine is a fault of the configuration, served or 
   }
   expect(f(open)).toEqual(['listen', 'admin.listen', 'ops.listen', 'hub.url'])
   expect(f({ ...open, 'listen.insecure': true })).toEqual([])
-  expect(f({ listen: '0.0.0.0:1', 'tls.cert_file': 'c', 'tls.key_file': 'k' })).toEqual([])
+  expect(f({ listen: '0.0.0.0:1', 'tls.cert_file': main, 'tls.key_file': main })).toEqual([])
   expect(
     f({ listen: '[::1]:1', 'hub.url': 'http://127.0.0.1:1', 'hub.token': 'x', 'agents.min_version': '1' }),
   ).toEqual(['agents.min_version'])
