@@ -160,7 +160,9 @@ describe('refusals consume no use of the license', () => {
     const who = machine()
     await server({ name: who.hostname, hostname: who.hostname })
     const first = (await enrol(token, who)).body.data
-    expect(codeOf(await enrol(token, who))).toEqual([409, 'already_enrolled'])
+    const refused = await enrol(token, who)
+    expect(codeOf(refused)).toEqual([409, 'already_enrolled'])
+    expect(refused.body.error.message).toContain('Revoke that agent first')
     expect((await tenant.call('GET', `/monitoring/licenses/${data.id}`)).body.data.used_count).toBe(1)
     await tenant.call('POST', `/monitoring/agents/${first.agent_id}/revoke`)
     const again = await enrol(token, who)

@@ -14,7 +14,7 @@ import { plainAddress } from '../http/addresses.ts'
 import { ApiError, tooManyRequests } from '../http/api-error.ts'
 import type { RouteContext } from '../http/route.ts'
 import { listOf, optional, text, uuid } from '../http/schema.ts'
-import { words } from '../http/texts.ts'
+import { type TextKey, words } from '../http/texts.ts'
 import type { Hub } from '../hub-context.ts'
 import { newAgentToken, tokenHash } from '../identity/secrets.ts'
 import { refreshScopes } from '../scopes/scope.ts'
@@ -33,7 +33,19 @@ export const enrolBody = Type.Object({
 })
 type EnrolBody = Static<typeof enrolBody>
 
-const refused = (status: number, code: string): ApiError => new ApiError(status, code, words('invalid'))
+/** Why an enrolment is refused, in words that the agent's operator can act on. */
+const REFUSALS = {
+  invalid_token: 'license_invalid',
+  token_revoked: 'license_revoked',
+  token_expired: 'license_expired',
+  token_used: 'license_used',
+  already_enrolled: 'already_enrolled',
+  binding_failed: 'binding_failed',
+  quota_exceeded: 'quota_exceeded',
+} as const satisfies Readonly<Record<string, TextKey>>
+
+const refused = (status: number, code: keyof typeof REFUSALS): ApiError =>
+  new ApiError(status, code, words(REFUSALS[code]))
 
 type Pairing = { readonly serverId: string; readonly status: ServerStatus; readonly isNew: boolean }
 

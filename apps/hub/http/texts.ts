@@ -78,6 +78,19 @@ const texts = {
   },
   personal_license: { en: 'a personal account has one license', vi: 'tài khoản cá nhân chỉ có một giấy phép' },
   state_refused: { en: 'not possible in state {state}', vi: 'không thể thực hiện ở trạng thái {state}' },
+  license_invalid: { en: 'The license is not valid here.', vi: 'Giấy phép không hợp lệ tại đây.' },
+  license_revoked: { en: 'The license was revoked or replaced.', vi: 'Giấy phép đã bị thu hồi hoặc thay thế.' },
+  license_expired: { en: 'The license has expired.', vi: 'Giấy phép đã hết hạn.' },
+  license_used: { en: 'All uses of the license are taken.', vi: 'Giấy phép đã dùng hết số lượt.' },
+  already_enrolled: {
+    en: 'This machine, or the server it belongs to, already has an agent. Revoke that agent first.',
+    vi: 'Máy này, hoặc máy chủ tương ứng, đã có agent. Hãy thu hồi agent đó trước.',
+  },
+  binding_failed: {
+    en: 'No server has the address or hostname of this machine. Create one, or pin the license to a server.',
+    vi: 'Không có máy chủ nào có địa chỉ hoặc tên máy này. Hãy tạo máy chủ, hoặc gắn giấy phép với một máy chủ.',
+  },
+  quota_exceeded: { en: 'The agent quota of the plan is reached.', vi: 'Đã đạt hạn mức agent của gói.' },
   agent_not_revoked: { en: 'revoke the agent first', vi: 'hãy thu hồi agent trước' },
   server_has_agent: { en: 'the server already has an agent', vi: 'máy chủ đã có agent' },
   scope_empty: {
