@@ -186,7 +186,7 @@ function showStatus(flags: StatusFlags): void {
   const parsed: unknown = JSON.parse(text)
   const facts = Object.entries(typeof parsed === 'object' && parsed !== null ? parsed : {})
   const pid = Number(facts.find(([name]) => name === 'pid')?.[1])
-  if (!isProcess(pid)) say('the agent is not running; when it last ran:')
+  const lines = isProcess(pid) ? [] : ['the agent is not running; when it last ran:']
   for (const [name, value] of facts) {
     const isInstant = name.endsWith('_ms') && typeof value === 'number'
     const shown = isInstant
@@ -194,8 +194,10 @@ function showStatus(flags: StatusFlags): void {
       : Array.isArray(value)
         ? value.join('; ')
         : String(value ?? '-')
-    say(`${name.replace(/_ms$/, '').replaceAll('_', ' ').padEnd(18)} ${shown || '-'}`)
+    lines.push(`${name.replace(/_ms$/, '').replaceAll('_', ' ').padEnd(18)} ${shown || '-'}`)
   }
+  // In one piece: a reader such as `head` may leave after the first lines.
+  say(lines.join('\n'))
 }
 
 const withCommon = (command: Command): Command =>
