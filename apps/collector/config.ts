@@ -242,10 +242,10 @@ function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   return faults
 }
 
-/** Files that are read at the start and at a reload: a wrong path is a fault of the configuration. */
+/** A wrong path of the certificate is a fault of the configuration. */
 function fileFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
-  for (const key of ['tls.cert_file', 'tls.key_file', 'update.manifest_file', 'update.public_key_file']) {
+  for (const key of ['tls.cert_file', 'tls.key_file']) {
     const value = config[key]
     if (typeof value !== 'string') continue
     try {

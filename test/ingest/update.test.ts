@@ -109,6 +109,18 @@ test('[WIRE-049] while the emergency stop is set nobody is offered anything', as
   expect((await ask()).status).toBe(200)
 })
 
+test('[WIRE-049] the emergency stop holds also where the manifest cannot be read any more', async () => {
+  writeManifest()
+  rig.ingest.reloadManifest(false)
+  expect((await ask()).status).toBe(200)
+  writeFileSync(manifestFile(), '{}')
+  expect(() => rig.ingest.reloadManifest(true)).toThrow('cannot use the update manifest')
+  expect((await ask()).status).toBe(204)
+  writeManifest()
+  rig.ingest.reloadManifest(false)
+  expect((await ask()).status).toBe(200)
+})
+
 test('a manifest whose signature does not hold is not loaded, and the old one stays', async () => {
   writeManifest({ version: '3.0.0' }, Buffer.alloc(64, 1).toString('base64'))
   expect(() => rig.ingest.reloadManifest(false)).toThrow('its signature does not hold')

@@ -55,7 +55,7 @@ export type RunningIngest = {
   /** Agents seen by this process within `withinMs`. */
   agentsSeen(withinMs: number): number
   reloadCertificate(): Promise<void>
-  /** Reads the update manifest again; throws, and keeps the old one, when it cannot be used. */
+  /** Reads the update manifest again; throws, and keeps the old one, when it cannot be used. A stop is in force even then. */
   reloadManifest(isStopped: boolean): void
   /** Ends intake, answers what is under way, and tells the hub the rest. */
   stop(): Promise<void>
@@ -170,7 +170,11 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
       return count
     },
     reloadCertificate: () => intake.reloadCertificate(),
-    reloadManifest: isStopped => useManifest(context, isStopped),
+    reloadManifest: isStopped => {
+      // The emergency stop holds whatever becomes of the manifest.
+      if (isStopped) context.updates.stop()
+      useManifest(context, isStopped)
+    },
     stop: async () => {
       clearInterval(meterTimer)
       clearInterval(sweepTimer)

@@ -99,14 +99,18 @@ async function run(configFile: string | undefined, readyFile: string | undefined
       })
     : null
 
-  const reload = async () => {
+  const reloadPart = async (part: string, read: () => Promise<void> | void): Promise<void> => {
     try {
-      await ingest.reloadCertificate()
-      ingest.reloadManifest(loadConfig(configFile)['update.stop'])
-      log.info('certificate and update manifest are read again')
+      await read()
+      log.info(`${part} is read again`)
     } catch (error) {
-      log.error({ err: error }, 'cannot reload; what was read before stays in force')
+      log.error({ err: error }, `cannot reload the ${part}; what was read before stays in force`)
     }
+  }
+  // One by one: a certificate that cannot be read must not hold up the emergency stop of updates.
+  const reload = async () => {
+    await reloadPart('update manifest', () => ingest.reloadManifest(loadConfig(configFile)['update.stop']))
+    await reloadPart('certificate', () => ingest.reloadCertificate())
   }
   const ready = new ReadyFile(readyFile)
   stopOnSignals(log, async () => {

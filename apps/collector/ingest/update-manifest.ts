@@ -83,6 +83,11 @@ export class UpdateOffer {
     this.isStopped = isStopped
   }
 
+  /** From now on nobody is offered anything. */
+  stop(): void {
+    this.isStopped = true
+  }
+
   offerFor(request: Parameters<typeof isUpdateOffered>[1]): LoadedManifest | null {
     const { manifest } = this
     return manifest && !this.isStopped && isUpdateOffered(manifest, request) ? manifest : null
