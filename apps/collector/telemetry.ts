@@ -2,7 +2,7 @@
 // what is counted for every batch is a plain number that is turned into metrics when it is scraped.
 import { openSync } from 'node:fs'
 import pino, { type Logger, type LoggerOptions } from 'pino'
-import { Counter, Gauge, Histogram, type MetricObjectWithValues, type MetricValueWithName, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { errorFacts } from '../../core/error-facts.ts'
 import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
 
@@ -89,20 +89,22 @@ export class FastHistogram extends Histogram<string> {
     this.durations.add(seconds)
   }
 
-  override async get(): Promise<MetricObjectWithValues<MetricValueWithName<string>>> {
-    const base = await super.get()
-    const values: MetricValueWithName<string>[] = []
+  /** What the registry reads at a scrape; `get` goes through it too. */
+  async getForPromString() {
+    const values: { metricName: string; labels: { le?: number | string }; sharedLabels: object; value: number }[] = []
+    const add = (suffix: string, value: number, labels: { le?: number | string } = {}): void =>
+      void values.push({ metricName: `${this.fullName}_${suffix}`, labels, sharedLabels: {}, value })
     const { counts, sum } = this.durations
     let total = 0
     for (const [index, bound] of this.bounds.entries()) {
       total += counts[index]!
-      values.push({ labels: { le: bound }, value: total, metricName: `${this.fullName}_bucket` })
+      add('bucket', total, { le: bound })
     }
     total += counts[this.bounds.length]!
-    values.push({ labels: { le: '+Inf' }, value: total, metricName: `${this.fullName}_bucket` })
-    values.push({ labels: {}, value: sum, metricName: `${this.fullName}_sum` })
-    values.push({ labels: {}, value: total, metricName: `${this.fullName}_count` })
-    return { ...base, help: this.about, values }
+    add('bucket', total, { le: '+Inf' })
+    add('sum', sum)
+    add('count', total)
+    return { name: this.fullName, help: this.about, type: 'histogram', aggregator: 'sum', values }
   }
 }
 
@@ -203,7 +205,7 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
     evaluations: counter('svc_evaluations_total', 'Samples that were evaluated against a rule.'),
     sampleToEventSeconds: seconds(
       'svc_sample_to_event_seconds',
-      'From the receipt of a sample to its event.',
+      'From the time of the sample that opens an alert to its event.',
       [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
     ),
     rulesLoaded: gauge('svc_rules_loaded', 'Rules in force.'),

@@ -323,6 +323,14 @@ test('a pending agent is answered, nothing of it is kept, and it counts as seen'
   expect(await rig.metricsText()).toContain('svc_ingest_dropped_total{reason="pending_agent"} 5')
 })
 
+test('the times of requests and of decoding are counted in histograms', async () => {
+  const counted = async (name: string) =>
+    Number((await rig.metricsText()).match(new RegExp(`^svc_ingest_${name}_seconds_count (\\d+)$`, 'm'))?.[1])
+  const [requests, decodes] = [await counted('request'), await counted('decode')]
+  await ackOf(await rig.send({ series: someSeries(3) }))
+  expect([await counted('request'), await counted('decode')]).toEqual([requests + 1, decodes + 1])
+})
+
 test('a batch that the bus does not take answers 503 with Retry-After, and its series are defined again', async () => {
   const series = [
     { name: 'net_interface_up', labels: { interface: 'new0' }, points: [{ tsMs: BigInt(Date.now()), value: 1 }] },

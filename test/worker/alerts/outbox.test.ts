@@ -134,6 +134,16 @@ describe('the outbox of a running worker', () => {
     expect(times[2]! - times[1]!).toBeGreaterThanOrEqual(1900)
   })
 
+  test('the time from a sample to its event is counted in a histogram', async () => {
+    const before = await rig.metric('svc_sample_to_event_seconds_count')
+    const machine = newMachine()
+    await rig.swap(machine, 90, Date.now() - 90_000)
+    await until('the event', () => rig.typesOf(machine).length > 0)
+    expect((await rig.metric('svc_sample_to_event_seconds_count')) - before).toBe(1)
+    expect(await rig.metric('svc_sample_to_event_seconds_sum')).toBeGreaterThanOrEqual(90)
+    expect(await rig.metric('svc_sample_to_event_seconds_bucket{le="+Inf"}')).toBe(before + 1)
+  })
+
   test('[EVT-028] rejected events are logged, counted and not sent again', async () => {
     const [bad, good] = [newMachine(), newMachine()]
     const before = await rig.metric('svc_outbox_sent_total{result="rejected"}')
