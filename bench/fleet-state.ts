@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { BusGroup, BusReader } from '../apps/collector/bus/bus.ts'
 import { EvaluationStore } from '../apps/collector/store/evaluation-store.ts'
 import { ShardLoop } from '../apps/collector/worker/shard-loop.ts'
+import { packRule } from '../core/alerting/packed-rule.ts'
 import type { RawRule } from '../core/alerting/rule.ts'
 import { EntryEncoder } from '../core/bus/entry.ts'
 import { limits } from '../core/limits.ts'
@@ -249,15 +250,19 @@ async function ruleEdit(
     resolved_server_ids: ids,
   })
   const rules = defaultRules(companyId, 0).map(rule => (isListed ? listed(rule) : rule))
-  const site = newSite(machines, () => companyId, rules)
+  // The main thread packs a rule and hands it over; what the shard thread does of that counts.
+  const packed = rules.map(packRule)
+  const site = newSite(machines, () => companyId, packed)
   await playRound(site)
   await playRound(site)
   await site.loop.sweep(site.clock.nowMs)
   await settleMemory()
-  const edited = rules.map((rule, index) => (index === 2 ? { ...edit(rule), version: 2, sync_version: 2 } : rule))
+  const changed = packRule({ ...edit(rules[2]!), version: 2, sync_version: 2 })
   await site.loop.consume()
   site.bus.waitsMs = []
   const startedAt = performance.now()
+  const received = structuredClone(changed)
+  const edited = packed.map((rule, index) => (index === 2 ? received : rule))
   await site.loop.setRules(edited, 2)
   const inForceMs = performance.now() - startedAt
   await playRound(site)

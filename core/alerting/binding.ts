@@ -8,12 +8,13 @@ import type { CompiledRule } from './rule.ts'
 import type { CompanyRules } from './rule-set.ts'
 import { slotOf } from './rule-slots.ts'
 import { labelsOf, type SeriesDefinition } from './series-dictionary.ts'
+import { hasServerId } from './server-ids.ts'
 import { type ServerSeries, TO_BIND, UNDEFINED } from './server-series.ts'
 import { FIRING, NO_ROW } from './state-table.ts'
 import { emit } from './transitions.ts'
 
 export const isInScope = (rule: CompiledRule, serverId: string): boolean =>
-  rule.scopeAll || rule.serverIds.has(serverId)
+  rule.scopeAll || hasServerId(rule.serverIds, serverId)
 
 /** Binds a series that is seen: one that is new to the machine, whose key may have become known, or that is to be bound again. */
 export function bindSeen(evaluation: EvaluationState, server: ServerSeries, index: number, nowMs: number): void {

@@ -13,10 +13,18 @@ export type RuleNote = {
   readonly after: RawRule | null
 }
 
+/** What a record of a rule is kept under: it never changes under one sync_version. */
+export const ruleName = (rule: RawRule): string => `${rule.id}:${rule.sync_version}`
+
 /** The rules that are in force, by id. */
 export type RawRules = Map<string, RawRule>
 
-export const rulesById = (raw: Iterable<RawRule>): RawRules => new Map([...raw].map(rule => [rule.id, rule]))
+/** The rules of `base`, and these in place of those of the same id. */
+export function rulesById(raw: Iterable<RawRule>, base: RawRules = new Map()): RawRules {
+  const rules = new Map(base)
+  for (const rule of raw) rules.set(rule.id, rule)
+  return rules
+}
 
 /** What differs between two sets. A record of the feed is the same as long as its sync_version is. */
 export function ruleNotes(from: RawRules, to: RawRules, since: number, position: number): RuleNote[] {

@@ -39,7 +39,7 @@ export function slotOf(evaluation: EvaluationState, compiled: CompiledRule): num
 
 /** The slot of a rule that was saved with a state of it, and the number of the signature that it had. The running set's form holds. */
 export function slotOfSaved(evaluation: EvaluationState, saved: SavedRule): { slot: number; signature: number } {
-  const slot = slotOf(evaluation, { ...saved, matchers: [], serverIds: new Set() })
+  const slot = slotOf(evaluation, { ...saved, matchers: [], serverIds: new Uint32Array(0) })
   return { slot, signature: signatureNumber(evaluation.slots[slot]!, saved.signature) }
 }
 

@@ -5,6 +5,8 @@ import { limits } from '../limits.ts'
 import { metricByName } from '../series/catalogue.ts'
 import { isObject, type Unchecked } from '../unchecked.ts'
 import { canonicalMatchers, compileMatchers, type Matcher, type RawMatchers } from './matchers.ts'
+import { type PackedScope, packedIds } from './packed-rule.ts'
+import { packServerIds, type ServerIds } from './server-ids.ts'
 
 export const ruleKinds = ['threshold', 'check', 'agent_down'] as const
 export const operators = ['>', '>=', '<', '<=', '==', '!='] as const
@@ -46,6 +48,8 @@ export type RawRule = {
   readonly renotify_seconds: number | null
   readonly enabled: boolean
   readonly deleted: boolean
+  /** Never in the feed: from thread to thread, in place of long lists of machines. */
+  readonly packed?: PackedScope
 }
 
 /** The first failing check in this order is the reason of a rejection, the label of svc_rules_rejected_total. */
@@ -87,7 +91,7 @@ export type CompiledRule = {
   readonly renotifyMs: number
   readonly scopeAll: boolean
   /** The machines covered when scopeAll is false. */
-  readonly serverIds: ReadonlySet<string>
+  readonly serverIds: ServerIds
   /** (company, metric, matchers, scope.all): when it changes, firing alerts close and evaluation starts anew. */
   readonly signature: string
 }
@@ -255,7 +259,7 @@ function compile(raw: RawRule): CompiledRule {
     noData: raw.no_data ?? 'ignore',
     renotifyMs: (raw.renotify_seconds ?? 0) * 1000,
     scopeAll,
-    serverIds: new Set([...(raw.scope.server_ids ?? []), ...(raw.resolved_server_ids ?? [])]),
+    serverIds: packedIds(raw) ?? packServerIds([raw.scope.server_ids ?? [], raw.resolved_server_ids ?? []]),
     signature: JSON.stringify([raw.company_id, metric, canonicalMatchers(matchers), scopeAll]),
   }
 }

@@ -9,7 +9,7 @@ import { redisKeys } from '../../apps/collector/store/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis-leases.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis-outbox.ts'
 import { RedisRegistryStore } from '../../apps/collector/store/redis-registry-store.ts'
-import { RedisShardStore, ShardLost } from '../../apps/collector/store/redis-shard-store.ts'
+import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis-shard-store.ts'
 import { RedisShared } from '../../apps/collector/store/redis-shared.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry.ts'
 import { type AlertEvent, eventId } from '../../core/alerting/event.ts'
@@ -69,6 +69,9 @@ const left = (leftAtMs: number): JournalRecord => ({
 const rule = ruleRecord({ id: 'rule', sync_version: 7, company_id: COMPANY })
 const changed = { position: 5, since: 7, ruleId: 'rule', before: null, after: rule }
 
+const openStore = (keys: ReturnType<typeof freshKeys>, token: string): Promise<RedisShardStore> =>
+  RedisShardStore.open({ redis, keys, shard: SHARD, token, records: new RuleRecords(redis, keys) })
+
 /** A worker's lease of the shard, and another's that takes it over. */
 async function lease(keys: ReturnType<typeof freshKeys>, owner: string): Promise<string> {
   const { held } = await new RedisLeases(redis, keys, owner, 10_000).tend(true)
@@ -78,7 +81,7 @@ async function lease(keys: ReturnType<typeof freshKeys>, owner: string): Promise
 test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are there for its next owner', async () => {
   const keys = freshKeys()
   const token = await lease(keys, 'first')
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  const store = await openStore(keys, token)
   expect(store.loadSnapshot(SHARD)).toBeNull()
   store.commit([event(1)], [left(1)], 4, 1000)
   // What is committed between the taking of a snapshot and its saving is not in it.
@@ -90,7 +93,7 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   store.dropKeys(SHARD, ['no_longer'])
   store.keepRules(0, [changed])
   await store.settled()
-  const next = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  const next = await openStore(keys, token)
   expect(next.journalMark).toBe(3)
   expect([...next.loadSnapshot(SHARD)!]).toEqual([1, 2, 255])
   expect([...next.journalAfter(SHARD, 5, 1)].map(({ record }) => record)).toEqual([left(2), left(3)])
@@ -100,12 +103,12 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   // With the next snapshot no replay needs it; what was noted last stays, for a worker that has an older set.
   next.saveSnapshot(SHARD, new Uint8Array([1]), 6, next.journalMark)
   await next.settled()
-  const after = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  const after = await openStore(keys, token)
   expect(after.ruleNotes(SHARD)).toEqual([{ ...changed, position: 0 }])
   // A purge of the company takes its rules along.
   const shared = new RedisShared(redis, keys, () => 1000)
   await shared.write({ companyId: COMPANY, serverId: null, untilMs: 2000 })
-  const purged = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  const purged = await openStore(keys, token)
   expect(purged.ruleNotes(SHARD)).toEqual([])
   expect(await redis.keys(`${keys.ruleText('')}*`)).toEqual([])
 })
@@ -113,10 +116,10 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
 test('[PRES-016] [PRES-004] an owner whose lease went to another worker can write nothing more, so that a machine is declared lost once', async () => {
   const keys = freshKeys()
   const oldToken = await lease(keys, 'first')
-  const old = await RedisShardStore.open({ redis, keys, shard: SHARD, token: oldToken })
+  const old = await openStore(keys, oldToken)
   await redis.del(keys.lease(SHARD))
   const token = await lease(keys, 'second')
-  const current = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  const current = await openStore(keys, token)
   const down = { ...event(5, 'agent.down'), rule_id: 'agent_down' }
   current.commit([down], [left(1)], 1, 1000)
   await current.settled()
@@ -139,7 +142,7 @@ test('[PRES-016] [PRES-004] an owner whose lease went to another worker can writ
 test('[EVT-026] the outbox gives events of a machine in order, keeps what is not removed, and takes an event once', async () => {
   const keys = freshKeys()
   const token = await lease(keys, 'only')
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  const store = await openStore(keys, token)
   for (let seq = 1; seq <= 5; seq++) store.commit([event(seq)], [], seq, seq)
   store.commit([event(3)], [], 6, 6)
   await store.settled()
@@ -156,7 +159,7 @@ test('[EVT-026] the outbox gives events of a machine in order, keeps what is not
 test('[EVT-030] at its bound the outbox gives up the oldest reminders first, then the oldest', async () => {
   const keys = freshKeys()
   const token = await lease(keys, 'only')
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
+  const store = await openStore(keys, token)
   const types: AlertEvent['type'][] = ['alert.opened', 'alert.reminder', 'alert.resolved', 'alert.reminder']
   for (const [index, type] of types.entries()) store.commit([event(index + 1, type)], [], index, index)
   await store.settled()
@@ -178,11 +181,8 @@ test('an open alert stays in the journal when its shard is saved, until it ends 
     shard: SHARD,
     presence: { agentId: AGENT, agentWord: 1, state, lastSeenMs: 1, intervalSeconds: 30, downSinceMs: 1, seq: 1 },
   })
-  const store = await RedisShardStore.open({ redis, keys, shard: SHARD, token })
-  const kept = async () =>
-    [...(await RedisShardStore.open({ redis, keys, shard: SHARD, token })).journalAfter(SHARD, 0, 0)].map(
-      ({ record }) => record,
-    )
+  const store = await openStore(keys, token)
+  const kept = async () => [...(await openStore(keys, token)).journalAfter(SHARD, 0, 0)].map(({ record }) => record)
   store.commit([], [left(1), presence('down')], 1, 1)
   await store.settled()
   expect(await kept()).toEqual([left(1), presence('down')])

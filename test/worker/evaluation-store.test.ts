@@ -5,6 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EvaluationStore } from '../../apps/collector/store/evaluation-store.ts'
+import { packRule } from '../../core/alerting/packed-rule.ts'
+import { uuidFromText } from '../../core/series/hash.ts'
 import { company, RULE_ID, ruleRecord } from '../support/rule-record.ts'
 
 const directories: string[] = []
@@ -37,6 +39,25 @@ test('a file of format 1 is taken over: every shard has its keys, and the rules 
   store.close()
 })
 
+test('a file of format 2 is taken over: changes of rules keep what was before and after', () => {
+  const directory = newDirectory()
+  const before = new Database(join(directory, 'evaluation.db'), { create: true })
+  before.run(`CREATE TABLE rule_notes (id INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NULL, position INTEGER NOT NULL,
+    since INTEGER NOT NULL, rule_id TEXT NOT NULL, before TEXT, after TEXT)`)
+  const [first, second] = [ruleRecord({ sync_version: 4 }), ruleRecord({ sync_version: 9 })]
+  const insert = before.query(
+    'INSERT INTO rule_notes (thread, position, since, rule_id, before, after) VALUES (?, ?, ?, ?, ?, ?)',
+  )
+  insert.run(0, 7, 9, RULE_ID, JSON.stringify(first), JSON.stringify(second))
+  insert.run(1, 8, 9, RULE_ID, JSON.stringify(first), null)
+  before.run('PRAGMA user_version = 2')
+  before.close()
+  const store = new EvaluationStore(directory, directory)
+  expect(store.ruleNotes(0)).toEqual([{ position: 7, since: 9, ruleId: RULE_ID, before: first, after: second }])
+  expect(store.ruleNotes(1)).toEqual([{ position: 8, since: 9, ruleId: RULE_ID, before: first, after: null }])
+  store.close()
+})
+
 test('a file of a newer format is refused, with both formats in the message', () => {
   const directory = newDirectory()
   new EvaluationStore(directory, directory).close()
@@ -44,7 +65,7 @@ test('a file of a newer format is refused, with both formats in the message', ()
   file.run('PRAGMA user_version = 9')
   file.close()
   expect(() => new EvaluationStore(directory, directory)).toThrow(
-    /it is of format 9, this program knows 2; use the newer/,
+    /it is of format 9, this program knows 3; use the newer/,
   )
 })
 
@@ -61,5 +82,20 @@ test('notes of rules go when every snapshot has passed them; the last of a rule 
   expect(store.ruleNotes(0).map(({ position }) => position)).toEqual([10, 20])
   store.passRules(0, 20)
   expect(store.ruleNotes(0)).toEqual([{ ...note, position: 0, since: 3, before: null, after: third }])
+  store.close()
+  const file = new Database(join(directory, 'evaluation.db'))
+  expect(file.query('SELECT name FROM rule_records').values()).toEqual([[`${RULE_ID}:3`]])
+  file.close()
+})
+
+test('of a rule that was handed over packed the whole record is kept', () => {
+  const directory = newDirectory()
+  const store = new EvaluationStore(directory, directory)
+  const ids = Array.from({ length: 1000 }, (_, index) => uuidFromText(`machine ${index}`))
+  const rule = ruleRecord({ scope: { ...ruleRecord({}).scope, all: false }, resolved_server_ids: ids })
+  const packed = packRule(rule)
+  expect(packed.resolved_server_ids).toEqual([])
+  store.keepRules(0, [{ ruleId: RULE_ID, position: 1, since: 1, before: null, after: packed }])
+  expect(store.ruleNotes(0)[0]?.after).toEqual(rule)
   store.close()
 })

@@ -5,12 +5,13 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, wr
 import { join } from 'node:path'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
+import { recordText } from '../../../core/alerting/packed-rule.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
-import type { RuleNote } from '../../../core/alerting/rule-note.ts'
+import { type RuleNote, ruleName } from '../../../core/alerting/rule-note.ts'
 import { limits } from '../../../core/limits.ts'
 
-/** 2: keys of series stand by shard, changes of rules by their place on the bus. */
-const FORMAT_VERSION = 2
+/** 2: keys of series stand by shard, changes of rules by their place on the bus. 3: records of rules stand once, changes name them. */
+const FORMAT_VERSION = 3
 
 type NoteRow = {
   readonly position: number
@@ -50,7 +51,9 @@ function openDatabase(path: string): Database {
         id INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NULL, position INTEGER NOT NULL, since INTEGER NOT NULL,
         rule_id TEXT NOT NULL, before TEXT, after TEXT)`)
       database.run('CREATE INDEX IF NOT EXISTS rule_notes_by_thread ON rule_notes (thread, rule_id)')
+      database.run('CREATE TABLE IF NOT EXISTS rule_records (name TEXT PRIMARY KEY, record TEXT NOT NULL)')
       if (version === 1) fromFormat1(database)
+      if (version === 1 || version === 2) fromFormat2(database)
       database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
     })
     .immediate()
@@ -70,6 +73,15 @@ function fromFormat1(database: Database): void {
   database.run(`INSERT INTO rule_notes (thread, position, since, rule_id, before, after)
     SELECT thread, 0, since, rule.value ->> 'id', NULL, rule.value FROM applied_rules, json_each(applied_rules.rules) AS rule`)
   database.run('DROP TABLE applied_rules')
+}
+
+/** Format 2 kept the records of a rule, before and after, with each change. */
+function fromFormat2(database: Database): void {
+  for (const side of ['before', 'after']) {
+    const name = `rule_id || ':' || (${side} ->> 'sync_version')`
+    database.run(`INSERT OR IGNORE INTO rule_records SELECT ${name}, ${side} FROM rule_notes WHERE ${side} IS NOT NULL`)
+    database.run(`UPDATE rule_notes SET ${side} = ${name} WHERE ${side} IS NOT NULL`)
+  }
 }
 
 /** One a thread; they share the file. */
@@ -176,42 +188,52 @@ export class EvaluationStore {
     const insert = this.database.query(
       'INSERT INTO rule_notes (thread, position, since, rule_id, before, after) VALUES (?, ?, ?, ?, ?, ?)',
     )
-    const text = (rule: RawRule | null) => (rule ? JSON.stringify(rule) : null)
     this.database
       .transaction(() => {
         for (const { position, since, ruleId, before, after } of notes)
-          insert.run(thread, position, since, ruleId, text(before), text(after))
+          insert.run(thread, position, since, ruleId, this.keepRecord(before), this.keepRecord(after))
       })
       .immediate()
   }
 
+  /** Keeps the record of a rule, once for all threads. Returns the name under which it stands. */
+  private keepRecord(rule: RawRule | null): string | null {
+    if (!rule) return null
+    const name = ruleName(rule)
+    const isThere = this.database.query('SELECT 1 FROM rule_records WHERE name = ?').get(name) !== null
+    if (!isThere) this.database.query('INSERT INTO rule_records VALUES (?, ?)').run(name, recordText(rule))
+    return name
+  }
+
   /** The notes of a thread, in the order in which they were made. */
   ruleNotes(thread: number): RuleNote[] {
+    const record = (text: string | null) => (text === null ? null : JSON.parse(text))
     return this.database
       .query<NoteRow, [number]>(
-        'SELECT position, since, rule_id, before, after FROM rule_notes WHERE thread = ? ORDER BY id',
+        `SELECT position, since, rule_id, b.record AS before, a.record AS after FROM rule_notes
+          LEFT JOIN rule_records b ON b.name = before LEFT JOIN rule_records a ON a.name = after
+          WHERE thread = ? ORDER BY id`,
       )
       .all(thread)
-      .map(({ position, since, rule_id, before, after }) => ({
-        position,
-        since,
-        ruleId: rule_id,
-        before: before === null ? null : JSON.parse(before),
-        after: after === null ? null : JSON.parse(after),
+      .map(({ position, since, rule_id: ruleId, before, after }) => ({
+        ...{ position, since, ruleId, before: record(before), after: record(after) },
       }))
   }
 
   /** Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays, before all of the bus: the set may not be kept yet. */
   passRules(thread: number, position: number): void {
-    this.database
+    const removed = this.database
       .query(
         `DELETE FROM rule_notes WHERE thread = ?1 AND position <= ?2
           AND id NOT IN (SELECT max(id) FROM rule_notes WHERE thread = ?1 GROUP BY rule_id)`,
       )
       .run(thread, position)
-    this.database
+    const passed = this.database
       .query('UPDATE rule_notes SET before = NULL, position = 0 WHERE thread = ? AND position BETWEEN 1 AND ?')
       .run(thread, position)
+    if (removed.changes + passed.changes > 0)
+      this.database.run(`DELETE FROM rule_records WHERE name NOT IN (
+        SELECT before FROM rule_notes WHERE before IS NOT NULL UNION SELECT after FROM rule_notes WHERE after IS NOT NULL)`)
   }
 
   /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects, open alerts excepted. */

@@ -4,8 +4,9 @@
 import type { Redis } from 'ioredis'
 import type { AlertEvent } from '../../../core/alerting/event.ts'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
+import { recordText } from '../../../core/alerting/packed-rule.ts'
 import type { RawRule } from '../../../core/alerting/rule.ts'
-import type { RuleNote } from '../../../core/alerting/rule-note.ts'
+import { type RuleNote, ruleName } from '../../../core/alerting/rule-note.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -123,10 +124,36 @@ function inOrder(texts: readonly string[]): Numbered[] {
   return [...byNumber.values()].sort((a, b) => a.i - b.i)
 }
 
-type Place = { readonly redis: Redis; readonly keys: RedisKeys; readonly shard: number; readonly token: string }
+type Place = {
+  readonly redis: Redis
+  readonly keys: RedisKeys
+  readonly shard: number
+  readonly token: string
+  /** Shared by the shards of a thread. */
+  readonly records: RuleRecords
+}
 
-/** The name of a rule as it is: its record never changes under one sync_version. */
-const nameOf = (rule: RawRule): string => `${rule.id}:${rule.sync_version}`
+/** Records of rules, which notes name: the first shard that needs one writes it, and the others of its thread wait for that. */
+export class RuleRecords {
+  private readonly writing = new Map<string, Promise<void>>()
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+  ) {}
+
+  keep(rule: RawRule): Promise<void> {
+    const key = this.keys.ruleText(ruleName(rule))
+    const writing = this.writing.get(key) ?? this.write(key, rule).finally(() => this.writing.delete(key))
+    this.writing.set(key, writing)
+    return writing
+  }
+
+  private async write(key: string, rule: RawRule): Promise<void> {
+    const isThere = (await this.redis.expire(key, RULE_TEXT_SECONDS)) === 1
+    if (!isThere) await this.redis.set(key, recordText(rule), 'EX', RULE_TEXT_SECONDS)
+  }
+}
 
 /**
  * What a replay of the shard must know of rules. What other shards noted last counts as noted before everything here: a state under
@@ -262,32 +289,24 @@ export class RedisShardStore {
   }
 
   keepRules(_thread: number, notes: readonly RuleNote[]): void {
-    const { redis, keys, shard, token } = this.place
+    const { redis, keys, shard, token, records } = this.place
     const named = notes.map(
       ({ position, since, ruleId, before, after }): NamedNote => ({
         p: position,
         s: since,
         id: ruleId,
         c: (after ?? before)?.company_id ?? '',
-        b: before && nameOf(before),
-        a: after && nameOf(after),
+        b: before && ruleName(before),
+        a: after && ruleName(after),
       }),
     )
     const args = named.flatMap(note => [note.id, note.s, JSON.stringify(note)])
     const rules = notes.flatMap(({ before, after }) => [before, after]).filter(rule => rule !== null)
     this.write(async () => {
-      for (const rule of rules) await this.keepText(rule)
+      for (const rule of rules) await records.keep(rule)
       const scriptKeys = [keys.lease(shard), keys.ruleNotes(shard), keys.newestRules]
       return KEEP_RULES.run(redis, scriptKeys, [token, ...args])
     })
-  }
-
-  /** Notes name the text: the first shard that needs it writes it. */
-  private async keepText(rule: RawRule): Promise<void> {
-    const { redis, keys } = this.place
-    const key = keys.ruleText(nameOf(rule))
-    const isThere = (await redis.expire(key, RULE_TEXT_SECONDS)) === 1
-    if (!isThere) await redis.set(key, JSON.stringify(rule), 'EX', RULE_TEXT_SECONDS)
   }
 
   /** What was noted when the shard was opened. */

@@ -1,6 +1,7 @@
 // The loops of one shard thread: a single one for all its shards over SQLite, one a shard over Redis, where shards come and go with
 // their leases. Whatever is said to the thread is said to each of its loops; what a loop must know that starts later is kept here.
 import type { RawRule } from '../../../core/alerting/rule.ts'
+import { type RawRules, rulesById } from '../../../core/alerting/rule-note.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
@@ -10,7 +11,7 @@ import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { EvaluationStore } from '../store/evaluation-store.ts'
 import { openRedis, whenReady } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
-import { RedisShardStore, ShardLost } from '../store/redis-shard-store.ts'
+import { RedisShardStore, RuleRecords, ShardLost } from '../store/redis-shard-store.ts'
 import type { Tombstone } from './samples-messages.ts'
 import { ShardLoop } from './shard-loop.ts'
 import type {
@@ -32,7 +33,7 @@ type Start = Extract<ToShardThread, { kind: 'start' }>
 
 export class ShardHost {
   private readonly running = new Map<number, Running>()
-  private rules: readonly RawRule[]
+  private rules: RawRules
   private rulesSince: number
   private silences: readonly RawSilence[]
   private readonly attributes = new Map<string, ServerAttributesUpdate>()
@@ -46,7 +47,7 @@ export class ShardHost {
     private readonly tell: (message: FromShardThread) => void,
   ) {
     this.config = start.config
-    this.rules = start.rules
+    this.rules = rulesById(start.rules)
     this.rulesSince = start.rulesSince
     this.silences = start.silences
     this.tombstones = start.tombstones
@@ -94,7 +95,7 @@ export class ShardHost {
   }
 
   private prepare(loop: ShardLoop): string[] {
-    loop.startRules(this.rules, this.rulesSince)
+    loop.startRules([...this.rules.values()], this.rulesSince)
     loop.setSilences(this.silences)
     loop.setAttributes(this.attributesOf(loop))
     loop.setTombstones(this.tombstones)
@@ -146,16 +147,19 @@ export class ShardHost {
     this.redis?.lose(shard)
   }
 
-  /** Resolves once every loop runs the new set. */
-  async setRules(rules: readonly RawRule[], since: number): Promise<void> {
-    this.rules = rules
+  /** Resolves once every loop runs the set with these changes. */
+  async setRules(changed: readonly RawRule[], removed: readonly string[], since: number): Promise<void> {
+    this.rules = rulesById(changed, this.rules)
+    for (const ruleId of removed) this.rules.delete(ruleId)
     this.rulesSince = since
-    // A loop that ends meanwhile runs nothing: its next owner starts with the set it has.
-    await Promise.all(
-      [...this.running.values()].map(({ loop, finished }) =>
-        Promise.race([loop.setRules(rules, since), finished.catch(() => {})]),
-      ),
-    )
+    const done: Promise<unknown>[] = []
+    for (const { loop, finished } of [...this.running.values()]) {
+      // A loop that ends meanwhile runs nothing: its next owner starts with the set it has.
+      done.push(Promise.race([loop.setRules([...this.rules.values()], this.rulesSince), finished.catch(() => {})]))
+      // The next loop takes the set, if there is a newer one meanwhile that, once the others had their turn.
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    await Promise.all(done)
   }
 
   setSilences(silences: readonly RawSilence[]): void {
@@ -201,6 +205,7 @@ class RedisShards {
   readonly bus: RedisBusReader
   private readonly redis: ReturnType<typeof openRedis>
   private readonly keys: ReturnType<typeof redisKeys>
+  private readonly records: RuleRecords
   /** The token under which each shard is worked on. */
   private readonly tokens = new Map<number, string>()
 
@@ -216,6 +221,7 @@ class RedisShards {
       onTrouble: cause => this.disconnected(cause),
       onRecovered: () => {},
     })
+    this.records = new RuleRecords(this.redis, this.keys)
     this.bus = new RedisBusReader(this.redis, this.keys, REDIS_LOOK_MS, shard => this.running.get(shard)?.loop.wake())
   }
 
@@ -227,7 +233,7 @@ class RedisShards {
       const { redis, keys } = this
       await whenReady(redis)
       await this.running.get(shard)?.finished.catch(() => {})
-      const store = await RedisShardStore.open({ redis, keys, shard, token })
+      const store = await RedisShardStore.open({ redis, keys, shard, token, records: this.records })
       const passed = await this.bus.passed(busConsumers.evaluation, shard)
       if (this.tokens.get(shard) !== token) return null
       return { store, passed, lost, tell: message => this.told(shard, store, message) }

@@ -55,7 +55,14 @@ export type ToShardThread =
   | { readonly kind: 'gain'; readonly shard: number; readonly token: string }
   | { readonly kind: 'hand_over'; readonly call: number; readonly shard: number }
   | { readonly kind: 'lose'; readonly shard: number }
-  | { readonly kind: 'rules'; readonly call: number; readonly rules: readonly RawRule[]; readonly rulesSince: number }
+  /** What differs from the rules of the message before it. */
+  | {
+      readonly kind: 'rules'
+      readonly call: number
+      readonly changed: readonly RawRule[]
+      readonly removed: readonly string[]
+      readonly rulesSince: number
+    }
   | { readonly kind: 'silences'; readonly call: number; readonly silences: readonly RawSilence[] }
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
   | { readonly kind: 'forget'; readonly call: number; readonly companyId: string; readonly serverId: string | null }

@@ -2,6 +2,7 @@
 // and what they answer.
 
 import type { RawRule } from '../../../core/alerting/rule.ts'
+import { type RawRules, rulesById } from '../../../core/alerting/rule-note.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
@@ -44,8 +45,12 @@ export class ShardPool {
   private readonly calls = new Map<number, (message: FromShardThread) => void>()
   private nextCall = 1
   private isStopping = false
+  /** The rules that the threads have. */
+  private rules: RawRules
 
-  private constructor(private readonly options: ShardPoolOptions) {}
+  private constructor(private readonly options: ShardPoolOptions) {
+    this.rules = rulesById(options.rules)
+  }
 
   /** Starts the threads; resolves once every snapshot is loaded. */
   static async start(options: ShardPoolOptions): Promise<ShardPool> {
@@ -126,9 +131,13 @@ export class ShardPool {
     this.tellAll({ kind: 'wake' })
   }
 
-  /** Resolves once every thread runs the new set. */
+  /** Resolves once every thread runs the new set; a record that is the same object as before is not handed over again. */
   async setRules(rules: readonly RawRule[], rulesSince: number): Promise<void> {
-    await this.callAll({ kind: 'rules', rules, rulesSince })
+    const before = this.rules
+    this.rules = rulesById(rules)
+    const changed = rules.filter(rule => before.get(rule.id) !== rule)
+    const removed = [...before.keys()].filter(ruleId => !this.rules.has(ruleId))
+    await this.callAll({ kind: 'rules', changed, removed, rulesSince })
   }
 
   async setSilences(silences: readonly RawSilence[]): Promise<void> {

@@ -32,7 +32,7 @@ async function handle(message: ToShardThread): Promise<void> {
       host.lose(message.shard)
       return
     case 'rules':
-      await host.setRules(message.rules, message.rulesSince)
+      await host.setRules(message.changed, message.removed, message.rulesSince)
       tell({ kind: 'done', call: message.call })
       return
     case 'silences':

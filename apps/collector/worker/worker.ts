@@ -2,6 +2,7 @@
 // the all-in-one; whoever calls it builds the adapters and names the thread files.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { packRule } from '../../../core/alerting/packed-rule.ts'
 import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
@@ -102,7 +103,17 @@ const allAttributes = (registry: AgentRegistry): ServerAttributesUpdate[] =>
     [...registry.all()].map(record => ({ agentId: record.agentId, before: null, record })),
   )
 
-const asRules = (records: ReadonlyMap<string, RawRecord>): RawRule[] => [...records.values()] as unknown as RawRule[]
+/** The rules of the feed as threads take them; a record that stays gives the same object. */
+function ruleHandover(): (records: ReadonlyMap<string, RawRecord>) => RawRule[] {
+  const packed = new WeakMap<RawRecord, RawRule>()
+  const ruleOf = (record: RawRecord): RawRule => {
+    const rule = packed.get(record) ?? packRule(record as unknown as RawRule)
+    packed.set(record, rule)
+    return rule
+  }
+  return records => [...records.values()].map(ruleOf)
+}
+
 const asSilences = (records: ReadonlyMap<string, RawRecord>): RawSilence[] =>
   [...records.values()] as unknown as RawSilence[]
 
@@ -133,9 +144,11 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       metrics,
       nowMs,
     })
+  const asRules = ruleHandover()
   const rules = await feed('rules', (records, since) => {
-    noteRejected(deps, asRules(records), rejectedBefore, status)
-    applied = pool?.setRules(asRules(records), since) ?? applied
+    const running = asRules(records)
+    noteRejected(deps, running, rejectedBefore, status)
+    applied = pool?.setRules(running, since) ?? applied
     return applied
   })
   const silences = await feed('silences', records => {
