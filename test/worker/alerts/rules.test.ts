@@ -139,6 +139,29 @@ describe('rules and silences in a running worker', () => {
     expect(rig.eventsOf(edited)[1]).toMatchObject({ type: 'alert.resolved', reason: 'rule_removed' })
   })
 
+  test('[RUL-007] a rule that lists a thousand machines covers these and no others; who leaves the list has its alert ended', async () => {
+    const listing = id('company of a long list')
+    const [leaving, coming] = [machineOf(listing, 'leaving'), machineOf(listing, 'coming')]
+    const many = Array.from({ length: 1000 }, (_, index) => id(`machine of the long list ${index}`))
+    const put = async (serverId: string): Promise<void> => {
+      const scope = { all: false, server_ids: [], tags: ['t'], environments: [], roles: [], datacenters: [] }
+      const record = ruleRecord(listing, { scope, resolved_server_ids: [...many, serverId].sort() })
+      change(hub.feeds.rules!, record)
+      await reload('rules')
+    }
+    await put(leaving.serverId)
+    for (const each of [coming, leaving]) await rig.swap(each, 90)
+    await until('the alert', () => rig.typesOf(leaving).length === 1)
+    await put(coming.serverId)
+    await until('its end', () => rig.eventsOf(leaving)[1]?.reason === 'out_of_scope')
+    for (const each of [leaving, coming]) await rig.swap(each, 95)
+    await until('the alert of who came', () => rig.typesOf(coming).length === 1)
+    expect(rig.typesOf(leaving)).toEqual(['alert.opened', 'alert.resolved'])
+    change(hub.feeds.rules!, ruleRecord(listing, { deleted: true }))
+    await reload('rules')
+    await until('its end', () => rig.eventsOf(coming)[1]?.reason === 'rule_removed')
+  })
+
   test('[SYNC-012] [SYNC-013] [SYNC-014] [SYNC-021] restarted without the hub it runs the last rules and silences, and shows them', async () => {
     const fresh = machineOf(company, 'without the hub')
     const before = await rig.status()
