@@ -21,7 +21,9 @@ test('[ADM-009] the admin API is served on loopback unless told otherwise, and b
   expect(config['admin.listen']).toStartWith('127.0.0.1:')
   expect(faultsOf({ 'admin.listen': '0.0.0.0:8082' })).toEqual(['admin.listen'])
   expect(faultsOf({ 'admin.listen': '10.0.0.5:8082' })).toEqual(['admin.listen'])
-  expect(faultsOf({ 'admin.listen': '10.0.0.5:8082', 'tls.cert_file': '/c', 'tls.key_file': '/k' })).toEqual([])
+  // Only whether the files are there is asked here; what is in them, when they are served with.
+  const files = { 'tls.cert_file': import.meta.path, 'tls.key_file': import.meta.path }
+  expect(faultsOf({ 'admin.listen': '10.0.0.5:8082', ...files })).toEqual([])
 })
 
 test('[ADM-008] every token is compared in full, by digests of one length, whatever was presented and whichever fits', () => {
