@@ -1,6 +1,7 @@
 // Whether an event is told to people (document 2 "Suppression"): decommissioned over maintenance over silence. Evaluation goes on
 // all the same; the event only carries the flag.
 import { limits } from '../limits.ts'
+import { isObject } from '../unchecked.ts'
 import type { SuppressReason } from './event.ts'
 
 /** A silence of the feed (document 1 "Silence sync envelope"). resolved_server_ids may stand in scope or beside it. */
@@ -34,6 +35,16 @@ export type SilenceSet = { readonly byCompany: ReadonlyMap<string, readonly Sile
 
 export const emptySilenceSet: SilenceSet = { byCompany: new Map(), loaded: 0 }
 
+const isListOrAbsent = (value: unknown): boolean => value === undefined || value === null || Array.isArray(value)
+
+/** Whether a record is formed as the feed's: what stands in it came from outside. */
+const isReadable = ({ company_id, scope, resolved_server_ids }: RawSilence): boolean =>
+  typeof company_id === 'string' &&
+  isObject(scope) &&
+  isListOrAbsent(scope.server_ids) &&
+  isListOrAbsent(scope.resolved_server_ids) &&
+  isListOrAbsent(resolved_server_ids)
+
 /** Reads the raw set. A record that cannot be read is left out: it would silence nothing or everything. */
 export function compileSilences(records: Iterable<RawSilence>): SilenceSet {
   const byCompany = new Map<string, Silence[]>()
@@ -41,14 +52,14 @@ export function compileSilences(records: Iterable<RawSilence>): SilenceSet {
   for (const raw of records) {
     const startsAtMs = Date.parse(raw.starts_at)
     const endsAtMs = Date.parse(raw.ends_at)
-    if (typeof raw.company_id !== 'string' || !(endsAtMs > startsAtMs)) continue
+    if (!isReadable(raw) || !(endsAtMs > startsAtMs)) continue
     const silence: Silence = {
       id: raw.id,
       companyId: raw.company_id,
-      all: raw.scope?.all === true,
+      all: raw.scope.all === true,
       serverIds: new Set([
-        ...(raw.scope?.server_ids ?? []),
-        ...(raw.scope?.resolved_server_ids ?? []),
+        ...(raw.scope.server_ids ?? []),
+        ...(raw.scope.resolved_server_ids ?? []),
         ...(raw.resolved_server_ids ?? []),
       ]),
       startsAtMs,

@@ -1,4 +1,5 @@
 // What the worker knows of itself, gathered for /status and for the metrics.
+import type { Logger } from 'pino'
 import type { RejectedRule } from '../../../core/alerting/rule.ts'
 import {
   activeSilences,
@@ -19,6 +20,7 @@ import type { ShardPool } from './shard-pool.ts'
 export type WorkerStatusDeps = {
   readonly version: string
   readonly role: 'worker' | 'all'
+  readonly log: Logger
   readonly metrics: CollectorMetrics
   readonly nowMs: () => number
   readonly checksStatus: (() => ChecksStatus) | null
@@ -59,6 +61,12 @@ export class WorkerStatus {
 
   setSilences(raw: readonly RawSilence[]): void {
     this.silences = compileSilences(raw)
+    const unread = raw.length - this.silences.loaded
+    if (unread > 0)
+      this.deps.log.warn(
+        { silences: unread },
+        'silences of the hub cannot be read (company_id, scope, starts_at or ends_at): they silence nothing',
+      )
   }
 
   get silenceSet(): SilenceSet {

@@ -37,3 +37,20 @@ test('[SUP-020, SUP-023] after these 24 hours it is removed, without a tombstone
   expect(keptAt(END_MS + 24 * HOUR_MS + 1)).toBe(0)
   expect(dropExpired(feed, () => false)).toBe(feed)
 })
+
+test('a silence that cannot be read is left out, whatever stands in it, and the others hold', () => {
+  const odd = [
+    { scope: null },
+    { scope: 'all' },
+    { scope: { server_ids: 5 } },
+    { scope: { resolved_server_ids: {} } },
+    { resolved_server_ids: 'web-1' },
+    { company_id: null },
+    { starts_at: null },
+    { ends_at: 'tomorrow' },
+  ].map(fields => ({ ...silence, ...fields }) as unknown as RawSilence)
+  for (const raw of odd) expect(compileSilences([raw]).loaded).toBe(0)
+  const set = compileSilences([...odd, silence])
+  expect(set.loaded).toBe(1)
+  expect(suppressReason(set, 'acme', 'web-1', '', END_MS - 1)).toBe('silence')
+})

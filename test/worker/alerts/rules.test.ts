@@ -65,6 +65,22 @@ describe('rules and silences in a running worker', () => {
     expect(rig.eventsOf(next)[0].suppress_reason).toBe('silence')
   })
 
+  test('a silence that cannot be read is said in the log, and the others of its pull hold', async () => {
+    const now = Date.now()
+    const odd = silenceRecord(company, now, now + 60_000, { id: id('odd silence'), scope: { server_ids: 5 } })
+    const other = silenceRecord('another company', now, now + 60_000, { id: id('silence beside it') })
+    const { loaded } = (await rig.status()).silences
+    hub.feeds.silences!.push(odd, other)
+    await reload('silences')
+    expect((await rig.status()).silences.loaded).toBe(loaded + 1)
+    const message = 'silences of the hub cannot be read (company_id, scope, starts_at or ends_at): they silence nothing'
+    expect(rig.logged(message).at(-1)?.silences).toBe(1)
+    for (const { id: gone } of [odd, other])
+      change(hub.feeds.silences!, silenceRecord(company, 0, 1, { id: gone, deleted: true }))
+    await reload('silences')
+    expect((await rig.status()).silences.loaded).toBe(loaded)
+  })
+
   test('[SYNC-019] [SYNC-008] [SYNC-015] an error in the middle of a pull keeps the old sets and cursors; the reload answers 503', async () => {
     const before = await rig.status()
     const failing = Array.from({ length: 600 }, (_, index) =>
