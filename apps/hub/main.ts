@@ -8,9 +8,8 @@ import {
   addServiceCommands,
   addTokenCommands,
   addUserCommands,
-  type Run,
 } from './commands/commands.ts'
-import { printer } from './commands/output.ts'
+import { printer, type Run } from './commands/output.ts'
 import { type HubConfig, loadHubConfig, readConfigFile } from './config.ts'
 import { openDatabase } from './db/connect.ts'
 import { MigrationError } from './db/migrate.ts'

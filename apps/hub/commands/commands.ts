@@ -8,7 +8,6 @@ import { servers, settings } from '../db/schema.ts'
 import { companies, type PlanOverrides, userCompanyGrants } from '../db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
 import { isUuid } from '../http/schema.ts'
-import type { Hub } from '../hub-context.ts'
 import {
   adminPermissions,
   checkAssignable,
@@ -21,11 +20,8 @@ import {
   rotateService,
 } from '../identity/accounts.ts'
 import { destroyServer, insertServer, trashServer } from '../servers/servers.ts'
-import { expiryOf, numberOrNone, type Print, wholeNumber } from './output.ts'
+import { expiryOf, numberOrNone, type Run, wholeNumber } from './output.ts'
 import { addPasswordCommand, readPassword } from './password-command.ts'
-
-/** Runs an act on an open hub and prints its result; set up and torn down by main.ts. */
-export type Run = (command: Command, act: (hub: Hub, print: Print) => Promise<void>) => Promise<void>
 
 const QUOTA_MAX = 1_000_000
 const DAYS_MAX = 3650

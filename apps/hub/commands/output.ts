@@ -1,6 +1,11 @@
 // What a command prints: one JSON object with --json, else lines for people.
+import type { Command } from 'commander'
+import type { Hub } from '../hub-context.ts'
 
 export type Print = (result: Readonly<Record<string, unknown>>) => void
+
+/** Runs an act on an open hub and prints its result; set up and torn down by main.ts. */
+export type Run = (command: Command, act: (hub: Hub, print: Print) => Promise<void>) => Promise<void>
 
 /** A value on a line for people; what has parts as JSON. */
 function textOf(value: unknown): string {

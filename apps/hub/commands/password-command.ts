@@ -5,7 +5,7 @@ import { writeAudit } from '../audit/audit.ts'
 import { sessions, users } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { PASSWORD_CHARS_MIN } from '../web/invitation.ts'
-import type { Run } from './commands.ts'
+import type { Run } from './output.ts'
 
 /** What was piped in, without the end of its line. */
 export const readPassword = async (): Promise<string> => (await Bun.stdin.text()).replace(/\r?\n$/, '')
