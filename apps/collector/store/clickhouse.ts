@@ -149,6 +149,8 @@ function blockFiles(dataDirectory: string) {
     release: (file: BlockFile): void => {
       free.push(file)
     },
+    /** For one that the engine did not read: somebody may have cleared the memory of the machine, and the next try makes a new one. */
+    remove,
     /** Another store of this process may still use the directory; the last one removes it. */
     close: (): void => {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -223,9 +225,11 @@ function openEmbedded(directory: string, database: string): ClickHouse {
         await inserts.command(
           `INSERT INTO ${database}.${table} SELECT * FROM file(${quoted(file.path)}, Native) ${insertSettings(token)}`,
         )
-      } finally {
-        files.release(file)
+      } catch (error) {
+        files.remove(file)
+        throw error
       }
+      files.release(file)
     },
     close: async () => {
       for (const lane of [reads, inserts, works]) await lane.close()
