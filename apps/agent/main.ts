@@ -31,6 +31,9 @@ type StatusFlags = CommonFlags & { json?: boolean }
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const complain = (line: string) => void process.stderr.write(`${line}\n`)
 
+// Who reads only the first lines (`agent status | head -3`) closes the pipe: nobody is left to tell.
+process.stdout.on('error', () => process.exit(0))
+
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 const describeFault = ({ key, value, message }: ConfigFault): string =>
