@@ -70,7 +70,7 @@ test('unknown keys and values out of their domain are all said, with what is all
 
 test('what it keeps is readable by its user only', () => {
   expect(statSync(site.dataDir).mode & 0o777).toBe(0o700)
-  for (const name of ['secrets.json', 'format.json', 'lock'])
+  for (const name of ['secrets.json', 'format.json', 'lock', 'collector/bus.sqlite'])
     expect(statSync(join(site.dataDir, name)).mode & 0o077).toBe(0)
 })
 

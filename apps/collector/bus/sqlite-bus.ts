@@ -1,7 +1,7 @@
 // The bus on one machine: a SQLite file in WAL mode. Entries that arrive within a few milliseconds are one group: one row, one
 // commit, one sync of the disk; a publisher hears of success only after that sync.
 import { Database, SQLiteError } from 'bun:sqlite'
-import { statfsSync } from 'node:fs'
+import { chmodSync, existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { lockFile } from '../store/process-lock.ts'
 import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
@@ -33,8 +33,10 @@ type GroupRow = { first: number; count: number; bytes: Uint8Array }
 
 /** Opens the file, which is made when it is missing. Throws in words for the operator when it is no bus that this program knows. */
 function openDatabase(path: string, side: 'reader' | 'writer'): Database {
+  const isNew = !existsSync(path)
   const database = new Database(path, { create: true, strict: true })
   try {
+    if (isNew) chmodSync(path, 0o600)
     database.run('PRAGMA busy_timeout = 10000')
     database.run(`PRAGMA page_size = ${PAGE_BYTES}`)
     database.run('PRAGMA journal_mode = WAL')
