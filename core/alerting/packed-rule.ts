@@ -1,13 +1,7 @@
 // A rule as it is handed from thread to thread: what is large of it, the machines that it names, is shared and not copied.
 import { isObject } from '../unchecked.ts'
 import type { RawRule } from './rule.ts'
-import { packServerIds, type ServerIds } from './server-ids.ts'
-
-export type PackedScope = {
-  readonly serverIds: ServerIds
-  /** The record with its lists, JSON in UTF-8: what is kept of the rule. */
-  readonly record: Uint8Array
-}
+import { packServerIds } from './server-ids.ts'
 
 /** Shorter lists are copied as they are. */
 const LISTED_MAX = 200
@@ -31,12 +25,6 @@ export function packRule(raw: RawRule): RawRule {
     resolved_server_ids: [],
     packed: { serverIds: packServerIds([listed, resolved]), record },
   }
-}
-
-/** The packed machines of a record; null for one that names them itself. A record of the feed cannot hold what this looks for. */
-export function packedIds(raw: RawRule): ServerIds | null {
-  const ids: unknown = raw.packed?.serverIds
-  return ids instanceof Uint32Array ? ids : null
 }
 
 /** The whole record as JSON, to be kept. */

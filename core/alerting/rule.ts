@@ -5,8 +5,7 @@ import { limits } from '../limits.ts'
 import { metricByName } from '../series/catalogue.ts'
 import { isObject, type Unchecked } from '../unchecked.ts'
 import { canonicalMatchers, compileMatchers, type Matcher, type RawMatchers } from './matchers.ts'
-import { type PackedScope, packedIds } from './packed-rule.ts'
-import { packServerIds, type ServerIds } from './server-ids.ts'
+import { type PackedScope, packedIds, packServerIds, type ServerIds } from './server-ids.ts'
 
 export const ruleKinds = ['threshold', 'check', 'agent_down'] as const
 export const operators = ['>', '>=', '<', '<=', '==', '!='] as const

@@ -52,3 +52,16 @@ function halfOf(id: string, at: number): number {
   }
   return half
 }
+
+/** What a rule that names many machines is handed over with. */
+export type PackedScope = {
+  readonly serverIds: ServerIds
+  /** The record with its lists, JSON in UTF-8: what is kept of the rule. */
+  readonly record: Uint8Array
+}
+
+/** The packed machines of a record; null for one that names them itself. A record of the feed cannot hold what this looks for. */
+export function packedIds(raw: { readonly packed?: PackedScope }): ServerIds | null {
+  const ids: unknown = raw.packed?.serverIds
+  return ids instanceof Uint32Array ? ids : null
+}

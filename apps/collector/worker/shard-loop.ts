@@ -15,36 +15,15 @@ import { sweepFlapping, sweepServers, sweepStates } from '../../../core/alerting
 import { EntryReader, shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
 import type { BusReader } from '../bus/bus.ts'
-import type { EvaluationStore } from '../store/evaluation-store.ts'
 import type { Tombstone } from './samples-messages.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
 import { ShardSaver } from './shard-saver.ts'
+import type { ShardStore } from './shard-store.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
 /** Machines and states swept before the loop looks at the bus again. */
 const SERVERS_A_SLICE = 1_000
 const STATES_A_SLICE = 20_000
-
-/**
- * What a loop keeps durably. A store that writes later, in order, has `settled`: it resolves once all that was handed over is durable,
- * and rejects when that will never be; then this loop must end, and another one starts from what is durable.
- */
-export type ShardStore = ShardWrites & { readonly settled?: () => Promise<void> }
-
-type ShardWrites = Pick<
-  EvaluationStore,
-  | 'journalMark'
-  | 'commit'
-  | 'journalAfter'
-  | 'keys'
-  | 'keepKeys'
-  | 'dropKeys'
-  | 'saveSnapshot'
-  | 'loadSnapshot'
-  | 'keepRules'
-  | 'ruleNotes'
-  | 'passRules'
->
 
 export class ShardLoop {
   readonly evaluation: EvaluationState

@@ -3,8 +3,8 @@
 import type { EvaluationState } from '../../../core/alerting/evaluation-state.ts'
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../core/alerting/snapshot.ts'
 import { limits } from '../../../core/limits.ts'
-import type { ShardStore } from './shard-loop.ts'
 import type { FromShardThread, ShardLoopConfig } from './shard-messages.ts'
+import type { ShardStore } from './shard-store.ts'
 
 /** Keys that are written before the bus is looked at again. */
 const KEYS_A_SLICE = 1_000
