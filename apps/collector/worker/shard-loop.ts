@@ -32,6 +32,8 @@ export class ShardLoop {
   /** The bus is evaluated up to here, for all shards of the thread. */
   position = 0
   private readonly saver: ShardSaver
+  /** Shards that are saved out of turn, once the bus is evaluated. */
+  private hurriedSaves = 0
   private tombstones: readonly Tombstone[] = []
   /** Shards of machines that were forgotten, which are still to be saved without them. */
   private readonly toSave = new Set<number>()
@@ -219,8 +221,15 @@ export class ShardLoop {
     )
   }
 
+  /** The bus was full: a grace for agents, and what is evaluated makes room on it as soon as all of it is. */
   overflowed(atMs: number): void {
     this.startedAtMs = Math.max(this.startedAtMs, atMs)
+    this.hurriedSaves = this.config.shards.length
+    this.wake()
+  }
+
+  private get isHurried(): boolean {
+    return this.hurriedSaves > 0 && this.isCaughtUp && !this.isReplaying
   }
 
   wake(): void {
@@ -266,7 +275,7 @@ export class ShardLoop {
   /** Runs until `stop`. */
   async run(): Promise<void> {
     while (!this.isStopping) {
-      if ((await this.turn()) === 0 && !this.isStopping) await this.sleep()
+      if ((await this.turn()) === 0 && !this.isStopping && !this.isHurried) await this.sleep()
       else await new Promise(resolve => setImmediate(resolve))
     }
     while (this.drains && (await this.consume()) > 0);
@@ -283,8 +292,10 @@ export class ShardLoop {
       // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
       await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
     }
-    if (nowMs >= this.nextSnapshotAtMs && !this.isReplaying) {
+    const { isHurried } = this
+    if ((nowMs >= this.nextSnapshotAtMs && !this.isReplaying) || isHurried) {
       this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
+      if (isHurried) this.hurriedSaves--
       await this.saver.saveNext()
     }
     await this.store.settled?.()
