@@ -31,8 +31,22 @@ export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: num
 
 export type DroppedRows = { purged: number; retentionLocked: number }
 
+/** Rows of a block that was written, in the order of the table's key: `rows` are indexes into the first columns, which are in order of arrival. */
+export type WrittenRows = {
+  readonly rows: Uint32Array
+  readonly idLo: Uint32Array
+  readonly idHi: Uint32Array
+  readonly tsMs: Float64Array
+  /** By place in `rows`: digits as an Int64, or the bits of the value; `digitWords` are the same memory. */
+  readonly decimals: Uint8Array
+  readonly digits: Float64Array
+  readonly digitWords: Uint32Array
+}
+
 export class SampleBlock {
   rows = 0
+  /** Rows of the last `write`, which are first in the order. */
+  private written = 0
   readonly owners: BlockOwner[] = []
   readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
   private readonly ownerIndexes = new Map<string, number>()
@@ -55,6 +69,7 @@ export class SampleBlock {
 
   clear(): void {
     this.rows = 0
+    this.written = 0
     this.owners.length = 0
     this.ownerIndexes.clear()
     this.dropped.purged = 0
@@ -196,6 +211,7 @@ export class SampleBlock {
     const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
     orderRows(columns, this.rows, this.ownerRanks(), order)
     const kept = this.keep(order.rows)
+    this.written = kept
     if (kept === 0) return 0
     writer.begin(6, kept)
     this.writeUuids(writer, 'company_id', 0, kept)
@@ -204,6 +220,35 @@ export class SampleBlock {
     this.writeTimes(writer, kept)
     this.writeValues(writer, kept)
     return kept
+  }
+
+  /** Hands over the rows of the last `write` machine by machine, as [begin, end) of the order, until the block is cleared. */
+  eachMachine(take: (owner: BlockOwner, written: WrittenRows, begin: number, end: number) => void): void {
+    const { rows } = this.order
+    const { idLo, idHi, tsMs, decimals, scratch: digits, scratchWords: digitWords } = this
+    const written = { rows, idLo, idHi, tsMs, decimals, digits, digitWords }
+    for (let at = 0; at < this.written; ) {
+      const index = this.owner[rows[at]!]!
+      const end = this.endOfOwner(at, index)
+      take(this.owners[index]!, written, at, end)
+      at = end
+    }
+  }
+
+  /** Where the rows of an owner end that begin at `begin`: in doubling steps, then halving. */
+  private endOfOwner(begin: number, index: number): number {
+    const { rows } = this.order
+    const isOwn = (at: number): boolean => at < this.written && this.owner[rows[at]!] === index
+    let step = 64
+    while (isOwn(begin + step)) step *= 2
+    let low = begin + (step > 64 ? step / 2 : 0)
+    let high = Math.min(begin + step, this.written)
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1
+      if (isOwn(middle)) low = middle
+      else high = middle
+    }
+    return high
   }
 
   /** Moves the rows that stay to the front of `rows`; returns how many there are. */

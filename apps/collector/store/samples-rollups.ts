@@ -1,10 +1,15 @@
-// Cells of 5 minutes and of 1 hour, computed from the de-duplicated raw samples and never added to: whatever was sent again,
-// late or out of order, a cell that is computed again is right again (decision G-136). A cell is computed once it has ended;
-// until then queries read its raw samples. What arrives for a cell that has ended is noted in rollup_late and computed again.
+// Cells of 5 minutes and of 1 hour, a function of the de-duplicated raw samples: whatever was sent again, late or out of order, a
+// cell that is computed again is right again (decision G-136). A cell is stored once it has ended; until then queries read its raw
+// samples. Where all its samples passed through this process in order it is taken from there (core/samples/open-cells.ts), for a
+// tenth of what it costs to read them again; every other is computed from the raw samples. What arrives for a cell that has ended is
+// noted in rollup_late and computed again.
 import { assert } from '../../../core/assert.ts'
 import { cellMs } from '../../../core/query/query-plan.ts'
+import { CellBlockWriter } from '../../../core/samples/cell-block.ts'
+import type { CellStream } from '../../../core/samples/cell-stream.ts'
 import { type LateCell, writeLateBlock } from '../../../core/samples/late-block.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
+import type { CellsOfStart } from '../../../core/samples/open-cells.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
@@ -79,6 +84,23 @@ export async function insertLateCells(store: ClickHouse, batch: string, cells: r
   await store.insertBlock('rollup_late', writer.finish(), batch)
 }
 
+/** No sample that is stored is newer than this instant; minus infinity in a new store. Parts know it, so that no samples are read. */
+export async function newestSampleMs(store: ClickHouse): Promise<number> {
+  const [row] = await store.rows(
+    `SELECT count(), toUnixTimestamp(max(max_time)) FROM system.parts
+     WHERE database = {database:String} AND table = 'samples_raw' AND active`,
+    { database: store.database },
+  )
+  const [count, newestSeconds] = [Number(row?.[0]), Number(row?.[1])]
+  if (count === 0) return Number.NEGATIVE_INFINITY
+  if (newestSeconds > 0) return newestSeconds * 1_000 + 999
+  // An engine whose parts do not tell.
+  const [newest] = await store.rows(
+    `SELECT toFloat64(toUnixTimestamp64Milli(max(ts))) FROM ${store.database}.samples_raw`,
+  )
+  return Number(newest?.[0])
+}
+
 /** Up to where the cells of each width are complete. Zero in a new store. */
 export async function readCompleteness(store: ClickHouse): Promise<Completeness> {
   const rows = await store.rows(
@@ -120,24 +142,31 @@ export function computableBeforeMs(nowMs: number, arrivedBeforeMs: number): numb
 }
 
 /**
- * Computes the cells that have ended and those that late samples touched. Returns up to where all is complete. Cells wait
- * while samples that were received before their end still wait on the bus: so a backlog costs what it would have cost in time.
+ * Stores the cells that have ended and those that late samples touched. Returns up to where all is complete. Cells wait while samples
+ * that were received before their end still wait on the bus: so a backlog costs what it would have cost in time. Cells of `stream` are
+ * those whose samples passed through this process.
  */
-export async function runRollups(store: ClickHouse, nowMs: number, arrivedBeforeMs = nowMs): Promise<Completeness> {
+export async function runRollups(
+  store: ClickHouse,
+  nowMs: number,
+  arrivedBeforeMs = nowMs,
+  stream: CellStream | null = null,
+): Promise<Completeness> {
   const known = await readCompleteness(store)
-  const fine = await completeCells(store, '5m', known['5m'], computableBeforeMs(nowMs, arrivedBeforeMs))
-  const coarse = await completeCells(store, '1h', known['1h'], fine)
+  const fine = await completeCells(store, '5m', known['5m'], computableBeforeMs(nowMs, arrivedBeforeMs), stream)
+  const coarse = await completeCells(store, '1h', known['1h'], fine, stream)
   const complete = { '5m': fine, '1h': coarse }
   while (await computeLate(store, complete, nowMs));
   return complete
 }
 
-/** Computes the cells of one width that end by `untilMs`, in spans. */
+/** Stores the cells of one width that end by `untilMs`: those of the stream start by start, others in spans. */
 async function completeCells(
   store: ClickHouse,
   cell: '5m' | '1h',
   completeMs: number,
   untilMs: number,
+  stream: CellStream | null,
 ): Promise<number> {
   const width = cellMs[cell]
   const end = Math.floor(untilMs / width) * width
@@ -147,20 +176,58 @@ async function completeCells(
     const oldestMs = await oldestSampleMs(store)
     start = oldestMs === null ? end : Math.min(end, Math.floor(oldestMs / width) * width)
   }
-  const db = store.database
   while (start < end) {
-    const next = Math.min(end, (Math.floor(start / DAY_MS) + 1) * DAY_MS)
-    const where = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
-    await store.command(cell === '5m' ? cellsOfRaw(db, where) : hoursOfCells(db, where), {
-      from: start,
-      to: next,
-      version: FIRST_VERSION,
-    })
+    let next = start + width
+    if (stream?.[cell].isWhole(start)) await storeCells(store, cell, start, stream)
+    else {
+      next = Math.min(end, (Math.floor(start / DAY_MS) + 1) * DAY_MS, stream?.[cell].fromMs ?? end)
+      await computeCells(store, cell, start, next)
+      stream?.distrustBefore(next)
+    }
     await writeCompleteness(store, cell, next)
     start = next
   }
   if (completeMs === 0 && start === end) await writeCompleteness(store, cell, end)
   return Math.max(completeMs, end)
+}
+
+/** Computes cells that start in [fromMs, toMs) from the raw samples, or hours from their cells. */
+async function computeCells(store: ClickHouse, cell: '5m' | '1h', fromMs: number, toMs: number): Promise<void> {
+  const db = store.database
+  const where = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
+  await store.command(cell === '5m' ? cellsOfRaw(db, where) : hoursOfCells(db, where), {
+    from: fromMs,
+    to: toMs,
+    version: FIRST_VERSION,
+  })
+}
+
+/** Stores the cells of the stream that start at `startMs`. Those that it has not exactly are noted as late: this pass computes them. */
+async function storeCells(store: ClickHouse, cell: '5m' | '1h', startMs: number, stream: CellStream): Promise<void> {
+  const cells = stream[cell].take(startMs)
+  const endMs = startMs + cellMs[cell]
+  try {
+    const computed = [...cells.machines.values()].filter(({ isRaw }) => isRaw)
+    // Most of the rows must be read: then it costs less to read them all.
+    if (computed.length * DENSE > cells.machines.size) await computeCells(store, cell, startMs, endMs)
+    else {
+      await insertCellBlocks(store, cell, cells)
+      const late = computed.map(({ companyId, serverId }) => ({ companyId, serverId, startMs }))
+      if (late.length > 0) await insertLateCells(store, `cells-${crypto.randomUUID()}`, late)
+    }
+  } catch (error) {
+    // They are out of the stream now: the next pass computes them.
+    stream.distrustBefore(endMs)
+    throw error
+  }
+  if (cell === '5m') stream.passOn(cells)
+  stream[cell].release(cells)
+}
+
+async function insertCellBlocks(store: ClickHouse, cell: '5m' | '1h', cells: CellsOfStart): Promise<void> {
+  const writer = new CellBlockWriter()
+  for (const rows of writer.write(cells, FIRST_VERSION))
+    await store.insertBlock(`rollup_${cell}`, writer.block(), `cells-${rows}-${crypto.randomUUID()}`)
 }
 
 /** Computes cells that were touched after they ended, and their hours. Returns false when there are none left. */

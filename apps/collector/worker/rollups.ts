@@ -1,7 +1,14 @@
 // When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring back
 // cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes another.
+import type { CellStream } from '../../../core/samples/cell-stream.ts'
 import type { ClickHouse } from '../store/clickhouse.ts'
-import { type Completeness, computableBeforeMs, readCompleteness, runRollups } from '../store/samples-rollups.ts'
+import {
+  type Completeness,
+  computableBeforeMs,
+  newestSampleMs,
+  readCompleteness,
+  runRollups,
+} from '../store/samples-rollups.ts'
 
 const PERIOD_MS = 60_000
 
@@ -12,6 +19,8 @@ export type RollupScheduleOptions = {
   readonly isOnDuty: () => boolean
   /** Everything received before this instant is stored, as far as this worker knows. */
   readonly arrivedBeforeMs: () => number
+  /** The cells that samples still come for, where one worker stores all samples. */
+  readonly stream?: CellStream
   readonly onTrouble: (error: unknown) => void
 }
 
@@ -33,6 +42,7 @@ export class RollupSchedule {
   async start(): Promise<void> {
     this.complete = await readCompleteness(this.options.store)
     this.claimedBeforeMs = this.complete['5m']
+    this.options.stream?.start(await newestSampleMs(this.options.store))
     this.timer = setInterval(() => void this.pass(), PERIOD_MS)
   }
 
@@ -46,10 +56,10 @@ export class RollupSchedule {
   /** One pass, as of `nowMs`. */
   runNow(nowMs: number): Promise<void> {
     return this.exclusively(async () => {
-      const { store, arrivedBeforeMs } = this.options
+      const { store, arrivedBeforeMs, stream } = this.options
       const arrivedMs = arrivedBeforeMs()
       this.claimedBeforeMs = Math.max(this.claimedBeforeMs, computableBeforeMs(nowMs, arrivedMs))
-      this.complete = await runRollups(store, nowMs, arrivedMs)
+      this.complete = await runRollups(store, nowMs, arrivedMs, stream ?? null)
     })
   }
 

@@ -3,6 +3,7 @@
 // is down nothing more is read: the bus is the buffer, and it is bounded (decisions G-135 and G-142).
 import { EntryReader } from '../../../core/bus/entry.ts'
 import { writeLockedBeforeMs } from '../../../core/retention/window.ts'
+import type { CellStream } from '../../../core/samples/cell-stream.ts'
 import type { LateCell } from '../../../core/samples/late-block.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
 import { CELL_5M_MS, SampleBlock } from '../../../core/samples/sample-block.ts'
@@ -52,6 +53,8 @@ export type SampleWriterOptions = {
   readonly tokenPrefix?: () => string
   /** Cells that end by here may have been computed: samples for them are noted as late. Without it, every cell that has ended. */
   readonly computedBeforeMs?: () => number
+  /** Is given every sample that is stored. */
+  readonly stream?: CellStream
   /** Each failed try, with its cause. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -315,7 +318,8 @@ export class SampleWriter {
       await this.persist(() => store.insertBlock('samples_raw', samples, token))
       if (!this.isAborted) this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
     }
-    const late = this.lateCells(load)
+    if (this.isAborted) return
+    const late = this.toCells(load)
     if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
     if (this.isAborted) return
     for (const [partition, { last }] of load.positions) {
@@ -328,15 +332,22 @@ export class SampleWriter {
     this.droppedRetentionLocked += load.block.dropped.retentionLocked
   }
 
-  /** Cells that a pass may have computed before their samples became visible. Asked for after the insert. */
-  private lateCells({ block }: Load): LateCell[] {
+  /**
+   * Samples of cells that are open go into the stream. Returns the cells that a pass may have stored before these samples became
+   * visible. Asked for after the insert, and in one step, so that a pass finds a sample in the stream or among the late ones.
+   */
+  private toCells({ block }: Load): LateCell[] {
+    const { stream } = this.options
     const computedMs = (this.options.computedBeforeMs ?? this.options.nowMs)()
     const late: LateCell[] = []
     for (const owner of block.owners)
       if (!owner.purged)
-        for (const startMs of owner.cells)
-          if (startMs + CELL_5M_MS <= computedMs)
-            late.push({ companyId: owner.companyId, serverId: owner.serverId, startMs })
+        for (const startMs of owner.cells) {
+          if (startMs + CELL_5M_MS > computedMs) continue
+          late.push({ companyId: owner.companyId, serverId: owner.serverId, startMs })
+          stream?.late(owner, startMs)
+        }
+    stream?.add(block, computedMs)
     return late
   }
 

@@ -1,9 +1,10 @@
 // The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's calls. One a
 // process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
 import { setMaxListeners } from 'node:events'
+import { CellStream } from '../../../core/samples/cell-stream.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
-import { expireSamples, purgeSamples, reclaim } from '../store/samples-delete.ts'
+import { type ExpiredDays, type Expiry, expireSamples, purgeSamples, reclaim } from '../store/samples-delete.ts'
 import { SamplesReader } from '../store/samples-query.ts'
 import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
 import { RollupSchedule } from './rollups.ts'
@@ -47,6 +48,7 @@ class SamplesThread {
   private readonly writer: SampleWriter
   private readonly reader: SamplesReader
   private readonly rollups: RollupSchedule
+  private readonly stream = new CellStream()
   private running: Promise<void> = Promise.resolve()
   private isMigrated = false
   private probe: { readonly atMs: number; readonly isUp: boolean } = { atMs: 0, isUp: false }
@@ -78,13 +80,16 @@ class SamplesThread {
       onDefinitions: () => this.reader.forgetDefinitions(),
       onTrouble: error => this.trouble('cannot store samples', error),
       // Of several workers one computes the rollups: another cannot know how far a pass has come.
-      ...(options.bus.kind === 'sqlite' ? { computedBeforeMs: () => this.rollups.claimedBeforeMs } : {}),
+      ...(options.bus.kind === 'sqlite'
+        ? { computedBeforeMs: () => this.rollups.claimedBeforeMs, stream: this.stream }
+        : {}),
     })
     this.rollups = new RollupSchedule({
       store: this.store,
       nowMs,
       isOnDuty: () => this.isOnDuty,
       arrivedBeforeMs: () => this.writer.arrivedBeforeMs(),
+      ...(options.bus.kind === 'sqlite' ? { stream: this.stream } : {}),
       onTrouble: error => this.trouble('cannot compute rollups', error),
     })
   }
@@ -176,7 +181,7 @@ class SamplesThread {
       case 'purge':
         return this.purge(...message.args)
       case 'expire':
-        return this.rollups.exclusively(() => expireSamples(store, ...message.args))
+        return this.expire(...message.args)
       case 'reclaim':
         return this.rollups.exclusively(() => reclaim(store)).then(() => null)
       case 'companies':
@@ -197,9 +202,24 @@ class SamplesThread {
   /** Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile. */
   private async purge(companyId: string, serverId: string | null): Promise<null> {
     await within(SETTLE_MAX_MS, this.writer.settled(), 'the samples store does not take samples just now')
-    await this.rollups.exclusively(() => purgeSamples(this.store, companyId, serverId))
+    await this.rollups.exclusively(async () => {
+      // Once more afterwards: what was stored meanwhile may be deleted or not.
+      this.stream.distrustAll()
+      try {
+        await purgeSamples(this.store, companyId, serverId)
+      } finally {
+        this.stream.distrustAll()
+      }
+    })
     this.reader.forgetDefinitions()
     return null
+  }
+
+  private expire(expiries: readonly Expiry[], isDryRun: boolean): Promise<ExpiredDays[]> {
+    return this.rollups.exclusively(() => {
+      if (!isDryRun) for (const { beforeMs } of expiries) this.stream.distrustBefore(beforeMs)
+      return expireSamples(this.store, expiries, isDryRun)
+    })
   }
 
   private async stats(): Promise<SamplesStats> {

@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
+import { purgeSamples } from '../../apps/collector/store/samples-delete.ts'
+import { newestSampleMs, readCompleteness, runRollups } from '../../apps/collector/store/samples-rollups.ts'
+import { RollupSchedule } from '../../apps/collector/worker/rollups.ts'
+import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
+import type { Tombstone } from '../../apps/collector/worker/samples-messages.ts'
+import { CellStream } from '../../core/samples/cell-stream.ts'
+import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
+import { randomFrom } from '../support/random.ts'
+
+const COMPANIES = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222']
+const MACHINES = 14
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const TURNS = 160
+const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 5 * HOUR_MS + 7 * MINUTE_MS
+const CELL_COLUMNS =
+  'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside'
+
+/** What the samples of a machine look like: the last two have values whose sums depend on the order, and are read again. */
+const kinds: readonly ((random: () => number) => number)[] = [
+  random => Math.floor(random() * 1000),
+  random => Math.floor(random() * 10_000) / 100 - 50,
+  random => (random() < 0.5 ? Math.floor(random() * 100) : Math.floor(random() * 1e6) / 1e4),
+  random => Math.floor(random() * 1e9) * 4096,
+  random => (random() < 0.2 ? -0 : Math.floor(random() * 1e9) / 1e6),
+  () => 12.5,
+  random => Math.floor(random() * 2 ** 48) / 4 + (random() < 0.1 ? 2 ** 50 : 0),
+  random => (random() < 0.9 ? 1 : random() / 3),
+]
+
+const isCells = (table: string): boolean => table === 'rollup_5m' || table === 'rollup_1h'
+const serverOf = (index: number): string => `aaaaaaaa-0000-4000-8000-0000000000${index + 10}`
+const kindOf = (machine: number) => kinds[machine < kinds.length ? machine : machine - kinds.length]!
+const companyOf = (index: number): string => COMPANIES[index % 2]!
+
+describe('cells of samples as they come', () => {
+  const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
+  const random = randomFrom(seed)
+  const below = (bound: number): number => Math.floor(random() * bound)
+  const bus = openTestBus()
+  const troubles: unknown[] = []
+  /** Rows of cells that came from the stream. */
+  let streamedRows = 0
+  let failNext = false
+  let clockMs = START
+  let store: ClickHouse
+  let worker: ReturnType<typeof openWorker>
+  const tombstones = new Map<number, number>()
+  /** The time that a machine sent last, in a turn before: to be sent again with another value. */
+  const sentBefore: number[][] = []
+  /** What was sent last for each time, by machine and series. */
+  const truth = new Map<string, Map<number, number>>()
+
+  /** A worker as after a start: it knows what is stored and nothing else. */
+  function openWorker() {
+    const stream = new CellStream()
+    const reader = bus.openReader()
+    const watched: ClickHouse = {
+      ...store,
+      insertBlock: async (table, block, token) => {
+        if (isCells(table) && failNext) {
+          failNext = false
+          throw new Error('the store is away')
+        }
+        await store.insertBlock(table, block, token)
+        if (isCells(table)) streamedRows += Number(token.split('-')[1])
+      },
+    }
+    const writer = new SampleWriter({
+      store: watched,
+      bus: reader,
+      nowMs: () => clockMs,
+      onInserted: () => undefined,
+      onDefinitions: () => undefined,
+      onTrouble: error => troubles.push(error),
+      computedBeforeMs: () => rollups.claimedBeforeMs,
+      stream,
+    })
+    const rollups: RollupSchedule = new RollupSchedule({
+      store: watched,
+      nowMs: () => clockMs,
+      isOnDuty: () => true,
+      arrivedBeforeMs: () => writer.arrivedBeforeMs(),
+      stream,
+      onTrouble: error => troubles.push(error),
+    })
+    let running: Promise<void> = Promise.resolve()
+    return {
+      writer,
+      rollups,
+      stream,
+      start: async () => {
+        await rollups.start()
+        running = writer.run()
+      },
+      stop: async () => {
+        writer.abort()
+        await running
+        await rollups.stop()
+        await reader.close()
+      },
+    }
+  }
+
+  const living = (): Tombstone[] =>
+    [...tombstones].map(([machine, untilMs]) => ({
+      companyId: companyOf(machine),
+      serverId: serverOf(machine),
+      untilMs,
+    }))
+
+  async function restart(): Promise<void> {
+    await worker.stop()
+    worker = openWorker()
+    worker.writer.setTombstones(living())
+    await worker.start()
+  }
+
+  async function send(machine: number, times: readonly number[], seriesCount: number): Promise<void> {
+    if (times.length === 0) return
+    const series = Array.from({ length: seriesCount }, (_, index): TestSeries => {
+      const points = times.map(tsMs => [tsMs, kindOf(machine)(random)] as const)
+      return { metric: 'disk_used_percent', labels: { mount: `/${index}` }, points }
+    })
+    const isDropped = (tombstones.get(machine) ?? 0) > clockMs
+    series.forEach(({ points }, index) => {
+      const key = `${serverOf(machine)} ${index}`
+      const known = truth.get(key) ?? new Map<number, number>()
+      truth.set(key, known)
+      if (!isDropped) for (const [tsMs, value] of points) known.set(tsMs, value)
+    })
+    const entry = entryOf(companyOf(machine), serverOf(machine), series, clockMs)
+    expect(await bus.writer.publish(serverOf(machine), entry)).toBeNull()
+  }
+
+  async function purge(machine: number): Promise<void> {
+    tombstones.set(machine, clockMs + 4 * MINUTE_MS)
+    worker.writer.setTombstones(living())
+    await worker.writer.flush()
+    await worker.writer.settled()
+    for (const [key, points] of truth) if (key.startsWith(serverOf(machine))) points.clear()
+    await worker.rollups.exclusively(async () => {
+      worker.stream.distrustAll()
+      await purgeSamples(store, companyOf(machine), serverOf(machine))
+      worker.stream.distrustAll()
+    })
+  }
+
+  async function turnOf(turn: number): Promise<void> {
+    clockMs = START + turn * MINUTE_MS
+    for (let machine = 0; machine < MACHINES; machine++) {
+      // Machines 3 and 5 send one sample a cell; the clock of machine 2 is ahead.
+      if ((machine === 3 || machine === 5) && turn % 5 !== 0) continue
+      const atMs = clockMs - below(2_000) + (machine === 2 ? 4 * MINUTE_MS : 0)
+      if (random() < 0.03) continue
+      await send(machine, machine === 3 || machine === 5 ? [atMs] : [atMs - 30_000, atMs], 3 + (turn % 40 < 20 ? 2 : 0))
+      if (random() < 0.003) await send(machine, [atMs], 2)
+      if (random() < 0.004) await send(machine, sentBefore[machine] ?? [], 2)
+      if (random() < 0.004) await send(machine, [atMs - 10_000 - below(4) * MINUTE_MS], 2)
+      if (random() < 0.005) await send(machine, [atMs - below(60) * MINUTE_MS], 2)
+      sentBefore[machine] = [atMs]
+    }
+    if (random() < 0.025) await purge(below(MACHINES))
+    // What is sent under a tombstone is read under it, too.
+    if ([...tombstones.values()].some(untilMs => untilMs > clockMs)) await worker.writer.flush()
+    if (random() < 0.015) await restart()
+    if (random() < 0.02) failNext = true
+    if (random() < 0.4) await worker.writer.flush()
+    if (turn % 2 === 0) await worker.rollups.runNow(clockMs).catch(() => undefined)
+  }
+
+  beforeAll(async () => {
+    console.log(`seed ${seed}: repeat with SEED=${seed}`)
+    store = await openTestStore()
+    worker = openWorker()
+    await worker.start()
+    for (let turn = 0; turn < TURNS; turn++) await turnOf(turn)
+    await worker.writer.flush()
+    failNext = false
+    await worker.rollups.runNow(clockMs)
+  }, 120_000)
+  afterAll(async () => {
+    await worker.stop()
+    await bus.close()
+    await store.close()
+  })
+
+  test('[STO-004] they are the cells that the raw samples give, to the bit, whatever was sent again, late or purged, and whenever the worker began anew', async () => {
+    const other = await openTestStore()
+    await store.command(
+      `INSERT INTO ${other.database}.samples_raw (company_id, server_id, series_id, ts, decimals, digits)
+       SELECT company_id, server_id, series_id, ts, decimals, digits FROM ${store.database}.samples_raw FINAL`,
+    )
+    await runRollups(other, clockMs)
+    for (const cell of ['5m', '1h'] as const) {
+      const completeMs = (await readCompleteness(store))[cell]
+      const cellsOf = (database: string): Promise<unknown[][]> =>
+        store.rows(
+          `SELECT ${CELL_COLUMNS} FROM ${database}.rollup_${cell} FINAL
+           WHERE toUnixTimestamp64Milli(ts) < ${completeMs} ORDER BY company_id, server_id, series_id, ts`,
+        )
+      const wanted = await cellsOf(other.database)
+      expect([seed, wanted.length > 100]).toEqual([seed, cell === '5m' || wanted.length > 20])
+      expect([seed, cell, await cellsOf(store.database)]).toEqual([seed, cell, wanted])
+    }
+    await other.close()
+  })
+
+  test('[STO-004] they hold what a computation over all points gives', async () => {
+    const completeMs = (await readCompleteness(store))['5m']
+    const wanted = new Map<string, [number, number, number, number]>()
+    for (const [key, points] of truth)
+      for (const [tsMs, value] of [...points].sort(([a], [b]) => a - b)) {
+        const startMs = Math.floor(tsMs / 300_000) * 300_000
+        if (startMs >= completeMs) continue
+        const name = `${key} ${startMs}`
+        const [count, low, high] = wanted.get(name) ?? [0, value, value]
+        wanted.set(name, [count + 1, Math.min(low, value), Math.max(high, value), value])
+      }
+    const rows = await store.rows(
+      `SELECT toString(server_id), extract(key, 'mount="/([0-9]+)'), toFloat64(toUnixTimestamp64Milli(ts)), count, min, max, last
+       FROM (SELECT server_id, series_id, ts, count, min, max, last FROM ${store.database}.rollup_5m FINAL) AS cells
+       INNER JOIN (SELECT DISTINCT series_id, key FROM ${store.database}.series) AS names USING series_id`,
+    )
+    // Minus zero is stored as zero.
+    const plain = (cell: readonly unknown[]): number[] => cell.map(value => Number(value) + 0)
+    const found = new Map(rows.map(([server, index, ts, ...cell]) => [`${server} ${index} ${ts}`, plain(cell)]))
+    expect([seed, found.size]).toEqual([seed, wanted.size])
+    for (const [name, cell] of wanted) expect([seed, name, found.get(name)]).toEqual([seed, name, plain(cell)])
+  })
+
+  test('[STO-004] most of them are not read from the disk', async () => {
+    const [row] = await store.rows(`SELECT count() FROM ${store.database}.rollup_5m`)
+    expect(streamedRows).toBeGreaterThan(Number(row?.[0]) / 4)
+    expect(await newestSampleMs(store)).toBeGreaterThan(clockMs - MINUTE_MS)
+    expect(troubles).toEqual([])
+  })
+})
