@@ -1,6 +1,9 @@
-// What do rollups cost: in the steady state, a pass every minute while samples come in; for an hour that a whole fleet sends late; for
-// one cell that few or many machines send late; with one sample a cell (an interval of 300 s)? CPU of the process, engine included.
-import { insertLateCells, runRollups } from '../apps/collector/store/samples-rollups.ts'
+// What do rollups cost: in the steady state, a pass every minute while samples come in, at an interval of 30 s and with one sample a cell
+// (300 s), with cells from samples as they pass and from the raw samples; for an hour that a whole fleet sends late; for one cell that few
+// or many machines send late? CPU of the process, engine included.
+import type { ClickHouse } from '../apps/collector/store/clickhouse.ts'
+import { computableBeforeMs, insertLateCells, runRollups } from '../apps/collector/store/samples-rollups.ts'
+import { CellStream } from '../core/samples/cell-stream.ts'
 import { INTERVAL_MS, machineSeries, readRecording } from './samples-fleet.ts'
 import { companyOf, cpuMsOf, openBenchStore, rounded, say, serverOf, storeFleet } from './samples-store.ts'
 
@@ -36,25 +39,63 @@ const cells = (count: number, fromMs: number, spanMs: number) =>
   )
 const aRow = (ms: number, rows: number): number => rounded((ms * 1e6) / rows)
 
-const { store, remove } = await openBenchStore('rollups')
-let rows = 0
-let insertMs = 0
-let rollupMs = 0
-for (let minute = 0; minute < minutes; minute++) {
-  insertMs += await cpuMsOf(async () => {
-    rows += (await storeFleet(store, part(minute * 2, minute * 2 + 2), startMs + minute * MINUTE_MS)).rows
+/**
+ * The fleet's samples minute by minute, with a pass after each: at an interval of 30 s, or of 300 s with a fifth of the machines every
+ * minute. Cells come from the samples as they pass (`isStreamed`), or are read from the raw samples.
+ */
+async function steady(store: ClickHouse, intervalSeconds: 30 | 300, isStreamed: boolean): Promise<void> {
+  const stream = isStreamed ? new CellStream() : null
+  stream?.start(Number.NEGATIVE_INFINITY)
+  let claimedMs = 0
+  let rows = 0
+  const spent = { insert: 0, stream: 0, rollups: 0 }
+  const pass = async (nowMs: number): Promise<void> => {
+    claimedMs = computableBeforeMs(nowMs, nowMs)
+    spent.rollups += await cpuMsOf(() => runRollups(store, nowMs, nowMs, stream))
+  }
+  for (let minute = 0; minute < minutes; minute++) {
+    const all = intervalSeconds === 30 ? part(minute * 2, minute * 2 + 2) : part(minute * 2, minute * 2 + 1)
+    const due = intervalSeconds === 30 ? all : all.filter((_, index) => index % 5 === minute % 5)
+    let added = 0
+    spent.insert += await cpuMsOf(async () => {
+      const stored = await storeFleet(store, due, startMs + minute * MINUTE_MS, block => {
+        const before = process.cpuUsage()
+        stream?.add(block, claimedMs)
+        const used = process.cpuUsage(before)
+        added += (used.user + used.system) / 1000
+      })
+      rows += stored.rows
+    })
+    spent.insert -= added
+    spent.stream += added
+    await pass(startMs + (minute + 1) * MINUTE_MS)
+  }
+  await pass(endMs + 2 * MINUTE_MS)
+  const [cells] = await store.rows('SELECT count() FROM bench.rollup_5m')
+  say('samples-rollups', {
+    question: `CPU a raw row in the steady state at an interval of ${intervalSeconds} s, ns`,
+    cells: isStreamed ? 'from samples as they pass' : 'from the raw samples',
+    rows,
+    cells_5m: Number(cells?.[0]),
+    series: machines * seriesCount,
+    insert_and_merges: aRow(spent.insert, rows),
+    stream: aRow(spent.stream, rows),
+    rollups: aRow(spent.rollups, rows),
   })
-  rollupMs += await cpuMsOf(() => runRollups(store, startMs + (minute + 1) * MINUTE_MS))
 }
+
 const endMs = startMs + minutes * MINUTE_MS
-rollupMs += await cpuMsOf(() => runRollups(store, endMs + 2 * MINUTE_MS))
-say('samples-rollups', {
-  question: 'CPU a raw row in the steady state, ns',
-  rows,
-  series: machines * seriesCount,
-  insert_and_merges: aRow(insertMs, rows),
-  rollups: aRow(rollupMs, rows),
-})
+for (const [interval, isStreamed] of [
+  [300, false],
+  [300, true],
+  [30, false],
+] as const) {
+  const own = await openBenchStore('rollups')
+  await steady(own.store, interval, isStreamed)
+  await own.remove()
+}
+const { store, remove } = await openBenchStore('rollups')
+await steady(store, 30, true)
 
 const late = async (question: string, count: number, fromMs: number, spanMs: number): Promise<void> => {
   const noted = cells(count, fromMs, spanMs)

@@ -87,6 +87,7 @@ export async function storeFleet(
   store: ClickHouse,
   fleet: readonly { companyId: string; serverId: string; series: readonly FleetSeries[] }[],
   startMs: number,
+  onStored?: (block: SampleBlock) => void,
 ): Promise<{ rows: number; blocks: number }> {
   const batches = fleet.map(({ series }) => batchOf(series))
   const intervals = fleet[0]?.series[0]?.values.length ?? 0
@@ -95,6 +96,7 @@ export async function storeFleet(
   const insert = async (): Promise<void> => {
     rows += block.write(writer)
     await store.insertBlock('samples_raw', writer.finish(), `fleet-${startMs}-${blocks++}`)
+    onStored?.(block)
     block.clear()
   }
   for (let turn = 0; turn < intervals; turn++)
