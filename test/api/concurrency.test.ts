@@ -121,11 +121,14 @@ describe('enrolment', () => {
 })
 
 const ruleId = randomUUID()
+/** Recent: events past their retention are cleaned up. */
+const FIRST_EVENT_AT_MS = Date.now() - 60_000
+
 const eventOf = (companyId: string, serverId: string, series: string, seq: number, type: string): Json => ({
   event_id: randomUUID(),
   type,
   seq,
-  occurred_at: new Date(Date.UTC(2026, 0, 1) + seq * 1000).toISOString(),
+  occurred_at: new Date(FIRST_EVENT_AT_MS + seq * 1000).toISOString(),
   company_id: companyId,
   server_id: serverId,
   rule_id: ruleId,
