@@ -10,7 +10,7 @@ let admin: AdminListener
 let collector: Awaited<ReturnType<TestHub['collector']>>
 
 beforeAll(async () => {
-  hub = await TestHub.start({ 'events.retention_days': 90 })
+  hub = await TestHub.start({ 'events.retention_days': undefined })
   admin = new AdminListener()
   collector = await hub.collector(admin.url)
 })
