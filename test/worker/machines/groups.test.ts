@@ -171,6 +171,11 @@ describe('wide-area incidents in a running worker', () => {
       'group_update',
       'group_resolved',
     ])
+    // Each update tells of fewer machines that are away.
+    const counts = groupEvents('restart')
+      .slice(1, -1)
+      .map(event => event.value)
+    expect(counts).toEqual([...new Set(counts)].sort((a, b) => b - a))
     expect(new Set(groupEvents('restart').map(event => event.server_id)).size).toBe(1)
   })
 
