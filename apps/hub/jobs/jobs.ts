@@ -118,14 +118,20 @@ export class Jobs {
     const keys = [...new Set(jobs.map(job => job.key ?? ''))].sort()
     rows.sort((a, b) => ((a.singletonKey ?? '') < (b.singletonKey ?? '') ? -1 : 1))
     // A waiting job that does the work of this one too must not start before this transaction is committed: its row is
-    // locked. One that started between the two statements no longer counts, and the job is added.
+    // locked. One that started between the two statements no longer counts, and the jobs are added anew: without the locks
+    // of the round before, as those would be held out of the order of the keys.
+    await tx.db.execute(sql`savepoint jobs`)
     for (let round = 0; round < INSERT_ROUNDS_MAX; round++) {
       await this.store.insert(queue, rows, { db })
       const locked = await tx.db.execute(sql`
         select singleton_key from pgboss.job where name = ${queue} and state = 'created'
           and singleton_key in (select jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb))
         order by singleton_key for update`)
-      if (locked.length >= keys.length) return
+      if (locked.length >= keys.length) {
+        await tx.db.execute(sql`release savepoint jobs`)
+        return
+      }
+      await tx.db.execute(sql`rollback to savepoint jobs`)
     }
     throw new Error(`cannot add a job to ${queue}: the ones that wait start too fast`)
   }
