@@ -13,11 +13,10 @@ import { AgentRegistry } from '../apps/collector/store/registry.ts'
 import { createCollectorMetrics, createLogger } from '../apps/collector/telemetry.ts'
 import { startWorker } from '../apps/collector/worker/worker.ts'
 import { sha256Hex } from '../core/series/hash.ts'
+import { company, defaultRules, uuid } from './default-rules.ts'
 
 const [dir = '', agentCount = '1000', threads = String(availableParallelism())] = process.argv.slice(2)
 mkdirSync(join(dir, 'feeds'), { recursive: true })
-const company = '0a000000-0000-4000-8000-000000000001'
-const uuid = (kind: string, index: number) => `${kind}0000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
 const { config } = loadCollectorConfig(allCollectorKeys, undefined, {
   data_dir: dir,
@@ -32,51 +31,11 @@ const log = createLogger('warn', 'all', join(dir, 'site.log'))
 const metrics = createCollectorMetrics('0.0.0', 'all')
 const nowMs = Date.now
 
-/** The default rules of document 2, as the hub serves them. */
-const rule = (
-  index: number,
-  metric: string,
-  operator: string,
-  threshold: number,
-  forSeconds: number,
-  severity: string,
-  recover: number | null,
-) => ({
-  id: uuid('1', index),
-  version: 1,
-  sync_version: index,
-  company_id: company,
-  name: metric,
-  kind: metric === 'cert_days_left' ? 'check' : 'threshold',
-  scope: { all: true, server_ids: [], tags: [], environments: [], roles: [], datacenters: [] },
-  resolved_server_ids: [],
-  metric,
-  matchers: {},
-  operator,
-  threshold,
-  for_seconds: forSeconds,
-  recover_threshold: recover,
-  recover_for_seconds: 0,
-  severity,
-  no_data: 'ignore',
-  renotify_seconds: 0,
-  enabled: true,
-  deleted: false,
-})
-const rules = [
-  rule(1, 'cpu_usage_percent', '>', 90, 600, 'warning', 80),
-  rule(2, 'mem_used_percent', '>', 90, 600, 'warning', 85),
-  rule(3, 'disk_used_percent', '>', 85, 300, 'warning', null),
-  rule(4, 'disk_used_percent', '>', 95, 300, 'critical', null),
-  rule(5, 'load_per_core_5m', '>', 2, 900, 'warning', null),
-  rule(6, 'cert_days_left', '<', 14, 0, 'warning', null),
-  rule(7, 'cert_days_left', '<', 3, 0, 'critical', null),
-]
 const paths = collectorPaths(dir)
 await new FeedStore(paths.feeds, 'rules', log).save({
   since: 7,
   syncedAtMs: nowMs(),
-  records: new Map(rules.filter(isRawRecord).map(record => [record.id, record])),
+  records: new Map(defaultRules.filter(isRawRecord).map(record => [record.id, record])),
 })
 
 const registry = new AgentRegistry(null)

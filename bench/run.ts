@@ -7,6 +7,7 @@ import { join } from 'node:path'
 const benches: Readonly<Record<string, readonly string[]>> = {
   decode: ['decode.ts'],
   evaluate: ['evaluate.ts'],
+  consume: ['consume.ts', '2000', '20', '1'],
   'fleet-state': ['fleet-state.ts'],
   insert: ['insert.ts'],
   'samples-size': ['samples-size.ts', '8', '24'],
