@@ -24,6 +24,7 @@ import {
 } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
+import { isUuid } from '../../core/series/uuid.ts'
 import { isAddressOrRange } from './ingest/client-address.ts'
 
 const SECOND_MS = 1000
@@ -285,6 +286,13 @@ function crossFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   if ('update.manifest_file' in config) both('update.manifest_file', 'update.public_key_file')
   faults.push(...plainFaults(config), ...fileFaults(config), ...agentApiFaults(config))
   const hubUrl = config['hub.url']
+  const collectorId = config.collector_id
+  if (typeof collectorId === 'string' && !isUuid(collectorId))
+    faults.push({
+      key: 'collector_id',
+      value: collectorId,
+      message: 'must be the id that the hub gave this collector, a UUID in lower case',
+    })
   const minVersion = config['agents.min_version']
   if (typeof minVersion === 'string' && minVersion !== '' && !isVersion(minVersion))
     faults.push({ key: 'agents.min_version', value: minVersion, message: 'must be a semantic version such as 1.2.3' })

@@ -136,6 +136,15 @@ test('an address that agents cannot use, a proxy that is none and a file that is
   expect(f(good)).toEqual([])
 })
 
+test('a collector_id that the hub cannot have given is a fault of the configuration', () => {
+  const f = (collectorId: string) => loadCollectorConfig(allCollectorKeys, { collector_id: collectorId }, {}).faults
+  for (const value of ['', 'eu-1', '317732c8-13aa-42d8-a4c3', '317732C8-13AA-42D8-A4C3-3D79EBBECD65'])
+    expect(f(value)).toEqual([
+      { key: 'collector_id', value, message: 'must be the id that the hub gave this collector, a UUID in lower case' },
+    ])
+  expect(f(id('collector'))).toEqual([])
+})
+
 test('plain HTTP beyond this machine is a fault of the configuration, served or called', () => {
   const f = (file: Record<string, unknown>) =>
     loadCollectorConfig(allCollectorKeys, file, {}).faults.map(fault => fault.key)
