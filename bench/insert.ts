@@ -1,11 +1,13 @@
 // What a row costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine
-// among many are read. Prints one JSON line a question. CPU is of the whole process, so the engine's own threads count.
+// among many are read. Prints one JSON line a question. CPU is of the whole process, so the engine's own threads count. The first rounds
+// are not counted: what is measured is a worker at work, not one whose code is being compiled. Merges of what was counted are waited for.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openClickHouse } from '../apps/collector/store/clickhouse.ts'
 import { SamplesReader } from '../apps/collector/store/samples-query.ts'
 import { migrateSamples } from '../apps/collector/store/samples-schema.ts'
+import { LatestValues } from '../apps/collector/worker/latest-values.ts'
 import { EntryReader, encodeEntry } from '../core/bus/entry.ts'
 import { NativeWriter } from '../core/samples/native-block.ts'
 import { SampleBlock } from '../core/samples/sample-block.ts'
@@ -16,6 +18,7 @@ import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
 
 const SERVERS = 2_000
 const SERIES = 150
+const WARM_UP_ROUNDS = 3
 const ROUNDS = 10
 const ROUND_MS = 30_000
 const BLOCK_ROWS = 400_000
@@ -59,13 +62,23 @@ function entryAt(server: number, atMs: number, turn: number): Uint8Array {
 const directory = mkdtempSync(join(tmpdir(), 'bench-insert-'))
 const store = openClickHouse({ url: `embedded:${directory}`, database: 'bench' })
 await migrateSamples(store)
-const startMs = Date.now() - ROUNDS * ROUND_MS
+const startMs = Date.now() - (WARM_UP_ROUNDS + ROUNDS) * ROUND_MS
 
 const block = new SampleBlock()
 const writer = new NativeWriter()
 const reader = new EntryReader()
 const rule = { purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }
-const spent = { add: 0, write: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
+let spent = { add: 0, write: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
+let blockNumber = 0
+const samples = new SamplesReader(store, () => Date.now())
+const latest = new LatestValues({
+  reader: samples,
+  nowMs: () => Date.now(),
+  isOwn: () => true,
+  onTrouble: error => {
+    throw error
+  },
+})
 const cpuOf = async (act: () => unknown): Promise<number> => {
   const before = process.cpuUsage()
   await act()
@@ -79,10 +92,11 @@ async function insertBlock(): Promise<void> {
     rows = block.write(writer)
   })
   const beganMs = performance.now()
-  spent.insert += await cpuOf(() => store.insertBlock('samples_raw', writer.finish(), `bench-${spent.blocks}`))
+  spent.insert += await cpuOf(() => store.insertBlock('samples_raw', writer.finish(), `bench-${blockNumber++}`))
   spent.wallMs += performance.now() - beganMs
   spent.rows += rows
   spent.blocks++
+  spent.add += await cpuOf(() => latest.take(block))
   block.clear()
 }
 
@@ -95,20 +109,32 @@ for (let server = 0; server < SERVERS; server++)
 writeSeriesBlock(writer, definitions)
 await store.insertBlock('series', writer.finish(), 'bench-series')
 
-for (let turn = 0; turn < ROUNDS; turn++) {
-  for (let server = 0; server < SERVERS; server++) {
-    const entry = entryAt(server, startMs + turn * ROUND_MS + (server % 7), turn)
-    spent.add += await (async () => {
+async function rounds(from: number, to: number): Promise<void> {
+  for (let turn = from; turn < to; turn++)
+    for (let server = 0; server < SERVERS; server++) {
+      const entry = entryAt(server, startMs + turn * ROUND_MS + (server % 7), turn)
       const before = process.cpuUsage()
       reader.open(entry)
       while (reader.next()) block.add(reader, () => rule)
       const used = process.cpuUsage(before)
-      return used.user + used.system
-    })()
-    if (block.rows >= BLOCK_ROWS) await insertBlock()
+      spent.add += used.user + used.system
+      if (block.rows >= BLOCK_ROWS) await insertBlock()
+    }
+  if (block.rows > 0) await insertBlock()
+}
+
+async function merged(): Promise<void> {
+  for (let quiet = 0; quiet < 5; await Bun.sleep(100)) {
+    const [running] = await store.rows('SELECT count() FROM system.merges')
+    quiet = Number(running?.[0]) === 0 ? quiet + 1 : 0
   }
 }
-if (block.rows > 0) await insertBlock()
+
+await rounds(0, WARM_UP_ROUNDS)
+await merged()
+spent = { add: 0, write: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
+await rounds(WARM_UP_ROUNDS, WARM_UP_ROUNDS + ROUNDS)
+const mergesAfter = await cpuOf(merged)
 const perRow = (micros: number): number => round((micros * 1000) / spent.rows)
 say({
   question: 'CPU a row, ns',
@@ -118,6 +144,7 @@ say({
   order_and_write: perRow(spent.write),
   engine: perRow(spent.insert),
   total: perRow(spent.add + spent.write + spent.insert),
+  merges_after: perRow(mergesAfter),
   insert_wall_ms_a_block: round(spent.wallMs / spent.blocks),
 })
 
@@ -132,10 +159,9 @@ async function timed(question: string, act: (server: number) => Promise<unknown>
   say({ question, p50_ms: round(percentile(times, 0.5)), p95_ms: round(percentile(times, 0.95)) })
 }
 
-const samples = new SamplesReader(store, () => Date.now())
-await timed('newest values of the key metrics of a machine', server =>
-  samples.latestValues(COMPANY, serverId(server), keyMetrics, startMs),
-)
+const newest = (server: number) => latest.read(COMPANY, serverId(server), keyMetrics, Date.now() - 15 * 60_000)
+await timed('newest values of the key metrics of a machine, the first time after a start', newest)
+await timed('newest values of the key metrics of a machine', newest)
 await timed('one hour of one metric of a machine, raw', server =>
   samples.querySeries(
     {

@@ -1,6 +1,7 @@
 // How fast are reads in a large store? One series over 24 hours of raw samples, one series over 400 days of 1-hour cells, the newest
 // values of one machine among few and among many, while samples keep coming in. Options: machines, series a machine, hours, interval in s.
 import { SamplesReader } from '../apps/collector/store/samples-query.ts'
+import { LatestValues } from '../apps/collector/worker/latest-values.ts'
 import type { SeriesPlan } from '../core/query/query-plan.ts'
 import { keyMetrics, metrics } from '../core/series/catalogue.ts'
 import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
@@ -126,12 +127,21 @@ say('samples-reads', {
     ),
   )),
 })
+const status = new LatestValues({
+  reader,
+  nowMs: () => Date.now(),
+  isOwn: () => true,
+  onTrouble: error => {
+    throw error
+  },
+})
 const latest = (count: number) =>
-  timesOf(READS, turn => reader.latestValues(COMPANY, pick(turn, count), keyMetrics, endMs - 15 * 60_000))
-say('samples-reads', { question: 'newest values of a machine, nothing else going on', ...(await latest(machines)) })
+  timesOf(READS, turn => status.read(COMPANY, pick(turn, count), keyMetrics, Date.now() - 15 * 60_000))
+say('samples-reads', { question: 'newest values of a machine, from the store', ...(await latest(machines)) })
 
 // Samples keep coming in: a block a second of the first thousand machines.
-const fresh = Array.from({ length: Math.min(machines, 1_000) }, (_, index) => ({
+const sending = Math.min(machines, 1_000)
+const fresh = Array.from({ length: sending }, (_, index) => ({
   companyId: COMPANY,
   serverId: serverOf(index),
   series: keys.map(key => ({ key, values: Float64Array.of(index % 100) })),
@@ -139,14 +149,19 @@ const fresh = Array.from({ length: Math.min(machines, 1_000) }, (_, index) => ({
 let isWriting = true
 const writing = (async () => {
   for (let turn = 0; isWriting; turn++) {
-    await storeFleet(store, fresh, endMs + turn)
+    await storeFleet(store, fresh, endMs + turn, block => status.take(block))
     await Bun.sleep(900)
   }
 })()
 await Bun.sleep(10_000)
-say('samples-reads', { question: 'newest values of a machine among 10, samples coming in', ...(await latest(10)) })
+for (const count of [10, sending])
+  for (const time of ['the first time', 'again'])
+    say('samples-reads', {
+      question: `newest values of a machine among ${count} that send, ${time}`,
+      ...(await latest(count)),
+    })
 say('samples-reads', {
-  question: `newest values of a machine among ${machines}, samples coming in`,
+  question: `newest values of a machine among ${machines}, most of which do not send, samples coming in`,
   ...(await latest(machines)),
 })
 isWriting = false

@@ -96,7 +96,7 @@ describe('the sample writer', () => {
       expect(await bus.writer.publish(server(1), entry)).toBeNull()
     }
     const read = () =>
-      new SamplesReader(store, () => Date.now()).latestValues(COMPANY, server(1), ['cpu_usage_percent'], NOW - DAY_MS)
+      new SamplesReader(store, () => Date.now()).newestValues(COMPANY, server(1), ['cpu_usage_percent'], NOW - DAY_MS)
     await send(3)
     await send(9)
     await send(5)
@@ -128,7 +128,7 @@ describe('the sample writer', () => {
     expect(await reader.passed('samples')).toBe(1)
     expect(await writer.lagEntries()).toBe(0)
     expect(
-      await new SamplesReader(store, () => Date.now()).latestValues(
+      await new SamplesReader(store, () => Date.now()).newestValues(
         COMPANY,
         server(2),
         ['cpu_usage_percent'],

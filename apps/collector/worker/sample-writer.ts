@@ -47,14 +47,16 @@ export type SampleWriterOptions = {
   readonly bus: BusReader
   readonly nowMs: () => number
   readonly onInserted: (rows: number, seconds: number) => void
-  /** Series were stored that may be new. */
-  readonly onDefinitions: () => void
+  /** Series were stored that may be new; their samples are not stored yet. */
+  readonly onDefinitions: (definitions: readonly SeriesDefinition[]) => void
   /** Stands before the positions in the tokens by which the store knows a block again. Another one where positions may begin anew. */
   readonly tokenPrefix?: () => string
   /** Cells that end by here may have been computed: samples for them are noted as late. Without it, every cell that has ended. */
   readonly computedBeforeMs?: () => number
   /** Is given every sample that is stored. */
   readonly stream?: CellStream
+  /** A block is stored, and what the store answers from now on has its samples. */
+  readonly onStored?: (block: SampleBlock) => void
   /** Each failed try, with its cause. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -310,7 +312,7 @@ export class SampleWriter {
       writeSeriesBlock(this.series, load.definitions)
       const definitions = this.series.finish()
       await this.persist(() => store.insertBlock('series', definitions, token))
-      this.options.onDefinitions()
+      if (!this.isAborted) this.options.onDefinitions(load.definitions)
     }
     if (rows > 0) {
       const startedMs = performance.now()
@@ -319,6 +321,7 @@ export class SampleWriter {
       if (!this.isAborted) this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
     }
     if (this.isAborted) return
+    this.options.onStored?.(load.block)
     const late = this.toCells(load)
     if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
     if (this.isAborted) return

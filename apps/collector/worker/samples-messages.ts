@@ -1,7 +1,8 @@
 // What main thread and samples thread say to each other.
 import type { SeriesPlan } from '../../../core/query/query-plan.ts'
 import type { ExpiredDays, Expiry } from '../store/samples-delete.ts'
-import type { LatestValue, SeriesAnswer } from '../store/samples-query.ts'
+import type { SeriesAnswer } from '../store/samples-query.ts'
+import type { LatestValue } from './latest-values.ts'
 
 /** Where the thread finds its bus. */
 export type SamplesBus =

@@ -1,12 +1,14 @@
 // The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's calls. One a
 // process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
 import { setMaxListeners } from 'node:events'
+import { shardOfServer } from '../../../core/bus/entry.ts'
 import { CellStream } from '../../../core/samples/cell-stream.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
 import { type ExpiredDays, type Expiry, expireSamples, purgeSamples, reclaim } from '../store/samples-delete.ts'
 import { SamplesReader } from '../store/samples-query.ts'
 import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
+import { LatestValues } from './latest-values.ts'
 import { RollupSchedule } from './rollups.ts'
 import { SampleWriter } from './sample-writer.ts'
 import { openSamplesBus } from './samples-bus.ts'
@@ -47,6 +49,7 @@ class SamplesThread {
   private readonly bus: ReturnType<typeof openSamplesBus>
   private readonly writer: SampleWriter
   private readonly reader: SamplesReader
+  private readonly latest: LatestValues
   private readonly rollups: RollupSchedule
   private readonly stream = new CellStream()
   private running: Promise<void> = Promise.resolve()
@@ -68,16 +71,27 @@ class SamplesThread {
     })
     const nowMs = () => Date.now()
     this.reader = new SamplesReader(this.store, nowMs)
+    const { reader: busReader } = this.bus
+    this.latest = new LatestValues({
+      reader: this.reader,
+      nowMs,
+      isOwn: serverId => options.bus.kind === 'sqlite' || busReader.partitions.includes(shardOfServer(serverId)),
+      onTrouble: error => this.trouble('cannot read the series', error),
+    })
     this.writer = new SampleWriter({
       store: this.store,
-      bus: this.bus.reader,
+      bus: busReader,
       tokenPrefix: this.bus.tokenPrefix,
       nowMs,
       onInserted: (rows, seconds) => {
         this.lastError = null
         say({ kind: 'inserted', rows, seconds })
       },
-      onDefinitions: () => this.reader.forgetDefinitions(),
+      onDefinitions: definitions => {
+        this.reader.forgetDefinitions()
+        this.latest.learn(definitions)
+      },
+      onStored: block => this.latest.take(block),
       onTrouble: error => this.trouble('cannot store samples', error),
       // Of several workers one computes the rollups: another cannot know how far a pass has come.
       ...(options.bus.kind === 'sqlite'
@@ -146,6 +160,7 @@ class SamplesThread {
         return
       case 'partitions':
         this.isOnDuty = message.isOnDuty
+        if (String(message.partitions) !== String(this.bus.reader.partitions)) this.latest.restart()
         this.bus.setPartitions(message.partitions)
         this.writer.forgetPartitions(message.partitions)
         this.writer.wake()
@@ -177,7 +192,7 @@ class SamplesThread {
         return this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rollups.complete[plan.source])
       }
       case 'latestValues':
-        return this.reader.latestValues(...message.args)
+        return this.latest.read(...message.args)
       case 'purge':
         return this.purge(...message.args)
       case 'expire':
@@ -205,10 +220,12 @@ class SamplesThread {
     await this.rollups.exclusively(async () => {
       // Once more afterwards: what was stored meanwhile may be deleted or not.
       this.stream.distrustAll()
+      this.latest.forget(companyId, serverId)
       try {
         await purgeSamples(this.store, companyId, serverId)
       } finally {
         this.stream.distrustAll()
+        this.latest.forget(companyId, serverId)
       }
     })
     this.reader.forgetDefinitions()

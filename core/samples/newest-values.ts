@@ -1,0 +1,220 @@
+// The newest value of the series that the status of a machine shows (document 3 "Hub to collector admin API"), kept while samples are
+// stored: as long as a machine sends, its status needs no read of the store. What is kept of a machine is whole from some instant on;
+// who asks for older values asks the store, and hands over what it said (`fill`). Memory is bounded: beyond, the store is asked.
+import { limits } from '../limits.ts'
+import { type SeriesId, seriesId } from '../series/series-key.ts'
+import { BITS } from './decimal.ts'
+import type { BlockOwner, SampleBlock, WrittenRows } from './sample-block.ts'
+
+/** The newest value of a series of a machine. */
+export type NewestValue = { readonly key: string; readonly value: number; readonly tsMs: number }
+
+/** Keys of series, over all machines: names of mounts differ from machine to machine, names of metrics do not. */
+export const KEYS_MAX = 200_000
+const VALUES_MAX = 2_000_000
+const SWEEP_MS = 60_000
+/** Values are kept for longer than a status shows them, so that none is missing at its old end. */
+const KEPT_MS = 2 * limits.statusValueAgeMs
+/** How far ahead of this clock a sample may be that is stored already: as far as it may be admitted, by a clock that is as far ahead. */
+const AHEAD_MAX_MS = 2 * limits.pointAheadMaxMs
+const DIGIT_UNITS = [1, 0, 100, 0, 10_000, 0, 1_000_000] as const
+/** Low bits of an id that tell at once of most series that they are none of these. */
+const FILTER_BITS = 20
+const FILTER_MASK = 2 ** FILTER_BITS - 1
+
+type Known = SeriesId & { readonly key: string }
+
+const metricOf = (key: string): string => {
+  const brace = key.indexOf('{')
+  return brace < 0 ? key : key.slice(0, brace)
+}
+
+/** The series of a machine in the order of their ids, each with its newest value. */
+type Machine = {
+  readonly known: Known[]
+  readonly tsMs: number[]
+  readonly value: number[]
+  /** Of every series the newest sample is here that is not older than this. */
+  wholeFromMs: number
+  /** When it sent last. */
+  seenAtMs: number
+}
+
+const isBefore = (a: SeriesId, hi: number, lo: number): boolean => (a.hi === hi ? a.lo < lo : a.hi < hi)
+
+/** By company and machine. */
+export type MachineName = { readonly companyId: string; readonly serverId: string }
+const nameOf = ({ companyId, serverId }: MachineName): string => `${companyId}/${serverId}`
+
+export class NewestValues {
+  private readonly metrics: ReadonlySet<string>
+  private readonly machines = new Map<string, Machine>()
+  private readonly known = new Map<number, Known[]>()
+  private readonly filter = new Uint32Array(2 ** (FILTER_BITS - 5))
+  private keyCount = 0
+  private valueCount = 0
+  private sweptAtMs = 0
+
+  constructor(metrics: readonly string[]) {
+    this.metrics = new Set(metrics)
+  }
+
+  /** Keys of series that may come, those of other metrics included. False once there are too many to know them all. */
+  learn(keys: Iterable<Known>): boolean {
+    for (const { lo, hi, key } of keys) {
+      if (!this.metrics.has(metricOf(key)) || this.find(hi, lo)) continue
+      const same = this.known.get(lo)
+      if (same) same.push({ lo, hi, key })
+      else this.known.set(lo, [{ lo, hi, key }])
+      this.filter[(lo & FILTER_MASK) >>> 5]! |= 1 << (lo & 31)
+      this.keyCount++
+    }
+    return this.keyCount <= KEYS_MAX
+  }
+
+  private find(hi: number, lo: number): Known | undefined {
+    return this.known.get(lo)?.find(known => known.hi === hi)
+  }
+
+  /** Takes the samples of a block that is stored, of the machines that `isOwn`: all of theirs come here. */
+  take(block: SampleBlock, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
+    if (Math.abs(nowMs - this.sweptAtMs) >= SWEEP_MS) this.sweep(nowMs)
+    block.eachMachine((owner, written, begin, end) => {
+      const machine = this.machines.get(nameOf(owner)) ?? this.add(owner, nowMs, isOwn)
+      if (!machine) return
+      machine.seenAtMs = nowMs
+      this.takeRows(machine, written, begin, end)
+    })
+  }
+
+  private add(owner: BlockOwner, nowMs: number, isOwn: (owner: BlockOwner) => boolean): Machine | undefined {
+    if (this.valueCount >= VALUES_MAX || !isOwn(owner)) return undefined
+    const machine: Machine = { known: [], tsMs: [], value: [], wholeFromMs: nowMs + AHEAD_MAX_MS, seenAtMs: nowMs }
+    this.machines.set(nameOf(owner), machine)
+    return machine
+  }
+
+  /** Rows and series of the machine are both ordered by id. */
+  private takeRows(machine: Machine, written: WrittenRows, begin: number, end: number): void {
+    const { filter } = this
+    const { rows, idLo } = written
+    let from = 0
+    for (let index = begin; index < end; index++) {
+      const lo = idLo[rows[index]!]!
+      if ((filter[(lo & FILTER_MASK) >>> 5]! & (1 << (lo & 31))) === 0) continue
+      from = this.takeRow(machine, written, index, from)
+    }
+  }
+
+  /** Takes one row, whose series is not before `from`. Returns the place of its series, or of the next one. */
+  private takeRow(machine: Machine, written: WrittenRows, index: number, from: number): number {
+    const row = written.rows[index]!
+    const [lo, hi] = [written.idLo[row]!, written.idHi[row]!]
+    const { known } = machine
+    let at = from
+    while (at < known.length && isBefore(known[at]!, hi, lo)) at++
+    if (known[at]?.lo !== lo || known[at]?.hi !== hi) {
+      const series = this.find(hi, lo)
+      if (!series) return at
+      this.insert(machine, at, series)
+    }
+    const tsMs = Math.floor(written.tsMs[row]!)
+    // Of two samples of one time the one that comes later counts.
+    if (tsMs < machine.tsMs[at]!) return at
+    machine.tsMs[at] = tsMs
+    machine.value[at] = valueOfRow(written, index)
+    return at
+  }
+
+  private insert(machine: Machine, at: number, series: Known): void {
+    machine.known.splice(at, 0, series)
+    machine.tsMs.splice(at, 0, Number.NEGATIVE_INFINITY)
+    machine.value.splice(at, 0, 0)
+    this.valueCount++
+  }
+
+  /**
+   * The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. Null
+   * where the store is to be asked.
+   */
+  values(name: MachineName, metrics: readonly string[], sinceMs: number): NewestValue[] | null {
+    const machine = this.machines.get(nameOf(name))
+    if (!machine || sinceMs < machine.wholeFromMs || metrics.some(metric => !this.metrics.has(metric))) return null
+    const found: NewestValue[] = []
+    machine.known.forEach(({ key }, at) => {
+      const tsMs = machine.tsMs[at]!
+      const value = machine.value[at]!
+      // The store cannot say what is no number.
+      if (tsMs >= sinceMs && Number.isFinite(value) && metrics.includes(metricOf(key))) found.push({ key, value, tsMs })
+    })
+    return found.sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
+  /** To be asked for before the store is read, for `fill`. Null where nothing is kept of the machine. */
+  ticket(name: MachineName): object | null {
+    return this.machines.get(nameOf(name)) ?? null
+  }
+
+  /** What the store said of all these metrics since `sinceMs`. Nothing happens where the machine was forgotten since the ticket was given. */
+  fill(name: MachineName, ticket: object | null, sinceMs: number, read: readonly NewestValue[]): void {
+    const machine = this.machines.get(nameOf(name))
+    if (!machine || machine !== ticket) return
+    for (const { key, value, tsMs } of read) {
+      const id = seriesId(key)
+      this.learn([{ ...id, key }])
+      let place = 0
+      while (place < machine.known.length && isBefore(machine.known[place]!, id.hi, id.lo)) place++
+      if (machine.known[place]?.key !== key) this.insert(machine, place, { ...id, key })
+      if (tsMs <= machine.tsMs[place]!) continue
+      machine.tsMs[place] = tsMs
+      machine.value[place] = value
+    }
+    machine.wholeFromMs = Math.min(machine.wholeFromMs, sinceMs)
+  }
+
+  /** Samples of a company, or of one machine of it, were deleted. */
+  forget(companyId: string, serverId: string | null): void {
+    const start = nameOf({ companyId, serverId: serverId ?? '' })
+    for (const name of serverId === null ? this.machines.keys() : [start]) if (name.startsWith(start)) this.drop(name)
+  }
+
+  /** Samples may be stored that do not come here. */
+  forgetAll(): void {
+    this.machines.clear()
+    this.valueCount = 0
+  }
+
+  private drop(name: string): void {
+    this.valueCount -= this.machines.get(name)?.known.length ?? 0
+    this.machines.delete(name)
+  }
+
+  /** Lets go of series that no status shows any more. */
+  private sweep(nowMs: number): void {
+    this.sweptAtMs = nowMs
+    const keptFromMs = nowMs - KEPT_MS
+    for (const [name, machine] of this.machines) {
+      if (machine.seenAtMs < keptFromMs) {
+        this.drop(name)
+        continue
+      }
+      const { known, tsMs, value } = machine
+      for (let at = known.length - 1; at >= 0; at--) {
+        if (tsMs[at]! >= keptFromMs) continue
+        known.splice(at, 1)
+        tsMs.splice(at, 1)
+        value.splice(at, 1)
+        this.valueCount--
+      }
+      machine.wholeFromMs = Math.max(machine.wholeFromMs, keptFromMs)
+    }
+  }
+}
+
+/** The value of a row, as the store computes it of its digits. */
+function valueOfRow({ decimals, digits, digitWords }: WrittenRows, index: number): number {
+  const places = decimals[index]!
+  if (places === BITS) return digits[index]!
+  const whole = (digitWords[index * 2 + 1]! | 0) * 0x1_0000_0000 + digitWords[index * 2]!
+  return whole / DIGIT_UNITS[places]!
+}
