@@ -1,5 +1,7 @@
-// The order of rows by (owner, series, time), stable: two passes of counting sort on the top of the series id and the owner,
-// then a pass of insertion that has little left to do. Cheaper than to let the engine compare UUIDs row by row.
+// The order of rows by (owner, series, time), stable. Rows come machine by machine, a few hundred at a time, and a machine sends its series
+// in the same order each time: rows are brought together by owner, and an owner's take the order that was right for the one before it
+// that looked alike, if that is right for them too. Otherwise they are ordered by a counting sort on the top of the series id and a pass
+// of insertion that has little left to do. Cheaper than to let the engine compare UUIDs row by row.
 
 /** The columns that the order looks at. */
 export type OrderColumns = {
@@ -9,57 +11,169 @@ export type OrderColumns = {
   readonly tsMs: Float64Array
 }
 
-/** `rows` takes the result; `spare` and `counts` (65,536) are working memory. */
-export type RowOrder = { rows: Uint32Array; spare: Uint32Array; readonly counts: Uint32Array }
+/** `rows` takes the result; `spare` is working memory of the same length. */
+export class RowOrder {
+  rows = new Uint32Array(0)
+  spare = new Uint32Array(0)
+  readonly counts: Uint32Array = new Uint32Array(65_536)
+  /** Orders that were right lately, by the look of the rows: which of them comes first, second and so on. */
+  readonly known: (Uint16Array | undefined)[] = new Array(KNOWN_ORDERS)
+
+  /** Makes room for so many rows. */
+  reserve(length: number): void {
+    if (this.rows.length >= length) return
+    this.rows = new Uint32Array(length)
+    this.spare = new Uint32Array(length)
+  }
+}
 
 /** Insertion is for runs this long at most; a longer one (one series with many points) is sorted by comparison. */
 const INSERTION_MAX = 32
-const DIGIT_VALUES = 65_536
+/** Up to here the top 8 bits of an id tell the series of an owner apart well enough, above it takes 16. */
+const FEW_ROWS = 2_048
+const FEW_SHIFT = 24
+const MANY_SHIFT = 16
+const KNOWN_ORDERS = 4_096
+const SIGN = 0x8000_0000
 
 /** Orders rows 0 … count - 1 into `order.rows`. `ranks` is the rank of each owner. */
 export function orderRows(columns: OrderColumns, count: number, ranks: Uint32Array, order: RowOrder): void {
-  const { owner, idHi } = columns
-  const { rows, spare, counts } = order
-  counts.fill(0)
-  for (let row = 0; row < count; row++) counts[idHi[row]! >>> 16]!++
-  startsOf(counts)
-  for (let row = 0; row < count; row++) spare[counts[idHi[row]! >>> 16]!++] = row
-
-  const rankCounts = ranks.length <= DIGIT_VALUES ? counts : new Uint32Array(ranks.length)
-  rankCounts.fill(0)
-  for (let row = 0; row < count; row++) rankCounts[ranks[owner[row]!]!]!++
-  startsOf(rankCounts)
-  for (let at = 0; at < count; at++) {
-    const row = spare[at]!
-    rows[rankCounts[ranks[owner[row]!]!]!++] = row
+  const ends = new Uint32Array(ranks.length)
+  groupByOwner(columns.owner, count, ranks, order.spare, ends)
+  let begin = 0
+  for (let rank = 0; rank < ends.length; rank++) {
+    const end = ends[rank]!
+    if (end > begin) orderOwner(columns, order, begin, end)
+    begin = end
   }
-  finishRuns(columns, count, rows)
 }
 
-function startsOf(counts: Uint32Array): void {
-  let start = 0
-  for (let digit = 0; digit < counts.length; digit++) {
+function orderOwner(columns: OrderColumns, order: RowOrder, begin: number, end: number): void {
+  const { idLo } = columns
+  const { spare, known } = order
+  const look = idLo[spare[begin]!]! ^ (idLo[spare[(begin + end) >>> 1]!]! << 1) ^ idLo[spare[end - 1]!]! ^ (end - begin)
+  const place = look & (KNOWN_ORDERS - 1)
+  if (takeKnownOrder(columns, order, begin, end, known[place])) return
+  sortOwner(columns, order, begin, end)
+  if (end - begin <= FEW_ROWS) known[place] = takenOrder(order, begin, end)
+}
+
+/** Puts rows [begin, end) into an order that others have taken. False where it is none for them. */
+function takeKnownOrder(
+  { idHi, idLo, tsMs }: OrderColumns,
+  { rows, spare }: RowOrder,
+  begin: number,
+  end: number,
+  order: Uint16Array | undefined,
+): boolean {
+  if (order?.length !== end - begin) return false
+  let last = spare[begin + order[0]!]!
+  rows[begin] = last
+  for (let at = 1; at < order.length; at++) {
+    const row = spare[begin + order[at]!]!
+    // As signed words, which cost half as much to compare.
+    const hi = idHi[row]! ^ SIGN
+    const lastHi = idHi[last]! ^ SIGN
+    if (hi <= lastHi) {
+      if (hi < lastHi) return false
+      const lo = idLo[row]! ^ SIGN
+      const lastLo = idLo[last]! ^ SIGN
+      if (lo < lastLo) return false
+      if (lo === lastLo && (tsMs[row]! < tsMs[last]! || (tsMs[row] === tsMs[last] && row < last))) return false
+    }
+    rows[begin + at] = row
+    last = row
+  }
+  return true
+}
+
+/** The order that rows [begin, end) have taken, by their places in `spare`, where they stand as they came. */
+function takenOrder({ rows, spare }: RowOrder, begin: number, end: number): Uint16Array {
+  const order = new Uint16Array(end - begin)
+  for (let at = 0; at < order.length; at++) {
+    const row = rows[begin + at]!
+    let low = begin
+    for (let high = end; high - low > 1; ) {
+      const middle = (low + high) >>> 1
+      if (spare[middle]! <= row) low = middle
+      else high = middle
+    }
+    order[at] = low - begin
+  }
+  return order
+}
+
+/** Writes the rows into `into` by the rank of their owner; `ends` takes where those of each rank end. */
+function groupByOwner(
+  owner: Uint32Array,
+  count: number,
+  ranks: Uint32Array,
+  into: Uint32Array,
+  ends: Uint32Array,
+): void {
+  const runEnd = (from: number): number => {
+    let row = from + 1
+    while (row < count && owner[row] === owner[from]) row++
+    return row
+  }
+  for (let row = 0, next = 0; row < count; row = next) {
+    next = runEnd(row)
+    ends[ranks[owner[row]!]!]! += next - row
+  }
+  startsOf(ends, ends.length, 0)
+  for (let row = 0, next = 0; row < count; ) {
+    next = runEnd(row)
+    const rank = ranks[owner[row]!]!
+    let at = ends[rank]!
+    while (row < next) into[at++] = row++
+    ends[rank] = at
+  }
+}
+
+/** Turns the first `length` counts into where each begins, the first at `first`. */
+function startsOf(counts: Uint32Array, length: number, first: number): void {
+  let start = first
+  for (let digit = 0; digit < length; digit++) {
     const count = counts[digit]!
     counts[digit] = start
     start += count
   }
 }
 
-/** Orders each run of rows that agree in owner and top of the id by the whole id and the time. */
-function finishRuns(columns: OrderColumns, count: number, rows: Uint32Array): void {
-  const { owner, idHi } = columns
-  let start = 0
-  while (start < count) {
-    const first = rows[start]!
-    let end = start + 1
-    while (end < count && owner[rows[end]!] === owner[first] && idHi[rows[end]!]! >>> 16 === idHi[first]! >>> 16) end++
-    if (end - start > 1) orderRun(columns, rows, start, end)
-    start = end
+/** Orders rows [begin, end), all of one owner, from `spare` into `rows`. */
+function sortOwner(
+  { idHi, idLo, tsMs }: OrderColumns,
+  { rows, spare, counts }: RowOrder,
+  begin: number,
+  end: number,
+): void {
+  const shift = end - begin <= FEW_ROWS ? FEW_SHIFT : MANY_SHIFT
+  const digits = 2 ** (32 - shift)
+  for (let digit = 0; digit < digits; digit++) counts[digit] = 0
+  for (let at = begin; at < end; at++) counts[idHi[spare[at]!]! >>> shift]!++
+  startsOf(counts, digits, begin)
+  for (let at = begin; at < end; at++) {
+    const row = spare[at]!
+    rows[counts[idHi[row]! >>> shift]!++] = row
+  }
+  // Each run of rows that agree in the top of the id is ordered by the whole id and the time.
+  for (let start = begin; start < end; ) {
+    const digit = idHi[rows[start]!]! >>> shift
+    let next = start + 1
+    while (next < end && idHi[rows[next]!]! >>> shift === digit) next++
+    if (next - start > 1) orderRun(idHi, idLo, tsMs, rows, start, next)
+    start = next
   }
 }
 
-function orderRun(columns: OrderColumns, rows: Uint32Array, start: number, end: number): void {
-  const { idHi, idLo, tsMs } = columns
+function orderRun(
+  idHi: Uint32Array,
+  idLo: Uint32Array,
+  tsMs: Float64Array,
+  rows: Uint32Array,
+  start: number,
+  end: number,
+): void {
   const isAfter = (a: number, b: number): boolean => {
     if (idHi[a] !== idHi[b]) return idHi[a]! > idHi[b]!
     if (idLo[a] !== idLo[b]) return idLo[a]! > idLo[b]!

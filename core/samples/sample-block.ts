@@ -3,7 +3,7 @@
 import type { EntryReader } from '../bus/entry.ts'
 import { splitDecimal } from './decimal.ts'
 import type { NativeWriter } from './native-block.ts'
-import { orderRows, type RowOrder } from './row-order.ts'
+import { orderRows, RowOrder } from './row-order.ts'
 import { compareUuidWords, uuidWords } from './uuid-words.ts'
 
 /** The cells of the finer rollup; what a machine's samples have touched is noted in them. */
@@ -13,6 +13,7 @@ const COMPANY_WORD = 2
 const SERVER_WORD = 6
 const WORDS_PER_OWNER = 8
 const UUID_BYTES = 16
+const OWNERS_START = 1_024
 
 /** The machine that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
 export type BlockOwner = {
@@ -49,9 +50,10 @@ export class SampleBlock {
   private written = 0
   readonly owners: BlockOwner[] = []
   readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
-  private readonly ownerIndexes = new Map<string, number>()
   /** Words of company and server of each owner, in ClickHouse's form. */
-  private ownerWords = new Uint32Array(WORDS_PER_OWNER * 1024)
+  private ownerWords = new Uint32Array(WORDS_PER_OWNER * OWNERS_START)
+  /** Owners by the hash of these words, open addressing, half empty: index + 1, or 0. */
+  private ownerPlaces = new Uint32Array(2 * OWNERS_START)
   private owner = new Uint32Array(131_072)
   private idLo = new Uint32Array(131_072)
   private idHi = new Uint32Array(131_072)
@@ -61,17 +63,13 @@ export class SampleBlock {
   private scratch = new Float64Array(0)
   private scratchWords = new Uint32Array(0)
   private decimals = new Uint8Array(0)
-  private readonly order: RowOrder = {
-    rows: new Uint32Array(0),
-    spare: new Uint32Array(0),
-    counts: new Uint32Array(65_536),
-  }
+  private readonly order = new RowOrder()
 
   clear(): void {
     this.rows = 0
     this.written = 0
     this.owners.length = 0
-    this.ownerIndexes.clear()
+    this.ownerPlaces.fill(0)
     this.dropped.purged = 0
     this.dropped.retentionLocked = 0
   }
@@ -134,30 +132,38 @@ export class SampleBlock {
   }
 
   private ownerOf(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): number {
-    const { u32 } = entry
-    const words = entry.idsAt - HEADER_WORDS + COMPANY_WORD
-    const key = String.fromCharCode(
-      u32[words]! & 0xffff, u32[words]! >>> 16, u32[words + 1]! & 0xffff, u32[words + 1]! >>> 16,
-      u32[words + 2]! & 0xffff, u32[words + 2]! >>> 16, u32[words + 3]! & 0xffff, u32[words + 3]! >>> 16,
-      u32[words + 4]! & 0xffff, u32[words + 4]! >>> 16, u32[words + 5]! & 0xffff, u32[words + 5]! >>> 16,
-      u32[words + 6]! & 0xffff, u32[words + 6]! >>> 16, u32[words + 7]! & 0xffff, u32[words + 7]! >>> 16,
-    ) // biome-ignore format: company and server, two code units a word
-    const known = this.ownerIndexes.get(key)
-    if (known !== undefined) return known
     const index = this.owners.length
+    const at = index * WORDS_PER_OWNER
+    if (at === this.ownerWords.length) this.growOwners()
+    const { ownerWords, ownerPlaces } = this
+    const words = entry.idsAt - HEADER_WORDS + COMPANY_WORD
+    uuidWords(entry.u32, words, ownerWords, at)
+    uuidWords(entry.u32, words + SERVER_WORD - COMPANY_WORD, ownerWords, at + 4)
+    const mask = ownerPlaces.length - 1
+    let place = ownerHash(ownerWords, at) & mask
+    for (; ownerPlaces[place] !== 0; place = (place + 1) & mask) {
+      const known = ownerPlaces[place]! - 1
+      if (isSameOwner(ownerWords, known * WORDS_PER_OWNER, at)) return known
+    }
+    ownerPlaces[place] = index + 1
     const companyId = entry.companyId()
     const serverId = entry.serverId()
-    const rule = ruleOf(companyId, serverId)
-    this.owners.push({ companyId, serverId, cells: new Set(), lastCellMs: -1, ...rule })
-    this.ownerIndexes.set(key, index)
-    if ((index + 1) * WORDS_PER_OWNER > this.ownerWords.length) {
-      const grown = new Uint32Array(this.ownerWords.length * 2)
-      grown.set(this.ownerWords)
-      this.ownerWords = grown
-    }
-    uuidWords(u32, words, this.ownerWords, index * WORDS_PER_OWNER)
-    uuidWords(u32, words + SERVER_WORD - COMPANY_WORD, this.ownerWords, index * WORDS_PER_OWNER + 4)
+    const { purged, lockedBeforeMs } = ruleOf(companyId, serverId)
+    this.owners.push({ companyId, serverId, cells: new Set(), lastCellMs: -1, purged, lockedBeforeMs })
     return index
+  }
+
+  private growOwners(): void {
+    const words = new Uint32Array(this.ownerWords.length * 2)
+    words.set(this.ownerWords)
+    this.ownerWords = words
+    this.ownerPlaces = new Uint32Array(this.ownerPlaces.length * 2)
+    const mask = this.ownerPlaces.length - 1
+    for (let index = 0; index < this.owners.length; index++) {
+      let place = ownerHash(words, index * WORDS_PER_OWNER) & mask
+      while (this.ownerPlaces[place] !== 0) place = (place + 1) & mask
+      this.ownerPlaces[place] = index + 1
+    }
   }
 
   private reserve(more: number): void {
@@ -202,8 +208,7 @@ export class SampleBlock {
     const { order } = this
     if (order.rows.length < this.rows) {
       const length = this.owner.length
-      order.rows = new Uint32Array(length)
-      order.spare = new Uint32Array(length)
+      order.reserve(length)
       this.scratch = new Float64Array(length)
       this.scratchWords = new Uint32Array(this.scratch.buffer)
       this.decimals = new Uint8Array(length)
@@ -328,4 +333,15 @@ function touch(owner: BlockOwner, tsMs: number): void {
   if (cellMs === owner.lastCellMs) return
   owner.lastCellMs = cellMs
   owner.cells.add(cellMs)
+}
+
+function ownerHash(words: Uint32Array, at: number): number {
+  let hash = 0
+  for (let word = at; word < at + WORDS_PER_OWNER; word++) hash = Math.imul(hash ^ words[word]!, 0x9e37_79b1)
+  return hash ^ (hash >>> 15)
+}
+
+function isSameOwner(words: Uint32Array, a: number, b: number): boolean {
+  for (let word = 0; word < WORDS_PER_OWNER; word++) if (words[a + word] !== words[b + word]) return false
+  return true
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { EntryReader, encodeEntry } from '../../../core/bus/entry.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
-import { orderRows } from '../../../core/samples/row-order.ts'
+import { orderRows, RowOrder } from '../../../core/samples/row-order.ts'
 import { SampleBlock } from '../../../core/samples/sample-block.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 
@@ -14,6 +14,7 @@ const below = (bound: number): number => {
 
 describe(`blocks of samples (SEED=${seed})`, () => {
   test('rows are ordered by owner, series and time, and equal ones stay in the order in which they came', () => {
+    const order = new RowOrder()
     for (const [count, owners, ids, times] of [
       [0, 1, 1, 1],
       [1, 1, 1, 1],
@@ -40,7 +41,51 @@ describe(`blocks of samples (SEED=${seed})`, () => {
         columns.tsMs[row] = 1_700_000_000_000 + below(times)
       }
       const ranks = Uint32Array.from({ length: owners }, (_, owner) => owners - 1 - owner)
-      const order = { rows: new Uint32Array(count), spare: new Uint32Array(count), counts: new Uint32Array(65_536) }
+      order.reserve(count)
+      orderRows(columns, count, ranks, order)
+      const wanted = Array.from({ length: count }, (_, row) => row).sort(
+        (a, b) =>
+          ranks[columns.owner[a]!]! - ranks[columns.owner[b]!]! ||
+          columns.idHi[a]! - columns.idHi[b]! ||
+          columns.idLo[a]! - columns.idLo[b]! ||
+          columns.tsMs[a]! - columns.tsMs[b]! ||
+          a - b,
+      )
+      expect([...order.rows.subarray(0, count)]).toEqual(wanted)
+    }
+  })
+
+  test('an order that was right for rows that looked alike is taken only where it is right', () => {
+    const [owners, ids] = [400, 30]
+    const count = owners * ids
+    const columns = {
+      owner: new Uint32Array(count),
+      idLo: new Uint32Array(count),
+      idHi: new Uint32Array(count),
+      tsMs: new Float64Array(count),
+    }
+    const order = new RowOrder()
+    order.reserve(count)
+    const idOf = Array.from({ length: ids }, () => [below(2 ** 32), below(2 ** 32)] as const)
+    for (let turn = 0; turn < 20; turn++) {
+      for (let row = 0; row < count; row++) {
+        columns.owner[row] = Math.floor(row / ids)
+        const [lo, hi] = idOf[row % ids]!
+        columns.idLo[row] = lo
+        columns.idHi[row] = hi
+        columns.tsMs[row] = 1_700_000_000_000 + below(3)
+      }
+      // What the look of an owner's rows does not tell: in the middle another series, the same twice, or another half of the id.
+      for (let change = 0; change < owners; change++) {
+        const row = below(owners) * ids + 1 + below(ids - 2)
+        const what = below(3)
+        if (what === 0) columns.idHi[row] = below(2 ** 32)
+        else {
+          columns.idHi[row] = columns.idHi[row - 1]!
+          if (what === 1) columns.idLo[row] = columns.idLo[row - 1]!
+        }
+      }
+      const ranks = Uint32Array.from({ length: owners }, (_, owner) => owners - 1 - owner)
       orderRows(columns, count, ranks, order)
       const wanted = Array.from({ length: count }, (_, row) => row).sort(
         (a, b) =>
