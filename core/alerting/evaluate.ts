@@ -60,38 +60,20 @@ export function isWorse(operatorCode: number, value: number, peak: number): bool
 }
 
 /**
- * Evaluates a sample that is newer than the last one of the state. `newestTsMs`: the newest sample of the series in its batch;
- * `noDataAfterMs`: the gap that PENDING and a running recovery survive.
+ * What follows from a sample that violates, or of a state that is not in OK; any other only becomes the last one. It is newer than the
+ * one before it. `newestTsMs`: the newest sample of the series in its batch; `isAfterGap`: PENDING and a running recovery do not
+ * survive the gap before it.
  */
-export function evaluateSample(
+export function settle(
   states: StateTable,
   row: number,
   rule: EvaluatedRule,
   tsMs: number,
   value: number,
   newestTsMs: number,
-  noDataAfterMs: number,
-): Transition {
-  const previousTsMs = states.lastTsMs[row]!
-  states.lastTsMs[row] = tsMs
-  states.lastValue[row] = value
-  const isViolating = violates(rule.operatorCode, value, rule.threshold)
-  // Nearly every sample ends here; what follows is a function of its own so that this one stays small enough to be inlined.
-  if (!isViolating && states.phase[row] === OK) return 'none'
-  return settle(states, row, rule, tsMs, value, newestTsMs, isViolating, tsMs - previousTsMs > noDataAfterMs)
-}
-
-/** A sample that violates, or of a state that is not in OK. `isAfterGap`: PENDING and a running recovery do not survive it. */
-function settle(
-  states: StateTable,
-  row: number,
-  rule: EvaluatedRule,
-  tsMs: number,
-  value: number,
-  newestTsMs: number,
-  isViolating: boolean,
   isAfterGap: boolean,
 ): Transition {
+  const isViolating = violates(rule.operatorCode, value, rule.threshold)
   const phase = states.phase[row]!
   if (phase === OK) {
     states.toActive(row, PENDING)

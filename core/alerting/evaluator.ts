@@ -2,11 +2,11 @@
 // sample is evaluated at the receive time of its batch, a sweep at the time it is given, so that a replay repeats what was.
 import type { EntryReader } from '../bus/entry.ts'
 import { bindSeen, rebindServer } from './binding.ts'
-import { type EvaluatedRule, evaluateReturned, evaluateSample, type Transition } from './evaluate.ts'
+import { type EvaluatedRule, evaluateReturned, settle, type Transition, violates } from './evaluate.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import { batchSeen } from './presence.ts'
 import { dropIdleSeries } from './removal.ts'
-import { FIRING, NO_ROW } from './state-table.ts'
+import { FIRING, NO_ROW, OK } from './state-table.ts'
 import { closed, opened, remind } from './transitions.ts'
 
 /** Series that a machine may keep without a state before they are given up. */
@@ -124,6 +124,7 @@ function pointsInOrder(reader: EntryReader, first: number, count: number): numbe
   return order.sort((a, b) => timeOf(reader, a) - timeOf(reader, b) || a - b)
 }
 
+/** A sample that is newer than the last one of the state, against its rule. */
 function evaluate(
   evaluation: EvaluationState,
   row: number,
@@ -133,9 +134,28 @@ function evaluate(
   nowMs: number,
 ): void {
   const { states } = evaluation
-  const rule = evaluation.slots[states.rule[row]!]!.rule
+  const { rule } = evaluation.slots[states.rule[row]!]!
+  const sinceLastMs = tsMs - states.lastTsMs[row]!
   evaluation.evaluations++
-  const transition = evaluateSample(states, row, rule, tsMs, value, newestTsMs, evaluation.settings.noDataAfterMs)
+  states.lastTsMs[row] = tsMs
+  states.lastValue[row] = value
+  // Nearly every sample ends here: this much is inlined into the loops, the rest is not.
+  if (!violates(rule.operatorCode, value, rule.threshold) && states.phase[row] === OK) return
+  settled(evaluation, row, rule, tsMs, value, newestTsMs, nowMs, sinceLastMs)
+}
+
+function settled(
+  evaluation: EvaluationState,
+  row: number,
+  rule: EvaluatedRule,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  nowMs: number,
+  sinceLastMs: number,
+): void {
+  const { states, settings } = evaluation
+  const transition = settle(states, row, rule, tsMs, value, newestTsMs, sinceLastMs > settings.noDataAfterMs)
   if (transition !== 'none') tell(evaluation, row, rule, transition, tsMs, value, newestTsMs, nowMs)
   else if (states.phase[row] === FIRING && rule.compiled.renotifyMs > 0 && newestTsMs - tsMs <= rule.staleMs)
     remind(evaluation, row, rule, nowMs)
