@@ -1,16 +1,70 @@
 // The whole check: generated code, types, format and lint, then every test, each file group in a process of its own (one embedded
-// engine a process). Prints one line a step and closes with `N passed, M failed`. Options: names of groups to run only those.
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+// engine a process), as many at a time as the cores bear. Prints one line a step, when it ends, and closes with `N passed, M failed`.
+// Options: names of groups to run only those; `--cores 1` runs one after the other.
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { availableParallelism, freemem, tmpdir } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Ended, endProcessesOf, type Front, runChild, type Surroundings, startFront } from './support/child.ts'
 
 const root = resolve(import.meta.dir, '..')
+
+const MEMORY = '/dev/shm'
+const SCRATCH_BYTES = 6 * 1024 ** 3
+
+/** In memory where there is room: on a slow disk most of the time goes by in waiting for small writes to be durable. TMPDIR overrules. */
+function placeOfScratch(): string {
+  if (process.env.TMPDIR !== undefined || process.platform !== 'linux' || !existsSync(MEMORY)) return tmpdir()
+  const { bavail, bsize } = statfsSync(MEMORY)
+  const isRoom = bavail * bsize > SCRATCH_BYTES && freemem() > 2 * SCRATCH_BYTES
+  // Tests start executables that they have made.
+  const mayExecute = !/^\S+ \/dev\/shm \S+ \S*\bnoexec\b/m.test(readFileSync('/proc/mounts', 'utf8'))
+  return isRoom && mayExecute ? MEMORY : tmpdir()
+}
 /** Everything that a test lays down is below this; a process that was killed in mid-test cannot clean up after itself. */
-const scratch = mkdtempSync(join(tmpdir(), 'check-'))
-// PostgreSQL runs as another user where the check runs as root, and reads its first password from here.
+const scratch = mkdtempSync(join(placeOfScratch(), 'check-'))
 chmodSync(scratch, 0o711)
 
-type Outcome = { readonly passed: number; readonly failed: number; readonly seconds: number; readonly output: string }
+/** Far more than any command takes on a slow machine: one that hangs is ended then, and has failed. */
+const LIMIT_MS = 600_000
+
+type Outcome = Omit<Ended, 'code'> & { readonly passed: number; readonly failed: number }
+
+type Step = {
+  readonly name: string
+  readonly run: () => Promise<Outcome>
+  /** A step that must have ended before. */
+  readonly after?: string
+}
+
+type Load = {
+  readonly seconds: number
+  /** How many cores it keeps busy: many groups mostly wait, for a lease that runs out or a process that starts. */
+  readonly cores: number
+}
+
+/** The load of what takes more than a few seconds, by measurement. What takes long begins first, and what fits runs beside it. */
+const loads: Readonly<Record<string, Load>> = {
+  // With what waits for it.
+  build: { seconds: 130, cores: 1 },
+  'test/samples/over HTTP': { seconds: 120, cores: 0.6 },
+  'test/api': { seconds: 110, cores: 1 },
+  'test/web': { seconds: 80, cores: 0.4 },
+  'test/redis': { seconds: 80, cores: 0.7 },
+  'test/agent': { seconds: 62, cores: 0.4 },
+  'test/system/kill': { seconds: 60, cores: 1.2 },
+  'test/system/first-alert': { seconds: 113, cores: 0.3 },
+  'test/system/separate': { seconds: 48, cores: 0.8 },
+  'test/worker': { seconds: 30, cores: 0.6 },
+  'test/worker/alerts': { seconds: 29, cores: 0.4 },
+  'test/ingest': { seconds: 25, cores: 1.2 },
+  'test/worker/machines': { seconds: 20, cores: 0.6 },
+  'test/worker/tenants': { seconds: 11, cores: 0.6 },
+}
+const smallLoad: Load = { seconds: 5, cores: 1 }
+const loadOf = ({ name }: Step): Load => (name in commands ? firstLoad : (loads[name] ?? smallLoad))
+/** Types, format and lint: their word is wanted first. */
+const firstLoad: Load = { seconds: 1000, cores: 1 }
 
 /** A step that is one command: passed or failed as a whole. */
 const commands: Readonly<Record<string, readonly string[]>> = {
@@ -21,8 +75,8 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   'proto-breaking': ['bun', 'x', '--no-install', 'buf', 'breaking', 'proto', '--against', 'proto/image.binpb'],
 }
 
-/** Folders of tests; every folder is one process. The slow ones come last. */
-function testGroups(): string[] {
+/** Folders with tests of their own; every folder is a process. */
+function testFolders(): string[] {
   const folders: string[] = []
   const walk = (folder: string): void => {
     const entries = readdirSync(join(root, folder), { withFileTypes: true })
@@ -30,112 +84,174 @@ function testGroups(): string[] {
     for (const entry of entries) if (entry.isDirectory() && entry.name !== 'support') walk(join(folder, entry.name))
   }
   walk('test')
-  const weight = (folder: string): number =>
-    folder.startsWith('test/system') ? 2 : folder.startsWith('test/core') || folder === 'test' ? 0 : 1
-  return folders.sort((a, b) => weight(a) - weight(b) || a.localeCompare(b))
+  return folders
 }
 
-async function run(
-  command: readonly string[],
-  environment: Record<string, string> = {},
-): Promise<{ code: number; output: string; seconds: number }> {
-  const startedAt = performance.now()
-  const child = Bun.spawn([...command], {
-    cwd: root,
-    stdout: 'pipe',
-    stderr: 'pipe',
-    env: { ...process.env, FORCE_COLOR: '0', TMPDIR: scratch, ...environment },
-  })
-  const [out, err, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  return { code, output: out + err, seconds: (performance.now() - startedAt) / 1000 }
-}
+/** By Ctrl-C, or by whoever runs the check: nothing more begins. */
+let isBrokenOff = false
+let passed = 0
+let failed = 0
+const failures: string[] = []
+
+let folderCount = 0
+/** What a command runs in; names of one length, so that none begins with another. */
+const surroundings = (environment: Readonly<Record<string, string>> = {}): Surroundings => ({
+  cwd: root,
+  folder: join(scratch, String(++folderCount).padStart(3, '0')),
+  environment,
+})
+
+const outputOf = ({ code, output }: Ended): string =>
+  code === null ? `${output}\nended after ${LIMIT_MS / 1000} s without an end` : output
 
 async function runCommand(command: readonly string[]): Promise<Outcome> {
-  const { code, output, seconds } = await run(command)
-  return { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, seconds, output }
+  const ended = await runChild(command, surroundings(), LIMIT_MS)
+  const passed = ended.code === 0 ? 1 : 0
+  return { ...ended, passed, failed: 1 - passed, output: outputOf(ended) }
 }
 
-/** Folders whose files each get a process: the embedded engine opens about ten times in one, and then no more. */
-const aFileAProcess: ReadonlySet<string> = new Set(['test/samples'])
+/** Folders whose tests make databases in PostgreSQL: one server for all of them. */
+const usesPostgres: ReadonlySet<string> = new Set(['test/api', 'test/web', 'test/system'])
+let postgres: Promise<Front> | null = null
 
-/** Tests of one folder, not of the folders below it. */
-async function runFolder(folder: string, more: Record<string, string> = {}): Promise<Outcome> {
-  const files = readdirSync(join(root, folder))
+async function postgresOf(folder: string): Promise<Record<string, string>> {
+  if (!usesPostgres.has(folder)) return {}
+  postgres ??= startFront(['bun', 'test/support/postgres-front.ts'], surroundings())
+  return { TEST_POSTGRES: (await postgres).url }
+}
+
+/** Folders whose files are steps of their own: the embedded engine opens about ten times in a process and then no more; and what waits long. */
+const isFileAStep: ReadonlySet<string> = new Set(['test/samples', 'test/system'])
+
+const testFilesOf = (folder: string): string[] =>
+  readdirSync(join(root, folder))
     .filter(name => name.endsWith('.test.ts'))
     .map(name => `./${join(folder, name)}`)
-  const total = { passed: 0, failed: 0, seconds: 0, output: '' }
-  for (const group of aFileAProcess.has(folder) ? files.map(file => [file]) : [files]) {
-    const { passed, failed, seconds, output } = await runTests(folder, group, more)
-    total.passed += passed
-    total.failed += failed
-    total.seconds += seconds
-    total.output += failed > 0 ? output : ''
-  }
-  return total
-}
 
-async function runTests(folder: string, files: readonly string[], more: Record<string, string>): Promise<Outcome> {
-  // The executables were built a step before: the walk of a newcomer runs against them too.
-  const isCompiled = folder === 'test/system' && existsSync(join(root, 'dist/standalone'))
-  const environment: Record<string, string> = { ...(isCompiled ? { CHECK_COMPILED: '1' } : {}), ...more }
-  const { code, output, seconds } = await run(['bun', 'test', '--timeout', '60000', ...files], environment)
-  const passed = Number(/(?:^|\n)\s*(\d+) pass\b/.exec(output)?.[1] ?? 0)
-  const failed = Number(/(?:^|\n)\s*(\d+) fail\b/.exec(output)?.[1] ?? 0)
+/** Test files of a folder, in one process. */
+async function runTests(
+  folder: string,
+  files: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
+  const environment = { ...(await postgresOf(folder)), ...more }
+  const ended = await runChild(['bun', 'test', '--timeout', '60000', ...files], surroundings(environment), LIMIT_MS)
+  const count = (word: string): number =>
+    Number([...ended.output.matchAll(new RegExp(`^\\s*(\\d+) ${word}$`, 'gm'))].at(-1)?.[1] ?? 0)
+  const [passed, failed] = [count('pass'), count('fail')]
   // A process that dies before its summary, or that runs no test, has failed.
-  const isBroken = (code !== 0 && failed === 0) || passed + failed === 0
-  return { passed, failed: failed + (isBroken ? 1 : 0), seconds, output }
+  const isBroken = (ended.code !== 0 && failed === 0) || passed + failed === 0
+  return { ...ended, passed, failed: failed + (isBroken ? 1 : 0), output: outputOf(ended) }
 }
 
 /** The tests of the samples store once more, over HTTP: the engine in another process, behind the interface of a server. */
 async function runSamplesOverHttp(): Promise<Outcome> {
-  const front = Bun.spawn(['bun', '--max-http-header-size=1000000', 'test/support/clickhouse-front.ts'], {
-    cwd: root,
-    stdout: 'pipe',
-    stderr: 'inherit',
-    env: { ...process.env, TMPDIR: scratch },
-  })
-  const { value } = await front.stdout.getReader().read()
+  const command = ['bun', '--max-http-header-size=1000000', 'test/support/clickhouse-front.ts']
+  const front = await startFront(command, surroundings())
+  const total = { passed: 0, failed: 0, seconds: 0, cpuSeconds: 0, output: '' }
   try {
-    return await runFolder('test/samples', { CLICKHOUSE_URL: new TextDecoder().decode(value).trim() })
+    for (const file of testFilesOf('test/samples')) {
+      if (isBrokenOff) break
+      const outcome = await runTests('test/samples', [file], { CLICKHOUSE_URL: front.url })
+      for (const sum of ['passed', 'failed', 'seconds', 'cpuSeconds'] as const) total[sum] += outcome[sum]
+      total.output += outcome.failed > 0 ? outcome.output : ''
+    }
+    return total
   } finally {
-    front.kill('SIGTERM')
-    await front.exited
+    await front.stop()
   }
 }
 
-const wanted = process.argv.slice(2)
-const isWanted = (name: string): boolean =>
-  wanted.length === 0 || wanted.some(word => name === word || name.startsWith(`${word}/`))
-if (!existsSync(join(root, 'node_modules')))
-  throw new Error('the dependencies are not installed: run `bun install` first')
+/** The tests of a folder as steps. */
+function stepsOfFolder(folder: string): Step[] {
+  const files = testFilesOf(folder)
+  // The walk of a newcomer runs against the compiled executables too.
+  const more: Record<string, string> = folder === 'test/system' ? { CHECK_COMPILED: '1' } : {}
+  const after = folder === 'test/system' ? { after: 'build' } : {}
+  if (!isFileAStep.has(folder)) return [{ name: folder, ...after, run: () => runTests(folder, files, more) }]
+  return files.map(file => ({
+    name: join(folder, basename(file, '.test.ts')),
+    ...after,
+    run: () => runTests(folder, [file], more),
+  }))
+}
 
-let passed = 0
-let failed = 0
-const failures: string[] = []
-async function step(name: string, outcome: Promise<Outcome>): Promise<void> {
-  const result = await outcome
+/** Every step that was asked for, and what it needs. */
+function stepsOf(wanted: readonly string[]): Step[] {
+  const isWanted = ({ name }: Step): boolean =>
+    wanted.length === 0 || wanted.some(word => name === word || name.startsWith(`${word}/`))
+  const steps: Step[] = Object.entries(commands).map(([name, command]) => ({ name, run: () => runCommand(command) }))
+  steps.push(...testFolders().flatMap(stepsOfFolder))
+  if (process.env.CLICKHOUSE_URL === undefined) steps.push({ name: 'test/samples/over HTTP', run: runSamplesOverHttp })
+  const chosen = steps.filter(isWanted)
+  if (chosen.some(step => step.after === 'build'))
+    chosen.push({ name: 'build', run: () => runCommand(['bun', 'apps/standalone/build.ts']) })
+  return chosen
+}
+
+function report(name: string, result: Outcome): void {
   passed += result.passed
   failed += result.failed
   const counts = `${result.passed} passed${result.failed ? `, ${result.failed} FAILED` : ''}`
-  console.log(`${result.failed ? '✗' : '✓'} ${name.padEnd(28)} ${counts.padEnd(24)} ${result.seconds.toFixed(1)} s`)
+  console.log(
+    `${result.failed ? '✗' : '✓'} ${name.padEnd(28)} ${counts.padEnd(24)} ${result.seconds.toFixed(1).padStart(5)} s${result.cpuSeconds.toFixed(1).padStart(8)} s CPU`,
+  )
   if (result.failed === 0) return
   failures.push(name)
   console.log(result.output)
 }
 
-for (const [name, command] of Object.entries(commands)) if (isWanted(name)) await step(name, runCommand(command))
-for (const folder of testGroups()) {
-  if (!isWanted(folder)) continue
-  if (folder === 'test/system') await step('build', runCommand(['bun', 'apps/standalone/build.ts']))
-  await step(folder, runFolder(folder))
-  if (folder === 'test/samples' && process.env.CLICKHOUSE_URL === undefined)
-    await step('test/samples over HTTP', runSamplesOverHttp())
+/** Runs the steps, each as soon as there is room for it: those that take long first. */
+async function runSteps(steps: readonly Step[], cores: number): Promise<void> {
+  const waiting = [...steps].sort((a, b) => loadOf(b).seconds - loadOf(a).seconds)
+  const running = new Map<Step, Promise<void>>()
+  const isReady = (step: Step): boolean => {
+    if (![...waiting, ...running.keys()].every(other => other.name !== step.after)) return false
+    const busy = [...running.keys()].reduce((sum, other) => sum + loadOf(other).cores, 0)
+    return running.size === 0 || busy + loadOf(step).cores <= cores
+  }
+  while (waiting.length + running.size > 0) {
+    if (isBrokenOff) waiting.length = 0
+    const at = waiting.findIndex(isReady)
+    const [step] = at >= 0 ? waiting.splice(at, 1) : []
+    if (step) {
+      const fault = (error: unknown): Outcome => ({
+        passed: 0,
+        failed: 1,
+        seconds: 0,
+        cpuSeconds: 0,
+        output: String(error),
+      })
+      const ended = step.run().catch(fault)
+      running.set(
+        step,
+        ended.then(outcome => {
+          running.delete(step)
+          if (!isBrokenOff) report(step.name, outcome)
+        }),
+      )
+    } else if (running.size > 0) await Promise.race(running.values())
+  }
 }
-rmSync(scratch, { recursive: true, force: true })
+
+/** Leaves nothing behind, also when it is broken off. */
+async function cleanUp(): Promise<void> {
+  await (await postgres?.catch(() => null))?.stop()
+  await endProcessesOf(scratch)
+  rmSync(scratch, { recursive: true, force: true })
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => {
+    isBrokenOff = true
+    void endProcessesOf(scratch)
+  })
+
+const { values, positionals } = parseArgs({ options: { cores: { type: 'string' } }, allowPositionals: true })
+if (!existsSync(join(root, 'node_modules')))
+  throw new Error('the dependencies are not installed: run `bun install` first')
+await runSteps(stepsOf(positionals), Number(values.cores ?? availableParallelism()))
+await cleanUp()
+if (isBrokenOff) process.exit(130)
 if (failures.length) console.log(`failed: ${failures.join(', ')}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed === 0 ? 0 : 1)
