@@ -104,7 +104,15 @@ export function loadHubConfig(
   })
   if ((config['tls.cert_file'] === null) !== (config['tls.key_file'] === null))
     faults.push({ key: 'tls.cert_file', value: '', message: 'and tls.key_file are given together or not at all' })
+  const smtpUrl = config['smtp.url']
+  if (smtpUrl !== null && !isSmtpUrl(smtpUrl))
+    faults.push({ key: 'smtp.url', value: '', message: 'must be smtp://user:password@host:port, or smtps://…' })
   return { config, faults }
+}
+
+function isSmtpUrl(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && (url.protocol === 'smtp:' || url.protocol === 'smtps:') && url.hostname !== ''
 }
 
 /** `listen` is an address, and `listen.insecure` a key beside it: YAML can write the first as `listen.address`. */

@@ -120,12 +120,11 @@ async function serveOps(hub: Hub, request: Request): Promise<Response> {
   const { pathname } = new URL(request.url)
   if (pathname === '/healthz') return Response.json({ status: 'ok' })
   if (pathname === '/readyz') {
-    try {
-      if (await isMigrated(hub.database.client)) return Response.json({ status: 'ready' })
-      return Response.json({ status: 'not ready', failing: 'migrations' }, { status: 503 })
-    } catch {
-      return Response.json({ status: 'not ready', failing: 'database' }, { status: 503 })
-    }
+    const failing = await isMigrated(hub.database.client).then(
+      is => (is ? [] : ['migrations']),
+      () => ['database'],
+    )
+    return Response.json({ ready: failing.length === 0, failing }, { status: failing.length === 0 ? 200 : 503 })
   }
   if (pathname !== '/metrics') return new Response('not found', { status: 404 })
   try {

@@ -126,7 +126,8 @@ export function resolveConfig<T extends Keys>(
     const key = isFile ? name.slice(0, -'_file'.length) : name
     const definition = keys[key]
     if (!definition || (isFile && definition.kind !== 'secret')) {
-      faults.push({ key: name, value: String(raw), message: 'is not a known key' })
+      // Without its value: a secret of which only the key is misspelt would be told.
+      faults.push({ key: name, value: '', message: 'is not a known key' })
       continue
     }
     let value = raw

@@ -71,15 +71,20 @@ describe('the executable', () => {
   test('[OPS-020] the ops listener answers health, readiness and metrics', async () => {
     for (const path of ['/healthz', '/readyz', '/metrics'])
       expect((await fetch(`${ready.ops_url}${path}`)).status).toBe(200)
+    expect(await (await fetch(`${ready.ops_url}/readyz`)).json()).toEqual({ ready: true, failing: [] })
     expect(await (await fetch(`${ready.ops_url}/metrics`)).text()).toContain('hub_build_info{version=')
   })
 
   test('check-config says every fault with its key', async () => {
     const file = join(folder, 'bad.yaml')
-    writeFileSync(file, 'listen: nowhere\nrate:\n  default_per_minute: many\nno_such_key: 1\n')
+    writeFileSync(
+      file,
+      'listen: nowhere\nrate:\n  default_per_minute: many\nsmpt: { url: hunter2 }\nsmtp.url: ftp://hunter2\n',
+    )
     const { code, error } = await run(['check-config', '--config', file])
     expect(code).toBe(1)
-    for (const key of ['listen', 'rate.default_per_minute', 'no_such_key']) expect(error).toContain(key)
+    for (const key of ['listen', 'rate.default_per_minute', 'smpt.url', 'smtp.url']) expect(error).toContain(key)
+    expect(error).not.toContain('hunter2')
     expect((await run(['check-config'])).code).toBe(0)
   })
 

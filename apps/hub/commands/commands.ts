@@ -77,6 +77,7 @@ export function addCompanyCommands(program: Command, run: Run): void {
   const company = program.command('company').description('companies, the tenants')
   company
     .command('create')
+    .description('add a company, with its default rules')
     .requiredOption('--name <name>', 'its name')
     .option('--parent <id>', 'the company it belongs to')
     .option('--plan <code>', 'its plan')
@@ -97,26 +98,29 @@ export function addCompanyCommands(program: Command, run: Run): void {
         print({ company_id: made.id, slug: made.slug })
       }),
     )
-  company.command('list').action((_options: unknown, command: Command) =>
-    run(command, async (hub, print) => {
-      const rows = await hub.database.db
-        .select({
-          company_id: companies.id,
-          name: companies.name,
-          slug: companies.slug,
-          parent_id: companies.parentId,
-          plan: companies.planCode,
-          plan_overrides: companies.planOverrides,
-          metrics_retention_days: settings.metricsRetentionEffectiveDays,
-          suspended_at: companies.suspendedAt,
-          deleted_at: companies.deletedAt,
-        })
-        .from(companies)
-        .leftJoin(settings, eq(settings.companyId, companies.id))
-        .orderBy(companies.createdAt)
-      print({ data: rows })
-    }),
-  )
+  company
+    .command('list')
+    .description('every company, with its plan')
+    .action((_options: unknown, command: Command) =>
+      run(command, async (hub, print) => {
+        const rows = await hub.database.db
+          .select({
+            company_id: companies.id,
+            name: companies.name,
+            slug: companies.slug,
+            parent_id: companies.parentId,
+            plan: companies.planCode,
+            plan_overrides: companies.planOverrides,
+            metrics_retention_days: settings.metricsRetentionEffectiveDays,
+            suspended_at: companies.suspendedAt,
+            deleted_at: companies.deletedAt,
+          })
+          .from(companies)
+          .leftJoin(settings, eq(settings.companyId, companies.id))
+          .orderBy(companies.createdAt)
+        print({ data: rows })
+      }),
+    )
   addPlanCommand(company, run)
   addCompanyAccessCommands(company, run)
 }
@@ -124,6 +128,7 @@ export function addCompanyCommands(program: Command, run: Run): void {
 function addPlanCommand(company: Command, run: Run): void {
   company
     .command('plan')
+    .description('change the plan, or single values of it')
     .argument('<id>', 'the company')
     .option('--plan <code>', 'its new plan; single values of the old one end with it')
     .option('--expires-in <time>', 'when the plan ends: 90d, 12h, 30s or never')
@@ -150,6 +155,7 @@ function addPlanCommand(company: Command, run: Run): void {
 function addCompanyAccessCommands(company: Command, run: Run): void {
   company
     .command('grant')
+    .description('let a person of the parent company work in a child company')
     .requiredOption('--user <email>', 'who may work in it')
     .requiredOption('--company <id>', 'a child company')
     .action((options: { user: string; company: string }, command: Command) =>
@@ -165,6 +171,7 @@ function addCompanyAccessCommands(company: Command, run: Run): void {
   for (const action of ['suspend', 'resume'] as const)
     company
       .command(action)
+      .description(action === 'suspend' ? 'mark a company as suspended; its data stay' : 'end the suspension')
       .argument('<id>', 'the company')
       .action((id: string, _options: unknown, command: Command) =>
         run(command, async (hub, print) => {
@@ -179,6 +186,7 @@ function addCompanyAccessCommands(company: Command, run: Run): void {
       )
   company
     .command('purge')
+    .description('delete a company for good, with all of its data')
     .argument('<id>', 'the company; its children go with it')
     .option('--yes', 'delete without asking')
     .action((id: string, _options: unknown, command: Command) =>
@@ -245,6 +253,7 @@ export function addTokenCommands(program: Command, run: Run): void {
   const token = program.command('token').description('API tokens')
   token
     .command('create')
+    .description('make an API token; it is shown once')
     .requiredOption('--user <email>', 'whose token')
     .option('--permissions <list>', "some of the user's permissions; all of them without it")
     .option('--expires-in <time>', '90d, 12h, 30s or never', '90d')
@@ -270,6 +279,7 @@ export function addTokenCommands(program: Command, run: Run): void {
     )
   token
     .command('revoke')
+    .description('end a token at once')
     .argument('<id>', 'the token')
     .action((id: string, _options: unknown, command: Command) =>
       run(command, async (hub, print) => {
@@ -286,6 +296,7 @@ export function addServiceCommands(program: Command, run: Run): void {
   const service = program.command('service').description('service accounts of collectors and matchers')
   service
     .command('create')
+    .description('add a collector or a matcher; its tokens are shown once')
     .requiredOption('--kind <kind>', 'collector or matcher')
     .requiredOption('--name <name>', 'its name')
     .option('--base-url <url>', 'where agents reach the collector')
@@ -311,6 +322,7 @@ export function addServiceCommands(program: Command, run: Run): void {
     )
   service
     .command('rotate')
+    .description('replace the token; the old one ends at once')
     .argument('<id>', 'collector_id or matcher_id')
     .action((id: string, _options: unknown, command: Command) =>
       run(command, async (hub, print) => {
@@ -319,6 +331,7 @@ export function addServiceCommands(program: Command, run: Run): void {
     )
   service
     .command('rotate-admin-token')
+    .description('replace the token of the admin API, which the collector is to be given')
     .argument('<id>', 'collector_id')
     .action((id: string, _options: unknown, command: Command) =>
       run(command, async (hub, print) => {
@@ -344,6 +357,7 @@ export function addServerCommands(program: Command, run: Run): void {
   const server = program.command('server').description('servers')
   server
     .command('create')
+    .description('add a server')
     .requiredOption('--company <id>', 'whose server')
     .requiredOption('--name <name>', 'its name')
     .option('--hostname <name>', 'by which an agent pairs')
@@ -375,6 +389,7 @@ export function addServerCommands(program: Command, run: Run): void {
     )
   server
     .command('delete')
+    .description('put a server into the bin, or delete it for good')
     .argument('<id>', 'the server')
     .option('--permanent', 'delete it for good, with its data')
     .action((id: string, options: { permanent?: boolean }, command: Command) =>
