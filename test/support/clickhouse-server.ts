@@ -4,13 +4,14 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseError } from '@clickhouse/client'
 import { openChdb } from '../../apps/collector/store/chdb-connection.ts'
+import { embeddedEngineConfig } from '../../apps/collector/store/samples-engine-config.ts'
 import { engineDirectory } from './clickhouse.ts'
 
 const INSERT = /^(INSERT INTO \S+) (SETTINGS .*) FORMAT Native\s*$/s
 
 /** Starts it on a port (0 for a free one). `refuse` makes every answer a 500, as a server in trouble does. */
 export function startClickHouseServer(port: number) {
-  const { connection, close } = openChdb(engineDirectory, ['--output_format_json_quote_64bit_integers=0'])
+  const { connection, close } = openChdb(engineDirectory, embeddedEngineConfig(engineDirectory))
   let blockCount = 0
 
   async function run(sql: string, params: Record<string, string>, body: Uint8Array): Promise<Uint8Array> {
