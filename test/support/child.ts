@@ -21,6 +21,7 @@ export type Ended = {
 
 const TERM_MS = 5_000
 const KILL_MS = 10_000
+const START_MS = 120_000
 
 const textOf = (path: string): string => {
   try {
@@ -61,7 +62,7 @@ export async function endProcessesOf(folder: string): Promise<void> {
       else if (!asked.has(pid)) send('SIGTERM', pid)
       asked.add(pid)
     }
-    await Bun.sleep(20)
+    await Bun.sleep(50)
   }
 }
 
@@ -118,7 +119,9 @@ export async function startFront(command: readonly string[], around: Surrounding
     stderr: 'inherit',
     env: environmentOf(around),
   })
+  const timer = setTimeout(() => child.kill('SIGKILL'), START_MS)
   const { value } = await child.stdout.getReader().read()
+  clearTimeout(timer)
   if (value === undefined) throw new Error(`cannot start ${command.join(' ')}: it ended with ${await child.exited}`)
   return {
     url: new TextDecoder().decode(value).trim(),
