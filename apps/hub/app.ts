@@ -7,7 +7,7 @@ import type { Route } from './http/route.ts'
 import type { Hub } from './hub-context.ts'
 import { openApiDocument, RouteDetails } from './openapi.ts'
 
-/** A page or file outside the API: the web interface hands these in. */
+/** A page or file outside the API: the web interface hands these in. The one of path `*` answers where there is no other. */
 export type Page = {
   readonly method: 'GET' | 'POST'
   readonly path: string
@@ -63,7 +63,8 @@ export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Pa
   const document = JSON.stringify(apiDocument)
   app.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
   app.get('/docs', () => html(docsPage))
-  for (const page of pages)
+  const unknownPage = pages.find(page => page.path === '*')
+  for (const page of pages.filter(each => each !== unknownPage))
     app.route(page.method, page.path, ({ request }) => page.handle(hub, request, arrivalOf(request)), {
       parse: 'none',
     } as object)
@@ -74,7 +75,7 @@ export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Pa
     ({ request }) => {
       const path = new URL(request.url).pathname
       if (path.startsWith('/api')) return runUnknown(hub, request, path, methodsOf(path), arrivalOf(request))
-      return new Response('not found', { status: 404 })
+      return unknownPage?.handle(hub, request, arrivalOf(request)) ?? new Response('not found', { status: 404 })
     },
     { parse: 'none' } as object,
   )

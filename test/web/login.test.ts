@@ -193,6 +193,17 @@ describe('pages', () => {
     expect(await refused.text()).not.toContain('<img src=x>')
   })
 
+  test('a path that nothing has is a page that says so and leads back; below /api it is an error of the API', async () => {
+    const page = await get('/no-such-page', { 'accept-language': 'vi' })
+    expect(page.status).toBe(404)
+    expect(page.headers.get('content-type')).toContain('text/html')
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+    const text = await page.text()
+    expect(text).toContain('Không có trang này')
+    expect(text).toContain('href="/"')
+    expect((await get('/api/v1/no-such-path')).headers.get('content-type')).toContain('application/json')
+  })
+
   test('the texts are Vietnamese or English by Accept-Language', async () => {
     const text = async (language: string) => (await get('/login', { 'accept-language': language })).text()
     expect(await text('vi-VN,vi;q=0.9,en;q=0.5')).toContain('Đăng nhập')

@@ -76,6 +76,9 @@ test('a wrong password is refused on the page, the right one opens it, and a new
   await card().getByText('never seen').waitFor()
   await page.getByRole('button', { name: 'Done' }).click()
   await command.waitFor({ state: 'hidden' })
+  await page.getByRole('button', { name: 'Add a server' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByLabel('Name of the server').waitFor({ state: 'hidden' })
 }, 60_000)
 
 test('once its agent has enrolled with that licence the server is online by itself, with its values and curve; its name is text', async () => {

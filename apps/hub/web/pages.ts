@@ -88,6 +88,13 @@ async function loginOrHome(hub: Hub, request: Request): Promise<Response> {
   return (await guestOf(hub, request)) === null ? loginPage(languageOf(request)) : redirect('/')
 }
 
+async function unknownPage(_hub: Hub, request: Request): Promise<Response> {
+  const language = languageOf(request)
+  const title = say(language, 'no_page_title')
+  const body = html`<main class="notice"><h1>${title}</h1><p><a href="/">${say(language, 'no_page_home')}</a></p></main>`
+  return pageResponse(404, { language, title, body })
+}
+
 type Handle = (hub: Hub, request: Request, arrival: Arrival) => Promise<Response>
 
 /** A fault becomes a page that says so and nothing else; the log has the rest. */
@@ -141,6 +148,7 @@ export function webPages(): readonly Page[] {
       path: '/alerts/:alert',
       handle: (_hub, request) => redirect(`/#alert-${lastSegment(request.url)}`),
     },
+    { method: 'GET', path: '*', handle: guarded(unknownPage) },
     { method: 'GET', path: '/favicon.ico', handle: () => redirect(assets.icon.path) },
     ...Object.values(assets).map(
       (asset): Page => ({ method: 'GET', path: asset.path, handle: () => serveAsset(asset) }),

@@ -23,6 +23,8 @@ const texts = {
   },
   unavailable: { en: 'Not available at the moment. Try again soon.', vi: 'Tạm thời không khả dụng. Hãy thử lại sau.' },
   failed: { en: 'Something went wrong here. Try again.', vi: 'Đã có lỗi xảy ra. Hãy thử lại.' },
+  no_page_title: { en: 'There is no such page', vi: 'Không có trang này' },
+  no_page_home: { en: 'To the servers', vi: 'Về danh sách máy chủ' },
   no_access_title: { en: 'No access to monitoring', vi: 'Không có quyền xem giám sát' },
   no_access: {
     en: 'This page needs the permissions monitoring.view and servers.view in a company. Ask an administrator of your company.',
@@ -159,6 +161,7 @@ const texts = {
   add_name: { en: 'Name of the server', vi: 'Tên máy chủ' },
   add_submit: { en: 'Add and create its licence', vi: 'Thêm và tạo giấy phép' },
   add_close: { en: 'Done', vi: 'Xong' },
+  add_cancel: { en: 'Cancel', vi: 'Hủy' },
   add_ask: {
     en: 'Ask somebody with the permissions servers.manage and monitoring.manage to add one.',
     vi: 'Hãy nhờ người có quyền servers.manage và monitoring.manage thêm máy chủ.',

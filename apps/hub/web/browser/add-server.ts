@@ -17,7 +17,7 @@ export class AddServer {
   private readonly lead = el('p')
   private readonly command = el('code')
   private readonly result: HTMLElement
-  private readonly done = el('button', { type: 'button' }, t('add_close'))
+  private readonly done = el('button', { type: 'button' })
   private isEmpty = false
   private isOpen = false
 
@@ -72,6 +72,7 @@ export class AddServer {
     setText(this.title, t(this.isEmpty ? 'empty_title' : 'add_server'))
     show(this.root, this.isEmpty || this.isOpen)
     show(this.done, !this.isEmpty)
+    setText(this.done, t(this.result.hidden ? 'add_cancel' : 'add_close'))
     show(this.button, mayAdd)
     this.button.setAttribute('aria-expanded', String(this.isOpen))
   }
@@ -100,6 +101,7 @@ export class AddServer {
     setText(this.lead, t('add_command', { name }))
     setText(this.command, commandWith(textOf(license.body, 'token') ?? ''))
     show(this.result, true)
+    this.render()
     this.name.value = ''
     return null
   }
