@@ -1,4 +1,6 @@
 // The company of the benchmarks, and the default rules of a new company.
+import type { RawRule } from '../core/alerting/rule.ts'
+
 export const company = '0a000000-0000-4000-8000-000000000001'
 export const uuid = (kind: string, index: number): string =>
   `${kind}0000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
@@ -6,12 +8,12 @@ export const uuid = (kind: string, index: number): string =>
 const rule = (
   index: number,
   metric: string,
-  operator: string,
+  operator: RawRule['operator'],
   threshold: number,
   forSeconds: number,
-  severity: string,
+  severity: RawRule['severity'],
   recover: number | null,
-) => ({
+): RawRule => ({
   id: uuid('1', index),
   version: 1,
   sync_version: index,
