@@ -94,8 +94,8 @@ async function seedAlerts(sql: postgres.Sql, company: string): Promise<void> {
       95, 97, 90, 10, 10, now()
     from generate_series(1, ${alerts}::int) i`
   await sql`
-    insert into monitoring_event_seqs (server_id, rule_key, series_key, seq)
-    select server_id, rule_key, series_key, 10 from monitoring_alerts`
+    insert into monitoring_event_seqs (server_id, rule_key, series_key, seq, alert_id)
+    select server_id, rule_key, series_key, 10, id from monitoring_alerts`
   await sql`
     insert into monitoring_alert_events (id, company_id, server_id, alert_id, event_id, seq, type, occurred_at, payload)
     select pg_temp.id('event', i), ${company}, pg_temp.id('server', 1 + a.n % ${servers}), pg_temp.id('alert', a.n),

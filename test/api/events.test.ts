@@ -1,4 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { openDatabase } from '../../apps/hub/db/connect.ts'
+import { migrateDatabase, migrations } from '../../apps/hub/db/migrate.ts'
+import { bringUpToDate } from '../../apps/hub/hub.ts'
+import { installQueues } from '../../apps/hub/jobs/job-store.ts'
+import { newDatabase } from '../support/postgres.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 type Collector = Awaited<ReturnType<TestHub['collector']>>
@@ -120,6 +125,24 @@ describe('intake', () => {
     const alert = await only(server)
     expect(alert.event_count).toBe(2)
     expect((await tenant.call('GET', `/monitoring/alerts/${alert.id}/events`)).body.meta.total).toBe(2)
+  })
+
+  test('[HAL-032] an event_id that was seen is dropped although its seq and its key are new; the others of its batch are applied once', async () => {
+    const server = await newServer()
+    const first = event('alert.opened', server)
+    await send(first)
+    const again = event('alert.opened', server, { event_id: first.event_id, series_key: 'cpu_load1' })
+    const fresh = event('alert.opened', server, { series_key: 'cpu_load5' })
+    const { accepted, rejected } = await send(again, fresh)
+    expect([accepted, rejected]).toEqual([[first.event_id, fresh.event_id], []])
+    const alerts = await alertsOf(server)
+    expect(alerts.map(alert => [alert.series_key, alert.event_count]).sort()).toEqual([
+      ['cpu_load5', 1],
+      ['cpu_usage_percent', 1],
+    ])
+    // Its key is not processed up to a seq that was dropped.
+    await send(event('alert.opened', server, { series_key: 'cpu_load1', seq: again.seq }))
+    expect(await alertsOf(server)).toHaveLength(3)
   })
 
   test('[HAL-033] [HAL-006] an event whose seq is not greater than the processed one is dropped and accepted', async () => {
@@ -463,4 +486,36 @@ describe('what users do', () => {
       .client`select column_name from information_schema.columns where table_name = 'monitoring_alerts'`
     expect(columns.some(row => /sample|points/.test(row.column_name))).toBe(false)
   })
+})
+
+test('an upgrade knows of every key its active alert, else its newest', async () => {
+  const database = openDatabase(await newDatabase(), 2)
+  try {
+    const { client } = database
+    await migrateDatabase(client, () => installQueues(database), migrations.slice(0, 12))
+    const [company, server] = [crypto.randomUUID(), crypto.randomUUID()]
+    await client`insert into companies (id, name, slug) values (${company}, 'x', 'x')`
+    await client`insert into servers (id, company_id, name) values (${server}, ${company}, 'x')`
+    const alert = async (series: string, state: string, openedAt: string): Promise<string> => {
+      const id = crypto.randomUUID()
+      await client`
+        insert into monitoring_alerts (id, company_id, type, server_id, rule_key, series_key, severity, state, opened_at, last_event_seq)
+        values (${id}, ${company}, 'threshold', ${server}, 'r', ${series}, 'info', ${state}, ${openedAt}, 7)`
+      return id
+    }
+    await alert('over', 'resolved', '2026-01-01T00:00:00Z')
+    const newest = await alert('over', 'closed', '2026-01-02T00:00:00Z')
+    const active = await alert('active', 'acknowledged', '2026-01-01T00:00:00Z')
+    await alert('active', 'resolved', '2026-01-02T00:00:00Z')
+    await client`insert into monitoring_event_seqs values (${server}, 'r', 'active', 9), (${server}, 'r', 'never', 3)`
+    await bringUpToDate(database)
+    const rows = await client`select series_key, seq::int, alert_id from monitoring_event_seqs order by series_key`
+    expect(rows.map(row => [row.series_key, row.seq, row.alert_id])).toEqual([
+      ['active', 9, active],
+      ['never', 3, null],
+      ['over', 7, newest],
+    ])
+  } finally {
+    await database.close()
+  }
 })

@@ -36,47 +36,50 @@ export const toAlert = (row: Row): Alert => ({
   recoveryUntold: row.recoveryUntold,
 })
 
-const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+const iso = (ms: number | null): string | undefined => (ms === null ? undefined : new Date(ms).toISOString())
 
-/** The columns as they travel: rows as one JSON parameter, which is far cheaper than thousands of parameters. */
-const toRecord = (alert: Alert): Readonly<Record<string, unknown>> => ({
+/** The columns that change, as they travel: rows as one JSON parameter, in which what is not there is null. */
+const toChange = (alert: Alert) => ({
   id: alert.id,
-  company_id: alert.companyId,
-  type: alert.type,
-  server_id: alert.serverId,
-  agent_id: alert.agentId,
-  rule_id: alert.ruleId,
-  rule_key: alert.ruleKey,
-  series_key: alert.seriesKey,
-  labels: alert.labels,
   severity: alert.severity,
   state: alert.state,
-  opened_at: iso(alert.openedAtMs),
   resolved_at: iso(alert.resolvedAtMs),
-  resolved_reason: alert.resolvedReason,
-  last_value: alert.lastValue,
-  peak_value: alert.peakValue,
-  threshold: alert.threshold,
+  resolved_reason: alert.resolvedReason ?? undefined,
+  last_value: alert.lastValue ?? undefined,
+  peak_value: alert.peakValue ?? undefined,
+  threshold: alert.threshold ?? undefined,
   suppressed: alert.suppressed,
-  suppress_reason: alert.suppressReason,
+  suppress_reason: alert.suppressReason ?? undefined,
   flapping: alert.flapping,
-  group_id: alert.groupId,
-  group_total: alert.groupTotal,
-  group_member_ids: alert.groupMemberIds,
+  group_id: alert.groupId ?? undefined,
+  group_total: alert.groupTotal ?? undefined,
+  group_member_ids: alert.groupMemberIds ?? undefined,
   event_count: alert.eventCount,
   last_event_seq: alert.lastEventSeq,
   notified_at: iso(alert.notifiedAtMs),
   recovery_untold: alert.recoveryUntold,
 })
 
-const records = (list: readonly Alert[]) => sql`jsonb_to_recordset(${JSON.stringify(list.map(toRecord))}::jsonb) as x (
-  id uuid, company_id uuid, type text, server_id uuid, agent_id uuid, rule_id uuid, rule_key text, series_key text,
-  labels jsonb, severity text, state text, opened_at timestamptz, resolved_at timestamptz, resolved_reason text,
+const CHANGING = sql.raw(`id uuid, severity text, state text, resolved_at timestamptz, resolved_reason text,
   last_value double precision, peak_value double precision, threshold double precision, suppressed boolean,
   suppress_reason text, flapping boolean, group_id uuid, group_total integer, group_member_ids uuid[],
-  event_count integer, last_event_seq bigint, notified_at timestamptz, recovery_untold boolean)`
+  event_count integer, last_event_seq bigint, notified_at timestamptz, recovery_untold boolean`)
 
-/** One statement for all changes: the rows travel as JSON and are matched by id. */
+/** The columns of a new alert. */
+const toRecord = (alert: Alert) => ({
+  ...toChange(alert),
+  company_id: alert.companyId,
+  type: alert.type,
+  server_id: alert.serverId,
+  agent_id: alert.agentId ?? undefined,
+  rule_id: alert.ruleId ?? undefined,
+  rule_key: alert.ruleKey,
+  series_key: alert.seriesKey,
+  labels: alert.labels,
+  opened_at: iso(alert.openedAtMs),
+})
+
+/** One statement for all changes: the rows are matched by id. */
 async function updateAlerts(tx: Tx, changed: readonly Alert[]): Promise<void> {
   await tx.db.execute(sql`
     update monitoring_alerts a set severity = x.severity, state = x.state, resolved_at = x.resolved_at,
@@ -87,7 +90,7 @@ async function updateAlerts(tx: Tx, changed: readonly Alert[]): Promise<void> {
       -- An alert that opens again waits for somebody anew.
       acknowledged_by = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_by end,
       acknowledged_at = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_at end
-    from ${records(changed)}
+    from jsonb_to_recordset(${JSON.stringify(changed.map(toChange))}::jsonb) as x (${CHANGING})
     where a.id = x.id`)
 }
 
@@ -96,8 +99,10 @@ export async function storeAlerts(tx: Tx, created: readonly Alert[], changed: re
   if (changed.length > 0) await updateAlerts(tx, changed)
   if (created.length > 0)
     await tx.db.execute(sql`
-      insert into monitoring_alerts (id, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels,
-        severity, state, opened_at, resolved_at, resolved_reason, last_value, peak_value, threshold, suppressed,
-        suppress_reason, flapping, group_id, group_total, group_member_ids, event_count, last_event_seq, notified_at,
-        recovery_untold) select x.* from ${records(created)}`)
+      insert into monitoring_alerts (id, severity, state, resolved_at, resolved_reason, last_value, peak_value, threshold,
+        suppressed, suppress_reason, flapping, group_id, group_total, group_member_ids, event_count, last_event_seq,
+        notified_at, recovery_untold, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels, opened_at)
+      select x.* from jsonb_to_recordset(${JSON.stringify(created.map(toRecord))}::jsonb) as x (${CHANGING}, company_id uuid,
+        type text, server_id uuid, agent_id uuid, rule_id uuid, rule_key text, series_key text, labels jsonb,
+        opened_at timestamptz)`)
 }

@@ -8,7 +8,7 @@ import { auditRequest } from '../audit/audit.ts'
 import type { Executor } from '../db/connect.ts'
 import { alertComments, alertEvents, alerts, rules, servers } from '../db/schema.ts'
 import { users } from '../db/schema-identity.ts'
-import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
+import { inTransaction, isAnyOf, lockCompany, type Tx } from '../db/transaction.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
 import type { Page } from '../http/paging.ts'
 import type { RouteContext } from '../http/route.ts'
@@ -148,7 +148,7 @@ export async function listAlerts(db: Executor, companyId: string, filter: AlertF
 export async function alertsByIds(db: Executor, companyId: string, ids: readonly string[]): Promise<AlertRow[]> {
   if (ids.length === 0) return []
   return selectAlerts(db)
-    .where(and(eq(alerts.companyId, companyId), inArray(alerts.id, [...ids])))
+    .where(and(eq(alerts.companyId, companyId), isAnyOf(alerts.id, ids)))
     .orderBy(desc(alerts.openedAt), desc(alerts.id))
 }
 

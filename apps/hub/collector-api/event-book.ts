@@ -1,10 +1,10 @@
 // The alerts that a batch of events can concern, loaded with few queries and kept up to date while the batch is applied.
-import { and, asc, eq, inArray, or, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, or } from 'drizzle-orm'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import { type Alert, type AlertBook, isActive } from '../../../core/lifecycle/alert.ts'
 import { toAlert } from '../alerts/alert-store.ts'
 import { alerts } from '../db/schema.ts'
-import type { Tx } from '../db/transaction.ts'
+import { isAnyOf, type Tx } from '../db/transaction.ts'
 
 const keyOf = (alert: Alert): string => `${alert.serverId}\n${alert.ruleKey}\n${alert.seriesKey}`
 
@@ -67,6 +67,11 @@ export class EventBook {
     return [...ids].map(id => this.byId.get(id)).filter(alert => alert !== undefined)
   }
 
+  /** The alert of a pair-key that its next event will look at; null when there never was one. */
+  newestIdOf(key: string): string | null {
+    return this.latestByKey.get(key) ?? null
+  }
+
   created(): Alert[] {
     return this.alertsOf(this.createdIds)
   }
@@ -76,23 +81,15 @@ export class EventBook {
   }
 }
 
-/** Loads what the events of a batch can concern. The companies are locked by the caller. */
-export async function loadEventBook(tx: Tx, events: readonly AlertEvent[]): Promise<EventBook> {
+/** Loads what the events of a batch can concern: the newest alert of each of their keys, and groups. The companies are locked by the caller. */
+export async function loadEventBook(
+  tx: Tx,
+  events: readonly AlertEvent[],
+  newestIds: readonly string[],
+): Promise<EventBook> {
   const book = new EventBook()
-  const keys = new Map(events.map(event => [eventPairKey(event), event]))
-  const records = [...keys.values()].map(event => ({
-    server_id: event.server_id,
-    rule_key: event.rule_id,
-    series_key: event.series_key,
-  }))
-  const found = await tx.db.execute<{ id: string }>(sql`
-    select a.id from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as k (server_id uuid, rule_key text, series_key text)
-    cross join lateral (select id from monitoring_alerts x
-      where x.server_id = k.server_id and x.rule_key = k.rule_key and x.series_key = k.series_key
-      order by (x.state in ('open', 'acknowledged', 'grouped')) desc, x.opened_at desc, x.created_at desc limit 1) a`)
-  const ids = found.map(row => row.id)
-  if (ids.length > 0)
-    for (const row of await tx.db.select().from(alerts).where(inArray(alerts.id, ids))) book.load(toAlert(row))
+  if (newestIds.length > 0)
+    for (const row of await tx.db.select().from(alerts).where(isAnyOf(alerts.id, newestIds))) book.load(toAlert(row))
 
   if (!events.some(event => !event.type.startsWith('alert.'))) return book
   const companyIds = [...new Set(events.map(event => event.company_id))]
@@ -101,7 +98,7 @@ export async function loadEventBook(tx: Tx, events: readonly AlertEvent[]): Prom
     .from(alerts)
     .where(
       and(
-        inArray(alerts.companyId, companyIds),
+        isAnyOf(alerts.companyId, companyIds),
         eq(alerts.type, 'group_down'),
         inArray(alerts.state, ['open', 'acknowledged']),
       ),
@@ -111,8 +108,8 @@ export async function loadEventBook(tx: Tx, events: readonly AlertEvent[]): Prom
   const memberIds = [...new Set(events.flatMap(event => event.member_server_ids ?? []))]
   const groupIds = groups.map(group => group.id)
   const concerned = or(
-    memberIds.length > 0 ? inArray(alerts.serverId, memberIds) : undefined,
-    groupIds.length > 0 ? inArray(alerts.groupId, groupIds) : undefined,
+    memberIds.length > 0 ? isAnyOf(alerts.serverId, memberIds) : undefined,
+    groupIds.length > 0 ? isAnyOf(alerts.groupId, groupIds) : undefined,
   )
   if (!concerned) return book
   const down = await tx.db
@@ -120,7 +117,7 @@ export async function loadEventBook(tx: Tx, events: readonly AlertEvent[]): Prom
     .from(alerts)
     .where(
       and(
-        inArray(alerts.companyId, companyIds),
+        isAnyOf(alerts.companyId, companyIds),
         eq(alerts.type, 'agent_down'),
         inArray(alerts.state, ['open', 'acknowledged', 'grouped']),
         concerned,

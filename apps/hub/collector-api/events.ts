@@ -5,11 +5,11 @@ import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import type { Severity } from '../../../core/alerting/rule.ts'
 import { applyEvent, type EventContext } from '../../../core/lifecycle/alert.ts'
 import { storeAlerts } from '../alerts/alert-store.ts'
-import { inTransaction, lockCompany, type Tx, uuidList } from '../db/transaction.ts'
+import { inTransaction, lockCompanies, type Tx, uuidList } from '../db/transaction.ts'
 import { isUuid } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { type Told, tellLater } from '../notifications/outbox.ts'
-import { loadEventBook } from './event-book.ts'
+import { type EventBook, loadEventBook } from './event-book.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
 
 export type EventsAnswer = {
@@ -23,7 +23,8 @@ type DownRule = {
   severity: Severity
   enabled: boolean
   all: boolean
-  resolved: string[]
+  /** Of the machines that were asked for, those that the scope resolves to. */
+  covered: string[]
 }
 
 /** What the batch needs to know of servers, rules and agents. */
@@ -45,25 +46,41 @@ function namedAgent(event: AlertEvent): string | null {
   return isUuid(id) ? id.toLowerCase() : null
 }
 
+/** Events that never open an alert: what they say of an alert is that of one that is there. */
+const CLOSING: ReadonlySet<string> = new Set(['alert.resolved', 'agent.up', 'group_update', 'group_resolved'])
+
+/** The agent_down rules of the companies of `agent.down` events, which alone look at them. */
+async function loadDownRules(tx: Tx, events: readonly AlertEvent[]): Promise<DownRule[]> {
+  const losses = events.filter(event => event.type === 'agent.down')
+  if (losses.length === 0) return []
+  const companyIds = uuidList(new Set(losses.map(event => event.company_id)))
+  const serverIds = uuidList(new Set(losses.map(event => event.server_id)))
+  return tx.db.execute<DownRule>(sql`
+    select id, company_id, severity, enabled, (scope->>'all')::boolean as all,
+      array(select unnest(resolved_server_ids) intersect select unnest(${serverIds}::uuid[]))::text[] as covered
+    from monitoring_rules where company_id = any(${companyIds}::uuid[]) and kind = 'agent_down' and deleted_at is null`)
+}
+
 async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<Surroundings> {
   const serverIds = uuidList(new Set(events.map(event => event.server_id)))
-  const companyIds = uuidList(new Set(events.map(event => event.company_id)))
-  const ruleIds = uuidList(new Set(events.map(event => event.rule_id).filter(isUuid)))
-  const named = events.filter(event => event.type.startsWith('agent.')).map(namedAgent)
+  const opening = events.filter(event => !CLOSING.has(event.type))
+  const openingServerIds = uuidList(new Set(opening.map(event => event.server_id)))
+  const ruleIds = uuidList(new Set(opening.map(event => event.rule_id).filter(isUuid)))
+  const named = opening.filter(event => event.type.startsWith('agent.')).map(namedAgent)
   const agentIds = uuidList(new Set(named.filter(id => id !== null)))
-  const servers = await tx.db.execute<{ id: string; company_id: string; is_groupable: boolean }>(sql`
-    select id, company_id, (subnet_id is not null or datacenter is not null) as is_groupable
-    from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`)
-  const rules = await tx.db.execute<{ id: string; kind: string; company_id: string }>(
-    sql`select id, kind, company_id from monitoring_rules where id = any(${ruleIds}::uuid[])`,
-  )
-  const downRules = await tx.db.execute<DownRule>(sql`
-    select id, company_id, severity, enabled, (scope->>'all')::boolean as all, resolved_server_ids::text[] as resolved
-    from monitoring_rules where company_id = any(${companyIds}::uuid[]) and kind = 'agent_down' and deleted_at is null`)
-  const agents = await tx.db.execute<{ id: string; company_id: string; server_id: string | null; state: string }>(sql`
-    select id, company_id, server_id, state from monitoring_agents
-    where id = any(${agentIds}::uuid[]) or (server_id = any(${serverIds}::uuid[]) and state <> 'revoked')
-    order by enrolled_at`)
+  const [servers, rules, downRules, agents] = await Promise.all([
+    tx.db.execute<{ id: string; company_id: string; is_groupable: boolean }>(sql`
+      select id, company_id, (subnet_id is not null or datacenter is not null) as is_groupable
+      from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`),
+    tx.db.execute<{ id: string; kind: string; company_id: string }>(
+      sql`select id, kind, company_id from monitoring_rules where id = any(${ruleIds}::uuid[])`,
+    ),
+    loadDownRules(tx, events),
+    tx.db.execute<{ id: string; company_id: string; server_id: string | null; state: string }>(sql`
+      select id, company_id, server_id, state from monitoring_agents
+      where id = any(${agentIds}::uuid[]) or (server_id = any(${openingServerIds}::uuid[]) and state <> 'revoked')
+      order by enrolled_at`),
+  ])
   return {
     serverIds: new Set(servers.map(row => pair(row.company_id, row.id))),
     groupableIds: new Set(servers.filter(row => row.is_groupable).map(row => row.id)),
@@ -91,36 +108,77 @@ function contextOf(event: AlertEvent, around: Surroundings, nowMs: number): Even
       ? {
           id: down.id,
           severity: down.severity,
-          applies: down.enabled && (down.all || down.resolved.includes(event.server_id)),
+          applies: down.enabled && (down.all || down.covered.includes(event.server_id)),
         }
       : null,
     agentId: isNamedKnown ? named : (around.agentByServer.get(pair(event.company_id, event.server_id)) ?? null),
   }
 }
 
-async function loadProcessedSeqs(tx: Tx, events: readonly AlertEvent[]): Promise<Map<string, number>> {
+/** How far a pair-key is processed, and its newest alert. */
+type Processed = { readonly seq: number; readonly alertId: string | null }
+
+async function loadProcessed(tx: Tx, events: readonly AlertEvent[]): Promise<Map<string, Processed>> {
   const records = events.map(event => ({
     server_id: event.server_id,
     rule_key: event.rule_id,
     series_key: event.series_key,
   }))
-  const rows = await tx.db.execute<{ server_id: string; rule_key: string; series_key: string; seq: string }>(sql`
-    select s.server_id, s.rule_key, s.series_key, s.seq from monitoring_event_seqs s
+  const rows = await tx.db.execute<{
+    server_id: string
+    rule_key: string
+    series_key: string
+    seq: string
+    alert_id: string | null
+  }>(sql`
+    select s.server_id, s.rule_key, s.series_key, s.seq, s.alert_id from monitoring_event_seqs s
     join (select distinct server_id, rule_key, series_key from jsonb_to_recordset(${JSON.stringify(records)}::jsonb)
       as k (server_id uuid, rule_key text, series_key text)) k using (server_id, rule_key, series_key)`)
-  return new Map(rows.map(row => [`${row.server_id}\n${row.rule_key}\n${row.series_key}`, Number(row.seq)]))
+  return new Map(
+    rows.map(row => [
+      eventPairKey({ server_id: row.server_id, rule_id: row.rule_key, series_key: row.series_key }),
+      { seq: Number(row.seq), alertId: row.alert_id },
+    ]),
+  )
 }
 
-async function loadSeenIds(tx: Tx, eventIds: readonly string[]): Promise<Set<string>> {
+async function loadSeenIds(tx: Tx, events: readonly AlertEvent[]): Promise<Set<string>> {
+  if (events.length === 0) return new Set()
+  const eventIds = events.map(event => event.event_id)
   const rows = await tx.db.execute<{ event_id: string }>(sql`
     select event_id from monitoring_alert_events
     where event_id in (select jsonb_array_elements_text(${JSON.stringify(eventIds)}::jsonb))`)
   return new Set(rows.map(row => row.event_id))
 }
 
+/** What earlier events have left. */
+type History = {
+  readonly seen: Set<string>
+  readonly seqs: Map<string, number>
+  readonly book: EventBook
+}
+
+/**
+ * With `looksForIds` every event is looked for by its id. Without, only those whose seq is processed: a collector that sends an event again
+ * sends it with its seq, so that the look into the largest index of all is spared to nearly every batch.
+ */
+async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<History> {
+  const processed = await loadProcessed(tx, events)
+  const doubtful = looksForIds
+    ? events
+    : events.filter(event => event.seq <= (processed.get(eventPairKey(event))?.seq ?? -1))
+  const newestIds = [...processed.values()].flatMap(({ alertId }) => alertId ?? [])
+  const [seen, book] = await Promise.all([loadSeenIds(tx, doubtful), loadEventBook(tx, events, newestIds)])
+  return { seen, seqs: new Map([...processed].map(([key, { seq }]) => [key, seq])), book }
+}
+
+/** An event that was seen came with another seq or key: the batch is to be applied anew, with a look for every id. */
+class SeenBefore extends Error {}
+
 type Applied = { readonly event: AlertEvent; readonly alertId: string | null }
 
-async function storeLog(tx: Tx, applied: readonly Applied[], seqs: ReadonlyMap<string, number>): Promise<void> {
+/** Logs the events. Returns how many of them were not there. */
+async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
   const log = applied.map(({ event, alertId }) => ({
     // In the order of time: new rows stand together in the index, however large it is.
     id: Bun.randomUUIDv7(),
@@ -133,72 +191,89 @@ async function storeLog(tx: Tx, applied: readonly Applied[], seqs: ReadonlyMap<s
     occurred_at: event.occurred_at,
     payload: event,
   }))
-  await tx.db.execute(sql`
+  const inserted = await tx.db.execute(sql`
     insert into monitoring_alert_events (id, company_id, server_id, alert_id, event_id, seq, type, occurred_at, payload)
     select * from jsonb_to_recordset(${JSON.stringify(log)}::jsonb) as x (id uuid, company_id uuid, server_id uuid,
       alert_id uuid, event_id text, seq bigint, type text, occurred_at timestamptz, payload jsonb)
     on conflict (event_id) do nothing`)
+  return inserted.count
+}
+
+/** Notes of each pair-key how far it is processed, and its newest alert. */
+async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: History): Promise<void> {
   const newest = new Map(applied.map(({ event }) => [eventPairKey(event), event]))
   const marks = [...newest].map(([key, event]) => ({
     server_id: event.server_id,
     rule_key: event.rule_id,
     series_key: event.series_key,
     seq: seqs.get(key) ?? event.seq,
+    alert_id: book.newestIdOf(key),
   }))
   await tx.db.execute(sql`
-    insert into monitoring_event_seqs (server_id, rule_key, series_key, seq)
-    select * from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as x (server_id uuid, rule_key text, series_key text, seq bigint)
-    on conflict (server_id, rule_key, series_key) do update set seq = greatest(monitoring_event_seqs.seq, excluded.seq)`)
+    insert into monitoring_event_seqs as s (server_id, rule_key, series_key, seq, alert_id)
+    select * from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb)
+      as x (server_id uuid, rule_key text, series_key text, seq bigint, alert_id uuid)
+    on conflict (server_id, rule_key, series_key) do update set seq = greatest(s.seq, excluded.seq), alert_id = excluded.alert_id`)
 }
+
+type EventResult = 'applied' | 'seen' | 'old' | RejectReason
+type Result = { readonly event: AlertEvent; readonly result: EventResult }
 
 /** Applies a batch. Seen events and old ones are accepted and dropped; a rejected event does not hinder the others. */
 export async function takeEvents(hub: Hub, body: unknown): Promise<EventsAnswer> {
-  const batch = batchOf(body)
-  const accepted: string[] = []
   const rejected: EventsAnswer['rejected'] = []
-  const reject = (event_id: string, type: string, reason: RejectReason) => {
-    rejected.push({ event_id, reason })
-    hub.metrics.events.inc({ type, result: reason })
-  }
   const events: AlertEvent[] = []
-  for (const raw of batch) {
+  for (const raw of batchOf(body)) {
     const event = eventOf(raw)
-    if (typeof event === 'string')
-      reject(raw.event_id, event === 'unsupported_type' ? 'other' : String(raw.type), event)
-    else events.push(event)
-  }
-  if (events.length > 0)
-    await inTransaction(hub.database.db, async tx => {
-      for (const id of [...new Set(events.map(event => event.company_id))].sort()) await lockCompany(tx, id)
-      const around = await loadSurroundings(tx, events)
-      const known = events.filter(event => around.serverIds.has(pair(event.company_id, event.server_id)))
-      const knownIds = new Set(known.map(event => event.event_id))
-      for (const event of events)
-        if (!knownIds.has(event.event_id)) reject(event.event_id, event.type, 'unknown_server')
-      if (known.length === 0) return
-      const told = await applyBatch(hub, tx, known, around)
-      accepted.push(...new Set(known.map(event => event.event_id)))
-      await tellLater(hub, tx, told, around.groupableIds)
-    })
-  return { accepted, rejected }
-}
-
-async function applyBatch(hub: Hub, tx: Tx, known: readonly AlertEvent[], around: Surroundings): Promise<Told[]> {
-  const seen = await loadSeenIds(
-    tx,
-    known.map(event => event.event_id),
-  )
-  const seqs = await loadProcessedSeqs(tx, known)
-  const book = await loadEventBook(tx, known)
-  const applied: Applied[] = []
-  let told: Told[] = []
-  for (const event of known) {
-    const key = eventPairKey(event)
-    const isSeen = seen.has(event.event_id)
-    if (isSeen || event.seq <= (seqs.get(key) ?? -1)) {
-      hub.metrics.events.inc({ type: event.type, result: isSeen ? 'seen' : 'old' })
+    if (typeof event !== 'string') {
+      events.push(event)
       continue
     }
+    rejected.push({ event_id: raw.event_id, reason: event })
+    hub.metrics.events.inc({ type: event === 'unsupported_type' ? 'other' : String(raw.type), result: event })
+  }
+  const results = await applyOnce(hub, events)
+  const accepted = new Set(results.filter(item => item.result !== 'unknown_server').map(item => item.event.event_id))
+  for (const { event, result } of results) {
+    hub.metrics.events.inc({ type: event.type, result })
+    if (result === 'unknown_server' && !accepted.has(event.event_id))
+      rejected.push({ event_id: event.event_id, reason: result })
+  }
+  return { accepted: [...accepted], rejected }
+}
+
+/** Applies events in one transaction; where an id shows to be seen only at the end, in a second one. */
+async function applyOnce(hub: Hub, events: readonly AlertEvent[]): Promise<Result[]> {
+  if (events.length === 0) return []
+  const act = (looksForIds: boolean) => inTransaction(hub.database.db, tx => applyEvents(hub, tx, events, looksForIds))
+  try {
+    return await act(false)
+  } catch (error) {
+    if (error instanceof SeenBefore) return act(true)
+    throw error
+  }
+}
+
+/** One transaction. Throws SeenBefore for an event that shows to be seen only when it is logged. */
+async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<Result[]> {
+  await lockCompanies(tx, new Set(events.map(event => event.company_id)))
+  // The reads leave together: the company is locked for as long as it takes.
+  const [around, history] = await Promise.all([loadSurroundings(tx, events), loadHistory(tx, events, looksForIds)])
+  const { seen, seqs, book } = history
+  const results: Result[] = []
+  const applied: Applied[] = []
+  let told: Told[] = []
+  for (const event of events) {
+    const key = eventPairKey(event)
+    const result: EventResult = !around.serverIds.has(pair(event.company_id, event.server_id))
+      ? 'unknown_server'
+      : seen.has(event.event_id)
+        ? 'seen'
+        : event.seq <= (seqs.get(key) ?? -1)
+          ? 'old'
+          : 'applied'
+    results.push({ event, result })
+    if (result !== 'applied') continue
     seen.add(event.event_id)
     seqs.set(key, event.seq)
     const outcome = applyEvent(book.viewOf(event), event, contextOf(event, around, hub.now()))
@@ -209,10 +284,13 @@ async function applyBatch(hub: Hub, tx: Tx, known: readonly AlertEvent[], around
     }
     applied.push({ event, alertId: outcome.alertId })
     if (outcome.notify) told.push(outcome.notify)
-    hub.metrics.events.inc({ type: event.type, result: 'applied' })
   }
-  if (applied.length === 0) return told
-  await storeAlerts(tx, book.created(), book.changed())
-  await storeLog(tx, applied, seqs)
-  return told
+  if (applied.length > 0) {
+    await storeAlerts(tx, book.created(), book.changed())
+    const loggedCount = await storeLog(tx, applied)
+    if (loggedCount < applied.length && !looksForIds) throw new SeenBefore()
+    await storeMarks(tx, applied, history)
+    await tellLater(hub, tx, told, around.groupableIds)
+  }
+  return results
 }

@@ -13,6 +13,7 @@ import webhookScope from '../../../sql/hub/0009_webhook_scope.sql' with { type: 
 import listIndexes from '../../../sql/hub/0010_list_indexes.sql' with { type: 'text' }
 import groupWait from '../../../sql/hub/0011_group_wait.sql' with { type: 'text' }
 import checkCopies from '../../../sql/hub/0012_check_copies.sql' with { type: 'text' }
+import fewerPages from '../../../sql/hub/0013_fewer_pages.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -29,6 +30,7 @@ export const migrations: readonly Migration[] = [
   { number: 10, name: 'list_indexes', sql: listIndexes },
   { number: 11, name: 'group_wait', sql: groupWait },
   { number: 12, name: 'check_copies', sql: checkCopies },
+  { number: 13, name: 'fewer_pages', sql: fewerPages },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -233,6 +233,7 @@ export const eventSeqs = pgTable(
     ruleKey: text('rule_key').notNull(),
     seriesKey: text('series_key').notNull(),
     seq: version('seq').notNull(),
+    alertId: uuid('alert_id'),
   },
   table => [primaryKey({ columns: [table.serverId, table.ruleKey, table.seriesKey] })],
 )

@@ -2,7 +2,7 @@
 //
 // Feed numbers (decision G-88): one counter row a feed, raised under its row lock as the last act before the commit, so
 // that commit order equals number order and a reader that has seen number n will never meet a lower one later.
-import { sql } from 'drizzle-orm'
+import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import type { Db, TxDb } from './connect.ts'
 
 export type Feed = 'agents' | 'checks' | 'rules' | 'servers' | 'silences'
@@ -87,5 +87,15 @@ export async function lockCompany(tx: Tx, companyId: string): Promise<void> {
   await tx.db.execute(sql`select id from companies where id = ${companyId} for no key update`)
 }
 
+/** The same for several companies, in one order for all. */
+export async function lockCompanies(tx: Tx, companyIds: Iterable<string>): Promise<void> {
+  await tx.db.execute(
+    sql`select id from companies where id = any(${uuidList(companyIds)}::uuid[]) order by id for no key update`,
+  )
+}
+
 /** A list of uuids as one parameter of a raw query. */
 export const uuidList = (ids: Iterable<string>): string => `{${[...ids].join(',')}}`
+
+/** A column of uuids is any of a list, however long: one parameter, so that the statement is the same for every length. */
+export const isAnyOf = (column: AnyColumn, ids: Iterable<string>): SQL => sql`${column} = any(${uuidList(ids)}::uuid[])`
