@@ -74,6 +74,10 @@ export function expandPermissions(granted: readonly string[]): Set<string> {
   return keys
 }
 
+/** The entries of a list of which each alone grants `permission`. */
+export const grantersOf = (permission: string): readonly string[] =>
+  assignable.has(permission) ? [permission, wildcard] : [permission]
+
 /** What a token may do: never more than its user; narrowed to its own list when it has one. */
 export function effectivePermissions(ofUser: readonly string[], ofToken: readonly string[] | null): Set<string> {
   const user = expandPermissions(ofUser)

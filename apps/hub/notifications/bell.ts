@@ -1,10 +1,10 @@
 // The realtime bell: whoever listens for a user is told when a notification was written for it, by this hub or another.
 // Postgres carries the word (NOTIFY, with the commit of the notification); a hub reads only what somebody listens for.
-import { inArray, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import type { Database } from '../db/connect.ts'
 import { notifications } from '../db/schema-identity.ts'
-import type { Tx } from '../db/transaction.ts'
+import { isAnyOf, type Tx } from '../db/transaction.ts'
 
 type Row = typeof notifications.$inferSelect
 type Listener = (message: Readonly<Record<string, unknown>>) => void
@@ -29,10 +29,14 @@ export async function ringLater(
   tx: Tx,
   rung: readonly { readonly id: string; readonly userId: string }[],
 ): Promise<void> {
+  const words: string[] = []
   for (let at = 0; at < rung.length; at += PAIRS_MAX) {
     const pairs = rung.slice(at, at + PAIRS_MAX).map(({ userId, id }) => `${userId} ${id}`)
-    await tx.db.execute(sql`select pg_notify(${CHANNEL}, ${pairs.join(',')})`)
+    words.push(pairs.join(','))
   }
+  if (words.length > 0)
+    await tx.db.execute(sql`
+      select pg_notify(${CHANNEL}, word) from jsonb_array_elements_text(${JSON.stringify(words)}::jsonb) as word`)
 }
 
 export class Bell {
@@ -53,7 +57,7 @@ export class Bell {
       .filter(([userId = '']) => this.listeners.has(userId))
       .flatMap(([, id = '']) => id)
     if (ids.length === 0) return
-    const rows = await database.db.select().from(notifications).where(inArray(notifications.id, ids))
+    const rows = await database.db.select().from(notifications).where(isAnyOf(notifications.id, ids))
     const byId = new Map(rows.map(row => [row.id, row]))
     for (const id of ids) {
       const row = byId.get(id)

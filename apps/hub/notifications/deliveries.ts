@@ -1,7 +1,6 @@
 // Deliveries outside the hub, by webhook and e-mail: what of an event goes where, each a row that shows what became of it
 // and a job that tries it.
-import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, type SQL, sql } from 'drizzle-orm'
+import { and, count, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rule.ts'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import type { Executor } from '../db/connect.ts'
@@ -66,8 +65,16 @@ const jobOf = (row: { id: string; channel: string; webhookId: string | null }) =
 /** Writes deliveries and the jobs that try them. Returns their ids. */
 export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDelivery[]): Promise<string[]> {
   if (deliveries.length === 0) return []
-  const rows = deliveries.map(delivery => ({ id: randomUUID(), ...delivery }))
-  await tx.db.insert(notificationDeliveries).values(rows)
+  const rows = deliveries.map(delivery => ({ id: Bun.randomUUIDv7(), ...delivery }))
+  const records = rows.map(({ companyId, webhookId, ...row }) => ({
+    ...row,
+    company_id: companyId,
+    webhook_id: webhookId,
+  }))
+  await tx.db.execute(sql`
+    insert into notification_deliveries (id, company_id, channel, target, webhook_id, type, payload)
+    select * from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, company_id uuid, channel text,
+      target text, webhook_id uuid, type text, payload jsonb)`)
   hub.jobs.enqueue(tx, rows.map(jobOf))
   return rows.map(row => row.id)
 }
@@ -89,7 +96,9 @@ export type ToDeliver = {
   readonly type: NotifyType
   readonly companyId: string
   readonly severity: Severity
-  readonly shown: ShownAlert & Readonly<Record<string, unknown>>
+  readonly shown: ShownAlert
+  /** The alert as webhooks get it; null where a company has none. */
+  readonly forWebhooks: Readonly<Record<string, unknown>> | null
   readonly server: Attributes
 }
 
@@ -97,7 +106,8 @@ export type ToDeliver = {
 export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDelivery[] {
   const { type, companyId, severity, shown } = told
   const base = { companyId, type, webhookId: null }
-  const deliveries: NewDelivery[] = voices.hooks
+  const hooks = told.forWebhooks ? voices.hooks : []
+  const deliveries: NewDelivery[] = hooks
     .filter(hook => hook.events.length === 0 || hook.events.includes(type))
     .filter(hook => reaches(severity, hook.minSeverity) && covers(hook.scope, told.server))
     .map(hook => ({
@@ -105,7 +115,7 @@ export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDeli
       channel: 'webhook',
       target: hook.url,
       webhookId: hook.id,
-      payload: { company_id: companyId, data: { alert: shown } },
+      payload: { company_id: companyId, data: { alert: told.forWebhooks } },
     }))
   if (!hub.config['smtp.url']) return deliveries
   const mail = (target: string, language: NotificationLanguage): NewDelivery => ({
@@ -161,14 +171,19 @@ export const presentDelivery = (row: Delivery) => ({
 export async function deliveryPage(hub: Hub, where: SQL | undefined, url: URL, query: { page?: number | undefined }) {
   const page = pageOf(query)
   const { db } = hub.database
+  const ids = db
+    .select({ id: notificationDeliveries.id })
+    .from(notificationDeliveries)
+    .where(where)
+    .orderBy(desc(notificationDeliveries.position))
+    .limit(page.limit)
+    .offset(page.offset)
   const [rows, totals] = await Promise.all([
     db
       .select()
       .from(notificationDeliveries)
-      .where(where)
-      .orderBy(desc(notificationDeliveries.position))
-      .limit(page.limit)
-      .offset(page.offset),
+      .where(inArray(notificationDeliveries.id, ids))
+      .orderBy(desc(notificationDeliveries.position)),
     db.select({ total: count() }).from(notificationDeliveries).where(where),
   ])
   return paged(url, page, totals[0]?.total ?? 0, rows.map(presentDelivery))

@@ -1,12 +1,11 @@
 // From applied events to the people and systems that are told of them (decisions G-100, G-104, G-106). Runs as a job
 // after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its own.
 // What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each channel.
-import { randomUUID } from 'node:crypto'
-import { inArray } from 'drizzle-orm'
-import { type AlertRow, alertsByIds, presentAlert } from '../alerts/alerts.ts'
-import { servers } from '../db/schema.ts'
-import { notifications } from '../db/schema-identity.ts'
-import { inTransaction, type Tx } from '../db/transaction.ts'
+import { and, eq, sql } from 'drizzle-orm'
+import { alertsByIds, presentAlert } from '../alerts/alerts.ts'
+import type { Executor } from '../db/connect.ts'
+import { alerts, rules, servers } from '../db/schema.ts'
+import { inTransaction, isAnyOf, type Tx } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
 import { ringLater } from './bell.ts'
 import { addDeliveries, deliveriesOf, loadVoices, type NewDelivery } from './deliveries.ts'
@@ -16,13 +15,52 @@ import { reaches } from './recipients.ts'
 import { renderText } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
 
-const ROWS_AT_ONCE = 500
+const ROWS_AT_ONCE = 2000
 
-type BellRow = typeof notifications.$inferInsert & { readonly id: string }
+/** A notification of the bell, as it travels to its table. */
+type BellRow = {
+  readonly id: string
+  readonly user_id: string
+  readonly company_id: string
+  readonly type: string
+  readonly title: string
+  readonly body: string
+  readonly link: string
+  readonly created_at: string
+}
 
-/** The alert as it was when the event was applied, with the names that people know things by. */
-const shownAt = (row: AlertRow, { alert }: Told) => ({
-  ...presentAlert(row),
+async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
+  for (let at = 0; at < rows.length; at += ROWS_AT_ONCE)
+    await tx.db.execute(sql`
+      insert into notifications (id, user_id, company_id, type, title, body, link, created_at)
+      select * from jsonb_to_recordset(${JSON.stringify(rows.slice(at, at + ROWS_AT_ONCE))}::jsonb) as x (id uuid,
+        user_id uuid, company_id uuid, type text, title text, body text, link text, created_at timestamptz)`)
+}
+
+/** The names that people know things by, and what decides which webhooks and group addresses cover the machine. */
+const namesOf = (db: Executor, companyId: string, ids: readonly string[]) =>
+  db
+    .select({
+      id: alerts.id,
+      seriesKey: alerts.seriesKey,
+      openedAt: alerts.openedAt,
+      server: {
+        id: servers.id,
+        name: servers.name,
+        tags: servers.tags,
+        environment: servers.environment,
+        role: servers.role,
+        datacenter: servers.datacenter,
+      },
+      rule: { name: rules.name },
+    })
+    .from(alerts)
+    .innerJoin(servers, eq(servers.id, alerts.serverId))
+    .leftJoin(rules, eq(rules.id, alerts.ruleId))
+    .where(and(eq(alerts.companyId, companyId), isAnyOf(alerts.id, ids)))
+
+/** The alert as it was when the event was applied. */
+const asItWas = ({ alert }: Told) => ({
   state: alert.state,
   severity: alert.severity,
   last_value: alert.lastValue,
@@ -33,7 +71,7 @@ const shownAt = (row: AlertRow, { alert }: Told) => ({
   resolved_reason: alert.resolvedReason,
 })
 
-/** What a company is told of a batch. */
+/** What a company is told of a batch. Texts need little of an alert; webhooks get all of it. */
 async function composeFor(
   hub: Hub,
   tx: Tx,
@@ -41,32 +79,40 @@ async function composeFor(
   told: readonly Told[],
 ): Promise<{ rung: BellRow[]; deliveries: NewDelivery[] }> {
   const ids = [...new Set(told.map(item => item.alert.id))]
-  const alertRows = new Map((await alertsByIds(tx.db, companyId, ids)).map(row => [row.alert.id, row]))
-  const serverIds = [...new Set(told.map(item => item.alert.serverId))]
-  const serverRows = await tx.db.select().from(servers).where(inArray(servers.id, serverIds))
-  const serverById = new Map(serverRows.map(row => [row.id, row]))
   const voices = await loadVoices(tx.db, companyId)
+  const [named, whole] = await Promise.all([
+    namesOf(tx.db, companyId, ids),
+    voices.hooks.length > 0 ? alertsByIds(tx.db, companyId, ids) : [],
+  ])
+  const nameById = new Map(named.map(row => [row.id, row]))
+  const wholeById = new Map(whole.map(row => [row.alert.id, row]))
   const rung: BellRow[] = []
   const deliveries: NewDelivery[] = []
   for (const item of told) {
     const { type, alert } = item
-    const row = alertRows.get(alert.id)
-    const server = serverById.get(alert.serverId)
+    const names = nameById.get(alert.id)
     // The server was deleted for good meanwhile, and its alerts with it.
-    if (!row || !server) continue
-    const shown = shownAt(row, item)
+    if (!names) continue
+    const { server, rule, seriesKey, openedAt } = names
+    const then = asItWas(item)
+    const shown = { id: alert.id, server, rule, series_key: seriesKey, opened_at: openedAt, ...then }
     for (const person of voices.recipients)
       if (reaches(alert.severity, person.bellFrom))
         rung.push({
-          id: randomUUID(),
-          userId: person.id,
-          companyId,
+          // In the order of time: new rows stand together in the index, however large it is.
+          id: Bun.randomUUIDv7(),
+          user_id: person.id,
+          company_id: companyId,
           type,
           ...renderText(hub, voices.texts, type, person.language, shown),
           link: `/alerts/${alert.id}`,
-          createdAt: new Date(hub.now()),
+          created_at: new Date(hub.now()).toISOString(),
         })
-    deliveries.push(...deliveriesOf(hub, voices, { type, companyId, severity: alert.severity, shown, server }))
+    const row = wholeById.get(alert.id)
+    const forWebhooks = row ? { ...presentAlert(row), ...then } : null
+    deliveries.push(
+      ...deliveriesOf(hub, voices, { type, companyId, severity: alert.severity, shown, forWebhooks, server }),
+    )
   }
   return { rung, deliveries }
 }
@@ -78,11 +124,13 @@ async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
     const taken = await takeTold(tx, companyId)
     if (taken.told.length === 0) return taken.rowCount
     const { rung, deliveries } = await composeFor(hub, tx, companyId, taken.told)
-    for (let at = 0; at < rung.length; at += ROWS_AT_ONCE)
-      await tx.db.insert(notifications).values(rung.slice(at, at + ROWS_AT_ONCE))
+    await addBellRows(tx, rung)
     for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
       await addDeliveries(hub, tx, deliveries.slice(at, at + ROWS_AT_ONCE))
-    await ringLater(tx, rung)
+    await ringLater(
+      tx,
+      rung.map(row => ({ id: row.id, userId: row.user_id })),
+    )
     rungCount = rung.length
     return taken.rowCount
   })

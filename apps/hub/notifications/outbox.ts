@@ -5,8 +5,41 @@ import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
 import { inTransaction, type Tx, uuidList } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
 
-/** Something to tell: the alert as it was when the event was applied. */
-export type Told = { readonly type: NotifyType; readonly alert: Alert }
+/** What is told of an alert as it was when the event was applied; the rest is read when it is told. */
+type ToldAlert = Pick<
+  Alert,
+  | 'id'
+  | 'companyId'
+  | 'serverId'
+  | 'severity'
+  | 'state'
+  | 'lastValue'
+  | 'threshold'
+  | 'suppressed'
+  | 'suppressReason'
+  | 'resolvedAtMs'
+  | 'resolvedReason'
+>
+
+/** Something to tell. */
+export type Told = { readonly type: NotifyType; readonly alert: ToldAlert }
+
+const asTold = ({ type, alert }: Told): Told => ({
+  type,
+  alert: {
+    id: alert.id,
+    companyId: alert.companyId,
+    serverId: alert.serverId,
+    severity: alert.severity,
+    state: alert.state,
+    lastValue: alert.lastValue,
+    threshold: alert.threshold,
+    suppressed: alert.suppressed,
+    suppressReason: alert.suppressReason,
+    resolvedAtMs: alert.resolvedAtMs,
+    resolvedReason: alert.resolvedReason,
+  },
+})
 
 /** Older rows have lost their job with a hub, or have waited for one. */
 const LEFT_OVER_SECONDS = 15
@@ -56,7 +89,7 @@ export async function tellLater(
   )
   const rows: OutboxRow[] = [...atOnce].map(([companyId, items]) => ({
     company_id: companyId,
-    told: items,
+    told: items.map(asTold),
     alert_id: null,
     wait_seconds: 0,
   }))
@@ -64,7 +97,7 @@ export async function tellLater(
     if (waits(item))
       rows.push({
         company_id: item.alert.companyId,
-        told: [item],
+        told: [asTold(item)],
         alert_id: item.alert.id,
         wait_seconds: waitSeconds,
       })

@@ -2,14 +2,13 @@
 import { sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rule.ts'
 import type { Executor } from '../db/connect.ts'
-import { expandPermissions } from '../identity/permissions.ts'
+import { grantersOf } from '../identity/permissions.ts'
 import { languageOf } from './templates.ts'
 
 type RecipientRow = {
   id: string
   email: string
   language: string
-  permissions: string[]
   bell: string | null
   email_level: string | null
 }
@@ -28,22 +27,22 @@ const LEVELS: Readonly<Record<string, number>> = { info: 0, warning: 1, critical
 export const reaches = (severity: Severity, from: string): boolean =>
   from !== 'off' && (LEVELS[severity] ?? 0) >= (LEVELS[from] ?? 0)
 
-/** The users of a company that may see its alerts, with their preferences. */
+const SEES_ALERTS = `{${grantersOf('monitoring.view').join(',')}}`
+
+/** The users of a company that may see its alerts, with their preferences. A company has many users, and few of them are told. */
 export async function recipientsOf(db: Executor, companyId: string): Promise<Recipient[]> {
   const rows = await db.execute<RecipientRow>(sql`
     select u.id, u.email, u.language,
-      u.permissions || coalesce((select array_agg(p) from user_roles ur join roles r on r.id = ur.role_id,
-        unnest(r.permissions) p where ur.user_id = u.id), '{}') as permissions,
       (select min_severity from notification_preferences n where n.user_id = u.id and n.channel = 'bell') as bell,
       (select min_severity from notification_preferences n where n.user_id = u.id and n.channel = 'email') as email_level
-    from users u where u.company_id = ${companyId} and u.kind = 'person' and u.disabled_at is null`)
-  return rows
-    .filter(row => expandPermissions(row.permissions).has('monitoring.view'))
-    .map(row => ({
-      id: row.id,
-      email: row.email,
-      language: languageOf(row.language),
-      bellFrom: row.bell ?? 'info',
-      emailFrom: row.email_level ?? 'warning',
-    }))
+    from users u where u.company_id = ${companyId} and u.kind = 'person' and u.disabled_at is null
+      and (u.permissions && ${SEES_ALERTS}::text[] or u.id in (
+        select ur.user_id from user_roles ur join roles r on r.id = ur.role_id where r.permissions && ${SEES_ALERTS}::text[]))`)
+  return rows.map(row => ({
+    id: row.id,
+    email: row.email,
+    language: languageOf(row.language),
+    bellFrom: row.bell ?? 'info',
+    emailFrom: row.email_level ?? 'warning',
+  }))
 }
