@@ -1,10 +1,10 @@
 // REST: /me (group "My account"): the caller itself. Tokens and passwords are managed elsewhere, on purpose.
 
 import { Type } from '@sinclair/typebox'
-import { and, count, desc, eq, sql } from 'drizzle-orm'
+import { and, desc, eq } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import { auditEntryAnswer, presentAuditEntry } from '../audit/audit-list.ts'
-import { auditLog, companies, sessions, users } from '../db/schema-identity.ts'
+import { auditEntryAnswer, listAudit, presentAuditEntry } from '../audit/audit-list.ts'
+import { companies, sessions, users } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { answer, answerList, answerPage, id, listed, named, nullable, reference, string, time } from '../http/answer.ts'
 import { invalidField, notFound } from '../http/api-error.ts'
@@ -231,19 +231,8 @@ export const accountRoutes: readonly Route[] = [
     answer: answerPage(auditEntryAnswer),
     async handle({ hub, caller, companyId, query, url }) {
       const page = pageOf(query)
-      const { db } = hub.database
-      const where = and(eq(auditLog.companyId, companyId), eq(auditLog.actorId, caller.user.id))
-      const [rows, totals] = await Promise.all([
-        db
-          .select()
-          .from(auditLog)
-          .where(where)
-          .orderBy(sql`${auditLog.createdAt} desc, ${auditLog.id} desc`)
-          .limit(page.limit)
-          .offset(page.offset),
-        db.select({ total: count() }).from(auditLog).where(where),
-      ])
-      return paged(url, page, totals[0]?.total ?? 0, rows.map(presentAuditEntry))
+      const { rows, total } = await listAudit(hub.database.db, companyId, { actorId: caller.user.id }, page)
+      return paged(url, page, total, rows.map(presentAuditEntry))
     },
   }),
 ]

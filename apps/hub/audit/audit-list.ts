@@ -1,7 +1,7 @@
 // Reading the audit log (decision G-164).
 
 import { Type } from '@sinclair/typebox'
-import { and, count, desc, eq, gte, lte, or } from 'drizzle-orm'
+import { and, count, desc, eq, gte, inArray, lte, or } from 'drizzle-orm'
 import type { Executor } from '../db/connect.ts'
 import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
 import { id, named, nullable, string, time } from '../http/answer.ts'
@@ -63,14 +63,21 @@ export async function listAudit(db: Executor, companyId: string, filter: AuditFi
     filter.from ? gte(auditLog.createdAt, filter.from) : undefined,
     filter.to ? lte(auditLog.createdAt, filter.to) : undefined,
   )
+  const order = [desc(auditLog.createdAt), desc(auditLog.id)]
+  // What a page skips is counted off in an index; only its own rows are fetched.
+  const ids = db
+    .select({ id: auditLog.id })
+    .from(auditLog)
+    .where(where)
+    .orderBy(...order)
+    .limit(page.limit)
+    .offset(page.offset)
   const [rows, totals] = await Promise.all([
     db
       .select()
       .from(auditLog)
-      .where(where)
-      .orderBy(desc(auditLog.createdAt), desc(auditLog.id))
-      .limit(page.limit)
-      .offset(page.offset),
+      .where(inArray(auditLog.id, ids))
+      .orderBy(...order),
     db.select({ total: count() }).from(auditLog).where(where),
   ])
   return { rows, total: totals[0]?.total ?? 0 }
