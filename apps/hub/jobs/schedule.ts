@@ -63,18 +63,25 @@ export async function endLicenseMigrations(hub: Hub): Promise<void> {
     })
 }
 
+/** Old events of alerts that are over. Company by company: the events of one stand in an index by their time. */
+async function deleteOldEvents({ database: { db }, config, now }: Hub): Promise<void> {
+  const companies = await db.execute<{ company_id: string; days: number }>(sql`
+    select company_id, coalesce(alert_event_retention_days, ${config['events.retention_days']}) as days from monitoring_settings`)
+  for (const { company_id, days } of companies)
+    await inTransaction(db, async tx => {
+      await allowLongStatements(tx)
+      await tx.db.execute(sql`
+        delete from monitoring_alert_events e
+        where e.company_id = ${company_id} and e.occurred_at < ${new Date(now() - days * DAY * 1000).toISOString()}
+          and not exists (select 1 from monitoring_alerts a where a.id = e.alert_id
+            and a.state in ('open', 'acknowledged', 'grouped'))`)
+    })
+}
+
 /** Old events of alerts that are over; graces that ended; tombstones, audit entries and notifications past their time. */
 export async function cleanUp(hub: Hub): Promise<void> {
   const { db } = hub.database
-  await inTransaction(db, async tx => {
-    await allowLongStatements(tx)
-    await tx.db.execute(sql`
-    delete from monitoring_alert_events e using monitoring_settings m
-    where m.company_id = e.company_id and e.occurred_at < now()
-        - make_interval(days => coalesce(m.alert_event_retention_days, ${hub.config['events.retention_days']}))
-      and not exists (select 1 from monitoring_alerts a where a.id = e.alert_id
-        and a.state in ('open', 'acknowledged', 'grouped'))`)
-  })
+  await deleteOldEvents(hub)
   await db.execute(sql`
     update monitoring_settings set metrics_retention_previous_days = null, metrics_retention_grace_until = null
     where metrics_retention_grace_until <= now()`)
