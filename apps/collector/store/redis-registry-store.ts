@@ -95,6 +95,11 @@ export class RedisRegistryStore {
     this.cursorNow = { since: Number(since ?? 0), syncedAtMs: Number(syncedAtMs ?? 0) }
   }
 
+  /** Whether the last looks found something that was not read yet. */
+  get hasChanges(): boolean {
+    return this.found.length > 0
+  }
+
   /** What the last looks found. */
   readChanges(): RegistryRow[] {
     return this.found.splice(0)

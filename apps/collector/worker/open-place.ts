@@ -81,6 +81,11 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
     facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
     lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is away its connection has said so; what others wrote is found afterwards.
-    look: async () => (redis.status === 'ready' ? registry.poll() : undefined),
+    look: async () => {
+      if (redis.status !== 'ready') return
+      await registry.poll()
+      // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their alerts end.
+      if (registry.hasChanges) await place.lookNow()
+    },
   }
 }

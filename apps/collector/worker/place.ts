@@ -62,8 +62,8 @@ export type PlaceParts = {
   readonly hasRules: () => boolean
   /** Another process was told to pull a feed. */
   readonly onReload: (feed: ReloadFeed) => void
-  /** Another process wrote a tombstone. */
-  readonly onTombstones: (news: readonly Tombstone[]) => void
+  /** Another process wrote a tombstone. Resolves once its tenant is forgotten here. */
+  readonly onTombstones: (news: readonly Tombstone[]) => Promise<void>
 }
 
 export type WorkerPlace = {

@@ -141,10 +141,14 @@ export class RedisPlace implements WorkerPlace {
 
   async start(parts: PlaceParts): Promise<void> {
     this.parts = parts
-    this.timer = setInterval(() => {
-      this.looking = this.looking.then(() => this.look())
-    }, LOOK_MS)
-    await this.look()
+    this.timer = setInterval(() => void this.lookNow(), LOOK_MS)
+    await this.lookNow()
+  }
+
+  /** Resolves once what other processes had done by now is in force here; while Redis is away, when it is not. */
+  lookNow(): Promise<void> {
+    this.looking = this.looking.then(() => this.look())
+    return this.looking
   }
 
   /** Takes in what other processes did. While Redis is away its connection says so. */
@@ -165,7 +169,7 @@ export class RedisPlace implements WorkerPlace {
     try {
       const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
       for (const feed of reloads) parts.onReload(feed)
-      if (tombstones.length > 0) parts.onTombstones(tombstones)
+      if (tombstones.length > 0) await parts.onTombstones(tombstones)
       if (overflowAtMs === null) return
       this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
       parts.shards.overflowed(overflowAtMs)

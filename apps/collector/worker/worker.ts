@@ -254,9 +254,8 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       else if (name === 'checks') void deps.reloadAgentFeeds?.checks()
       else void (name === 'rules' ? rules : silences).reload()
     },
-    onTombstones: news => {
-      learnTombstones(news).catch(error => log.error({ err: error }, 'cannot forget a purged tenant'))
-    },
+    onTombstones: news =>
+      learnTombstones(news).catch(error => log.error({ err: error }, 'cannot forget a purged tenant')),
   })
 
   return {
