@@ -1,6 +1,6 @@
 // The whole check: generated code, types, format and lint, then every test, each file group in a process of its own (one embedded
 // engine a process), as many at a time as the cores bear. Prints one line a step, when it ends, and closes with `N passed, M failed`.
-// Options: names of groups to run only those; `--cores 1` runs one after the other.
+// Options: names of groups to run only those; `--cores 0` runs one after the other.
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { availableParallelism, freemem, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
