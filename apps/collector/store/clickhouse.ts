@@ -187,20 +187,24 @@ function openLane(directory: string, count: number) {
     const client = createClient({ connection, log: SILENT })
     return { client, ...statements(client), waiting: 0 }
   })
+  const running = new Set<Promise<unknown>>()
   /** Has the connection run it that has least to do. */
-  async function run<T>(act: (member: (typeof members)[number]) => Promise<T>): Promise<T> {
+  function run<T>(act: (member: (typeof members)[number]) => Promise<T>): Promise<T> {
     const member = members.reduce((least, each) => (each.waiting < least.waiting ? each : least))
     member.waiting++
-    try {
-      return await act(member)
-    } finally {
+    const work = act(member).finally(() => {
       member.waiting--
-    }
+      running.delete(work)
+    })
+    running.add(work)
+    return work
   }
   return {
     rows: (sql: string, params?: QueryParams) => run(member => member.rows(sql, params)),
     command: (sql: string, params?: QueryParams) => run(member => member.command(sql, params)),
     close: async () => {
+      // A statement whose connection goes before its end takes the process along.
+      while (running.size > 0) await Promise.allSettled(running)
       for (const { client } of members) await client.close()
     },
   }

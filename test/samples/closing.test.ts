@@ -1,0 +1,11 @@
+import { expect, test } from 'bun:test'
+import { openTestStore } from '../support/clickhouse.ts'
+
+test('a store that is closed lets the statements end that are under way', async () => {
+  const store = await openTestStore()
+  // Connections to a server may be cut: the engine in this process may not.
+  if (!store.isEmbedded) return store.close()
+  const reads = [1, 2, 3].map(number => store.rows(`SELECT ${number} + sleep(0.3)`))
+  await store.close()
+  expect(await Promise.all(reads)).toEqual([[[1]], [[2]], [[3]]])
+})
