@@ -8,12 +8,13 @@ const ACTIVE_SECONDS = 3600
 /** Raw forms a series may have in the table (the order of a map's entries is free on the wire) before it is rebuilt. */
 const FORMS_PER_SERIES_MAX = 8
 const FORMS_MAX = 0xfff0
-const NONE = 0xffff
+/** No form. */
+export const NONE = 0xffff
 
 /** Words of a form: hash A, hash B, and the index of the series with the form that followed last time in the high half. */
-const FORM_WORDS = 3
+export const FORM_WORDS = 3
 /** Words of a series: id low, id high, when it was last seen. */
-const SERIES_WORDS = 3
+export const SERIES_WORDS = 3
 
 /** Series of a company on this node, shared by its agents. One that threads share takes and gives places in one step each. */
 export interface CompanySeries {
@@ -40,27 +41,27 @@ export class OwnCompanySeries implements CompanySeries {
 
 /** What an agent's series are, to be handed to another thread: the arrays change hands. */
 export type AgentSeriesState = {
-  readonly forms: Uint32Array<ArrayBuffer>
+  readonly forms: Int32Array<ArrayBuffer>
   readonly formCount: number
   readonly firstForm: number
   readonly index: Uint16Array<ArrayBuffer>
-  readonly table: Uint32Array<ArrayBuffer>
+  readonly table: Int32Array<ArrayBuffer>
   readonly count: number
   readonly expiresFromSeconds: number
 }
 
 /** Shared by every agent that has sent nothing yet. */
-const noWords = new Uint32Array(0)
+const noWords = new Int32Array(0)
 const noIndex = new Uint16Array(0)
 
 export class AgentSeries {
   // Forms lie in the order in which they first came, which is the order in which an agent sends them: a batch walks the two tables from
-  // front to back, and the index is only asked when the order changes.
-  private forms: Uint32Array<ArrayBuffer> = noWords
+  // front to back, and the index is only asked when the order changes. The decoder walks both itself as long as the order holds.
+  forms: Int32Array<ArrayBuffer> = noWords
   private formCount = 0
   /** Open addressing over the forms: numbers of forms, or NONE. */
   private index: Uint16Array<ArrayBuffer> = noIndex
-  private table: Uint32Array<ArrayBuffer> = noWords
+  table: Int32Array<ArrayBuffer> = noWords
   count = 0
   /** No series can age out before this instant, seconds. */
   private expiresFromSeconds = 0
@@ -109,10 +110,21 @@ export class AgentSeries {
     this.previousForm = NONE
   }
 
+  /** The form that comes next when the order is that of the last batch; NONE when nothing is known of it. */
+  expectedForm(): number {
+    const { forms, previousForm } = this
+    return previousForm === NONE ? this.firstForm : forms[previousForm * FORM_WORDS + 2]! >>> 16
+  }
+
+  /** The forms from the expected one up to this one came in their order. */
+  cameInOrder(form: number): void {
+    this.previousForm = form
+  }
+
   /** Index of the series with these raw bytes' hash, or -1. In the order of the last batch this costs one comparison. */
   find(a: number, b: number): number {
-    const { forms, previousForm } = this
-    const predicted = previousForm === NONE ? this.firstForm : forms[previousForm * FORM_WORDS + 2]! >>> 16
+    const { forms } = this
+    const predicted = this.expectedForm()
     if (predicted !== NONE) {
       const at = predicted * FORM_WORDS
       if (forms[at] === a && forms[at + 1] === b) {
@@ -153,10 +165,12 @@ export class AgentSeries {
     this.table[series * SERIES_WORDS + 2] = nowSeconds
   }
 
+  /** The low word of the id, as a signed one. */
   lo(series: number): number {
     return this.table[series * SERIES_WORDS]!
   }
 
+  /** The high word of the id, as a signed one. */
   hi(series: number): number {
     return this.table[series * SERIES_WORDS + 1]!
   }
@@ -164,8 +178,10 @@ export class AgentSeries {
   /** Index of the series with this id, or -1: for a raw form not seen before of a series that is known. */
   findId(id: SeriesId): number {
     const { table, count } = this
+    const lo = id.lo | 0
+    const hi = id.hi | 0
     for (let series = 0, at = 0; series < count; series++, at += SERIES_WORDS)
-      if (table[at] === id.lo && table[at + 1] === id.hi) return series
+      if (table[at] === lo && table[at + 1] === hi) return series
     return -1
   }
 
@@ -230,7 +246,7 @@ export class AgentSeries {
     let oldest = nowSeconds
     for (let series = 0; series < this.count; series++) {
       const at = series * SERIES_WORDS
-      const seenAt = table[at + 2]!
+      const seenAt = table[at + 2]! >>> 0
       if (nowSeconds - seenAt >= ACTIVE_SECONDS) continue
       table.copyWithin(kept * SERIES_WORDS, at, at + SERIES_WORDS)
       if (seenAt < oldest) oldest = seenAt
@@ -265,8 +281,8 @@ const roomAfter = (words: number, recordWords: number): number =>
   Math.max(16, Math.ceil((words / recordWords) * 1.5)) * recordWords
 
 /** The same words in so much memory; what they lay in is freed at once, not when the garbage collector comes. */
-function resized(words: Uint32Array<ArrayBuffer>, length: number): Uint32Array<ArrayBuffer> {
+function resized(words: Int32Array<ArrayBuffer>, length: number): Int32Array<ArrayBuffer> {
   return words.length === 0
-    ? new Uint32Array(length)
-    : new Uint32Array(words.buffer.transfer(length * Uint32Array.BYTES_PER_ELEMENT))
+    ? new Int32Array(length)
+    : new Int32Array(words.buffer.transfer(length * Int32Array.BYTES_PER_ELEMENT))
 }

@@ -5,7 +5,7 @@
 import type { SampleBatch } from '../series/sample-batch.ts'
 import { seriesId } from '../series/series-key.ts'
 import { type AdmissionLimits, type AdmissionReport, normaliseSeries } from './admission.ts'
-import type { AgentSeries } from './agent-series.ts'
+import { type AgentSeries, FORM_WORDS, NONE, SERIES_WORDS } from './agent-series.ts'
 import { ProtoCursor } from './proto-reader.ts'
 import { RawHash } from './raw-hash.ts'
 
@@ -24,6 +24,8 @@ const TAG_STATS_INTERVAL = 0x30
 
 /** Tag and length of a point, tag and six bytes of its time, tag and eight bytes of its value. */
 const PLAIN_POINT_BYTES = 18
+/** Tag and length of a series, a byte of its name, and a plain point. */
+const PLAIN_SERIES_BYTES_MIN = 2 + 1 + PLAIN_POINT_BYTES
 /** Of its first ten bytes as three little-endian words, what is the same in all: the tags, and which bytes of the time go on. */
 const PLAIN_POINT_A = 0x8008101a | 0
 const PLAIN_POINT_A_MASK = 0x80ffffff | 0
@@ -85,6 +87,7 @@ export class BatchDecoder {
       if (tag === TAG_BATCH_SERIES) {
         const seriesEnd = cursor.lengthEnd(end)
         if (!cursor.failed) this.series(seriesEnd, agent, nowSeconds, report)
+        this.knownRun(end, agent, nowSeconds)
       } else if (tag === TAG_BATCH_SEQ) {
         facts.seqLow = cursor.varint64()
         facts.seqHigh = cursor.high
@@ -176,6 +179,67 @@ export class BatchDecoder {
       if (agent.announcesAll) this.define(start, keyEnd, report)
     }
     this.push(agent, series, pointsBefore)
+  }
+
+  /**
+   * Takes series as long as they come in the order of the last batch, each with one plain point of the time of the point before: nearly
+   * all that agents send. Nothing of such a series is looked into: bytes with the hash of a form are that form, which was read when it was
+   * learnt. The cursor is left at the first series that is not so.
+   */
+  private knownRun(end: number, agent: AgentSeries, nowSeconds: number): void {
+    const { cursor, batch, hash, lastPointA, lastPointB, lastPointC, lastPointMs } = this
+    if (cursor.failed || lastPointA === 0 || agent.announcesAll) return
+    const { bytes, view } = cursor
+    const { forms, table } = agent
+    const { idLo, idHi, pointStart, tsMs, value } = batch
+    let series = batch.seriesCount
+    let point = batch.pointCount
+    const seriesMax = series + Math.min(idLo.length - 1 - series, value.length - point)
+    let form = agent.expectedForm()
+    let last = NONE
+    let at = cursor.position
+    while (
+      series < seriesMax &&
+      form !== NONE &&
+      at + PLAIN_SERIES_BYTES_MIN <= end &&
+      bytes[at] === TAG_BATCH_SERIES
+    ) {
+      const low = bytes[at + 1]!
+      const high = low < 0x80 ? 0 : bytes[at + 2]!
+      const start = low < 0x80 ? at + 2 : at + 3
+      const next = start + (low & 0x7f) + (high << 7)
+      const keyEnd = next - PLAIN_POINT_BYTES
+      if (
+        high >= 0x80 ||
+        next > end ||
+        keyEnd <= start ||
+        view.getInt32(keyEnd, true) !== lastPointA ||
+        view.getInt32(keyEnd + 4, true) !== lastPointB ||
+        view.getInt16(keyEnd + 8, true) !== lastPointC
+      )
+        break
+      const pointValue = view.getFloat64(keyEnd + 10, true)
+      hash.of(bytes, view, start, keyEnd)
+      const formAt = form * FORM_WORDS
+      if (pointValue - pointValue !== 0 || forms[formAt] !== hash.a || forms[formAt + 1] !== hash.b) break
+      const links = forms[formAt + 2]!
+      const place = (links & NONE) * SERIES_WORDS
+      idLo[series] = table[place]!
+      idHi[series] = table[place + 1]!
+      table[place + 2] = nowSeconds
+      pointStart[series++] = point
+      tsMs[point] = lastPointMs
+      value[point++] = pointValue
+      last = form
+      form = links >>> 16
+      at = next
+    }
+    if (last === NONE) return
+    this.pointsSeen += point - batch.pointCount
+    batch.seriesCount = series
+    batch.pointCount = point
+    cursor.position = at
+    agent.cameInOrder(last)
   }
 
   private push(agent: AgentSeries, series: number, firstPoint: number): void {

@@ -2,6 +2,7 @@
 // nobody gains by a collision that he makes; by chance two of 500 series have the same once in 10^14 agents.
 
 export class RawHash {
+  /** Signed words: what lies in them needs no conversion anywhere. */
   a = 0
   b = 0
 
@@ -31,7 +32,7 @@ export class RawHash {
     a = Math.imul(a, 0x7feb352d)
     b ^= a >>> 15
     b = Math.imul(b, 0x846ca68b)
-    this.a = (a ^ (b >>> 16)) >>> 0
-    this.b = b >>> 0
+    this.a = a ^ (b >>> 16)
+    this.b = b
   }
 }
