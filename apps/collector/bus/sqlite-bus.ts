@@ -83,9 +83,6 @@ function migrate(database: Database): void {
   if (version !== FORMAT_VERSION) database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
 }
 
-/** Who waits for the commit of how many entries. */
-type Pending = { readonly count: number; readonly settle: (refusal: PublishRefusal | null) => void }
-
 export type SqliteBusOptions = {
   readonly path: string
   /** The bound: bytes and age of what at least one consumer has not passed. */
@@ -119,10 +116,12 @@ export class SqliteBusWriter implements BusWriter {
   private readonly lock: { readonly release: () => void }
   private readonly database: Database
   private readonly options: SqliteBusOptions
-  private pending: Pending[] = []
   /** The entries that are pending lie at its start; used again for every group. */
   private group = new Uint8Array(GROUP_ROOM_BYTES)
   private pendingBytes = 0
+  private pendingCount = 0
+  /** What comes of the group: one promise for all who wait for its commit. */
+  private outcome: PromiseWithResolvers<PublishRefusal | null> | null = null
   private timer: ReturnType<typeof setTimeout> | null = null
   /** On the clock of the process. */
   private commitFromMs = 0
@@ -163,15 +162,16 @@ export class SqliteBusWriter implements BusWriter {
       this.noteRefusal()
       return Promise.resolve('full')
     }
-    return new Promise(settle => {
-      this.pending.push({ count, settle })
-      const end = this.pendingBytes + bytes.length
-      if (end > this.group.length) this.group = grown(this.group, end)
-      this.group.set(bytes, this.pendingBytes)
-      this.pendingBytes = end
-      if (this.pendingBytes >= GROUP_BYTES_MAX) this.flush()
-      else this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.commitFromMs - performance.now()))
-    })
+    const end = this.pendingBytes + bytes.length
+    if (end > this.group.length) this.group = grown(this.group, end)
+    this.group.set(bytes, this.pendingBytes)
+    this.pendingBytes = end
+    this.pendingCount += count
+    this.outcome ??= Promise.withResolvers()
+    const { promise } = this.outcome
+    if (end >= GROUP_BYTES_MAX) this.flush()
+    else this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.commitFromMs - performance.now()))
+    return promise
   }
 
   private isFull(): boolean {
@@ -219,17 +219,16 @@ export class SqliteBusWriter implements BusWriter {
     }
   }
 
-  /** Commits what is pending as one group and settles its publishers. */
+  /** Commits what is pending as one group and tells its publishers. */
   private flush(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
-    const { pending } = this
-    if (pending.length === 0) return
+    const { outcome, pendingCount: count } = this
+    if (!outcome) return
     const bytes = this.group.subarray(0, this.pendingBytes)
-    let count = 0
-    for (const publisher of pending) count += publisher.count
-    this.pending = []
+    this.outcome = null
     this.pendingBytes = 0
+    this.pendingCount = 0
     const first = this.last + 1
     const last = this.last + count
     const atMs = this.options.nowMs()
@@ -244,7 +243,7 @@ export class SqliteBusWriter implements BusWriter {
       this.options.onError(error)
     }
     this.commitFromMs = performance.now() + this.options.groupWaitMs
-    for (const { settle } of pending) settle(refusal)
+    outcome.resolve(refusal)
     if (refusal === null) this.options.onPublished()
   }
 
