@@ -49,16 +49,19 @@ export function messageResponse<D extends DescMessage>(
 
 const INTEGER = /^[+-]?\d{1,15}$/
 
+/** What an agent speaks, and which one it is. */
+export type AgentProtocol = { readonly version: number; readonly agentVersion: string }
+
 /** Both headers are required of every call but ping; a version that is not spoken here is 426 (decision G-50). */
-export function checkProtocol(headers: Headers): ApiError | null {
+export function protocolOf(headers: Headers): AgentProtocol | ApiError {
   const proto = headers.get('x-svc-proto')
   const agentVersion = headers.get('x-svc-agent-version')
-  if (proto === '1' && agentVersion) return null
+  if (proto === '1' && agentVersion) return { version: 1, agentVersion }
   if (proto === null || !INTEGER.test(proto.trim()))
     return badRequest('header X-SVC-Proto is missing or no whole number')
   if (!agentVersion) return badRequest('header X-SVC-Agent-Version is missing')
   const version = Number(proto)
-  if (version >= limits.protoMin && version <= limits.protoMax) return null
+  if (version >= limits.protoMin && version <= limits.protoMax) return { version, agentVersion }
   const spoken =
     limits.protoMin === limits.protoMax
       ? `version ${limits.protoMax}`

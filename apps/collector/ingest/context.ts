@@ -9,7 +9,7 @@ import type { AgentRegistry } from '../store/registry.ts'
 import type { RegistryLookup } from '../store/registry-lookup.ts'
 import type { BatchMetrics, CollectorMetrics } from '../telemetry.ts'
 import type { AgentConfigs } from './agent-configs.ts'
-import type { ApiError } from './answers.ts'
+import type { AgentProtocol, ApiError } from './answers.ts'
 import type { Authenticator, Identifier } from './authenticate.ts'
 import type { TrustedProxies } from './client-address.ts'
 import type { RefusalLog } from './refusal-log.ts'
@@ -23,7 +23,7 @@ export interface BatchCallers {
   /** Of a session that is here: the ETag of its config. */
   etagOf(session: AgentSession): Etag
   /** A batch of it was acknowledged. */
-  noteBatch(session: AgentSession, headers: Headers, atMs: number): void
+  noteBatch(session: AgentSession, protocol: AgentProtocol, atMs: number): void
 }
 
 /** What the handling of batches needs. */
@@ -58,9 +58,7 @@ export type IngestContext = {
 }
 
 /** Notes who calls and with what: for the hub's records. */
-export function noteAgent(session: AgentSession, headers: Headers): void {
-  const version = headers.get('x-svc-agent-version')
-  if (version !== null && version !== session.agentVersion) session.agentVersion = version.slice(0, 64)
-  const proto = headers.get('x-svc-proto')
-  session.protoVersion = proto === '1' ? 1 : Number(proto ?? 0)
+export function noteAgent(session: AgentSession, { version, agentVersion }: AgentProtocol): void {
+  if (agentVersion !== session.agentVersion) session.agentVersion = agentVersion.slice(0, 64)
+  session.protoVersion = version
 }

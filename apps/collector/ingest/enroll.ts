@@ -10,7 +10,7 @@ import {
 } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { describeAnswer, type HubAnswer, type HubRefusal, isOwnTokenRefused } from '../hub-link/hub-client.ts'
 import { type AgentRecord, isJsonObject, type JsonObject } from '../store/agent-record.ts'
-import { ApiError, badRequest, bodyForm, checkProtocol, messageResponse, rateLimited, unavailable } from './answers.ts'
+import { ApiError, badRequest, bodyForm, messageResponse, protocolOf, rateLimited, unavailable } from './answers.ts'
 import type { IngestContext } from './context.ts'
 import { discardBody, inflate, readBody } from './read-body.ts'
 
@@ -49,10 +49,10 @@ const readEnroll = {
 /** `peer`: the address at the other end of the connection. */
 export async function enroll(context: IngestContext, request: Request, peer: string): Promise<Response | ApiError> {
   const { headers } = request
-  const refusal = checkProtocol(headers)
-  if (refusal) {
+  const protocol = protocolOf(headers)
+  if (protocol instanceof ApiError) {
     await discardBody(request)
-    return refusal
+    return protocol
   }
   const read = await readMessage(context, request, readEnroll)
   if (read instanceof ApiError) return read
@@ -60,7 +60,7 @@ export async function enroll(context: IngestContext, request: Request, peer: str
   if (message.license === '') return badRequest('field license is missing')
   if (!context.hub) return unavailable('enrolment needs the hub, and none is configured')
   const clientAddress = context.proxies.clientAddress(peer, headers.get('x-forwarded-for'))
-  const answer = await context.hub.enroll(enrollBody(message, Number(headers.get('x-svc-proto'))), clientAddress)
+  const answer = await context.hub.enroll(enrollBody(message, protocol.version), clientAddress)
   if (answer.kind !== 'ok') return enrollError(context, answer)
   return finish(context, answer.data, isJson)
 }

@@ -32,10 +32,10 @@ export type Intake = {
 const ownCallers = ({ authenticator, configs }: IngestContext): BatchCallers => ({
   authenticate: (header, nowMs) => authenticator.authenticate(header, nowMs),
   etagOf: session => configs.etagOf(session),
-  noteBatch: (session, headers, atMs) => {
+  noteBatch: (session, protocol, atMs) => {
     session.lastSeenAtMs = atMs
     session.isSeenNews = true
-    noteAgent(session, headers)
+    noteAgent(session, protocol)
   },
 })
 

@@ -2,7 +2,7 @@
 // registry, never from the body.
 import { fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { InventoryFactsSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { ApiError, checkProtocol, rateLimited } from './answers.ts'
+import { ApiError, protocolOf, rateLimited } from './answers.ts'
 import { type IngestContext, noteAgent } from './context.ts'
 import { readMessage } from './enroll.ts'
 import { factsFault, factsForHub } from './inventory-facts.ts'
@@ -14,13 +14,15 @@ const readFacts = {
 }
 
 async function admitCaller(context: IngestContext, headers: Headers) {
-  const refusal = checkProtocol(headers)
-  if (refusal) return refusal
+  const protocol = protocolOf(headers)
+  if (protocol instanceof ApiError) return protocol
   const nowMs = context.nowMs()
   const session = await context.authenticator.authenticate(headers.get('authorization'), nowMs)
   if (session instanceof ApiError) return session
   const waitSeconds = session.inventoryRate.take(context.rates.inventory, nowMs)
-  return waitSeconds > 0 ? rateLimited(waitSeconds) : session
+  if (waitSeconds > 0) return rateLimited(waitSeconds)
+  noteAgent(session, protocol)
+  return session
 }
 
 /** Answers 202 once the report is queued. */
@@ -30,7 +32,6 @@ export async function receiveInventory(context: IngestContext, request: Request)
     await discardBody(request)
     return session
   }
-  noteAgent(session, request.headers)
   const read = await readMessage(context, request, readFacts)
   const { record } = session
   if (read instanceof ApiError) return context.refusals.note(session, read)

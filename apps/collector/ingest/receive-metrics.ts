@@ -13,9 +13,9 @@ import {
   ApiError,
   badRequest,
   bodyForm,
-  checkProtocol,
   messageResponse,
   protobufHeaders,
+  protocolOf,
   rateLimited,
   tooLarge,
   unavailable,
@@ -26,7 +26,8 @@ import { discardBody, giveBack, inflate, readBody } from './read-body.ts'
 import { RefusalLog } from './refusal-log.ts'
 import type { AgentSession } from './session.ts'
 
-const ackInit = { headers: protobufHeaders }
+/** Made once: a Response copies them faster than it makes them of an object. */
+const ackInit = { headers: new Headers(protobufHeaders) }
 const LOG_PERIOD_MS = 600_000
 const noWarnings: readonly string[] = []
 
@@ -76,17 +77,13 @@ export class MetricsReceiver {
   async receive(request: Request): Promise<Response | ApiError> {
     const startedAtMs = performance.now()
     const { headers } = request
+    const protocol = protocolOf(headers)
+    if (protocol instanceof ApiError) return refuseUnread(request, protocol)
     const found = this.admitCaller(headers)
     let session = found instanceof Promise ? await found : found
-    if (session instanceof ApiError) {
-      await discardBody(request)
-      return session
-    }
+    if (session instanceof ApiError) return refuseUnread(request, session)
     const form = bodyForm(headers.get('content-type'), this.acceptsJson)
-    if (form instanceof ApiError) {
-      await discardBody(request)
-      return this.refusals.note(session, form)
-    }
+    if (form instanceof ApiError) return refuseUnread(request, this.refusals.note(session, form))
     const encoding = headers.get('content-encoding')
     const body = await readBody(request, this.bodyBytesMax)
     if (body instanceof ApiError) return this.refusals.note(session, body)
@@ -110,7 +107,7 @@ export class MetricsReceiver {
       if (--session.publishing === 0 && session.whenQuiet) session.whenQuiet()
       if (refused) return refused
     }
-    this.context.callers.noteBatch(session, headers, ack.serverTimeMs)
+    this.context.callers.noteBatch(session, protocol, ack.serverTimeMs)
     this.context.metrics.hot.batches++
     const answer = this.acks.encode(ack)
     this.context.metrics.requestSeconds.add((performance.now() - startedAtMs) / 1000)
@@ -119,11 +116,9 @@ export class MetricsReceiver {
       : new Response(answer, ackInit)
   }
 
-  /** Headers, token and rate: everything before the body. At once for a token that was seen before. */
+  /** Token and rate: what is asked before the body. At once for a token that was seen before. */
   private admitCaller(headers: Headers): AgentSession | ApiError | Promise<AgentSession | ApiError> {
     const { callers, nowMs } = this.context
-    const refusal = checkProtocol(headers)
-    if (refusal) return refusal
     const atMs = nowMs()
     const found = callers.authenticate(headers.get('authorization'), atMs)
     return found instanceof Promise ? found.then(session => this.takeRate(session, atMs)) : this.takeRate(found, atMs)
@@ -280,6 +275,12 @@ export class MetricsReceiver {
     }
     return warnings
   }
+}
+
+/** An agent that is refused whatever its body says. */
+async function refuseUnread(request: Request, refusal: ApiError): Promise<ApiError> {
+  await discardBody(request)
+  return refusal
 }
 
 const isClean = (report: AdmissionReport): boolean =>

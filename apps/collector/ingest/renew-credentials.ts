@@ -4,15 +4,7 @@ import { create } from '@bufbuild/protobuf'
 import { RenewResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { describeAnswer, type HubAnswer } from '../hub-link/hub-client.ts'
 import { isRecordFault, parseAgentRecord } from '../store/agent-record.ts'
-import {
-  ApiError,
-  bodyForm,
-  checkProtocol,
-  messageResponse,
-  rateLimited,
-  unauthorized,
-  unavailable,
-} from './answers.ts'
+import { ApiError, bodyForm, messageResponse, protocolOf, rateLimited, unauthorized, unavailable } from './answers.ts'
 import { Authenticator } from './authenticate.ts'
 import { type IngestContext, noteAgent } from './context.ts'
 import { hubFault } from './enroll.ts'
@@ -23,12 +15,12 @@ const RETRY_SECONDS_DEFAULT = 60
 export async function renewCredentials(context: IngestContext, request: Request): Promise<Response | ApiError> {
   const { headers } = request
   await discardBody(request)
-  const refusal = checkProtocol(headers)
-  if (refusal) return refusal
+  const protocol = protocolOf(headers)
+  if (protocol instanceof ApiError) return protocol
   const header = headers.get('authorization')
   const session = await context.authenticator.authenticate(header, context.nowMs())
   if (session instanceof ApiError) return session
-  noteAgent(session, headers)
+  noteAgent(session, protocol)
   const tokenHash = Authenticator.tokenHash(header)
   if (tokenHash === null) return unauthorized()
   if (!context.hub) return unavailable('renewal needs the hub, and none is configured')

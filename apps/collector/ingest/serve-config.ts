@@ -1,18 +1,18 @@
 // GET /agent/v1/config (document 3 "Agent to collector"): what is managed of an agent, or 304 when it has that already.
 import { matchesEtag } from '../../../core/wire/agent-config.ts'
 import { AgentConfigSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { ApiError, checkProtocol, messageResponse, rateLimited } from './answers.ts'
+import { ApiError, messageResponse, protocolOf, rateLimited } from './answers.ts'
 import { type IngestContext, noteAgent } from './context.ts'
 
 /** Answers 304 when the agent has the config already. */
 export async function serveConfig(context: IngestContext, request: Request): Promise<Response | ApiError> {
   const { headers } = request
-  const refusal = checkProtocol(headers)
-  if (refusal) return refusal
+  const protocol = protocolOf(headers)
+  if (protocol instanceof ApiError) return protocol
   const nowMs = context.nowMs()
   const session = await context.authenticator.authenticate(headers.get('authorization'), nowMs)
   if (session instanceof ApiError) return session
-  noteAgent(session, headers)
+  noteAgent(session, protocol)
   const waitSeconds = session.configRate.take(context.rates.config, nowMs)
   if (waitSeconds > 0) return rateLimited(waitSeconds)
   const etag = { etag: `"${context.configs.etagOf(session).text}"` }

@@ -2,13 +2,13 @@
 // the emergency stop is on.
 import { create } from '@bufbuild/protobuf'
 import { UpdateManifestSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { ApiError, badRequest, checkProtocol, messageResponse } from './answers.ts'
+import { ApiError, badRequest, messageResponse, protocolOf } from './answers.ts'
 import type { IngestContext } from './context.ts'
 
 export async function serveUpdate(context: IngestContext, request: Request): Promise<Response | ApiError> {
   const { headers } = request
-  const refusal = checkProtocol(headers)
-  if (refusal) return refusal
+  const protocol = protocolOf(headers)
+  if (protocol instanceof ApiError) return protocol
   const session = await context.authenticator.authenticate(headers.get('authorization'), context.nowMs())
   if (session instanceof ApiError) return session
   const query = new URL(request.url).searchParams

@@ -175,7 +175,8 @@ export function startListener(parts: ListenerParts): AgentListener {
     return Bun.serve({
       hostname,
       port: onPort,
-      // A listener with another certificate takes the port over before this one leaves it.
+      // A listener with another certificate takes the port over before this one leaves it. Connections that are being made then are
+      // reset, or go over to it where net.ipv4.tcp_migrate_req is set.
       reusePort: isPortShared || isTls,
       idleTimeout: IDLE_SECONDS,
       maxRequestBodySize: RUNTIME_BODY_BYTES_MAX,

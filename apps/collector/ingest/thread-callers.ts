@@ -1,7 +1,7 @@
 // Who calls a listener thread: tokens and agents that it has seen, kept current by the news of the main thread. Nobody is let in before
 // the thread has read all news there are, so a revocation holds in every thread from the moment it holds in the registry.
 import { assert } from '../../../core/assert.ts'
-import { ApiError } from './answers.ts'
+import { type AgentProtocol, ApiError } from './answers.ts'
 import { Authenticator, authError, Credential } from './authenticate.ts'
 import { type BatchCallers, noteAgent } from './context.ts'
 import type { Directory } from './directory.ts'
@@ -64,12 +64,12 @@ export class ThreadCallers implements BatchCallers {
     return session.etag
   }
 
-  noteBatch(session: AgentSession, headers: Headers, atMs: number): void {
+  noteBatch(session: AgentSession, protocol: AgentProtocol, atMs: number): void {
     if (!(session instanceof ThreadSession)) return
     const { agentVersion, protoVersion } = session
     session.lastSeenAtMs = atMs
     this.parts.directory.noteSeen(session.place, atMs)
-    noteAgent(session, headers)
+    noteAgent(session, protocol)
     if (session.agentVersion !== agentVersion || session.protoVersion !== protoVersion)
       this.parts.tell({
         kind: 'version',
