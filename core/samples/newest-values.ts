@@ -3,7 +3,6 @@
 // who asks for older values asks the store, and hands over what it said (`fill`). Memory is bounded: beyond, the store is asked.
 import { limits } from '../limits.ts'
 import { type SeriesId, seriesId } from '../series/series-key.ts'
-import { BITS } from './decimal.ts'
 import type { BlockOwner, SampleBlock, WrittenRows } from './sample-block.ts'
 
 /** The newest value of a series of a machine. */
@@ -17,11 +16,11 @@ const SWEEP_MS = 60_000
 const KEPT_MS = 2 * limits.statusValueAgeMs
 /** How far ahead of this clock a sample may be that is stored already: as far as it may be admitted, by a clock that is as far ahead. */
 const AHEAD_MAX_MS = 2 * limits.pointAheadMaxMs
-const DIGIT_UNITS = [1, 0, 100, 0, 10_000, 0, 1_000_000] as const
-/** Low bits of an id that tell at once of most series that they are none of these. */
-const FILTER_BITS = 20
-const FILTER_MASK = 2 ** FILTER_BITS - 1
+/** The filter has so many bits a key, or more, so that it tells at once of most series that they are none of these. */
+const BITS_PER_KEY = 64
+const FILTER_START = 2 ** 15
 
+/** A series by its id, here as signed words, which cost half as much to compare. */
 type Known = SeriesId & { readonly key: string }
 
 const metricOf = (key: string): string => {
@@ -40,7 +39,10 @@ type Machine = {
   seenAtMs: number
 }
 
-const isBefore = (a: SeriesId, hi: number, lo: number): boolean => (a.hi === hi ? a.lo < lo : a.hi < hi)
+const SIGN = 0x8000_0000
+/** Whether `a` comes first in the order of the ids, which are unsigned. */
+const isBefore = (a: SeriesId, hi: number, lo: number): boolean =>
+  a.hi === hi ? (a.lo ^ SIGN) < (lo ^ SIGN) : (a.hi ^ SIGN) < (hi ^ SIGN)
 
 /** By company and machine. */
 export type MachineName = { readonly companyId: string; readonly serverId: string }
@@ -50,7 +52,8 @@ export class NewestValues {
   private readonly metrics: ReadonlySet<string>
   private readonly machines = new Map<string, Machine>()
   private readonly known = new Map<number, Known[]>()
-  private readonly filter = new Uint32Array(2 ** (FILTER_BITS - 5))
+  /** A bit for the low bits of each id; small, so that it stays in the processor's cache. */
+  private filter = new Uint32Array(FILTER_START / 32)
   private keyCount = 0
   private valueCount = 0
   private sweptAtMs = 0
@@ -60,16 +63,28 @@ export class NewestValues {
   }
 
   /** Keys of series that may come, those of other metrics included. False once there are too many to know them all. */
-  learn(keys: Iterable<Known>): boolean {
-    for (const { lo, hi, key } of keys) {
+  learn(keys: Iterable<SeriesId & { readonly key: string }>): boolean {
+    for (const { lo: low, hi: high, key } of keys) {
+      const lo = low | 0
+      const hi = high | 0
       if (!this.metrics.has(metricOf(key)) || this.find(hi, lo)) continue
       const same = this.known.get(lo)
       if (same) same.push({ lo, hi, key })
       else this.known.set(lo, [{ lo, hi, key }])
-      this.filter[(lo & FILTER_MASK) >>> 5]! |= 1 << (lo & 31)
       this.keyCount++
+      if (this.keyCount * BITS_PER_KEY > this.filter.length * 32) this.growFilter()
+      else this.admit(lo)
     }
     return this.keyCount <= KEYS_MAX
+  }
+
+  private admit(lo: number): void {
+    this.filter[(lo >>> 5) & (this.filter.length - 1)]! |= 1 << (lo & 31)
+  }
+
+  private growFilter(): void {
+    this.filter = new Uint32Array(this.filter.length * 4)
+    for (const lo of this.known.keys()) this.admit(lo)
   }
 
   private find(hi: number, lo: number): Known | undefined {
@@ -97,32 +112,39 @@ export class NewestValues {
   /** Rows and series of the machine are both ordered by id. */
   private takeRows(machine: Machine, written: WrittenRows, begin: number, end: number): void {
     const { filter } = this
-    const { rows, idLo } = written
-    let from = 0
+    const mask = filter.length - 1
+    const { known, tsMs, value } = machine
+    const { rows, idLo, idHi } = written
+    let at = 0
     for (let index = begin; index < end; index++) {
-      const lo = idLo[rows[index]!]!
-      if ((filter[(lo & FILTER_MASK) >>> 5]! & (1 << (lo & 31))) === 0) continue
-      from = this.takeRow(machine, written, index, from)
+      const row = rows[index]!
+      const lo = idLo[row]! | 0
+      if ((filter[(lo >>> 5) & mask]! & (1 << (lo & 31))) === 0) continue
+      const hi = idHi[row]! | 0
+      // Nearly always it is the series after the last one, or the same.
+      if (at < known.length && known[at]!.lo !== lo) at++
+      if (at >= known.length || known[at]!.lo !== lo || known[at]!.hi !== hi) {
+        const place = this.placeOf(machine, hi, lo)
+        if (place < 0) continue
+        at = place
+      }
+      // Whole milliseconds, as the store has them. Of two samples of one time the one that comes later counts.
+      const rowMs = Math.floor(written.tsMs[row]!)
+      if (rowMs < tsMs[at]!) continue
+      tsMs[at] = rowMs
+      // The store has no minus zero.
+      value[at] = written.value[row]! + 0
     }
   }
 
-  /** Takes one row, whose series is not before `from`. Returns the place of its series, or of the next one. */
-  private takeRow(machine: Machine, written: WrittenRows, index: number, from: number): number {
-    const row = written.rows[index]!
-    const [lo, hi] = [written.idLo[row]!, written.idHi[row]!]
-    const { known } = machine
-    let at = from
-    while (at < known.length && isBefore(known[at]!, hi, lo)) at++
-    if (known[at]?.lo !== lo || known[at]?.hi !== hi) {
-      const series = this.find(hi, lo)
-      if (!series) return at
-      this.insert(machine, at, series)
-    }
-    const tsMs = Math.floor(written.tsMs[row]!)
-    // Of two samples of one time the one that comes later counts.
-    if (tsMs < machine.tsMs[at]!) return at
-    machine.tsMs[at] = tsMs
-    machine.value[at] = valueOfRow(written, index)
+  /** The place of a series among those of the machine, which gets it if it is one to be kept; -1 where it is not. */
+  private placeOf(machine: Machine, hi: number, lo: number): number {
+    const at = placeIn(machine, hi, lo)
+    const there = machine.known[at]
+    if (there?.lo === lo && there.hi === hi) return at
+    const series = this.find(hi, lo)
+    if (!series) return -1
+    this.insert(machine, at, series)
     return at
   }
 
@@ -160,14 +182,12 @@ export class NewestValues {
     const machine = this.machines.get(nameOf(name))
     if (!machine || machine !== ticket) return
     for (const { key, value, tsMs } of read) {
-      const id = seriesId(key)
-      this.learn([{ ...id, key }])
-      let place = 0
-      while (place < machine.known.length && isBefore(machine.known[place]!, id.hi, id.lo)) place++
-      if (machine.known[place]?.key !== key) this.insert(machine, place, { ...id, key })
-      if (tsMs <= machine.tsMs[place]!) continue
-      machine.tsMs[place] = tsMs
-      machine.value[place] = value
+      const { lo, hi } = seriesId(key)
+      this.learn([{ lo, hi, key }])
+      const at = this.placeOf(machine, hi | 0, lo | 0)
+      if (at < 0 || tsMs <= machine.tsMs[at]!) continue
+      machine.tsMs[at] = tsMs
+      machine.value[at] = value
     }
     machine.wholeFromMs = Math.min(machine.wholeFromMs, sinceMs)
   }
@@ -211,10 +231,13 @@ export class NewestValues {
   }
 }
 
-/** The value of a row, as the store computes it of its digits. */
-function valueOfRow({ decimals, digits, digitWords }: WrittenRows, index: number): number {
-  const places = decimals[index]!
-  if (places === BITS) return digits[index]!
-  const whole = (digitWords[index * 2 + 1]! | 0) * 0x1_0000_0000 + digitWords[index * 2]!
-  return whole / DIGIT_UNITS[places]!
+/** Where a series stands among those of the machine, or would. */
+function placeIn({ known }: Machine, hi: number, lo: number): number {
+  let low = 0
+  for (let high = known.length; low < high; ) {
+    const middle = (low + high) >>> 1
+    if (isBefore(known[middle]!, hi, lo)) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -38,6 +38,7 @@ export type WrittenRows = {
   readonly idLo: Uint32Array
   readonly idHi: Uint32Array
   readonly tsMs: Float64Array
+  readonly value: Float64Array
   /** By place in `rows`: digits as an Int64, or the bits of the value; `digitWords` are the same memory. */
   readonly decimals: Uint8Array
   readonly digits: Float64Array
@@ -230,8 +231,8 @@ export class SampleBlock {
   /** Hands over the rows of the last `write` machine by machine, as [begin, end) of the order, until the block is cleared. */
   eachMachine(take: (owner: BlockOwner, written: WrittenRows, begin: number, end: number) => void): void {
     const { rows } = this.order
-    const { idLo, idHi, tsMs, decimals, scratch: digits, scratchWords: digitWords } = this
-    const written = { rows, idLo, idHi, tsMs, decimals, digits, digitWords }
+    const { idLo, idHi, tsMs, value, decimals, scratch: digits, scratchWords: digitWords } = this
+    const written = { rows, idLo, idHi, tsMs, value, decimals, digits, digitWords }
     for (let at = 0; at < this.written; ) {
       const index = this.owner[rows[at]!]!
       const end = this.endOfOwner(at, index)
