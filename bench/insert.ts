@@ -1,6 +1,7 @@
-// What a row costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine
-// among many are read. Prints one JSON line a question. CPU is of the whole process, so the engine's own threads count. The first rounds
-// are not counted: what is measured is a worker at work, not one whose code is being compiled. Merges of what was counted are waited for.
+// What a row costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine among
+// many are read. Prints one JSON line a question. CPU is of the whole process: the thread's own by what it did, the engine's threads
+// together, until the merges of what was counted are over. The first rounds are not counted: what is measured is a worker at work, not one
+// whose code is being compiled.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,6 +19,7 @@ import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
 
 const SERVERS = 2_000
 const SERIES = 150
+const COMPILED_AFTER = 12
 const WARM_UP_ROUNDS = 3
 const ROUNDS = 10
 const ROUND_MS = 30_000
@@ -68,7 +70,9 @@ const block = new SampleBlock()
 const writer = new NativeWriter()
 const reader = new EntryReader()
 const rule = { purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }
-let spent = { add: 0, write: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
+/** CPU of this thread, in microseconds. */
+const nothing = { add: 0, write: 0, hold: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
+let spent = { ...nothing }
 let blockNumber = 0
 const samples = new SamplesReader(store, () => Date.now())
 const latest = new LatestValues({
@@ -79,24 +83,24 @@ const latest = new LatestValues({
     throw error
   },
 })
-const cpuOf = async (act: () => unknown): Promise<number> => {
-  const before = process.cpuUsage()
+const sum = ({ user, system }: NodeJS.CpuUsage): number => user + system
+const ofThread = async (act: () => unknown): Promise<number> => {
+  const before = process.threadCpuUsage()
   await act()
-  const used = process.cpuUsage(before)
-  return used.user + used.system
+  return sum(process.threadCpuUsage(before))
 }
 
 async function insertBlock(): Promise<void> {
   let rows = 0
-  spent.write += await cpuOf(() => {
+  spent.write += await ofThread(() => {
     rows = block.write(writer)
   })
   const beganMs = performance.now()
-  spent.insert += await cpuOf(() => store.insertBlock('samples_raw', writer.finish(), `bench-${blockNumber++}`))
+  spent.insert += await ofThread(() => store.insertBlock('samples_raw', writer.finish(), `bench-${blockNumber++}`))
   spent.wallMs += performance.now() - beganMs
   spent.rows += rows
   spent.blocks++
-  spent.add += await cpuOf(() => latest.take(block))
+  spent.hold += await ofThread(() => latest.take(block))
   block.clear()
 }
 
@@ -109,15 +113,25 @@ for (let server = 0; server < SERVERS; server++)
 writeSeriesBlock(writer, definitions)
 await store.insertBlock('series', writer.finish(), 'bench-series')
 
-async function rounds(from: number, to: number): Promise<void> {
-  for (let turn = from; turn < to; turn++)
-    for (let server = 0; server < SERVERS; server++) {
-      const entry = entryAt(server, startMs + turn * ROUND_MS + (server % 7), turn)
-      const before = process.cpuUsage()
+/** As many batches as a read of the bus hands over. */
+const BATCHES = 500
+
+function addBatches(first: number, turn: number): Promise<number> {
+  const entries = Array.from({ length: BATCHES }, (_, index) =>
+    entryAt(first + index, startMs + turn * ROUND_MS + (index % 7), turn),
+  )
+  return ofThread(() => {
+    for (const entry of entries) {
       reader.open(entry)
       while (reader.next()) block.add(reader, () => rule)
-      const used = process.cpuUsage(before)
-      spent.add += used.user + used.system
+    }
+  })
+}
+
+async function rounds(from: number, to: number): Promise<void> {
+  for (let turn = from; turn < to; turn++)
+    for (let first = 0; first < SERVERS; first += BATCHES) {
+      spent.add += await addBatches(first, turn)
       if (block.rows >= BLOCK_ROWS) await insertBlock()
     }
   if (block.rows > 0) await insertBlock()
@@ -130,11 +144,21 @@ async function merged(): Promise<void> {
   }
 }
 
+// Blocks that are not inserted until the code is compiled, then some that are.
+for (let turn = 0; turn < COMPILED_AFTER; turn++) {
+  for (let first = 0; first < SERVERS; first += BATCHES) await addBatches(first, 0)
+  block.write(writer)
+  latest.take(block)
+  block.clear()
+}
 await rounds(0, WARM_UP_ROUNDS)
 await merged()
-spent = { add: 0, write: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
+spent = { ...nothing }
+const before = { all: process.cpuUsage(), thread: process.threadCpuUsage() }
 await rounds(WARM_UP_ROUNDS, WARM_UP_ROUNDS + ROUNDS)
-const mergesAfter = await cpuOf(merged)
+const mergesAfter = process.cpuUsage()
+await merged()
+const engine = sum(process.cpuUsage(before.all)) - sum(process.threadCpuUsage(before.thread))
 const perRow = (micros: number): number => round((micros * 1000) / spent.rows)
 say({
   question: 'CPU a row, ns',
@@ -142,9 +166,11 @@ say({
   blocks: spent.blocks,
   add: perRow(spent.add),
   order_and_write: perRow(spent.write),
-  engine: perRow(spent.insert),
-  total: perRow(spent.add + spent.write + spent.insert),
-  merges_after: perRow(mergesAfter),
+  newest_values: perRow(spent.hold),
+  hand_over: perRow(spent.insert),
+  engine: perRow(engine),
+  of_it_after_the_last_block: perRow(sum(process.cpuUsage(mergesAfter))),
+  total: perRow(spent.add + spent.write + spent.hold + spent.insert + engine),
   insert_wall_ms_a_block: round(spent.wallMs / spent.blocks),
 })
 
@@ -184,10 +210,11 @@ const size = await store.rows(
   "SELECT sum(bytes_on_disk) / sum(rows), count() FROM system.parts WHERE database = 'bench' AND table = 'samples_raw' AND active",
 )
 say({ question: 'bytes a row on disk, and parts', bytes: round(Number(size[0]?.[0])), parts: Number(size[0]?.[1]) })
-const idle = await cpuOf(() => Bun.sleep(2_000))
+const resting = process.cpuUsage()
+await Bun.sleep(2_000)
 say({
   question: 'idle engine',
-  cpu_ms_a_second: round(idle / 2_000),
+  cpu_ms_a_second: round(sum(process.cpuUsage(resting)) / 2_000),
   rss_mib: Math.round(process.memoryUsage().rss / 1024 ** 2),
 })
 await store.close()
