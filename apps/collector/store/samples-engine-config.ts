@@ -7,6 +7,10 @@ import { join } from 'node:path'
  * pool before it merges large parts or deletes, so these counts must fit the smaller pool. The two threads share many places: a delete
  * is one task a part, and with few places each of them waits a tenth of a second for its own (25 parts: 3,300 ms with 4 places, 75 ms
  * with 32).
+ *
+ * A row costs 170 ns to insert and 250 ns each time it is merged, so that parts are merged ten at a time instead of five: a third less
+ * work for the processor, and at most twice as many parts. A fresh part lies in one file, which costs a tenth less to write than one a
+ * column. Larger parts do not: a delete would write them anew as a whole.
  */
 const CONFIG = `<clickhouse>
   <background_pool_size>2</background_pool_size>
@@ -23,6 +27,8 @@ const CONFIG = `<clickhouse>
   <tables_loader_foreground_pool_size>2</tables_loader_foreground_pool_size>
   <tables_loader_background_pool_size>1</tables_loader_background_pool_size>
   <merge_tree>
+    <merge_selector_base>10</merge_selector_base>
+    <min_bytes_for_wide_part>33554432</min_bytes_for_wide_part>
     <number_of_free_entries_in_pool_to_execute_mutation>1</number_of_free_entries_in_pool_to_execute_mutation>
     <number_of_free_entries_in_pool_to_lower_max_size_of_merge>1</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
     <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>1</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
