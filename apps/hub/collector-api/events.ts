@@ -5,7 +5,7 @@ import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import type { Severity } from '../../../core/alerting/rule.ts'
 import { applyEvent, type EventContext } from '../../../core/lifecycle/alert.ts'
 import { storeAlerts } from '../alerts/alert-store.ts'
-import { inTransaction, lockCompanies, type Tx, uuidList } from '../db/transaction.ts'
+import { inTransaction, lockCompanies, type Tx, together, uuidList } from '../db/transaction.ts'
 import { isUuid } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { type Told, tellLater } from '../notifications/outbox.ts'
@@ -258,7 +258,10 @@ async function applyOnce(hub: Hub, events: readonly AlertEvent[]): Promise<Resul
 async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<Result[]> {
   await lockCompanies(tx, new Set(events.map(event => event.company_id)))
   // The reads leave together: the company is locked for as long as it takes.
-  const [around, history] = await Promise.all([loadSurroundings(tx, events), loadHistory(tx, events, looksForIds)])
+  const [around, history] = await together([
+    loadSurroundings(tx, events),
+    loadHistory(tx, events, looksForIds),
+  ] as const)
   const { seen, seqs, book } = history
   const results: Result[] = []
   const applied: Applied[] = []
@@ -287,10 +290,12 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], look
   }
   if (applied.length > 0) {
     await storeAlerts(tx, book.created(), book.changed())
-    const loggedCount = await storeLog(tx, applied)
+    const [loggedCount] = await together([
+      storeLog(tx, applied),
+      storeMarks(tx, applied, history),
+      tellLater(hub, tx, told, around.groupableIds),
+    ] as const)
     if (loggedCount < applied.length && !looksForIds) throw new SeenBefore()
-    await storeMarks(tx, applied, history)
-    await tellLater(hub, tx, told, around.groupableIds)
   }
   return results
 }

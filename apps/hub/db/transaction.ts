@@ -63,6 +63,17 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
   return result
 }
 
+/**
+ * Statements that do not need each other's answers: each is made while the database runs the one before it. All of them have ended when
+ * this returns or throws; one that came after the end of a transaction that failed would be none of it.
+ */
+export async function together<T extends readonly Promise<unknown>[]>(
+  acts: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(acts)
+  return Promise.all(acts)
+}
+
 /** Leaves tombstones of rows that are about to be deleted for good, with numbers of their feed. */
 export async function leaveTombstones(tx: Tx, feed: Feed, companyId: string, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
