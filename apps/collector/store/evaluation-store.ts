@@ -1,7 +1,8 @@
 // What evaluation keeps on disk: one SQLite file with the outbox, the journal and the keys of series, and one file a shard with its
 // snapshot. An event and the state that it left behind are committed together; only then does the thread go on.
 import { Database } from 'bun:sqlite'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/journal-record.ts'
@@ -236,10 +237,9 @@ export class EvaluationStore {
         SELECT before FROM rule_notes WHERE before IS NOT NULL UNION SELECT after FROM rule_notes WHERE after IS NOT NULL)`)
   }
 
-  /** Writes a snapshot under a temporary name, syncs and renames it, then forgets the journal that it reflects, open alerts excepted. */
+  /** Writes a snapshot and puts it in place, at once. */
   saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void {
-    const path = this.snapshotPath(shard)
-    const temporary = `${path}.new`
+    const temporary = `${this.snapshotPath(shard)}.new`
     const file = openSync(temporary, 'w', 0o600)
     try {
       writeSync(file, bytes)
@@ -247,10 +247,36 @@ export class EvaluationStore {
     } finally {
       closeSync(file)
     }
-    renameSync(temporary, path)
+    this.placeSnapshot(shard, temporary, position, mark)
+  }
+
+  /**
+   * Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for that. Resolves with the
+   * name to put it in place by. One at a time a shard.
+   */
+  async writeSnapshot(shard: number, bytes: Uint8Array): Promise<string> {
+    const temporary = `${this.snapshotPath(shard)}.written`
+    const file = await open(temporary, 'w', 0o600)
+    try {
+      await file.writeFile(bytes)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    return temporary
+  }
+
+  /** A snapshot that is written becomes the one in force; the journal that it reflects is forgotten, open alerts excepted. */
+  placeSnapshot(shard: number, temporary: string, position: number, mark: number): void {
+    renameSync(temporary, this.snapshotPath(shard))
     this.database
       .query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ? AND is_open = 0')
       .run(shard, position, mark)
+  }
+
+  /** A snapshot that is written is not wanted any more. */
+  discardSnapshot(temporary: string): void {
+    rmSync(temporary, { force: true })
   }
 
   /** The bytes of a shard's snapshot, or null when it has none. */

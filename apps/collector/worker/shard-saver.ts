@@ -8,6 +8,8 @@ import type { ShardStore } from './shard-store.ts'
 
 /** Keys that are written before the bus is looked at again. */
 const KEYS_A_SLICE = 1_000
+/** Between two looks at the bus while a snapshot is written. */
+const WRITING_LOOK_MS = 5
 
 /** The loop that saves. */
 export type SavedLoop = {
@@ -86,13 +88,34 @@ export class ShardSaver {
       const saves = this.saves[shard]!
       await consume()
       const bytes = snapshotBytes(taken)
-      await consume()
+      const written = await this.writtenMeanwhile(shard, bytes)
       // A purge came in between and saved the shard without what it forgot.
-      if (this.saves[shard] !== saves) return
-      this.write(shard, bytes, position, mark, forgotten)
+      if (this.saves[shard] !== saves) {
+        if (written !== null) store.discardSnapshot?.(written)
+        return
+      }
+      this.write(shard, bytes, position, mark, forgotten, written)
     }
     this.savedAt[shard] = position
     this.passed((performance.now() - startedAt) / 1000)
+  }
+
+  /** Evaluates while a snapshot is written, where the store can do that beside. Returns by what name it is put in place; null = it is not written. */
+  private async writtenMeanwhile(shard: number, bytes: Uint8Array): Promise<string | null> {
+    const { store, consume } = this.loop
+    await consume()
+    if (!store.writeSnapshot) return null
+    let isWriting = true
+    const writing = store.writeSnapshot(shard, bytes).finally(() => {
+      isWriting = false
+    })
+    // It is waited for below; until then a fault of it has nobody to hear it.
+    writing.catch(() => {})
+    while (isWriting) {
+      await Promise.race([writing, Bun.sleep(WRITING_LOOK_MS)])
+      await consume()
+    }
+    return writing
   }
 
   /** While the bus is read again from the oldest snapshot, a shard may already be further than the bus is. */
@@ -104,9 +127,17 @@ export class ShardSaver {
     return this.isSaved[shard] === 1 || this.loop.evaluation.servers.some(server => server?.shard === shard)
   }
 
-  private write(shard: number, bytes: Uint8Array, position: number, mark: number, forgotten: readonly string[]): void {
+  private write(
+    shard: number,
+    bytes: Uint8Array,
+    position: number,
+    mark: number,
+    forgotten: readonly string[],
+    written: string | null = null,
+  ): void {
     const { store } = this.loop
-    store.saveSnapshot(shard, bytes, position, mark)
+    if (written === null) store.saveSnapshot(shard, bytes, position, mark)
+    else store.placeSnapshot?.(shard, written, position, mark)
     this.isSaved[shard] = 1
     this.saves[shard] = this.saves[shard]! + 1
     store.dropKeys(shard, forgotten)

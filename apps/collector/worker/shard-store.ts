@@ -5,7 +5,10 @@ import type { EvaluationStore } from '../store/evaluation-store.ts'
  * What a loop keeps durably. A store that writes later, in order, has `settled`: it resolves once all that was handed over is durable,
  * and rejects when that will never be; then this loop must end, and another one starts from what is durable.
  */
-export type ShardStore = ShardWrites & { readonly settled?: () => Promise<void> }
+export type ShardStore = ShardWrites & SlowWrites & { readonly settled?: () => Promise<void> }
+
+/** Of a store whose medium may be slow: a snapshot is written while the loop goes on, and then put in place. */
+type SlowWrites = Partial<Pick<EvaluationStore, 'writeSnapshot' | 'placeSnapshot' | 'discardSnapshot'>>
 
 type ShardWrites = Pick<
   EvaluationStore,
