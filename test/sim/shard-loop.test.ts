@@ -1,4 +1,4 @@
-// The shard loop by itself, where the worlds do not look: a bus that is never empty.
+// The shard loop by itself, where the worlds do not look: a bus that is never empty, a disk that is slow.
 import { expect, test } from 'bun:test'
 import { ShardLoop } from '../../apps/collector/worker/shard-loop.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
@@ -8,6 +8,7 @@ import { limits } from '../../core/limits.ts'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
 import { seriesId } from '../../core/series/series-key.ts'
 import { company, ruleRecord } from '../support/rule-record.ts'
+import { until } from '../support/until.ts'
 import { Fuse, MemoryBus, MemoryStore } from './durable.ts'
 import { START_MS } from './plan.ts'
 
@@ -139,4 +140,60 @@ test('[CHG-001] whoever takes a shard over with newer rules replays it under tho
   bus.publish([sampleOf(START_MS + 60_000, 75)])
   while ((await loop.turn()) > 0);
   expect(typesOf(store)).toEqual(['alert.opened 2 60'])
+})
+
+/** A store whose medium takes as long for a snapshot as the test wants. */
+class SlowStore extends MemoryStore {
+  readonly written = Promise.withResolvers<string>()
+  isWriting = false
+  readonly placed: string[] = []
+  readonly discarded: string[] = []
+
+  writeSnapshot(): Promise<string> {
+    this.isWriting = true
+    return this.written.promise
+  }
+
+  placeSnapshot(_shard: number, name: string): void {
+    this.placed.push(name)
+  }
+
+  discardSnapshot(name: string): void {
+    this.discarded.push(name)
+  }
+}
+
+/** A loop that is about to save the shard of one machine on a slow medium, and the turn in which it does. */
+async function savingSlowly() {
+  const bus = new MemoryBus()
+  const store = new SlowStore(new Fuse())
+  let nowMs = START_MS
+  const loop = loopOf(bus, store, () => nowMs, [strict], 1)
+  bus.publish([heartbeat(SILENT, nowMs), sampleOf(nowMs, 20, true)])
+  await loop.turn()
+  nowMs = START_MS + 31_000
+  const turn = loop.turn()
+  await until('the snapshot to be written', () => store.isWriting)
+  return { bus, store, loop, turn }
+}
+
+test('while a slow disk takes a snapshot, what comes is evaluated', async () => {
+  const { bus, store, turn } = await savingSlowly()
+  bus.publish([sampleOf(START_MS + 31_000, 95)])
+  await until('the alert', () => typesOf(store).length > 0)
+  expect(typesOf(store)).toEqual(['alert.opened 2 31'])
+  expect(store.placed).toEqual([])
+  store.written.resolve('written')
+  await turn
+  expect(store.placed).toEqual(['written'])
+  expect(store.discarded).toEqual([])
+})
+
+test('a purge while a snapshot is written discards it: nothing of the tenant comes back', async () => {
+  const { store, loop, turn } = await savingSlowly()
+  loop.forget(SILENT, null)
+  store.written.resolve('written')
+  await turn
+  expect(store.placed).toEqual([])
+  expect(store.discarded).toEqual(['written'])
 })
