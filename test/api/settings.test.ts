@@ -212,7 +212,7 @@ describe('by the clock', () => {
     await endLicenseMigrations(hub.hub)
     expect((await state(left.agent_id)).state).toBe('active')
     await sql`update monitoring_agents set rotation_failed_at = now() where id = ${spared.agent_id}`
-    await sql`update monitoring_licenses set migrate_until = now() where id = ${data.id}`
+    await sql`update monitoring_licenses set migrate_until = now() - interval '1 second' where id = ${data.id}`
     await endLicenseMigrations(hub.hub)
     expect(await state(left.agent_id)).toMatchObject({ state: 'revoked', revoked_reason: 'license_superseded' })
     expect([(await state(moved.agent_id)).state, (await state(spared.agent_id)).state]).toEqual(['active', 'active'])
