@@ -1,5 +1,5 @@
 // The store that the worker uses, on disk, opened anew at every start of the simulated process; the fuse decides where it dies.
-import { EvaluationStore } from '../../apps/collector/store/evaluation-store.ts'
+import { EvaluationStore, type WrittenSnapshot } from '../../apps/collector/store/evaluation-store.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
 import type { JournalRecord } from '../../core/alerting/journal-record.ts'
 import type { RuleNote } from '../../core/alerting/rule-note.ts'
@@ -55,6 +55,13 @@ export class DiskStore implements SimStore {
 
   saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void {
     this.fuse.run(() => this.inner.saveSnapshot(shard, bytes, position, mark))
+  }
+
+  /** As the worker saves while it evaluates: the process may die before the file is written, and before it is in force. */
+  async writeSnapshot(...args: Parameters<EvaluationStore['writeSnapshot']>): Promise<WrittenSnapshot> {
+    this.fuse.run(() => {})
+    const written = await this.inner.writeSnapshot(...args)
+    return { ...written, place: () => this.fuse.run(() => written.place()) }
   }
 
   loadSnapshot(shard: number): Uint8Array | null {

@@ -1,5 +1,6 @@
 // The shard loop by itself, where the worlds do not look: a bus that is never empty, a disk that is slow.
 import { expect, test } from 'bun:test'
+import type { WrittenSnapshot } from '../../apps/collector/store/evaluation-store.ts'
 import { ShardLoop } from '../../apps/collector/worker/shard-loop.ts'
 import type { AlertEvent } from '../../core/alerting/event.ts'
 import type { RawRule } from '../../core/alerting/rule.ts'
@@ -144,22 +145,14 @@ test('[CHG-001] whoever takes a shard over with newer rules replays it under tho
 
 /** A store whose medium takes as long for a snapshot as the test wants. */
 class SlowStore extends MemoryStore {
-  readonly written = Promise.withResolvers<string>()
+  readonly written = Promise.withResolvers<void>()
   isWriting = false
-  readonly placed: string[] = []
-  readonly discarded: string[] = []
+  readonly ends: string[] = []
 
-  writeSnapshot(): Promise<string> {
+  async writeSnapshot(): Promise<WrittenSnapshot> {
     this.isWriting = true
-    return this.written.promise
-  }
-
-  placeSnapshot(_shard: number, name: string): void {
-    this.placed.push(name)
-  }
-
-  discardSnapshot(name: string): void {
-    this.discarded.push(name)
+    await this.written.promise
+    return { place: () => this.ends.push('placed'), discard: () => this.ends.push('discarded') }
   }
 }
 
@@ -182,18 +175,16 @@ test('while a slow disk takes a snapshot, what comes is evaluated', async () => 
   bus.publish([sampleOf(START_MS + 31_000, 95)])
   await until('the alert', () => typesOf(store).length > 0)
   expect(typesOf(store)).toEqual(['alert.opened 2 31'])
-  expect(store.placed).toEqual([])
-  store.written.resolve('written')
+  expect(store.ends).toEqual([])
+  store.written.resolve()
   await turn
-  expect(store.placed).toEqual(['written'])
-  expect(store.discarded).toEqual([])
+  expect(store.ends).toEqual(['placed'])
 })
 
 test('a purge while a snapshot is written discards it: nothing of the tenant comes back', async () => {
   const { store, loop, turn } = await savingSlowly()
   loop.forget(SILENT, null)
-  store.written.resolve('written')
+  store.written.resolve()
   await turn
-  expect(store.placed).toEqual([])
-  expect(store.discarded).toEqual(['written'])
+  expect(store.ends).toEqual(['discarded'])
 })

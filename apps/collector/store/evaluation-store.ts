@@ -85,6 +85,9 @@ function fromFormat2(database: Database): void {
   }
 }
 
+/** A snapshot that is durable and not in force yet. */
+export type WrittenSnapshot = { readonly place: () => void; readonly discard: () => void }
+
 /** One a thread; they share the file. */
 export class EvaluationStore {
   private readonly database: Database
@@ -247,14 +250,11 @@ export class EvaluationStore {
     } finally {
       closeSync(file)
     }
-    this.placeSnapshot(shard, temporary, position, mark)
+    this.placeSnapshot(temporary, shard, position, mark)
   }
 
-  /**
-   * Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for that. Resolves with the
-   * name to put it in place by. One at a time a shard.
-   */
-  async writeSnapshot(shard: number, bytes: Uint8Array): Promise<string> {
+  /** Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for that. One at a time a shard. */
+  async writeSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): Promise<WrittenSnapshot> {
     const temporary = `${this.snapshotPath(shard)}.written`
     const file = await open(temporary, 'w', 0o600)
     try {
@@ -263,20 +263,18 @@ export class EvaluationStore {
     } finally {
       await file.close()
     }
-    return temporary
+    return {
+      place: () => this.placeSnapshot(temporary, shard, position, mark),
+      discard: () => rmSync(temporary, { force: true }),
+    }
   }
 
-  /** A snapshot that is written becomes the one in force; the journal that it reflects is forgotten, open alerts excepted. */
-  placeSnapshot(shard: number, temporary: string, position: number, mark: number): void {
+  /** A snapshot becomes the one in force; the journal that it reflects is forgotten, open alerts excepted. */
+  private placeSnapshot(temporary: string, shard: number, position: number, mark: number): void {
     renameSync(temporary, this.snapshotPath(shard))
     this.database
       .query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ? AND is_open = 0')
       .run(shard, position, mark)
-  }
-
-  /** A snapshot that is written is not wanted any more. */
-  discardSnapshot(temporary: string): void {
-    rmSync(temporary, { force: true })
   }
 
   /** The bytes of a shard's snapshot, or null when it has none. */

@@ -3,6 +3,7 @@
 import type { EvaluationState } from '../../../core/alerting/evaluation-state.ts'
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../core/alerting/snapshot.ts'
 import { limits } from '../../../core/limits.ts'
+import type { WrittenSnapshot } from '../store/evaluation-store.ts'
 import type { FromShardThread, ShardLoopConfig } from './shard-messages.ts'
 import type { ShardStore } from './shard-store.ts'
 
@@ -58,7 +59,8 @@ export class ShardSaver {
       if (this.isNeeded(shard)) {
         store.keepKeys(shard, evaluation.dictionary.takeLearnt(shard))
         const bytes = encodeSnapshot(evaluation, shard, position, store.journalMark, savedAtMs)
-        this.write(shard, bytes, position, store.journalMark, evaluation.dictionary.takeForgotten(shard))
+        store.saveSnapshot(shard, bytes, position, store.journalMark)
+        this.noteSaved(shard, bytes, evaluation.dictionary.takeForgotten(shard))
       }
       this.savedAt[shard] = position
     }
@@ -88,25 +90,32 @@ export class ShardSaver {
       const saves = this.saves[shard]!
       await consume()
       const bytes = snapshotBytes(taken)
-      const written = await this.writtenMeanwhile(shard, bytes)
+      const written = await this.writtenMeanwhile(shard, bytes, position, mark)
       // A purge came in between and saved the shard without what it forgot.
       if (this.saves[shard] !== saves) {
-        if (written !== null) store.discardSnapshot?.(written)
+        written.discard()
         return
       }
-      this.write(shard, bytes, position, mark, forgotten, written)
+      written.place()
+      this.noteSaved(shard, bytes, forgotten)
     }
     this.savedAt[shard] = position
     this.passed((performance.now() - startedAt) / 1000)
   }
 
-  /** Evaluates while a snapshot is written, where the store can do that beside. Returns by what name it is put in place; null = it is not written. */
-  private async writtenMeanwhile(shard: number, bytes: Uint8Array): Promise<string | null> {
+  /** Evaluates while a snapshot is written. A store that cannot write beside that writes when it is placed. */
+  private async writtenMeanwhile(
+    shard: number,
+    bytes: Uint8Array,
+    position: number,
+    mark: number,
+  ): Promise<WrittenSnapshot> {
     const { store, consume } = this.loop
     await consume()
-    if (!store.writeSnapshot) return null
+    if (!store.writeSnapshot)
+      return { place: () => store.saveSnapshot(shard, bytes, position, mark), discard: () => {} }
     let isWriting = true
-    const writing = store.writeSnapshot(shard, bytes).finally(() => {
+    const writing = store.writeSnapshot(shard, bytes, position, mark).finally(() => {
       isWriting = false
     })
     // It is waited for below; until then a fault of it has nobody to hear it.
@@ -127,20 +136,10 @@ export class ShardSaver {
     return this.isSaved[shard] === 1 || this.loop.evaluation.servers.some(server => server?.shard === shard)
   }
 
-  private write(
-    shard: number,
-    bytes: Uint8Array,
-    position: number,
-    mark: number,
-    forgotten: readonly string[],
-    written: string | null = null,
-  ): void {
-    const { store } = this.loop
-    if (written === null) store.saveSnapshot(shard, bytes, position, mark)
-    else store.placeSnapshot?.(shard, written, position, mark)
+  private noteSaved(shard: number, bytes: Uint8Array, forgotten: readonly string[]): void {
     this.isSaved[shard] = 1
     this.saves[shard] = this.saves[shard]! + 1
-    store.dropKeys(shard, forgotten)
+    this.loop.store.dropKeys(shard, forgotten)
     this.bytes = bytes.length
   }
 

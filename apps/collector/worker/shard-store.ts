@@ -8,7 +8,7 @@ import type { EvaluationStore } from '../store/evaluation-store.ts'
 export type ShardStore = ShardWrites & SlowWrites & { readonly settled?: () => Promise<void> }
 
 /** Of a store whose medium may be slow: a snapshot is written while the loop goes on, and then put in place. */
-type SlowWrites = Partial<Pick<EvaluationStore, 'writeSnapshot' | 'placeSnapshot' | 'discardSnapshot'>>
+type SlowWrites = Partial<Pick<EvaluationStore, 'writeSnapshot'>>
 
 type ShardWrites = Pick<
   EvaluationStore,

@@ -68,7 +68,7 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
   const ruleIds = uuidList(new Set(opening.map(event => event.rule_id).filter(isUuid)))
   const named = opening.filter(event => event.type.startsWith('agent.')).map(namedAgent)
   const agentIds = uuidList(new Set(named.filter(id => id !== null)))
-  const [servers, rules, downRules, agents] = await Promise.all([
+  const [servers, rules, downRules, agents] = await together([
     tx.db.execute<{ id: string; company_id: string; is_groupable: boolean }>(sql`
       select id, company_id, (subnet_id is not null or datacenter is not null) as is_groupable
       from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`),
@@ -80,7 +80,7 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
       select id, company_id, server_id, state from monitoring_agents
       where id = any(${agentIds}::uuid[]) or (server_id = any(${openingServerIds}::uuid[]) and state <> 'revoked')
       order by enrolled_at`),
-  ])
+  ] as const)
   return {
     serverIds: new Set(servers.map(row => pair(row.company_id, row.id))),
     groupableIds: new Set(servers.filter(row => row.is_groupable).map(row => row.id)),
@@ -168,7 +168,7 @@ async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: b
     ? events
     : events.filter(event => event.seq <= (processed.get(eventPairKey(event))?.seq ?? -1))
   const newestIds = [...processed.values()].flatMap(({ alertId }) => alertId ?? [])
-  const [seen, book] = await Promise.all([loadSeenIds(tx, doubtful), loadEventBook(tx, events, newestIds)])
+  const [seen, book] = await together([loadSeenIds(tx, doubtful), loadEventBook(tx, events, newestIds)] as const)
   return { seen, seqs: new Map([...processed].map(([key, { seq }]) => [key, seq])), book }
 }
 

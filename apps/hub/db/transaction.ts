@@ -70,8 +70,14 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
 export async function together<T extends readonly Promise<unknown>[]>(
   acts: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-  await Promise.allSettled(acts)
-  return Promise.all(acts)
+  // Each is asked once: a statement runs whenever somebody waits for it.
+  const ended = await Promise.allSettled(acts)
+  const values = ended.map(result => {
+    if (result.status === 'rejected') throw result.reason
+    return result.value
+  })
+  // One value an act, in their order.
+  return values as { -readonly [K in keyof T]: Awaited<T[K]> }
 }
 
 /** Leaves tombstones of rows that are about to be deleted for good, with numbers of their feed. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { EntryReader, encodeEntry } from '../../../core/bus/entry.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
-import { orderRows, RowOrder } from '../../../core/samples/row-order.ts'
+import { type OrderColumns, orderRows, RowOrder } from '../../../core/samples/row-order.ts'
 import { SampleBlock } from '../../../core/samples/sample-block.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 
@@ -11,6 +11,17 @@ const below = (bound: number): number => {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
   return Math.floor((state / 4_294_967_296) * bound)
 }
+
+/** The order of the rows by comparing all of them. */
+const orderByComparison = ({ owner, idHi, idLo, tsMs }: OrderColumns, count: number, ranks: Uint32Array): number[] =>
+  Array.from({ length: count }, (_, row) => row).sort(
+    (a, b) =>
+      ranks[owner[a]!]! - ranks[owner[b]!]! ||
+      idHi[a]! - idHi[b]! ||
+      idLo[a]! - idLo[b]! ||
+      tsMs[a]! - tsMs[b]! ||
+      a - b,
+  )
 
 describe(`blocks of samples (SEED=${seed})`, () => {
   test('rows are ordered by owner, series and time, and equal ones stay in the order in which they came', () => {
@@ -43,15 +54,7 @@ describe(`blocks of samples (SEED=${seed})`, () => {
       const ranks = Uint32Array.from({ length: owners }, (_, owner) => owners - 1 - owner)
       order.reserve(count)
       orderRows(columns, count, ranks, order)
-      const wanted = Array.from({ length: count }, (_, row) => row).sort(
-        (a, b) =>
-          ranks[columns.owner[a]!]! - ranks[columns.owner[b]!]! ||
-          columns.idHi[a]! - columns.idHi[b]! ||
-          columns.idLo[a]! - columns.idLo[b]! ||
-          columns.tsMs[a]! - columns.tsMs[b]! ||
-          a - b,
-      )
-      expect([...order.rows.subarray(0, count)]).toEqual(wanted)
+      expect([...order.rows.subarray(0, count)]).toEqual(orderByComparison(columns, count, ranks))
     }
   })
 
@@ -87,15 +90,7 @@ describe(`blocks of samples (SEED=${seed})`, () => {
       }
       const ranks = Uint32Array.from({ length: owners }, (_, owner) => owners - 1 - owner)
       orderRows(columns, count, ranks, order)
-      const wanted = Array.from({ length: count }, (_, row) => row).sort(
-        (a, b) =>
-          ranks[columns.owner[a]!]! - ranks[columns.owner[b]!]! ||
-          columns.idHi[a]! - columns.idHi[b]! ||
-          columns.idLo[a]! - columns.idLo[b]! ||
-          columns.tsMs[a]! - columns.tsMs[b]! ||
-          a - b,
-      )
-      expect([...order.rows]).toEqual(wanted)
+      expect([...order.rows]).toEqual(orderByComparison(columns, count, ranks))
     }
   })
 
