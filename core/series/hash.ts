@@ -1,14 +1,14 @@
 // The only file of core that hashes with node:crypto: identities that must be the same in every process and for ever.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** SHA-256 of UTF-8 text, lowercase hex. */
 export function sha256Hex(text: string): string {
-  return createHash('sha256').update(text, 'utf8').digest('hex')
+  return hash('sha256', text, 'hex')
 }
 
 /** The first 8 bytes of SHA-256 as (low, high) unsigned 32-bit words. */
 export function sha256Words(text: string): { lo: number; hi: number } {
-  const digest = createHash('sha256').update(text, 'utf8').digest()
+  const digest = hash('sha256', text, 'buffer')
   return { lo: digest.readUInt32LE(0), hi: digest.readUInt32LE(4) }
 }
 

@@ -1,5 +1,5 @@
 // The series that one agent is known to send: from the hash of a series' raw name-and-labels bytes to its id, without parsing,
-// sorting or allocating. About 30 bytes a series. Also the place where the limit of active series is kept (document 3 "Limits":
+// sorting or allocating. About 29 bytes a series. Also the place where the limit of active series is kept (document 3 "Limits":
 // 500 distinct series active in 1 hour): the table never holds more series than the limit, and an hour of silence frees a place.
 import { assert } from '../assert.ts'
 import type { SeriesId } from '../series/series-key.ts'
@@ -10,6 +10,8 @@ const FORMS_PER_SERIES_MAX = 8
 const FORMS_MAX = 0xfff0
 /** No form. */
 export const NONE = 0xffff
+/** Two empty slots of the index. */
+const NO_FORMS = -1
 
 /** Words of a form: hash A, hash B, and the index of the series with the form that followed last time in the high half. */
 export const FORM_WORDS = 3
@@ -39,29 +41,28 @@ export class OwnCompanySeries implements CompanySeries {
   }
 }
 
-/** What an agent's series are, to be handed to another thread: the arrays change hands. */
+/** What an agent's series are, to be handed to another thread: the words change hands. */
 export type AgentSeriesState = {
-  readonly forms: Int32Array<ArrayBuffer>
+  readonly words: Int32Array<ArrayBuffer>
+  readonly seriesRoom: number
+  readonly formRoom: number
   readonly formCount: number
   readonly firstForm: number
-  readonly index: Uint16Array<ArrayBuffer>
-  readonly table: Int32Array<ArrayBuffer>
   readonly count: number
   readonly expiresFromSeconds: number
 }
 
 /** Shared by every agent that has sent nothing yet. */
 const noWords = new Int32Array(0)
-const noIndex = new Uint16Array(0)
 
 export class AgentSeries {
-  // Forms lie in the order in which they first came, which is the order in which an agent sends them: a batch walks the two tables from
-  // front to back, and the index is only asked when the order changes. The decoder walks both itself as long as the order holds.
-  forms: Int32Array<ArrayBuffer> = noWords
+  // One array, for the runtime takes 200 bytes and more for each: the forms, then the table of series, then the index. Forms lie in the
+  // order in which they first came, which is the order in which an agent sends them: a batch walks forms and table from front to back, and the
+  // index is only asked when the order changes. The decoder walks both itself as long as the order holds.
+  words: Int32Array<ArrayBuffer> = noWords
+  private formRoom = 0
   private formCount = 0
-  /** Open addressing over the forms: numbers of forms, or NONE. */
-  private index: Uint16Array<ArrayBuffer> = noIndex
-  table: Int32Array<ArrayBuffer> = noWords
+  private seriesRoom = 0
   count = 0
   /** No series can age out before this instant, seconds. */
   private expiresFromSeconds = 0
@@ -75,11 +76,11 @@ export class AgentSeries {
   /** The series as another thread gave them away; their places of the company are taken already. */
   static of(company: CompanySeries, state: AgentSeriesState): AgentSeries {
     const series = new AgentSeries(company)
-    series.forms = state.forms
+    series.words = state.words
+    series.seriesRoom = state.seriesRoom
+    series.formRoom = state.formRoom
     series.formCount = state.formCount
     series.firstForm = state.firstForm
-    series.index = state.index
-    series.table = state.table
     series.count = state.count
     series.expiresFromSeconds = state.expiresFromSeconds
     return series
@@ -87,22 +88,45 @@ export class AgentSeries {
 
   /** Gives the series away. What is left is empty; their places of the company stay taken. */
   detach(): AgentSeriesState {
-    const { forms, formCount, firstForm, index, table, count, expiresFromSeconds } = this
-    this.forms = noWords
-    this.index = noIndex
-    this.table = noWords
+    const { words, seriesRoom, formRoom, formCount, firstForm, count, expiresFromSeconds } = this
+    this.words = noWords
+    this.seriesRoom = 0
+    this.formRoom = 0
     this.count = 0
     this.clearForms()
-    return { forms, formCount, firstForm, index, table, count, expiresFromSeconds }
+    return { words, seriesRoom, formRoom, formCount, firstForm, count, expiresFromSeconds }
+  }
+
+  /** Where the table of series starts. */
+  get tableAt(): number {
+    return this.formRoom * FORM_WORDS
+  }
+
+  private get indexAt(): number {
+    return this.formRoom * FORM_WORDS + this.seriesRoom * SERIES_WORDS
+  }
+
+  /** Room for so many series and forms. What they lay in is freed at once, not when the garbage collector comes. */
+  private grow(seriesRoom: number, formRoom: number): void {
+    const { words: before, tableAt, indexAt } = this
+    this.words = new Int32Array(formRoom * FORM_WORDS + seriesRoom * SERIES_WORDS + indexWords(formRoom))
+    this.formRoom = formRoom
+    this.seriesRoom = seriesRoom
+    this.words.set(before.subarray(0, tableAt))
+    this.words.set(before.subarray(tableAt, indexAt), this.tableAt)
+    this.words.fill(NO_FORMS, this.indexAt)
+    for (let form = 0; form < this.formCount; form++) {
+      const at = form * FORM_WORDS
+      this.setIndex(this.slotOf(this.words[at]!, this.words[at + 1]!), form)
+    }
+    if (before.length > 0) before.buffer.transfer(0)
   }
 
   /** Makes room for so many series at once: an agent's first batch tells how many it has, and growing leaves memory behind. */
   reserve(seriesCount: number): void {
-    if (seriesCount * SERIES_WORDS <= this.table.length || this.count > 0) return
+    if (seriesCount <= this.seriesRoom || this.count > 0) return
     this.clearForms()
-    this.forms = resized(this.forms, seriesCount * FORM_WORDS)
-    this.table = resized(this.table, seriesCount * SERIES_WORDS)
-    this.growIndex(indexSlots(seriesCount))
+    this.grow(seriesCount, Math.max(seriesCount, this.formRoom))
   }
 
   /** Starts a batch: the first series is predicted to be the one that came first last time. */
@@ -112,8 +136,8 @@ export class AgentSeries {
 
   /** The form that comes next when the order is that of the last batch; NONE when nothing is known of it. */
   expectedForm(): number {
-    const { forms, previousForm } = this
-    return previousForm === NONE ? this.firstForm : forms[previousForm * FORM_WORDS + 2]! >>> 16
+    const { words, previousForm } = this
+    return previousForm === NONE ? this.firstForm : words[previousForm * FORM_WORDS + 2]! >>> 16
   }
 
   /** The forms from the expected one up to this one came in their order. */
@@ -123,65 +147,77 @@ export class AgentSeries {
 
   /** Index of the series with these raw bytes' hash, or -1. In the order of the last batch this costs one comparison. */
   find(a: number, b: number): number {
-    const { forms } = this
+    const { words } = this
     const predicted = this.expectedForm()
     if (predicted !== NONE) {
       const at = predicted * FORM_WORDS
-      if (forms[at] === a && forms[at + 1] === b) {
+      if (words[at] === a && words[at + 1] === b) {
         this.previousForm = predicted
-        return forms[at + 2]! & NONE
+        return words[at + 2]! & NONE
       }
     }
     if (this.formCount === 0) return -1
-    const form = this.index[this.slotOf(a, b)]!
+    const form = this.indexed(this.slotOf(a, b))
     if (form === NONE) return -1
     this.remember(form)
-    return forms[form * FORM_WORDS + 2]! & NONE
+    return words[form * FORM_WORDS + 2]! & NONE
   }
 
   private remember(form: number): void {
-    const { forms, previousForm } = this
+    const { words, previousForm } = this
     if (previousForm === NONE) this.firstForm = form
     else {
       const at = previousForm * FORM_WORDS + 2
-      forms[at] = (forms[at]! & NONE) | (form << 16)
+      words[at] = (words[at]! & NONE) | (form << 16)
     }
     this.previousForm = form
   }
 
   /** The slot of the index that has the form with these hashes, or the empty one where it would be. */
   private slotOf(a: number, b: number): number {
-    const { index, forms } = this
-    const mask = index.length - 1
-    let slot = a & mask
+    const { words } = this
+    const slots = indexSlots(this.formRoom)
+    let slot = (a >>> 0) % slots
     for (;;) {
-      const form = index[slot]!
-      if (form === NONE || (forms[form * FORM_WORDS] === a && forms[form * FORM_WORDS + 1] === b)) return slot
-      slot = (slot + 1) & mask
+      const form = this.indexed(slot)
+      if (form === NONE || (words[form * FORM_WORDS] === a && words[form * FORM_WORDS + 1] === b)) return slot
+      slot = slot + 1 === slots ? 0 : slot + 1
     }
   }
 
+  /** The form in a slot of the index, or NONE. */
+  private indexed(slot: number): number {
+    const word = this.words[this.indexAt + (slot >> 1)]!
+    return slot & 1 ? word >>> 16 : word & NONE
+  }
+
+  private setIndex(slot: number, form: number): void {
+    const at = this.indexAt + (slot >> 1)
+    const word = this.words[at]!
+    this.words[at] = slot & 1 ? (word & NONE) | (form << 16) : (word & ~NONE) | form
+  }
+
   seen(series: number, nowSeconds: number): void {
-    this.table[series * SERIES_WORDS + 2] = nowSeconds
+    this.words[this.tableAt + series * SERIES_WORDS + 2] = nowSeconds
   }
 
   /** The low word of the id, as a signed one. */
   lo(series: number): number {
-    return this.table[series * SERIES_WORDS]!
+    return this.words[this.tableAt + series * SERIES_WORDS]!
   }
 
   /** The high word of the id, as a signed one. */
   hi(series: number): number {
-    return this.table[series * SERIES_WORDS + 1]!
+    return this.words[this.tableAt + series * SERIES_WORDS + 1]!
   }
 
   /** Index of the series with this id, or -1: for a raw form not seen before of a series that is known. */
   findId(id: SeriesId): number {
-    const { table, count } = this
+    const { words, count } = this
     const lo = id.lo | 0
     const hi = id.hi | 0
-    for (let series = 0, at = 0; series < count; series++, at += SERIES_WORDS)
-      if (table[at] === lo && table[at + 1] === hi) return series
+    for (let series = 0, at = this.tableAt; series < count; series++, at += SERIES_WORDS)
+      if (words[at] === lo && words[at + 1] === hi) return series
     return -1
   }
 
@@ -198,11 +234,11 @@ export class AgentSeries {
     assert(this.count < NONE, 'series of one agent fit 16 bits')
     if (!this.company.take(companyLimit)) return -1
     const series = this.count++
-    const at = series * SERIES_WORDS
-    if (at === this.table.length) this.table = resized(this.table, roomAfter(at, SERIES_WORDS))
-    this.table[at] = id.lo
-    this.table[at + 1] = id.hi
-    this.table[at + 2] = nowSeconds
+    if (series === this.seriesRoom) this.grow(roomAfter(series), Math.max(roomAfter(series), this.formRoom))
+    const at = this.tableAt + series * SERIES_WORDS
+    this.words[at] = id.lo
+    this.words[at + 1] = id.hi
+    this.words[at + 2] = nowSeconds
     if (series === 0) this.expiresFromSeconds = nowSeconds + ACTIVE_SECONDS
     return series
   }
@@ -210,15 +246,15 @@ export class AgentSeries {
   /** Remembers that raw bytes with this hash mean the series. */
   addForm(a: number, b: number, series: number): void {
     if (this.formCount >= Math.min(this.count * FORMS_PER_SERIES_MAX, FORMS_MAX)) this.clearForms()
-    if ((this.formCount + 1) * 3 > this.index.length * 2) this.growIndex(indexSlots(this.formCount + 1))
+    if (this.formCount === this.formRoom) this.grow(this.seriesRoom, roomAfter(this.formCount))
     const slot = this.slotOf(a, b)
-    const form = this.index[slot] === NONE ? this.formCount++ : this.index[slot]!
+    let form = this.indexed(slot)
+    if (form === NONE) form = this.formCount++
     const at = form * FORM_WORDS
-    if (at === this.forms.length) this.forms = resized(this.forms, roomAfter(at, FORM_WORDS))
-    this.index[slot] = form
-    this.forms[at] = a
-    this.forms[at + 1] = b
-    this.forms[at + 2] = series | (NONE << 16)
+    this.setIndex(slot, form)
+    this.words[at] = a
+    this.words[at + 1] = b
+    this.words[at + 2] = series | (NONE << 16)
     this.remember(form)
   }
 
@@ -241,14 +277,14 @@ export class AgentSeries {
   }
 
   private dropSilent(nowSeconds: number): void {
-    const { table } = this
+    const { words, tableAt } = this
     let kept = 0
     let oldest = nowSeconds
     for (let series = 0; series < this.count; series++) {
-      const at = series * SERIES_WORDS
-      const seenAt = table[at + 2]! >>> 0
+      const at = tableAt + series * SERIES_WORDS
+      const seenAt = words[at + 2]! >>> 0
       if (nowSeconds - seenAt >= ACTIVE_SECONDS) continue
-      table.copyWithin(kept * SERIES_WORDS, at, at + SERIES_WORDS)
+      words.copyWithin(tableAt + kept * SERIES_WORDS, at, at + SERIES_WORDS)
       if (seenAt < oldest) oldest = seenAt
       kept++
     }
@@ -258,31 +294,16 @@ export class AgentSeries {
 
   /** Forgets the raw forms; they are learnt again from the next batches. */
   private clearForms(): void {
-    this.index.fill(NONE)
+    this.words.fill(NO_FORMS, this.indexAt)
     this.formCount = 0
     this.previousForm = NONE
     this.firstForm = NONE
   }
-
-  private growIndex(slots: number): void {
-    this.index = new Uint16Array(slots).fill(NONE)
-    for (let form = 0; form < this.formCount; form++) {
-      const at = form * FORM_WORDS
-      this.index[this.slotOf(this.forms[at]!, this.forms[at + 1]!)] = form
-    }
-  }
 }
 
-/** Slots for so many forms: a power of two, at most two thirds full. */
-const indexSlots = (forms: number): number => Math.max(32, 2 ** Math.ceil(Math.log2(forms * 1.5)))
+/** Slots for so many forms, at most two thirds full; two of them in a word. */
+const indexSlots = (forms: number): number => Math.max(32, Math.ceil(forms * 1.5))
+const indexWords = (forms: number): number => Math.ceil(indexSlots(forms) / 2)
 
-/** Words for half as many records again, at least 16. */
-const roomAfter = (words: number, recordWords: number): number =>
-  Math.max(16, Math.ceil((words / recordWords) * 1.5)) * recordWords
-
-/** The same words in so much memory; what they lay in is freed at once, not when the garbage collector comes. */
-function resized(words: Int32Array<ArrayBuffer>, length: number): Int32Array<ArrayBuffer> {
-  return words.length === 0
-    ? new Int32Array(length)
-    : new Int32Array(words.buffer.transfer(length * Int32Array.BYTES_PER_ELEMENT))
-}
+/** Half as many again, at least 16. */
+const roomAfter = (records: number): number => Math.max(16, Math.ceil(records * 1.5))

@@ -190,7 +190,7 @@ export class BatchDecoder {
     const { cursor, batch, hash, lastPointA, lastPointB, lastPointC, lastPointMs } = this
     if (cursor.failed || lastPointA === 0 || agent.announcesAll) return
     const { bytes, view } = cursor
-    const { forms, table } = agent
+    const { words, tableAt } = agent
     const { idLo, idHi, pointStart, tsMs, value } = batch
     let series = batch.seriesCount
     let point = batch.pointCount
@@ -221,12 +221,12 @@ export class BatchDecoder {
       const pointValue = view.getFloat64(keyEnd + 10, true)
       hash.of(bytes, view, start, keyEnd)
       const formAt = form * FORM_WORDS
-      if (pointValue - pointValue !== 0 || forms[formAt] !== hash.a || forms[formAt + 1] !== hash.b) break
-      const links = forms[formAt + 2]!
-      const place = (links & NONE) * SERIES_WORDS
-      idLo[series] = table[place]!
-      idHi[series] = table[place + 1]!
-      table[place + 2] = nowSeconds
+      if (pointValue - pointValue !== 0 || words[formAt] !== hash.a || words[formAt + 1] !== hash.b) break
+      const links = words[formAt + 2]!
+      const place = tableAt + (links & NONE) * SERIES_WORDS
+      idLo[series] = words[place]!
+      idHi[series] = words[place + 1]!
+      words[place + 2] = nowSeconds
       pointStart[series++] = point
       tsMs[point] = lastPointMs
       value[point++] = pointValue

@@ -22,9 +22,9 @@ export type AgentState = {
   readonly told: ToldRefusals
 }
 
-/** The arrays of a state, which change hands with it. */
-export const transferOf = ({ series: { forms, index, table } }: AgentState): ArrayBuffer[] =>
-  table.length === 0 ? [] : [forms.buffer, index.buffer, table.buffer].filter(buffer => buffer.byteLength > 0)
+/** The memory of a state, which changes hands with it. */
+export const transferOf = ({ series: { words } }: AgentState): ArrayBuffer[] =>
+  words.length === 0 ? [] : [words.buffer]
 
 export class ThreadSession extends AgentSession {
   whereabouts: Whereabouts = 'away'
