@@ -71,6 +71,13 @@ export class ShardSaver {
     const { evaluation, store, commit, consume, nowMs } = this.loop
     const { dictionary } = evaluation
     const startedAt = performance.now()
+    // Asked before the keys are taken: they stay learnt until they are on the disk.
+    if (!this.isNeeded(shard)) {
+      commit()
+      this.savedAt[shard] = this.positionOf(shard)
+      this.passed((performance.now() - startedAt) / 1000)
+      return
+    }
     let learnt = dictionary.takeLearnt(shard)
     while (learnt.length > KEYS_A_SLICE) {
       for (let from = 0; from < learnt.length; from += KEYS_A_SLICE) {
@@ -81,24 +88,22 @@ export class ShardSaver {
     }
     commit()
     const position = this.positionOf(shard)
-    if (this.isNeeded(shard)) {
-      // Keys, states and what is forgotten are of one instant.
-      store.keepKeys(shard, learnt)
-      const mark = store.journalMark
-      const taken = takeSnapshot(evaluation, shard, position, mark, nowMs())
-      const forgotten = dictionary.takeForgotten(shard)
-      const saves = this.saves[shard]!
-      await consume()
-      const bytes = snapshotBytes(taken)
-      const written = await this.writtenMeanwhile(shard, bytes, position, mark)
-      // A purge came in between and saved the shard without what it forgot.
-      if (this.saves[shard] !== saves) {
-        written.discard()
-        return
-      }
-      written.place()
-      this.noteSaved(shard, bytes, forgotten)
+    // Keys, states and what is forgotten are of one instant.
+    store.keepKeys(shard, learnt)
+    const mark = store.journalMark
+    const taken = takeSnapshot(evaluation, shard, position, mark, nowMs())
+    const forgotten = dictionary.takeForgotten(shard)
+    const saves = this.saves[shard]!
+    await consume()
+    const bytes = snapshotBytes(taken)
+    const written = await this.writtenMeanwhile(shard, bytes, position, mark)
+    // A purge came in between and saved the shard without what it forgot.
+    if (this.saves[shard] !== saves) {
+      written.discard()
+      return
     }
+    written.place()
+    this.noteSaved(shard, bytes, forgotten)
     this.savedAt[shard] = position
     this.passed((performance.now() - startedAt) / 1000)
   }
