@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { SqliteBusWriter } from '../apps/collector/bus/sqlite-bus.ts'
+import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
 import { FeedStore, isRawRecord } from '../apps/collector/hub-link/feed-store.ts'
 import { ChecksFeed } from '../apps/collector/ingest/checks-feed.ts'
@@ -52,7 +52,7 @@ for (let index = 0; index < Number(agentCount); index++) {
 }
 
 let wake = () => {}
-const bus = new SqliteBusWriter({
+const bus = new FileBusWriter({
   path: paths.bus,
   bytesMax: config['bus.max_bytes'],
   ageMaxMs: config['bus.max_age'],

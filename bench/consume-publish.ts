@@ -1,6 +1,6 @@
 // Publishes rounds of batches on a bus, in groups as ingest commits them under load; says over IPC after each commit.
 // Usage: bun bench/consume-publish.ts BUS_PATH MACHINES FROM_ROUND ROUNDS
-import { SqliteBusWriter } from '../apps/collector/bus/sqlite-bus.ts'
+import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { EntryEncoder } from '../core/bus/entry.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
@@ -13,7 +13,7 @@ const SERIES = 150
 const GROUP = 20
 const ROUND_MS = 30_000
 
-const bus = new SqliteBusWriter({
+const bus = new FileBusWriter({
   path,
   bytesMax: 2 ** 40,
   ageMaxMs: 86_400_000,

@@ -4,7 +4,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SqliteBusReader } from '../apps/collector/bus/sqlite-bus.ts'
+import { FileBusReader } from '../apps/collector/bus/file-bus-reader.ts'
 import { ShardPool } from '../apps/collector/worker/shard-pool.ts'
 import { limits } from '../core/limits.ts'
 import { defaultRules } from './default-rules.ts'
@@ -32,7 +32,7 @@ async function publish(pool: ShardPool, fromRound: number, count: number): Promi
 
 try {
   mkdirSync(join(dir, 'snapshots'))
-  const reader = new SqliteBusReader(busPath, ['evaluation'])
+  const reader = new FileBusReader(busPath, ['evaluation'])
   const pool = await ShardPool.start({
     threadUrl: new URL('../apps/collector/worker/shard-thread.ts', import.meta.url),
     threads: Number(threads),

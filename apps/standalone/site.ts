@@ -6,7 +6,7 @@ import { availableParallelism, hostname, networkInterfaces } from 'node:os'
 import type { Logger } from 'pino'
 import { type RunningAgent, startAgent } from '../agent/agent.ts'
 import type { BusWriter } from '../collector/bus/bus.ts'
-import { SqliteBusWriter } from '../collector/bus/sqlite-bus.ts'
+import { FileBusWriter } from '../collector/bus/file-bus-writer.ts'
 import { ThreadBus } from '../collector/bus/thread-bus.ts'
 import { type AllCollectorConfig, collectorPaths } from '../collector/config.ts'
 import { createAgentsSync } from '../collector/hub-link/agents-sync.ts'
@@ -302,7 +302,7 @@ async function openBus({ start, collector, hasThread, onPublished, log }: BusPar
     groupWaitMs: 2,
   }
   const onError = (error: unknown) => log.error({ err: error }, 'cannot write to the bus; agents keep their batches')
-  if (!hasThread) return new SqliteBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
+  if (!hasThread) return new FileBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
   const { onFailure, threads } = start
   return ThreadBus.open({ threadUrl: threads.bus, options, onPublished, onError, onFailure })
 }

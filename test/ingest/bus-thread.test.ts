@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PortBus } from '../../apps/collector/bus/bus-port.ts'
-import { SqliteBusReader } from '../../apps/collector/bus/sqlite-bus.ts'
+import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { ThreadBus } from '../../apps/collector/bus/thread-bus.ts'
 import { encodeEntry } from '../../core/bus/entry.ts'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
@@ -42,7 +42,7 @@ test('[BUS-004] what threads publish is on the disk once they hear of it, in the
     Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? one : other).publish(serverId, entry(index))),
   )
   expect(answers.every(answer => answer === null)).toBe(true)
-  const reader = new SqliteBusReader(path(), ['test'])
+  const reader = new FileBusReader(path(), ['test'])
   expect(await reader.lastPosition()).toBe(200)
   expect(await one.stats()).toMatchObject({ lagEntries: 200, bytes: 200 * entry(0).length })
   await until('the wake-up', () => published > 0)

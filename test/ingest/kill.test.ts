@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SqliteBusReader } from '../../apps/collector/bus/sqlite-bus.ts'
+import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { collectorPaths } from '../../apps/collector/config.ts'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry.ts'
@@ -47,7 +47,7 @@ async function start(readyFile: string, threads: number) {
 }
 
 /** `agent seq` of everything on the bus, in its order. */
-async function onBus(reader: SqliteBusReader): Promise<string[]> {
+async function onBus(reader: FileBusReader): Promise<string[]> {
   const found: string[] = []
   const entries = new EntryReader()
   for (let position = 0; ; ) {
@@ -73,7 +73,7 @@ test('[BUS-004] [BUS-005] kill -9 of two listener threads under load loses nothi
     registry.apply([record], { since: 1, syncedAtMs: Date.now() })
   }
   store.close()
-  const reader = new SqliteBusReader(collectorPaths(directory).bus, ['test'])
+  const reader = new FileBusReader(collectorPaths(directory).bus, ['test'])
   const acknowledged: string[] = []
   const seqs = Array.from({ length: AGENTS }, () => 0)
   for (let round = 0; round < 3; round++) {

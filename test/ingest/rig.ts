@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import pino from 'pino'
 import type { BusGroup, BusWriter } from '../../apps/collector/bus/bus.ts'
-import { SqliteBusReader, SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
+import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
+import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { type IngestConfig, ingestKeys, loadCollectorConfig } from '../../apps/collector/config.ts'
 import { createAgentsSync } from '../../apps/collector/hub-link/agents-sync.ts'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
@@ -81,7 +82,7 @@ export type RigOptions = {
   readonly agents?: Record<string, unknown>[]
   readonly checks?: Record<string, unknown>[]
   readonly withoutHub?: boolean
-  readonly bus?: (writer: SqliteBusWriter) => BusWriter
+  readonly bus?: (writer: FileBusWriter) => BusWriter
   readonly directory?: string
   readonly inMemory?: boolean
   readonly hub?: ScriptedHub
@@ -109,8 +110,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const nowMs = () => (clock.nowMs > 0 ? clock.nowMs : Date.now())
   const metrics = createCollectorMetrics('0.0.0', 'ingest')
   const busPath = join(directory, 'bus.sqlite')
-  const reader = new SqliteBusReader(busPath, ['test'])
-  const writer = new SqliteBusWriter({
+  const reader = new FileBusReader(busPath, ['test'])
+  const writer = new FileBusWriter({
     path: busPath,
     bytesMax: 64 * 1024 * 1024,
     ageMaxMs: 3_600_000,
@@ -198,7 +199,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   }
 }
 
-async function readBus(reader: SqliteBusReader): Promise<BusBatch[]> {
+async function readBus(reader: FileBusReader): Promise<BusBatch[]> {
   const batches: BusBatch[] = []
   const entries = new EntryReader()
   const groups: BusGroup[] = []

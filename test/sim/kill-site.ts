@@ -3,8 +3,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
-import { SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
 import { collectorPaths } from '../../apps/collector/config.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis-keys.ts'
@@ -88,7 +88,7 @@ export class KillWorker {
 function sqliteBus(directory: string): Bus {
   const dataDir = join(directory, 'worker-0')
   mkdirSync(dataDir)
-  const writer = new SqliteBusWriter({
+  const writer = new FileBusWriter({
     ...BUS_BOUNDS,
     path: collectorPaths(dataDir).bus,
     groupWaitMs: 1,

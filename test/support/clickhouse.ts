@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { busConsumers } from '../../apps/collector/bus/bus.ts'
-import { SqliteBusReader, SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
+import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
+import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { type ClickHouse, openClickHouse } from '../../apps/collector/store/clickhouse.ts'
 import { migrateSamples } from '../../apps/collector/store/samples-schema.ts'
 import { encodeEntry } from '../../core/bus/entry.ts'
@@ -32,7 +33,7 @@ export function openTestBus(otherConsumers: readonly string[] = []) {
   const directory = mkdtempSync(join(tmpdir(), 'samples-bus-'))
   const path = join(directory, 'bus.sqlite')
   const consumers = [busConsumers.samples, ...otherConsumers]
-  const writer = new SqliteBusWriter({
+  const writer = new FileBusWriter({
     path,
     bytesMax: 1024 ** 3,
     ageMaxMs: 24 * 3_600_000,
@@ -47,7 +48,7 @@ export function openTestBus(otherConsumers: readonly string[] = []) {
     path,
     consumers,
     writer,
-    openReader: () => new SqliteBusReader(path, consumers),
+    openReader: () => new FileBusReader(path, consumers),
     close: async () => {
       await writer.close()
       rmSync(directory, { recursive: true, force: true })

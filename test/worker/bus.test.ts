@@ -1,9 +1,22 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { SqliteBusReader, SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
+import { dirname, join } from 'node:path'
+import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
+import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
+import { groupBytes, sealGroup } from '../../apps/collector/bus/segment.ts'
+import { randomFrom } from '../support/random.ts'
 
 const MIB = 1024 * 1024
 const CONSUMERS = ['evaluation', 'samples'] as const
@@ -19,7 +32,7 @@ function newPath(): string {
 }
 
 function openWriter(path: string, options: { bytesMax?: number; ageMaxMs?: number; nowMs?: () => number } = {}) {
-  const writer = new SqliteBusWriter({
+  const writer = new FileBusWriter({
     path,
     bytesMax: options.bytesMax ?? 1024 * MIB,
     ageMaxMs: options.ageMaxMs ?? 3_600_000,
@@ -34,11 +47,18 @@ function openWriter(path: string, options: { bytesMax?: number; ageMaxMs?: numbe
   return writer
 }
 
-function openReader(path: string): SqliteBusReader {
-  const reader = new SqliteBusReader(path, CONSUMERS)
+function openReader(path: string): FileBusReader {
+  const reader = new FileBusReader(path, CONSUMERS)
   close.push(() => reader.close())
   return reader
 }
+
+const folderOf = (path: string): string => join(dirname(path), 'bus-segments')
+const endOf = (path: string): string => join(folderOf(path), 'end')
+const segmentsOf = (path: string): string[] =>
+  readdirSync(folderOf(path))
+    .filter(name => name.endsWith('.log'))
+    .map(name => join(folderOf(path), name))
 
 const entryOf = (size: number, first = 0): Uint8Array => new Uint8Array(size).fill(first % 251)
 
@@ -141,37 +161,50 @@ describe('the bus in a file', () => {
     expect((await writer.stats()).bytes).toBe(0)
   })
 
-  test('a long backlog is removed in small steps: what is published meanwhile is taken before they end', async () => {
+  test('files that all have passed are used again: the folder stays small, and nothing of their first use shows', async () => {
     const path = newPath()
     const writer = openWriter(path)
     const reader = openReader(path)
-    for (let index = 0; index < 25; index++)
-      await Promise.all(Array.from({ length: 4 }, () => writer.publish('a', entryOf(MIB))))
-    await reader.pass('evaluation', 0, 100)
-    let isRemoved = false
-    const removing = reader.pass('samples', 0, 100).then(() => {
-      isRemoved = true
-    })
-    expect(await writer.publish('a', entryOf(10))).toBeNull()
-    expect(isRemoved).toBe(false)
-    await removing
-    expect((await reader.read(0, 0, MIB)).map(group => group.firstPosition)).toEqual([101])
+    const random = randomFrom(5)
+    let position = 0
+    for (let round = 0; round < 60; round++) {
+      const sizes = Array.from({ length: 4 }, () => 8 * (1 + Math.floor(random() * 131_072)))
+      await Promise.all(sizes.map((size, index) => writer.publish('a', entryOf(size, position + index))))
+      const groups = await reader.read(0, position, 64 * MIB)
+      expect(groups.map(group => group.bytes.length)).toEqual([sizes.reduce((sum, size) => sum + size, 0)])
+      expect(groups[0]!.bytes[0]).toBe(position % 251)
+      expect(groups[0]!.firstPosition).toBe(position + 1)
+      position += 4
+      for (const consumer of CONSUMERS) await reader.pass(consumer, 0, position)
+      await writer.stats()
+      expect(segmentsOf(path).length).toBeLessThanOrEqual(4)
+    }
+    expect(segmentsOf(path).length).toBeGreaterThan(1)
+    await writer.close()
+    // Another writer knows nothing of the spare files.
+    const next = openWriter(path)
+    expect(segmentsOf(path)).toHaveLength(1)
+    expect(await next.publish('a', entryOf(8, 7))).toBeNull()
+    expect((await openReader(path).read(0, 0, MIB)).map(group => group.firstPosition)).toEqual([position + 1])
   })
 
-  test('a close in the middle of a removal ends it; the next reader goes on', async () => {
+  test('who reads from an earlier place goes back to it; who is behind all consumers starts where they are', async () => {
     const path = newPath()
     const writer = openWriter(path)
-    const reader = new SqliteBusReader(path, CONSUMERS)
-    for (let index = 0; index < 10; index++)
-      await Promise.all(Array.from({ length: 4 }, () => writer.publish('a', entryOf(MIB))))
-    await reader.pass('evaluation', 0, 40)
-    const removing = reader.pass('samples', 0, 40)
-    await reader.close()
-    await removing
-    const next = openReader(path)
-    expect(await next.passed('samples')).toBe(40)
-    await next.pass('samples', 0, 40)
-    expect(await next.read(0, 0, MIB)).toEqual([])
+    const reader = openReader(path)
+    for (let index = 1; index <= 30; index++) await writer.publish('a', entryOf(MIB, index))
+    const positions = async (from: number, bytesMax: number) =>
+      (await reader.read(0, from, bytesMax)).map(group => group.firstPosition)
+    expect(segmentsOf(path)).toHaveLength(2)
+    expect(await positions(0, 64 * MIB)).toEqual(Array.from({ length: 30 }, (_, index) => index + 1))
+    expect(await positions(15, 2 * MIB)).toEqual([16, 17])
+    expect(await positions(17, 1)).toEqual([18])
+    expect(await positions(3, 2 * MIB)).toEqual([4, 5])
+    for (const consumer of CONSUMERS) await reader.pass(consumer, 0, 20)
+    await writer.stats()
+    expect(segmentsOf(path)).toHaveLength(2)
+    expect(await positions(8, 2 * MIB)).toEqual([21, 22])
+    expect(await positions(0, 2 * MIB)).toEqual([21, 22])
   })
 
   test('a file that is no database, or that of something else, or of a later format, is refused in words', async () => {
@@ -180,7 +213,7 @@ describe('the bus in a file', () => {
       noDatabase,
       'this is a text file and no database at all, and long enough to be taken for one'.repeat(20),
     )
-    expect(() => new SqliteBusReader(noDatabase, CONSUMERS)).toThrow(/cannot open bus .*: it is damaged, or no bus/)
+    expect(() => new FileBusReader(noDatabase, CONSUMERS)).toThrow(/cannot open bus .*: it is damaged, or no bus/)
     const foreign = newPath()
     const database = new Database(foreign, { create: true })
     database.run('CREATE TABLE people (name TEXT)')
@@ -191,7 +224,7 @@ describe('the bus in a file', () => {
     const newer = new Database(later)
     newer.run('PRAGMA user_version = 99')
     newer.close()
-    expect(() => openWriter(later)).toThrow('it is of format 99, this program knows 2; use the newer program')
+    expect(() => openWriter(later)).toThrow('it is of format 99, this program knows 3; use the newer program')
   })
 
   test('[BUS-005] a bus goes on counting after everything was passed and removed, and so does one of the format before', async () => {
@@ -208,34 +241,145 @@ describe('the bus in a file', () => {
     expect(await next.publish('a', entryOf(100, 6))).toBeNull()
     expect((await reader.read(0, 5, MIB)).map(group => group.firstPosition)).toEqual([6])
     await next.close()
-    // Format 1 noted the last position with every commit.
-    const older = new Database(path)
-    older.run('UPDATE head SET last = 6')
-    older.run('PRAGMA user_version = 1')
-    older.close()
-    const migrated = openWriter(path)
-    expect(await migrated.publish('a', entryOf(100, 7))).toBeNull()
-    expect(await openReader(path).lastPosition()).toBe(7)
   })
 
-  test('a file of which the middle is overwritten gives an error that names it, and no wrong entry', async () => {
+  test('[BUS-005] a bus of a format before is read on: its groups, its positions, what was passed', async () => {
+    const path = newPath()
+    const sizes = [96, 8 * MIB, 104]
+    const atMs = Date.now()
+    const older = new Database(path, { create: true })
+    older.run('CREATE TABLE groups (first INTEGER PRIMARY KEY, count INTEGER, size INTEGER, at_ms INTEGER, bytes BLOB)')
+    older.run('CREATE TABLE consumers (name TEXT PRIMARY KEY, position INTEGER NOT NULL)')
+    older.run('CREATE TABLE head (id INTEGER PRIMARY KEY, last INTEGER NOT NULL)')
+    older.run('CREATE TABLE refusal (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL)')
+    older.run('INSERT INTO head VALUES (1, 12)')
+    older.run('INSERT INTO refusal VALUES (1, 77)')
+    older.run("INSERT INTO consumers VALUES ('evaluation', 13), ('samples', 12)")
+    for (const [index, size] of sizes.entries())
+      older.query('INSERT INTO groups VALUES (?, 1, ?, ?, ?)').run(13 + index, size, atMs, entryOf(size, 13 + index))
+    older.run(`PRAGMA application_id = ${0x53564342}`)
+    older.run('PRAGMA user_version = 2')
+    older.close()
+    const reader = openReader(path)
+    expect(await reader.lastPosition()).toBe(15)
+    const groups = await reader.read(0, 12, 64 * MIB)
+    expect(groups.map(group => [group.firstPosition, group.bytes.length, group.bytes[0]])).toEqual(
+      sizes.map((size, index) => [13 + index, size, 13 + index]),
+    )
+    expect(await reader.refusedAtMs()).toBe(77)
+    expect(await reader.passed('evaluation')).toBe(13)
+    const writer = openWriter(path)
+    expect(await writer.stats()).toEqual({
+      lagEntries: 3,
+      bytes: sizes.reduce((sum, size) => sum + size),
+      oldestAtMs: atMs,
+    })
+    expect(await writer.publish('a', entryOf(96, 16))).toBeNull()
+    expect((await reader.read(0, 15, MIB)).map(group => group.firstPosition)).toEqual([16])
+    expect(Bun.file(path).size).toBeLessThan(MIB)
+    // One that was empty goes on counting.
+    const emptyPath = newPath()
+    const empty = new Database(emptyPath, { create: true })
+    empty.run('CREATE TABLE groups (first INTEGER PRIMARY KEY, count INTEGER, size INTEGER, at_ms INTEGER, bytes BLOB)')
+    empty.run('CREATE TABLE head (id INTEGER PRIMARY KEY, last INTEGER NOT NULL)')
+    empty.run('INSERT INTO head VALUES (1, 40)')
+    empty.close()
+    expect(await openWriter(emptyPath).publish('a', entryOf(96))).toBeNull()
+    expect(await openReader(emptyPath).lastPosition()).toBe(41)
+  })
+})
+
+describe('the bus after the power was cut', () => {
+  /** What the disk of a machine has after it lost its power: the mark of the end may be old or missing. */
+  async function filled(count: number): Promise<string> {
+    const path = newPath()
+    const writer = openWriter(path)
+    for (let index = 1; index <= count; index++) await writer.publish('a', entryOf(8 * index, index))
+    await writer.close()
+    rmSync(endOf(path))
+    return path
+  }
+
+  test('[BUS-004] what was acknowledged is there, whoever opens the bus first', async () => {
+    const path = await filled(9)
+    const reader = openReader(path)
+    expect(await reader.lastPosition()).toBe(9)
+    expect((await reader.read(0, 0, MIB)).map(group => group.bytes.length / 8)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    const writer = openWriter(path)
+    expect(await writer.publish('a', entryOf(80, 10))).toBeNull()
+    expect((await reader.read(0, 9, MIB)).map(group => group.firstPosition)).toEqual([10])
+  })
+
+  test('[BUS-004] a group that was half written is none: the next one takes its place and its position', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31)
+    const random = randomFrom(seed)
+    for (let round = 0; round < 40; round++) {
+      const path = await filled(5)
+      const [segment] = segmentsOf(path)
+      const bytes = new Uint8Array(await Bun.file(segment!).arrayBuffer())
+      // The last group is 32 + 40 bytes: cut off within it, or a byte of it another one.
+      const at = bytes.length - 1 - Math.floor(random() * 72)
+      const isCut = random() < 0.5
+      if (!isCut) bytes[at]! ^= 1 + Math.floor(random() * 255)
+      writeFileSync(segment!, isCut ? bytes.subarray(0, at) : bytes)
+      const where = `seed ${seed}, round ${round}`
+      const reader = openReader(path)
+      expect(await reader.lastPosition(), where).toBe(4)
+      const writer = openWriter(path)
+      expect(await writer.publish('a', entryOf(16, 99)), where).toBeNull()
+      const groups = await reader.read(0, 0, MIB)
+      expect(groups.map(group => [group.firstPosition, group.bytes.length]), where).toEqual([[1, 8], [2, 16], [3, 24], [4, 32], [5, 16]]) // biome-ignore format: pairs
+      expect(groups[4]!.bytes[0], where).toBe(99)
+    }
+  })
+
+  test('what is not synced yet is not shown to readers; a writer that finds it whole makes it part of the bus', async () => {
+    const path = newPath()
+    const writer = openWriter(path)
+    for (let index = 1; index <= 3; index++) await writer.publish('a', entryOf(96, index))
+    await writer.close()
+    const group = new Uint8Array(groupBytes(96))
+    sealGroup(group, { byteCount: 96, first: 4, count: 1, atMs: 1 })
+    const [segment] = segmentsOf(path)
+    appendFileSync(segment!, group)
+    const reader = openReader(path)
+    expect(await reader.lastPosition()).toBe(3)
+    expect(await reader.read(0, 0, MIB)).toHaveLength(3)
+    openWriter(path)
+    expect(await reader.lastPosition()).toBe(4)
+    expect(await reader.read(0, 3, MIB)).toHaveLength(1)
+  })
+
+  test('acknowledged entries that are gone are said in words, and none is numbered as they were', async () => {
+    const path = newPath()
+    const writer = openWriter(path)
+    for (let index = 1; index <= 6; index++) await writer.publish('a', entryOf(96, index))
+    await writer.close()
+    const [segment] = segmentsOf(path)
+    truncateSync(segment!, groupBytes(96) * 4)
+    expect(() => openWriter(path)).toThrow('the entries 5 to 6 are missing in')
+    // With the index moved away, as the message says, it is a new bus, which goes on counting: its readers know their places.
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) rmSync(file, { force: true })
+    const reader = openReader(path)
+    expect(await reader.read(0, 0, MIB)).toEqual([])
+    const next = openWriter(path)
+    expect(await next.publish('a', entryOf(96, 7))).toBeNull()
+    expect((await reader.read(0, 6, MIB)).map(group => group.firstPosition)).toEqual([7])
+    expect((await reader.read(0, 0, MIB)).map(group => group.firstPosition)).toEqual([7])
+    expect(await reader.lastPosition()).toBe(7)
+  })
+
+  test('a bus of which the middle is overwritten gives an error that names it, and no wrong entry', async () => {
     const path = newPath()
     const writer = openWriter(path)
     for (let index = 0; index < 8; index++) await writer.publish('a', entryOf(MIB, index))
-    await writer.close()
-    const damaged = new Uint8Array(await Bun.file(path).arrayBuffer())
-    damaged.fill(0xff, 16_384, 3 * 16_384)
-    await Bun.write(path, damaged)
-    rmSync(`${path}-wal`, { force: true })
-    const open = async () => {
-      const reader = new SqliteBusReader(path, CONSUMERS)
-      try {
-        await reader.read(0, 0, 64 * MIB)
-      } finally {
-        await reader.close()
-      }
-    }
-    await expect(open()).rejects.toThrow(/bus|malformed/)
+    const [segment] = segmentsOf(path)
+    const file = openSync(segment!, 'r+')
+    writeSync(file, new Uint8Array(40_000).fill(0xff), 0, 40_000, 3 * MIB + 1000)
+    closeSync(file)
+    const reader = openReader(path)
+    expect(await reader.read(0, 0, 2 * MIB)).toHaveLength(2)
+    await expect(reader.read(0, 2, 64 * MIB)).rejects.toThrow(`bus ${segment} is damaged at byte`)
   })
 })
 
@@ -250,11 +394,11 @@ test('a second writer of a bus is refused in words; after the first has closed i
     onPublished: () => {},
     onError: () => {},
   }
-  const first = new SqliteBusWriter(options)
-  expect(() => new SqliteBusWriter(options)).toThrow('another ingest runs on this directory')
+  const first = new FileBusWriter(options)
+  expect(() => new FileBusWriter(options)).toThrow('another ingest runs on this directory')
   expect(await first.publish('a', new Uint8Array(96))).toBeNull()
   await first.close()
-  const second = new SqliteBusWriter(options)
+  const second = new FileBusWriter(options)
   expect(await second.publish('a', new Uint8Array(96))).toBeNull()
   await second.close()
   rmSync(directory, { recursive: true, force: true })

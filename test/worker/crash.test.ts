@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
+import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { collectorPaths } from '../../apps/collector/config.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { entryOf } from '../support/clickhouse.ts'
@@ -99,7 +99,7 @@ function newSite() {
   directories.push(directory)
   mkdirSync(join(directory, 'data'))
   const dataDir = join(directory, 'data')
-  const bus = new SqliteBusWriter({
+  const bus = new FileBusWriter({
     path: collectorPaths(dataDir).bus,
     bytesMax: 1024 ** 3,
     ageMaxMs: 3_600_000,

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
-import { SqliteBusWriter } from '../../apps/collector/bus/sqlite-bus.ts'
+import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { collectorPaths, loadCollectorConfig, workerKeys } from '../../apps/collector/config.ts'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
@@ -95,7 +95,7 @@ export class WorkerRig {
   readonly clock = ownClock()
   readonly store: RegistryStore
   readonly registry: AgentRegistry
-  readonly bus: SqliteBusWriter
+  readonly bus: FileBusWriter
   metrics: CollectorMetrics = createCollectorMetrics('0.0.0', 'worker')
   private readonly database = freshDatabase()
   private worker: RunningWorker | null = null
@@ -103,7 +103,7 @@ export class WorkerRig {
   constructor(private readonly options: RigOptions = {}) {
     this.store = new RegistryStore(this.paths.registry)
     this.registry = new AgentRegistry(this.store)
-    this.bus = new SqliteBusWriter({
+    this.bus = new FileBusWriter({
       path: this.paths.bus,
       bytesMax: options.bytesMax ?? 64 * 1024 * 1024,
       ageMaxMs: 24 * 3_600_000,

@@ -1,18 +1,18 @@
-// The entry of the bus thread: it alone has the writing side of the SQLite bus, and waits for the disk in place of everybody else.
+// The entry of the bus thread: it alone has the writing side of the bus on one machine, and waits for the disk in place of everybody else.
 import { errorFacts } from '../../../core/error-facts.ts'
 import { serveBus } from './bus-port.ts'
-import { SqliteBusWriter } from './sqlite-bus.ts'
+import { FileBusWriter } from './file-bus-writer.ts'
 import type { FromBusThread, ToBusThread } from './thread-bus.ts'
 
 declare const self: Worker
 
 const tell = (message: FromBusThread): void => postMessage(message)
 const tellError = (error: unknown): void => tell({ kind: 'error', facts: errorFacts(error) })
-let bus: SqliteBusWriter | null = null
+let bus: FileBusWriter | null = null
 
 function open(options: Extract<ToBusThread, { kind: 'open' }>['options']): void {
   try {
-    bus = new SqliteBusWriter({
+    bus = new FileBusWriter({
       ...options,
       nowMs: Date.now,
       onPublished: () => tell({ kind: 'published' }),

@@ -1,9 +1,9 @@
-// The SQLite bus in a thread of its own, seen from the thread that starts it: any number of threads connect to it and publish.
+// The bus on one machine, in a thread of its own, seen from the thread that starts it: any number of threads connect to it and publish.
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { PortBus, serveBus } from './bus-port.ts'
-import type { SqliteBusOptions } from './sqlite-bus.ts'
+import type { FileBusOptions } from './file-bus-writer.ts'
 
-export type BusThreadOptions = Pick<SqliteBusOptions, 'path' | 'bytesMax' | 'ageMaxMs' | 'groupWaitMs'>
+export type BusThreadOptions = Pick<FileBusOptions, 'path' | 'bytesMax' | 'ageMaxMs' | 'groupWaitMs'>
 
 export type ToBusThread =
   | { readonly kind: 'open'; readonly options: BusThreadOptions }

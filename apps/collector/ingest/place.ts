@@ -2,8 +2,8 @@
 // processes of its collector (decisions G-142 and G-144). main.ts chooses by bus.kind.
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
+import { FileBusWriter } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
-import { SqliteBusWriter } from '../bus/sqlite-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
 import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type IngestConfig } from '../config.ts'
 import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-facts.ts'
@@ -52,7 +52,7 @@ async function openBus(config: IngestConfig, log: Logger, thread: BusThread | nu
   const said = 'cannot write to the bus; agents keep their batches'
   if (!thread) {
     const onError = (error: unknown) => log.error({ err: error }, said)
-    return new SqliteBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
+    return new FileBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
   }
   const onError = (facts: unknown) => log.error({ cause: facts }, said)
   return ThreadBus.open({ threadUrl: thread.url, options, onPublished, onError, onFailure: thread.onFailure })

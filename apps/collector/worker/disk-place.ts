@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { busConsumers } from '../bus/bus.ts'
-import { SqliteBusReader } from '../bus/sqlite-bus.ts'
+import { FileBusReader } from '../bus/file-bus-reader.ts'
 import { collectorPaths, type WorkerConfig } from '../config.ts'
 import { FeedStore } from '../hub-link/feed-store.ts'
 import { EvaluationStore } from '../store/evaluation-store.ts'
@@ -29,7 +29,7 @@ export class DiskPlace implements WorkerPlace {
   readonly tombstones: Tombstones
   readonly raiseReload = null
   readonly others = null
-  private readonly bus: SqliteBusReader
+  private readonly bus: FileBusReader
   private parts: PlaceParts | null = null
   private timer: ReturnType<typeof setInterval> | null = null
   private refusedAtMs = 0
@@ -40,7 +40,7 @@ export class DiskPlace implements WorkerPlace {
     const dataDir = alertingDirOf(config)
     const snapshotDir = join(dataDir, 'snapshots')
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-    this.bus = new SqliteBusReader(paths.bus, Object.values(busConsumers))
+    this.bus = new FileBusReader(paths.bus, Object.values(busConsumers))
     const store = new EvaluationStore(dataDir, snapshotDir)
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)

@@ -1,8 +1,8 @@
-// The bus as the samples thread reads it: all of the file over SQLite; over Redis the partitions that the worker has the leases of.
+// The bus as the samples thread reads it: all of it on one machine; over Redis the partitions that the worker has the leases of.
 import { randomUUID } from 'node:crypto'
 import type { BusReader } from '../bus/bus.ts'
+import { FileBusReader } from '../bus/file-bus-reader.ts'
 import { RedisBusReader } from '../bus/redis-bus.ts'
-import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { openRedis } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
 import type { SamplesThreadOptions } from './samples-messages.ts'
@@ -32,7 +32,7 @@ export type OpenSamplesBus = {
 export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBusEvents): OpenSamplesBus {
   const { bus, consumers } = options
   if (bus.kind === 'sqlite') {
-    const reader = new SqliteBusReader(bus.path, consumers)
+    const reader = new FileBusReader(bus.path, consumers)
     const run = randomUUID()
     return { reader, tokenPrefix: () => `${run}/`, drains: true, setPartitions: () => {}, close: () => reader.close() }
   }

@@ -1,4 +1,4 @@
-// The loops of one shard thread: a single one for all its shards over SQLite, one a shard over Redis, where shards come and go with
+// The loops of one shard thread: a single one for all its shards on one machine, one a shard over Redis, where shards come and go with
 // their leases. Whatever is said to the thread is said to each of its loops; what a loop must know that starts later is kept here.
 import type { RawRule } from '../../../core/alerting/rule.ts'
 import { type RawRules, rulesById } from '../../../core/alerting/rule-note.ts'
@@ -6,8 +6,8 @@ import type { RawSilence } from '../../../core/alerting/suppression.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
 import { busConsumers } from '../bus/bus.ts'
+import { FileBusReader } from '../bus/file-bus-reader.ts'
 import { BusAway, RedisBusReader } from '../bus/redis-bus.ts'
-import { SqliteBusReader } from '../bus/sqlite-bus.ts'
 import { EvaluationStore } from '../store/evaluation-store.ts'
 import { openRedis, whenReady } from '../store/redis-client.ts'
 import { redisKeys } from '../store/redis-keys.ts'
@@ -22,7 +22,7 @@ import type {
   ToShardThread,
 } from './shard-messages.ts'
 
-/** How often the bus is looked at without a wake-up: SQLite by each loop; Redis by one look for all loops of the thread. */
+/** How often the bus is looked at without a wake-up: on one machine by each loop; Redis by one look for all loops of the thread. */
 const SQLITE_POLL_MS = 50
 const REDIS_LOOK_MS = 25
 /** A loop over Redis is woken by news; this is for its sweeps. */
@@ -55,7 +55,7 @@ export class ShardHost {
     const { place } = start.config
     if (place.kind === 'sqlite') {
       this.redis = null
-      this.openSqlite(place)
+      this.openOnDisk(place)
     } else {
       this.redis = new RedisShards(place, this.running, tell)
       this.tell({ kind: 'ready', positions: [], faults: [] })
@@ -66,8 +66,8 @@ export class ShardHost {
     return [...this.running.values()].map(({ loop }) => loop)
   }
 
-  private openSqlite(place: ShardPlace & { readonly kind: 'sqlite' }): void {
-    const bus = new SqliteBusReader(place.busPath, [busConsumers.evaluation])
+  private openOnDisk(place: ShardPlace & { readonly kind: 'sqlite' }): void {
+    const bus = new FileBusReader(place.busPath, [busConsumers.evaluation])
     const store = new EvaluationStore(place.dataDir, place.snapshotDir)
     this.close = async () => {
       store.close()

@@ -1,0 +1,143 @@
+// The bus on one machine as a thread reads it: groups in their order, as far as they are on the disk for good.
+import { closeSync, fstatSync, openSync } from 'node:fs'
+import type { BusGroup, BusReader } from './bus.ts'
+import { BusIndex, type Segment } from './bus-index.ts'
+import { type BusEnd, EndMark, endOnDisk } from './end-mark.ts'
+import { GROUP_HEADER_BYTES, groupBytes, groupHeader, groupsOf, isWhole, readBytes } from './segment.ts'
+
+/** Less than this is not worth a read of its own. */
+const CHUNK_BYTES_MIN = 64 * 1024
+
+/** Between two groups: the next one starts at `offset` of the segment, with the entry of `position`. */
+type Place = { readonly segment: Segment; readonly file: number; offset: number; position: number }
+
+/** One a thread. */
+export class FileBusReader implements BusReader {
+  readonly partitions = [0]
+  private readonly index: BusIndex
+  private readonly mark: EndMark
+  private place: Place | null = null
+  /** The end on the disk, where nobody has noted it since the machine started. */
+  private found: BusEnd | null = null
+  private isClosed = false
+
+  /** `consumers`: every consumer that must exist before anything may be removed. */
+  constructor(path: string, consumers: readonly string[]) {
+    this.index = BusIndex.open(path, 'reader')
+    this.mark = new EndMark(this.index.folder)
+    for (const name of consumers) this.index.addConsumer(name)
+  }
+
+  async read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]> {
+    const end = this.end()
+    const groups: BusGroup[] = []
+    let place = this.place
+    if (place?.position !== position + 1) place = this.seek(position)
+    let bytes = 0
+    while (place && place.position <= end.last && bytes < bytesMax) {
+      const before = groups.length
+      this.take(place, end, bytesMax - bytes, group => {
+        groups.push({ partition, ...group })
+        bytes += group.bytes.length
+      })
+      if (groups.length === before) place = this.seekOn(place, end)
+    }
+    return groups
+  }
+
+  private end(): BusEnd {
+    const mark = this.mark.read()
+    if (mark?.isCurrent) return mark
+    this.found ??= endOnDisk(this.index)
+    return this.found
+  }
+
+  /** To the first group that starts after `position` and that not all consumers have passed. */
+  private seek(position: number): Place | null {
+    const passed = this.index.passedByAll()
+    const segment = this.index.segmentAt(Math.max(position, passed) + 1)
+    if (!segment) return null
+    const place = this.enter(segment)
+    for (const group of groupsOf(place.file, segment.first, false)) {
+      place.offset = group.at
+      place.position = group.first
+      if (group.first > position && group.first + group.count - 1 > passed) break
+      place.offset += groupBytes(group.byteCount)
+      place.position += group.count
+    }
+    return place
+  }
+
+  /** From the end of a segment to the next one. */
+  private seekOn(place: Place, end: BusEnd): Place | null {
+    // Who is behind all consumers may find the file in use for something newer.
+    if (this.index.passedByAll() >= place.position) return this.seek(place.position - 1)
+    const next = place.segment.first === end.segment ? null : this.index.segmentAfter(place.segment.first)
+    if (next?.first !== place.position) throw this.damaged(place)
+    return this.enter(next)
+  }
+
+  private enter(segment: Segment): Place {
+    if (this.place) closeSync(this.place.file)
+    this.place = null
+    const file = openSync(this.index.segmentPath(segment.file), 'r')
+    this.place = { segment, file, offset: 0, position: segment.first }
+    return this.place
+  }
+
+  /** Reads groups at `place`, which moves past them: about `bytesMax`, at least one where there is one. */
+  private take(place: Place, end: BusEnd, bytesMax: number, visit: (group: Omit<BusGroup, 'partition'>) => void): void {
+    const limit = place.segment.first === end.segment ? end.offset : fstatSync(place.file).size
+    const room = limit - place.offset
+    let chunk = readBytes(place.file, place.offset, Math.min(room, Math.max(bytesMax, CHUNK_BYTES_MIN)))
+    for (let at = 0; ; ) {
+      const header = groupHeader(chunk, at, place.position)
+      const length = header ? groupBytes(header.byteCount) : 0
+      if (!header || at + length > room) return
+      if (at + length > chunk.length) {
+        if (at > 0) return
+        chunk = readBytes(place.file, place.offset, length)
+      }
+      const group = chunk.subarray(at, at + length)
+      if (!isWhole(group)) throw this.damaged(place)
+      const bytes = group.subarray(GROUP_HEADER_BYTES, GROUP_HEADER_BYTES + header.byteCount)
+      visit({ firstPosition: header.first, count: header.count, bytes })
+      at += length
+      place.offset += length
+      place.position += header.count
+    }
+  }
+
+  private damaged({ segment, offset, position }: Place): Error {
+    const path = this.index.segmentPath(segment.file)
+    return new Error(
+      `bus ${path} is damaged at byte ${offset}: the entry at position ${position} cannot be read; move ${this.index.path} away, and batches that nobody has read yet are lost`,
+    )
+  }
+
+  async lastPosition(): Promise<number> {
+    return this.end().last
+  }
+
+  async passed(consumer: string): Promise<number> {
+    return this.index.passed(consumer)
+  }
+
+  async pass(consumer: string, _partition: number, position: number): Promise<void> {
+    if (position > this.index.passed(consumer)) this.index.pass(consumer, position)
+  }
+
+  /** When the writer last refused an entry because the bus was full; 0 when it never did. */
+  async refusedAtMs(): Promise<number> {
+    return this.index.refusedAtMs()
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return
+    this.isClosed = true
+    if (this.place) closeSync(this.place.file)
+    this.place = null
+    this.mark.close()
+    this.index.close()
+  }
+}

@@ -1,0 +1,183 @@
+// The bus on one machine as ingest writes it: entries that arrive within a few milliseconds are one group, with one write and one sync of
+// the disk. A publisher hears of success only after that sync.
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { lockFile, type ProcessLock } from '../store/process-lock.ts'
+import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
+import { BusIndex } from './bus-index.ts'
+import { GROUP_HEADER_BYTES, groupBytes } from './segment.ts'
+import { SegmentLog } from './segment-log.ts'
+
+const GROUP_BYTES_MAX = 4 * 1024 * 1024
+const GROUP_ROOM_BYTES = 256 * 1024
+/** Below this much free disk the bus refuses instead of failing in mid-write. */
+const FREE_BYTES_MIN = 64 * 1024 * 1024
+/** A refusal is noted at most this often. */
+const REFUSAL_NOTE_MS = 1000
+
+export type FileBusOptions = {
+  readonly path: string
+  /** The bound: bytes and age of what at least one consumer has not passed. */
+  readonly bytesMax: number
+  readonly ageMaxMs: number
+  /** Between two commits: entries that come sooner after one wait for the next, together. */
+  readonly groupWaitMs: number
+  readonly nowMs: () => number
+  /** Told after every commit, so that readers in this process need not poll. */
+  readonly onPublished: () => void
+  readonly onError: (error: unknown) => void
+}
+
+/** The same bytes with room for at least `byteCount`. */
+function grown(bytes: Uint8Array, byteCount: number): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(2 ** Math.ceil(Math.log2(byteCount)))
+  larger.set(bytes)
+  return larger
+}
+
+/** The writing side; one a file. */
+export class FileBusWriter implements BusWriter {
+  private readonly lock: ProcessLock
+  private readonly index: BusIndex
+  private readonly log: SegmentLog
+  /** The entries that are pending lie in it behind room for the header; used again for every group. */
+  private group = new Uint8Array(GROUP_ROOM_BYTES)
+  private pendingBytes = 0
+  private pendingCount = 0
+  /** What comes of the group: one promise for all who wait for its commit. */
+  private outcome: PromiseWithResolvers<PublishRefusal | null> | null = null
+  private timer: ReturnType<typeof setTimeout> | null = null
+  /** On the clock of the process. */
+  private commitFromMs = 0
+  /** Groups that are on disk, oldest first: last position, size, time. Trimmed as consumers pass. */
+  private held: { last: number; size: number; atMs: number }[] = []
+  private heldFrom = 0
+  private heldBytes = 0
+  private trimCheckedAtMs = 0
+  private refusalNotedAtMs = 0
+  private freeBytes = Number.POSITIVE_INFINITY
+  private isClosed = false
+
+  constructor(private readonly options: FileBusOptions) {
+    // A second writer would number its entries as the first does.
+    this.lock = lockFile(`${options.path}.lock`, 'ingest')
+    try {
+      this.index = BusIndex.open(options.path, 'writer')
+      this.log = new SegmentLog(this.index, group =>
+        this.hold(group.first + group.count - 1, group.byteCount, group.atMs),
+      )
+      this.forgetPassed()
+    } catch (error) {
+      this.lock.release()
+      throw error
+    }
+  }
+
+  private hold(last: number, size: number, atMs: number): void {
+    this.held.push({ last, size, atMs })
+    this.heldBytes += size
+  }
+
+  publish(_serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
+    return this.publishGroup(entry, 1)
+  }
+
+  publishGroup(bytes: Uint8Array, count: number): Promise<PublishRefusal | null> {
+    if (this.isFull()) {
+      this.noteRefusal()
+      return Promise.resolve('full')
+    }
+    const end = this.pendingBytes + bytes.length
+    if (groupBytes(end) > this.group.length) this.group = grown(this.group, groupBytes(end))
+    this.group.set(bytes, GROUP_HEADER_BYTES + this.pendingBytes)
+    this.pendingBytes = end
+    this.pendingCount += count
+    this.outcome ??= Promise.withResolvers()
+    const { promise } = this.outcome
+    if (end >= GROUP_BYTES_MAX) this.flush()
+    else this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.commitFromMs - performance.now()))
+    return promise
+  }
+
+  private isFull(): boolean {
+    const nowMs = this.options.nowMs()
+    if (nowMs - this.trimCheckedAtMs >= 1000) {
+      this.trimCheckedAtMs = nowMs
+      this.forgetPassed()
+      const disk = statfsSync(dirname(this.options.path))
+      this.freeBytes = disk.bavail * disk.bsize
+    }
+    const oldest = this.held[this.heldFrom]
+    return (
+      this.heldBytes + this.pendingBytes >= this.options.bytesMax ||
+      this.freeBytes < FREE_BYTES_MIN ||
+      (oldest !== undefined && nowMs - oldest.atMs > this.options.ageMaxMs)
+    )
+  }
+
+  /** Told to the readers: an agent whose batches were refused is not to be taken for lost (decision G-142). */
+  private noteRefusal(): void {
+    const atMs = this.options.nowMs()
+    if (atMs - this.refusalNotedAtMs < REFUSAL_NOTE_MS) return
+    this.refusalNotedAtMs = atMs
+    try {
+      this.index.noteRefusal(atMs)
+    } catch (error) {
+      this.options.onError(error)
+    }
+  }
+
+  private forgetPassed(): void {
+    const passed = this.index.passedByAll()
+    this.log.forget(passed)
+    while (this.heldFrom < this.held.length && this.held[this.heldFrom]!.last <= passed)
+      this.heldBytes -= this.held[this.heldFrom++]!.size
+    if (this.heldFrom > 1024 && this.heldFrom * 2 > this.held.length) {
+      this.held = this.held.slice(this.heldFrom)
+      this.heldFrom = 0
+    }
+  }
+
+  /** Commits what is pending as one group and tells its publishers. */
+  private flush(): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+    const { outcome, pendingCount: count } = this
+    if (!outcome) return
+    const byteCount = this.pendingBytes
+    this.outcome = null
+    this.pendingBytes = 0
+    this.pendingCount = 0
+    const atMs = this.options.nowMs()
+    let refusal: PublishRefusal | null = null
+    try {
+      this.log.append(this.group.subarray(0, groupBytes(byteCount)), byteCount, count, atMs)
+      this.hold(this.log.last, byteCount, atMs)
+    } catch (error) {
+      refusal = 'failed'
+      this.options.onError(error)
+    }
+    this.commitFromMs = performance.now() + this.options.groupWaitMs
+    outcome.resolve(refusal)
+    if (refusal === null) this.options.onPublished()
+  }
+
+  async stats(): Promise<BusStats> {
+    this.forgetPassed()
+    const oldest = this.held[this.heldFrom]
+    return {
+      lagEntries: Math.max(0, this.log.last - this.index.passedByAll()),
+      bytes: this.heldBytes,
+      oldestAtMs: oldest?.atMs ?? null,
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.flush()
+    this.log.close()
+    this.index.close()
+    this.lock.release()
+  }
+}

@@ -1,0 +1,95 @@
+// A segment of the bus: a file of groups, one after another. Each says its place, so that what an earlier use of the file left behind is
+// never taken for a group, and a checksum tells one that was written whole. Little-endian; entries lie at multiples of eight.
+//
+//   offset  size  field
+//   0       4     magic, with the version of the format
+//   4       4     bytes of the entries
+//   8       8     position of the first entry (float64)
+//   16      4     count of entries
+//   20      4     CRC-32 of all of the group, this field as zero
+//   24      8     time of the commit, ms (float64)
+//   32            the entries, padded to 8
+import { fstatSync, readSync, writeSync } from 'node:fs'
+import { crc32 } from 'node:zlib'
+
+export const GROUP_HEADER_BYTES = 32
+/** 'SVG1' */
+const MAGIC = 0x31475653
+const CHECKSUM_AT = 20
+
+export type GroupHeader = {
+  readonly byteCount: number
+  readonly first: number
+  readonly count: number
+  readonly atMs: number
+}
+
+/** Bytes of a group on the disk, of which the entries have `byteCount`. */
+export const groupBytes = (byteCount: number): number => GROUP_HEADER_BYTES + Math.ceil(byteCount / 8) * 8
+
+/** Makes a group of `bytes`, which holds the entries behind room for the header, and is exactly as long as the group. */
+export function sealGroup(bytes: Uint8Array, header: GroupHeader): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  view.setUint32(0, MAGIC, true)
+  view.setUint32(4, header.byteCount, true)
+  view.setFloat64(8, header.first, true)
+  view.setUint32(16, header.count, true)
+  view.setUint32(CHECKSUM_AT, 0, true)
+  view.setFloat64(24, header.atMs, true)
+  bytes.fill(0, GROUP_HEADER_BYTES + header.byteCount)
+  view.setUint32(CHECKSUM_AT, crc32(bytes), true)
+}
+
+/** The header of the group that starts at `at` and at the position `first`; null where no such group starts. */
+export function groupHeader(bytes: Uint8Array, at: number, first: number): GroupHeader | null {
+  if (at + GROUP_HEADER_BYTES > bytes.length) return null
+  const view = new DataView(bytes.buffer, bytes.byteOffset + at, GROUP_HEADER_BYTES)
+  const count = view.getUint32(16, true)
+  const isGroup = view.getUint32(0, true) === MAGIC && view.getFloat64(8, true) === first && count > 0
+  return isGroup ? { byteCount: view.getUint32(4, true), first, count, atMs: view.getFloat64(24, true) } : null
+}
+
+/** Whether the group that `bytes` holds is as it was sealed. Its memory is the caller's own. */
+export function isWhole(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const checksum = view.getUint32(CHECKSUM_AT, true)
+  view.setUint32(CHECKSUM_AT, 0, true)
+  return crc32(bytes) === checksum
+}
+
+/** `byteCount` bytes of a file, or what it has of them. */
+export function readBytes(file: number, at: number, byteCount: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(byteCount)
+  let count = 0
+  while (count < byteCount) {
+    const read = readSync(file, bytes, count, byteCount - count, at + count)
+    if (read === 0) break
+    count += read
+  }
+  return count === byteCount ? bytes : bytes.subarray(0, count)
+}
+
+export function writeBytes(file: number, at: number, bytes: Uint8Array): void {
+  for (let count = 0; count < bytes.length; ) count += writeSync(file, bytes, count, bytes.length - count, at + count)
+}
+
+/** A group that lies in a file at `at`. */
+export type PlacedGroup = GroupHeader & { readonly at: number }
+
+/**
+ * The groups of a segment that starts at the position `first`, up to the first place where none of them follows the one before. `looksInside`:
+ * and up to one that is not whole.
+ */
+export function* groupsOf(file: number, first: number, looksInside: boolean): Generator<PlacedGroup> {
+  const size = fstatSync(file).size
+  let at = 0
+  let position = first
+  while (at < size) {
+    const header = groupHeader(readBytes(file, at, GROUP_HEADER_BYTES), 0, position)
+    const length = header ? groupBytes(header.byteCount) : 0
+    if (!header || at + length > size || (looksInside && !isWhole(readBytes(file, at, length)))) return
+    yield { ...header, at }
+    position += header.count
+    at += length
+  }
+}
