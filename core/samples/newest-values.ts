@@ -1,8 +1,9 @@
 // The newest value of the series that the status of a machine shows (document 3 "Hub to collector admin API"), kept while samples are
-// stored: as long as a machine sends, its status needs no read of the store. What is kept of a machine is whole from some instant on;
-// who asks for older values asks the store, and hands over what it said (`fill`). Memory is bounded: beyond, the store is asked.
+// stored, so that a status needs no read of the store. What is kept of a machine is whole from some instant on; who asks for older
+// values asks the store, and hands over what it said (`fill`). Once the store was read for all machines (`load`), one that is not here has
+// no value. Memory is bounded: beyond, the store is asked.
 import { limits } from '../limits.ts'
-import { type SeriesId, seriesId } from '../series/series-key.ts'
+import type { SeriesId } from '../series/series-key.ts'
 import type { BlockOwner, SampleBlock, WrittenRows } from './sample-block.ts'
 
 /** The newest value of a series of a machine. */
@@ -13,7 +14,7 @@ export const KEYS_MAX = 200_000
 const VALUES_MAX = 2_000_000
 const SWEEP_MS = 60_000
 /** Values are kept for longer than a status shows them, so that none is missing at its old end. */
-const KEPT_MS = 2 * limits.statusValueAgeMs
+export const KEPT_MS = 2 * limits.statusValueAgeMs
 /** How far ahead of this clock a sample may be that is stored already: as far as it may be admitted, by a clock that is as far ahead. */
 const AHEAD_MAX_MS = 2 * limits.pointAheadMaxMs
 /** The filter has so many bits a key, or more, so that it tells at once of most series that they are none of these. */
@@ -46,6 +47,8 @@ const isBefore = (a: SeriesId, hi: number, lo: number): boolean =>
 
 /** By company and machine. */
 export type MachineName = { readonly companyId: string; readonly serverId: string }
+/** The newest sample of a series as the store has it: `value` is null for what is no number. */
+export type StoredNewest = SeriesId & { readonly value: number | null; readonly tsMs: number }
 const nameOf = ({ companyId, serverId }: MachineName): string => `${companyId}/${serverId}`
 
 export class NewestValues {
@@ -57,6 +60,11 @@ export class NewestValues {
   private keyCount = 0
   private valueCount = 0
   private sweptAtMs = 0
+  /** Of machines that are not here, nothing is stored that is not older than this. */
+  private othersWholeFromMs = Number.POSITIVE_INFINITY
+  /** Machines and companies whose samples were deleted, by the start of their names, each with when: what is left of these the store knows. */
+  private readonly deletedAtMs = new Map<string, number>()
+  private deletions = 0
 
   constructor(metrics: readonly string[]) {
     this.metrics = new Set(metrics)
@@ -103,9 +111,21 @@ export class NewestValues {
   }
 
   private add(owner: BlockOwner, nowMs: number, isOwn: (owner: BlockOwner) => boolean): Machine | undefined {
-    if (this.valueCount >= VALUES_MAX || !isOwn(owner)) return undefined
-    const machine: Machine = { known: [], tsMs: [], value: [], wholeFromMs: nowMs + AHEAD_MAX_MS, seenAtMs: nowMs }
-    this.machines.set(nameOf(owner), machine)
+    return isOwn(owner) ? this.addOwn(owner, nowMs) : undefined
+  }
+
+  private addOwn(machineName: MachineName, nowMs: number): Machine | undefined {
+    if (this.valueCount >= VALUES_MAX) {
+      this.othersWholeFromMs = Number.POSITIVE_INFINITY
+      return undefined
+    }
+    const name = nameOf(machineName)
+    const wholeFromMs = Math.min(
+      nowMs + AHEAD_MAX_MS,
+      this.isDeleted(name) ? Number.POSITIVE_INFINITY : this.othersWholeFromMs,
+    )
+    const machine: Machine = { known: [], tsMs: [], value: [], wholeFromMs, seenAtMs: nowMs }
+    this.machines.set(name, machine)
     return machine
   }
 
@@ -156,19 +176,33 @@ export class NewestValues {
   }
 
   /**
-   * The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. Null
-   * where the store is to be asked.
+   * The newest value of every series of `metrics` on a machine of this worker, of those that have one since `sinceMs`, in the order of
+   * their keys. Null where the store is to be asked.
    */
-  values(name: MachineName, metrics: readonly string[], sinceMs: number): NewestValue[] | null {
-    const machine = this.machines.get(nameOf(name))
-    if (!machine || sinceMs < machine.wholeFromMs || metrics.some(metric => !this.metrics.has(metric))) return null
+  values(machineName: MachineName, metrics: readonly string[], sinceMs: number): NewestValue[] | null {
+    if (metrics.some(metric => !this.metrics.has(metric))) return null
+    const name = nameOf(machineName)
+    const machine = this.machines.get(name)
+    if (!machine) return sinceMs < this.othersWholeFromMs || this.isDeleted(name) ? null : []
+    if (sinceMs < machine.wholeFromMs) return null
+    const samples = machine.known.map(({ lo, hi }, at) => ({
+      lo,
+      hi,
+      value: machine.value[at]!,
+      tsMs: machine.tsMs[at]!,
+    }))
+    return this.named(samples, metrics, sinceMs)
+  }
+
+  /** Those of samples that are of `metrics` and not older than `sinceMs`, by key, in the order of the keys. All keys must have been learned. */
+  named(samples: readonly StoredNewest[], metrics: readonly string[], sinceMs: number): NewestValue[] {
     const found: NewestValue[] = []
-    machine.known.forEach(({ key }, at) => {
-      const tsMs = machine.tsMs[at]!
-      const value = machine.value[at]!
+    for (const { hi, lo, value, tsMs } of samples) {
+      const key = this.find(hi | 0, lo | 0)?.key
       // The store cannot say what is no number.
-      if (tsMs >= sinceMs && Number.isFinite(value) && metrics.includes(metricOf(key))) found.push({ key, value, tsMs })
-    })
+      if (key === undefined || value === null || !Number.isFinite(value)) continue
+      if (tsMs >= sinceMs && metrics.includes(metricOf(key))) found.push({ key, value, tsMs })
+    }
     return found.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
@@ -177,31 +211,67 @@ export class NewestValues {
     return this.machines.get(nameOf(name)) ?? null
   }
 
-  /** What the store said of all these metrics since `sinceMs`. Nothing happens where the machine was forgotten since the ticket was given. */
-  fill(name: MachineName, ticket: object | null, sinceMs: number, read: readonly NewestValue[]): void {
+  /** What the store said of all series since `sinceMs`. Nothing happens where the machine was forgotten since the ticket was given. */
+  fill(name: MachineName, ticket: object | null, sinceMs: number, samples: readonly StoredNewest[]): void {
     const machine = this.machines.get(nameOf(name))
     if (!machine || machine !== ticket) return
-    for (const { key, value, tsMs } of read) {
-      const { lo, hi } = seriesId(key)
-      this.learn([{ lo, hi, key }])
-      const at = this.placeOf(machine, hi | 0, lo | 0)
-      if (at < 0 || tsMs <= machine.tsMs[at]!) continue
-      machine.tsMs[at] = tsMs
-      machine.value[at] = value
-    }
+    for (const sample of samples) this.note(machine, sample)
     machine.wholeFromMs = Math.min(machine.wholeFromMs, sinceMs)
   }
 
-  /** Samples of a company, or of one machine of it, were deleted. */
-  forget(companyId: string, serverId: string | null): void {
+  /** Takes what the store said, unless as new a sample came since. */
+  private note(machine: Machine, { hi, lo, value, tsMs }: StoredNewest): void {
+    const at = this.placeOf(machine, hi | 0, lo | 0)
+    if (at < 0 || tsMs <= machine.tsMs[at]!) return
+    machine.tsMs[at] = tsMs
+    machine.value[at] = value ?? Number.NaN
+  }
+
+  /** To be asked for before the store is read, for `load`. */
+  loadTicket(): number {
+    return this.deletions
+  }
+
+  /**
+   * Takes what the store said of several machines of this worker. 'again': samples were deleted since the ticket was given, so that the store
+   * is to be asked again; 'full': no room.
+   */
+  load(ticket: number, samples: Iterable<MachineName & StoredNewest>, nowMs: number): 'taken' | 'again' | 'full' {
+    if (ticket !== this.deletions) return 'again'
+    for (const sample of samples) {
+      const machine = this.machines.get(nameOf(sample)) ?? this.addOwn(sample, nowMs)
+      if (!machine) return 'full'
+      this.note(machine, sample)
+    }
+    return 'taken'
+  }
+
+  /** All machines were loaded with what they have since `sinceMs`. */
+  loaded(sinceMs: number): void {
+    this.othersWholeFromMs = sinceMs
+    for (const [name, machine] of this.machines)
+      if (!this.isDeleted(name)) machine.wholeFromMs = Math.min(machine.wholeFromMs, sinceMs)
+  }
+
+  /** Samples of a company, or of one machine of it, were deleted, or only some of them. */
+  forget(companyId: string, serverId: string | null, nowMs: number): void {
     const start = nameOf({ companyId, serverId: serverId ?? '' })
     for (const name of serverId === null ? this.machines.keys() : [start]) if (name.startsWith(start)) this.drop(name)
+    this.deletedAtMs.set(start, nowMs)
+    this.deletions++
+  }
+
+  private isDeleted(name: string): boolean {
+    if (this.deletedAtMs.size === 0) return false
+    return this.deletedAtMs.has(name) || this.deletedAtMs.has(name.slice(0, name.indexOf('/') + 1))
   }
 
   /** Samples may be stored that do not come here. */
   forgetAll(): void {
     this.machines.clear()
     this.valueCount = 0
+    this.othersWholeFromMs = Number.POSITIVE_INFINITY
+    this.deletions++
   }
 
   private drop(name: string): void {
@@ -209,15 +279,11 @@ export class NewestValues {
     this.machines.delete(name)
   }
 
-  /** Lets go of series that no status shows any more. */
+  /** Lets go of series that no status shows any more, and of machines without any. */
   private sweep(nowMs: number): void {
     this.sweptAtMs = nowMs
     const keptFromMs = nowMs - KEPT_MS
     for (const [name, machine] of this.machines) {
-      if (machine.seenAtMs < keptFromMs) {
-        this.drop(name)
-        continue
-      }
       const { known, tsMs, value } = machine
       for (let at = known.length - 1; at >= 0; at--) {
         if (tsMs[at]! >= keptFromMs) continue
@@ -227,7 +293,11 @@ export class NewestValues {
         this.valueCount--
       }
       machine.wholeFromMs = Math.max(machine.wholeFromMs, keptFromMs)
+      if (known.length === 0 && machine.seenAtMs < keptFromMs) this.drop(name)
     }
+    this.othersWholeFromMs = Math.max(this.othersWholeFromMs, keptFromMs)
+    // What was stored before is too old by now to be kept, even if it was ahead of the clock.
+    for (const [name, atMs] of this.deletedAtMs) if (atMs + AHEAD_MAX_MS < keptFromMs) this.deletedAtMs.delete(name)
   }
 }
 

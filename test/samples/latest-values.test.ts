@@ -32,7 +32,10 @@ describe('newest values of a machine', () => {
   afterAll(() => store.close())
 
   /** A worker on a bus of its own, and how often its store was asked. */
-  function startWorker(isOwn: (serverId: string) => boolean = () => true) {
+  function startWorker(
+    isOwn: (serverId: string) => boolean = () => true,
+    onLoad: () => Promise<void> = async () => undefined,
+  ) {
     const bus = openTestBus()
     const reader = new SamplesReader(store, () => Date.now())
     const asked = { values: 0, keys: 0 }
@@ -42,6 +45,16 @@ describe('newest values of a machine', () => {
           asked.values++
           return reader.newestValues(...args)
         },
+        newestSamples: (...args) => {
+          asked.values++
+          return reader.newestSamples(...args)
+        },
+        newestOfMachines: async (...args) => {
+          const found = await reader.newestOfMachines(...args)
+          await onLoad()
+          return found
+        },
+        machinesOf: metrics => reader.machinesOf(metrics),
         keysOf: (...args) => reader.keysOf(...args).finally(() => asked.keys++),
       },
       nowMs: () => NOW,
@@ -65,6 +78,7 @@ describe('newest values of a machine', () => {
     })
     const running = writer.run()
     ends.push(async () => {
+      latest.stop()
       writer.abort()
       await running
       await bus.close()
@@ -80,32 +94,45 @@ describe('newest values of a machine', () => {
       await writer.flush()
       await until('the keys are known', () => asked.keys > 0)
     }
-    return { latest, writer, send, read, asked, settle }
+    /** Once all machines are known, one that never was is answered without the store. */
+    const loaded = () =>
+      until('the store was read', async () => {
+        const before = asked.values
+        await read(server(888))
+        return asked.values === before
+      })
+    return { latest, writer, send, read, asked, settle, loaded }
   }
   const fromStore = async (serverId: string) => {
     const values = await new SamplesReader(store, () => Date.now()).newestValues(COMPANY, serverId, keyMetrics, SINCE)
     return values.map(({ value, tsMs }) => ({ value, tsMs }))
   }
 
-  test('whatever comes, in whatever order, they are what the store says, which is asked once a machine', async () => {
+  const values = [-0, 12.38, 0.1 + 0.2, 1e300, -5, 2 ** 40, 1 / 3]
+  /** Samples of some series, some of them of metrics that no status shows. */
+  const someOf = (random: () => number): TestSeries[] => {
+    const pick = (count: number): number => Math.floor(random() * count)
+    return Array.from({ length: 1 + pick(6) }, (_, index) => ({
+      metric: index % 3 === 2 ? 'mem_total_bytes' : keyMetrics[index % keyMetrics.length]!,
+      labels: { mount: `/${pick(3)}` },
+      points: Array.from(
+        { length: 1 + pick(3) },
+        () => [NOW - pick(30) * MINUTE_MS, random() < 0.5 ? pick(100) : values[pick(values.length)]!] as const,
+      ),
+    }))
+  }
+  const seeded = () => {
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
     console.log(`seed ${seed}: repeat with SEED=${seed}`)
-    const random = randomFrom(seed)
-    const pick = (count: number): number => Math.floor(random() * count)
+    return { seed, random: randomFrom(seed) }
+  }
+
+  test('whatever comes, in whatever order, they are what the store says, which is asked once a machine', async () => {
+    const { seed, random } = seeded()
     const worker = startWorker()
     await worker.settle()
-    const values = [-0, 12.38, 0.1 + 0.2, 1e300, -5, 2 ** 40, 1 / 3]
-    const some = (): TestSeries[] =>
-      Array.from({ length: 1 + pick(6) }, (_, index) => ({
-        metric: index % 3 === 2 ? 'mem_total_bytes' : keyMetrics[index % keyMetrics.length]!,
-        labels: { mount: `/${pick(3)}` },
-        points: Array.from(
-          { length: 1 + pick(3) },
-          () => [NOW - pick(30) * MINUTE_MS, random() < 0.5 ? pick(100) : values[pick(values.length)]!] as const,
-        ),
-      }))
     for (let turn = 0; turn < 12; turn++) {
-      for (let batch = 0; batch < 6; batch++) await worker.send(server(pick(3)), some())
+      for (let batch = 0; batch < 6; batch++) await worker.send(server(Math.floor(random() * 3)), someOf(random))
       await worker.writer.flush()
       for (let index = 0; index < 3; index++) {
         const held = await worker.read(server(index))
@@ -114,6 +141,58 @@ describe('newest values of a machine', () => {
       }
     }
     expect(worker.asked.values).toBeLessThanOrEqual(6)
+  })
+
+  test('[ADM-017] after a start they are known of every machine, whether it sends or not, and the store is not asked', async () => {
+    const { seed, random } = seeded()
+    const before = startWorker()
+    for (let batch = 0; batch < 40; batch++) await before.send(server(batch % 10), someOf(random))
+    await before.writer.flush()
+
+    // What comes while the store is read is neither lost nor overridden by it.
+    const sendMore = async (): Promise<void> => {
+      for (let index = 5; index < 10; index++) await worker.send(server(index), someOf(random))
+      await worker.writer.flush()
+    }
+    const worker = startWorker(() => true, sendMore)
+    worker.latest.start()
+    await worker.loaded()
+    await worker.send(server(9), someOf(random))
+    await worker.writer.flush()
+    const asked = worker.asked.values
+    for (let index = 0; index < 12; index++) {
+      const plain = (await worker.read(server(index))).map(({ value, tsMs }) => ({ value, tsMs }))
+      expect([seed, index, plain]).toEqual([seed, index, await fromStore(server(index))])
+    }
+    expect(worker.asked.values).toBe(asked)
+  })
+
+  test('[ADM-017] a purge while they are read, or one that deletes nothing, leaves what the store says', async () => {
+    const before = startWorker()
+    for (const index of [1, 2, 3]) await before.send(server(index), [{ metric: 'cpu_load1', points: [[NOW, index]] }])
+    await before.writer.flush()
+    let purges = 0
+    const worker = startWorker(
+      () => true,
+      async () => {
+        if (purges++ > 0) return
+        worker.latest.forget(COMPANY, server(1))
+        await purgeSamples(store, COMPANY, server(1))
+        worker.latest.forget(COMPANY, server(1))
+      },
+    )
+    worker.latest.start()
+    await worker.loaded()
+    expect(purges).toBe(2)
+    expect(await worker.read(server(1))).toEqual([])
+    expect(await worker.read(server(2))).toMatchObject([{ value: 2 }])
+    worker.latest.forget(COMPANY, server(2))
+    expect(await worker.read(server(2))).toMatchObject([{ value: 2 }])
+    worker.latest.forget(COMPANY, null)
+    expect(await worker.read(server(3))).toMatchObject([{ value: 3 }])
+    await worker.send(server(3), [{ metric: 'cpu_usage_percent', points: [[NOW, 5]] }])
+    await worker.writer.flush()
+    expect(await worker.read(server(3))).toMatchObject([{ value: 3 }, { value: 5 }])
   })
 
   test('a series that another worker has stored is known when its samples come here', async () => {
@@ -143,9 +222,11 @@ describe('newest values of a machine', () => {
     await until('the keys are read again', () => worker.asked.keys > keysBefore)
     await worker.send(server(1), [{ metric: 'cpu_load1', points: [[NOW, 7]] }])
     await worker.writer.flush()
+    await worker.loaded()
+    const asked = worker.asked.values
     for (let turn = 0; turn < 2; turn++)
       expect(await worker.read(server(1))).toMatchObject([{ value: 7 }, { labels: { mount: '/srv' }, value: 40 }])
-    expect(worker.asked.values).toBe(3)
+    expect(worker.asked.values).toBe(asked)
   })
 
   test('after a purge nothing is left of what was there before, and older values than are held are asked for', async () => {
@@ -153,11 +234,13 @@ describe('newest values of a machine', () => {
     await worker.settle()
     await worker.send(server(2), [{ metric: 'cpu_load1', points: [[NOW, 3]] }])
     await worker.writer.flush()
+    await worker.loaded()
+    const asked = worker.asked.values
     expect(await worker.read(server(2))).toMatchObject([{ value: 3 }])
-    expect(await worker.read(server(2))).toMatchObject([{ value: 3 }])
-    expect(worker.asked.values).toBe(1)
-    expect(await worker.read(server(2), SINCE - 1)).toMatchObject([{ value: 3 }])
-    expect(worker.asked.values).toBe(2)
+    expect(worker.asked.values).toBe(asked)
+    const older = NOW - 3 * limits.statusValueAgeMs
+    expect(await worker.read(server(2), older)).toMatchObject([{ value: 3 }])
+    expect(worker.asked.values).toBe(asked + 1)
     await purgeSamples(store, COMPANY, null)
     worker.latest.forget(COMPANY, null)
     expect(await worker.read(server(2))).toEqual([])

@@ -2,7 +2,7 @@
 // however often it was sent.
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../core/query/series-request.ts'
-import type { NewestValue } from '../../../core/samples/newest-values.ts'
+import type { MachineName, NewestValue, StoredNewest } from '../../../core/samples/newest-values.ts'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
@@ -86,6 +86,17 @@ const bucketsOfCells = (db: string, agg: Aggregate, source: Exclude<SeriesSource
   const { columns, ofCells } = PARTS[agg]
   return bucketsSql(ofCells, cellsOnce(db, source, columns, `${RANGE} AND ts < ${INSTANT('complete')}`), rangeMs)
 }
+
+/** Of the samples of one series: its id in two halves, the newest value and its time. */
+const NEWEST = `toUInt32(bitShiftRight(series_id, 32)), toUInt32(bitAnd(series_id, 4294967295)),
+       argMax(value, (ts, ${RECEIVED})), toFloat64(toUnixTimestamp64Milli(max(ts)))`
+
+const storedNewest = ([hi, lo, value, tsMs]: readonly unknown[]): StoredNewest => ({
+  hi: Number(hi),
+  lo: Number(lo),
+  value: typeof value === 'number' ? value : null,
+  tsMs: Number(tsMs),
+})
 
 type Bucket = { readonly startMs: number; readonly part: number; readonly weight: number }
 
@@ -241,6 +252,41 @@ export class SamplesReader {
       if (typeof value === 'number' && typeof tsMs === 'number') values.push({ key, value, tsMs })
     }
     return values
+  }
+
+  /** The newest sample since `sinceMs` of every series of a machine, without their keys: one statement instead of two. */
+  async newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
+    const rows = await this.store.rows(
+      `SELECT ${NEWEST} FROM ${this.store.database}.samples_raw
+       WHERE ${OWNER} AND ts >= ${INSTANT('since')} GROUP BY series_id ${SETTINGS}`,
+      { company: companyId, server: serverId, since: sinceMs },
+    )
+    return rows.map(storedNewest)
+  }
+
+  /** Machines that have series of these metrics, in the order in which the store has them. */
+  async machinesOf(metrics: readonly string[]): Promise<MachineName[]> {
+    const rows = await this.store.rows(
+      `SELECT DISTINCT company_id, server_id FROM ${this.store.database}.series
+       WHERE metric IN {metrics:Array(String)} ORDER BY company_id, server_id ${SETTINGS}`,
+      { metrics },
+    )
+    return rows.map(([companyId, serverId]) => ({ companyId: String(companyId), serverId: String(serverId) }))
+  }
+
+  /** The newest sample since `sinceMs` of every series of these machines. */
+  async newestOfMachines(machines: readonly MachineName[], sinceMs: number): Promise<(MachineName & StoredNewest)[]> {
+    const rows = await this.store.rows(
+      `SELECT ${NEWEST}, company_id, server_id FROM ${this.store.database}.samples_raw
+       WHERE (company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)}) AND ts >= ${INSTANT('since')}
+       GROUP BY company_id, server_id, series_id ${SETTINGS}`,
+      {
+        companies: machines.map(({ companyId }) => companyId),
+        servers: machines.map(({ serverId }) => serverId),
+        since: sinceMs,
+      },
+    )
+    return rows.map(row => ({ ...storedNewest(row), companyId: String(row[4]), serverId: String(row[5]) }))
   }
 
   /** Keys of all series of these metrics, over all machines, up to `countMax`. */

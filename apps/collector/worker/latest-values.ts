@@ -1,7 +1,6 @@
-// The newest values of a machine's key metrics: from memory while its samples pass through this worker, else from the store. The first
-// answer after a start is the store's, and fills the memory; 25 minutes later what came since is enough.
-
-import { KEYS_MAX, type NewestValue, NewestValues } from '../../../core/samples/newest-values.ts'
+// The newest values of a machine's key metrics: from memory where its samples pass through this worker, else from the store. After a start
+// the store is read for all machines, a few at a time; until that is done, a machine's first answer is the store's.
+import { KEPT_MS, KEYS_MAX, type NewestValue, NewestValues } from '../../../core/samples/newest-values.ts'
 import type { SampleBlock } from '../../../core/samples/sample-block.ts'
 import type { SeriesDefinition } from '../../../core/samples/series-block.ts'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
@@ -16,10 +15,20 @@ export type LatestValue = {
   readonly tsMs: number
 }
 
+/**
+ * As many machines as the store is read for at once, and how many times as long it then rests: the embedded engine runs reads one after
+ * the other, so that a status which is asked for meanwhile waits for these.
+ */
+const LOAD_MACHINES = 10
+const LOAD_REST = 3
+const LOAD_RETRY_MS = 30_000
+
+const heldMetrics: ReadonlySet<string> = new Set(keyMetrics)
+
 const toLatest = ({ key, value, tsMs }: NewestValue): LatestValue => ({ ...parseSeriesKey(key), value, tsMs })
 
 export type LatestValuesOptions = {
-  readonly reader: Pick<SamplesReader, 'newestValues' | 'keysOf'>
+  readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfMachines' | 'machinesOf' | 'keysOf'>
   readonly nowMs: () => number
   /** Whether all samples of a machine pass through this worker. */
   readonly isOwn: (serverId: string) => boolean
@@ -37,6 +46,16 @@ export class LatestValues {
 
   constructor(options: LatestValuesOptions) {
     this.options = options
+  }
+
+  /** No other worker stores samples here: what is in the store can be read before the first block. */
+  start(): void {
+    if (this.state === 'new') void this.learnStored()
+  }
+
+  /** The store is asked no more on its own account. */
+  stop(): void {
+    this.round++
   }
 
   /** Series that are stored from now on. */
@@ -70,7 +89,42 @@ export class LatestValues {
       if (round !== this.round) return
       this.state = 'new'
       this.options.onTrouble(error)
+      return
     }
+    await this.loadStored(round)
+  }
+
+  /** Reads what the store has of all machines. What is stored meanwhile comes here, too. */
+  private async loadStored(round: number): Promise<void> {
+    while (round === this.round && this.state === 'holding') {
+      try {
+        await this.loadAll(round)
+        return
+      } catch (error) {
+        if (round !== this.round) return
+        this.options.onTrouble(error)
+        await Bun.sleep(LOAD_RETRY_MS)
+      }
+    }
+  }
+
+  private async loadAll(round: number): Promise<void> {
+    const { held } = this
+    const { reader, nowMs, isOwn } = this.options
+    const sinceMs = nowMs() - KEPT_MS
+    const machines = (await reader.machinesOf(keyMetrics)).filter(({ serverId }) => isOwn(serverId))
+    for (let at = 0; at < machines.length; ) {
+      if (round !== this.round || this.state !== 'holding') return
+      const ticket = held.loadTicket()
+      const beganMs = performance.now()
+      const found = await reader.newestOfMachines(machines.slice(at, at + LOAD_MACHINES), sinceMs)
+      if (round !== this.round) return
+      const outcome = held.load(ticket, found, nowMs())
+      if (outcome === 'full') return
+      if (outcome === 'taken') at += LOAD_MACHINES
+      await Bun.sleep(LOAD_REST * (performance.now() - beganMs))
+    }
+    if (round === this.round && this.state === 'holding') held.loaded(sinceMs)
   }
 
   /**
@@ -86,17 +140,21 @@ export class LatestValues {
 
   /** Samples of a company, or of one machine of it, were deleted. */
   forget(companyId: string, serverId: string | null): void {
-    this.held.forget(companyId, serverId)
+    this.held.forget(companyId, serverId, this.options.nowMs())
   }
 
   /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
   async read(companyId: string, serverId: string, metrics: readonly string[], sinceMs: number): Promise<LatestValue[]> {
+    const { reader, isOwn } = this.options
+    // Of what others store not even the keys are known here.
+    if (this.state !== 'holding' || !isOwn(serverId) || metrics.some(metric => !heldMetrics.has(metric)))
+      return (await reader.newestValues(companyId, serverId, metrics, sinceMs)).map(toLatest)
     const name = { companyId, serverId }
     const held = this.held.values(name, metrics, sinceMs)
     if (held) return held.map(toLatest)
     const ticket = this.held.ticket(name)
-    const read = await this.options.reader.newestValues(companyId, serverId, metrics, sinceMs)
-    if (keyMetrics.every(metric => metrics.includes(metric))) this.held.fill(name, ticket, sinceMs, read)
-    return read.map(toLatest)
+    const read = await reader.newestSamples(companyId, serverId, sinceMs)
+    this.held.fill(name, ticket, sinceMs, read)
+    return this.held.named(read, metrics, sinceMs).map(toLatest)
   }
 }

@@ -139,6 +139,7 @@ class SamplesThread {
         this.lastError = null
         // What is late is known only once it is known how far the rollups are.
         await this.rollups.start()
+        if (this.bus.drains) this.latest.start()
         this.running = this.writer.run()
         return
       } catch (error) {
@@ -260,6 +261,7 @@ class SamplesThread {
   /** Drains the bus to the store when the store answers and no other worker can, then closes both. What is left stays on the bus. */
   private async stop(): Promise<void> {
     this.isStopped = true
+    this.latest.stop()
     await this.rollups.stop()
     if (this.bus.drains && this.isMigrated && this.lastError === null) await this.writer.flush()
     this.writer.abort()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { EntryReader } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
-import { KEYS_MAX, type NewestValue, NewestValues } from '../../../core/samples/newest-values.ts'
+import { KEPT_MS, KEYS_MAX, type NewestValue, NewestValues } from '../../../core/samples/newest-values.ts'
 import { SampleBlock } from '../../../core/samples/sample-block.ts'
 import { fullSeriesKey, seriesId } from '../../../core/series/series-key.ts'
 import { entryOf, type TestSeries } from '../../support/clickhouse.ts'
@@ -22,6 +22,7 @@ const knownOf = (metric: string, labels: Record<string, string> = {}) => {
   const key = fullSeriesKey(metric, labels)
   return { ...seriesId(key), key }
 }
+const stored = (key: string, value: number, tsMs: number) => ({ ...seriesId(key), value, tsMs })
 
 describe(`newest values (SEED=${seed})`, () => {
   const reader = new EntryReader()
@@ -87,7 +88,7 @@ describe(`newest values (SEED=${seed})`, () => {
 
   test('nothing is answered from before the machine was seen, until the store has said what there was', () => {
     const held = new NewestValues(METRICS)
-    held.learn([knownOf('cpu_load1')])
+    held.learn([knownOf('cpu_load1'), knownOf('disk_used_percent', { mount: '/' })])
     const name = { companyId: COMPANY, serverId: server(1) }
     const since = NOW - limits.statusValueAgeMs
     expect(held.values(name, METRICS, since)).toBeNull()
@@ -99,7 +100,11 @@ describe(`newest values (SEED=${seed})`, () => {
     expect(held.values(name, ['mem_total_bytes'], WHOLE_MS)).toBeNull()
 
     const disk = { key: 'disk_used_percent{mount="/"}', value: 40, tsMs: NOW - MINUTE_MS }
-    held.fill(name, held.ticket(name), since, [{ key: 'cpu_load1', value: 4, tsMs: NOW - MINUTE_MS }, disk])
+    held.fill(name, held.ticket(name), since, [
+      stored('cpu_load1', 4, NOW - MINUTE_MS),
+      stored('uptime_seconds', 1, NOW - MINUTE_MS),
+      stored(disk.key, disk.value, disk.tsMs),
+    ])
     expect(held.values(name, METRICS, since)).toEqual([{ key: 'cpu_load1', value: 5, tsMs: NOW }, disk])
     expect(held.values(name, ['disk_used_percent'], since)).toEqual([disk])
     expect(held.values(name, METRICS, since - 1)).toBeNull()
@@ -125,15 +130,76 @@ describe(`newest values (SEED=${seed})`, () => {
     const isHeld = () => [name, ...others].map(owner => held.values(owner, METRICS, WHOLE_MS) !== null)
     sendAll()
     const ticket = held.ticket(name)
-    held.forget(COMPANY, server(1))
+    held.forget(COMPANY, server(1), NOW)
     expect(isHeld()).toEqual([false, true, true])
     sendAll()
-    held.fill(name, ticket, NOW, [{ key: 'cpu_load1', value: 9, tsMs: WHOLE_MS + 1 }])
+    held.fill(name, ticket, NOW, [stored('cpu_load1', 9, WHOLE_MS + 1)])
     expect(held.values(name, METRICS, WHOLE_MS)).toEqual([{ key: 'cpu_load1', value: 1, tsMs: WHOLE_MS }])
-    held.forget(COMPANY, null)
+    held.forget(COMPANY, null, NOW)
     expect(isHeld()).toEqual([false, false, true])
     held.forgetAll()
     expect(isHeld()).toEqual([false, false, false])
+  })
+
+  describe('once the store was read for all machines', () => {
+    const since = NOW - limits.statusValueAgeMs
+    const [sends, rests, isNew] = [1, 2, 3].map(index => ({ companyId: COMPANY, serverId: server(index) })) as [
+      { companyId: string; serverId: string },
+      { companyId: string; serverId: string },
+      { companyId: string; serverId: string },
+    ]
+    function loaded(): NewestValues {
+      const held = new NewestValues(METRICS)
+      held.learn([knownOf('cpu_load1')])
+      const ticket = held.loadTicket()
+      take(held, [{ ...sends, series: [cpu(5, NOW)] }])
+      const found = [
+        { ...sends, ...stored('cpu_load1', 4, NOW) },
+        { ...rests, ...stored('cpu_load1', 2, NOW - MINUTE_MS) },
+      ]
+      expect(held.load(ticket, found, NOW)).toBe('taken')
+      expect(held.values(rests, METRICS, since)).toBeNull()
+      expect(held.values(isNew, METRICS, since)).toBeNull()
+      held.loaded(NOW - KEPT_MS)
+      return held
+    }
+    const shown = (held: NewestValues, name: typeof sends, sinceMs = since) =>
+      held.values(name, METRICS, sinceMs)?.map(({ value }) => value) ?? null
+
+    test('each machine is answered, also one that does not send and one of which nothing is stored', () => {
+      const held = loaded()
+      expect([sends, rests, isNew].map(name => shown(held, name))).toEqual([[5], [2], []])
+      expect([sends, rests, isNew].map(name => shown(held, name, NOW - KEPT_MS - 1))).toEqual([null, null, null])
+      take(held, [{ ...isNew, series: [cpu(7, NOW)] }])
+      expect(shown(held, isNew)).toEqual([7])
+    })
+
+    test('a machine that has long been silent has nothing any more, but for what was ahead of the clock', () => {
+      const held = loaded()
+      const laterMs = NOW + KEPT_MS + MINUTE_MS
+      take(held, [{ ...sends, series: [cpu(8, laterMs + MINUTE_MS)] }], NOW + 2 * MINUTE_MS)
+      take(held, [{ ...isNew, series: [cpu(7, laterMs)] }], laterMs)
+      expect(shown(held, rests, laterMs - limits.statusValueAgeMs)).toEqual([])
+      expect(shown(held, rests, since)).toBeNull()
+      take(held, [{ ...isNew, series: [cpu(7, laterMs)] }], laterMs + 2 * MINUTE_MS)
+      expect(shown(held, sends, laterMs - limits.statusValueAgeMs)).toEqual([8])
+    })
+
+    test('of what was deleted, or was to be, the store is asked until all that was there before is too old', () => {
+      const held = loaded()
+      const ticket = held.loadTicket()
+      held.forget(COMPANY, rests.serverId, NOW)
+      expect(held.load(ticket, [{ ...rests, ...stored('cpu_load1', 2, NOW) }], NOW)).toBe('again')
+      expect([sends, rests, isNew].map(name => shown(held, name))).toEqual([[5], null, []])
+      take(held, [{ ...rests, series: [cpu(3, NOW)] }])
+      held.loaded(NOW - KEPT_MS)
+      expect(shown(held, rests)).toBeNull()
+      held.forget(COMPANY, null, NOW)
+      expect([sends, rests, isNew].map(name => shown(held, name))).toEqual([null, null, null])
+      const laterMs = NOW + KEPT_MS + 2 * limits.pointAheadMaxMs + MINUTE_MS
+      take(held, [{ companyId: OTHER, serverId: server(1), series: [cpu(1, laterMs)] }], laterMs)
+      expect(shown(held, isNew, laterMs - limits.statusValueAgeMs)).toEqual([])
+    })
   })
 
   test('more keys than it may know are told of', () => {
