@@ -169,12 +169,16 @@ export async function seedHub(databaseUrl: string): Promise<Seeded> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   try {
     await sql.unsafe(SEEDED_ID)
-    // Without the checks of references, which take most of the time. The counts of alerts, which a trigger keeps, are made once.
+    // Without the checks of references, which take most of the time. The counts that triggers keep are made once.
     await sql`set session_replication_role = replica`
     await seedMachines(sql, seeded.companyId)
     await seedAlerts(sql, seeded.companyId)
     await seedRecords(sql, seeded)
     await sql`insert into monitoring_alert_counts select company_id, state, severity, count(*) from monitoring_alerts group by 1, 2, 3`
+    await sql`truncate audit_log_count_changes`
+    await sql`
+      insert into audit_log_counts select company_id, (created_at at time zone 'UTC')::date, action, actor_id, subject_type, count(*)
+      from audit_log where company_id is not null group by 1, 2, 3, 4, 5`
     await sql.unsafe('vacuum analyze')
   } finally {
     await sql.end()

@@ -1,7 +1,8 @@
 // The hub on a database of some size, over HTTP, as a process of its own on embedded PostgreSQL: 10,000 servers, 1,000 rules, 100,000
 // alerts and a million alert events in one company, 90,000 machines in others.
-// Usage: bun bench/hub.ts [--data DIR] [--only memory,events,lists,sync,tags]. With --data the seeded database is kept in DIR and used
-// again. Prints a line for every list on standard error, and one JSON line.
+// Usage: bun bench/hub.ts [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT]. With --data the seeded database is kept in
+// DIR and used again; with --paths only lists whose path has a TEXT are asked for. Prints a line for every list on
+// standard error, and one JSON line.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -11,7 +12,9 @@ import { startPostgres } from '../apps/standalone/postgres.ts'
 import { atPace, caller, cpuSeconds, quantile, residentMb } from './hub-load.ts'
 import { benchTag, type Seeded, seededId, seedHub, sizes } from './hub-seed.ts'
 
-const { values: options } = parseArgs({ options: { data: { type: 'string' }, only: { type: 'string' } } })
+const { values: options } = parseArgs({
+  options: { data: { type: 'string' }, only: { type: 'string' }, paths: { type: 'string', default: '' } },
+})
 const parts = new Set(options.only?.split(',') ?? ['memory', 'events', 'lists', 'sync', 'tags'])
 const dir = options.data ? resolve(options.data) : mkdtempSync(join(tmpdir(), 'bench-hub-'))
 mkdirSync(dir, { recursive: true })
@@ -168,7 +171,12 @@ const lists: readonly (readonly [path: string, deepPage: number | null])[] = [
   ['/monitoring/settings', null],
   ['/audit-log', 1000],
   ['/audit-log?action=server.update', 1000],
+  ['/audit-log?action=company.create', null],
   [`/audit-log?actor=${facts.userId}`, 1000],
+  ['/audit-log?subject=server', 1000],
+  [`/audit-log?subject=${machine}`, null],
+  ['/audit-log?from=2020-01-01T00:00:00Z', 1000],
+  [`/audit-log?action=server.update&from=${new Date(Date.now() - 12 * 3_600_000).toISOString()}`, 1000],
   [`/audit-log/subjects/server/${machine}`, null],
   ['/me', null],
   ['/me/activity', 1000],
@@ -198,7 +206,7 @@ async function listFigures() {
       cpuMs: Math.round(((cpuHub + cpuDb) * 10_000) / REQUESTS) / 10,
     }
   }
-  for (const [path, deepPage] of lists) {
+  for (const [path, deepPage] of lists.filter(([path]) => options.paths.split(',').some(text => path.includes(text)))) {
     const first = await one(path)
     const last = deepPage === null ? null : await one(deep(path, deepPage))
     figures.push({

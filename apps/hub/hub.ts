@@ -118,7 +118,7 @@ export async function openHubDatabase(config: HubConfig): Promise<Database> {
 /** The ops listener: health, readiness and metrics, without authentication. */
 async function serveOps(hub: Hub, request: Request): Promise<Response> {
   const { pathname } = new URL(request.url)
-  if (pathname === '/healthz') return Response.json({ status: 'ok' })
+  if (pathname === '/healthz') return new Response('ok\n')
   if (pathname === '/readyz') {
     const failing = await isMigrated(hub.database.client).then(
       is => (is ? [] : ['migrations']),

@@ -409,7 +409,8 @@ describe('suppression', () => {
   })
   const told = () => hooks.map(hook => hook.body.type)
   const overdue = async (own: Tenant) => {
-    await hub.hub.database.client`update notification_outbox set due_at = now() where company_id = ${own.companyId}`
+    await hub.hub.database
+      .client`update notification_outbox set due_at = now() - interval '1 second' where company_id = ${own.companyId}`
     await Promise.all([tellLeftOver(hub.hub), tellLeftOver(hub.hub)])
     await idle()
   }

@@ -2,6 +2,9 @@
 // the life of things, never their samples.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
+import { purgeCompany } from '../../apps/hub/companies/companies.ts'
+import { inTransaction } from '../../apps/hub/db/transaction.ts'
+import { alertEvent, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub
@@ -126,4 +129,38 @@ test('[HST-006] the two fields of the second revision came on top: without them 
     group_down_window_seconds: null,
     metrics_retention_days: null,
   })
+})
+
+test('alerts and events go with their server, also events that no alert has, and with their company', async () => {
+  const own = await hub.tenant()
+  const { client, db } = hub.hub.database
+  const rowsOf = async () => {
+    const [row] = await client`
+      select (select count(*)::int from monitoring_alerts where company_id = ${own.companyId}) as alerts,
+        (select count(*)::int from monitoring_alert_events where company_id = ${own.companyId}) as events,
+        (select count(*)::int from monitoring_event_seqs s join servers v on v.id = s.server_id
+          where v.company_id = ${own.companyId}) as seqs`
+    return [row?.alerts, row?.events, row?.seqs]
+  }
+  const serverIds = await Promise.all(
+    ['a', 'b', 'c'].map(async name => (await own.call('POST', '/servers', { name })).body.data.id as string),
+  )
+  const events = serverIds.flatMap(id => [
+    alertEvent(own, id, 'alert.opened'),
+    alertEvent(own, id, 'alert.reminder'),
+    // Flapping that ends without an alert is only logged.
+    alertEvent(own, id, 'alert.flapping', { series_key: 'mem_used_percent', reason: 'exited' }),
+  ])
+  expect((await collector.call('POST', '/events', { events })).body.data.rejected).toEqual([])
+  await notificationsIdle(hub)
+  expect(
+    await client`select 1 from monitoring_alert_events where company_id = ${own.companyId} and alert_id is null`,
+  ).toHaveLength(3)
+  expect(await rowsOf()).toEqual([3, 9, 6])
+  expect((await own.call('DELETE', `/servers/${serverIds[0]}`)).status).toBe(204)
+  expect(await rowsOf()).toEqual([3, 9, 6])
+  expect((await own.call('DELETE', `/servers/${serverIds[0]}/permanent`)).status).toBe(204)
+  expect(await rowsOf()).toEqual([2, 6, 4])
+  await inTransaction(db, tx => purgeCompany(hub.hub, tx, own.companyId))
+  expect(await rowsOf()).toEqual([0, 0, 0])
 })

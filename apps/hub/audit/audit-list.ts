@@ -1,13 +1,14 @@
 // Reading the audit log (decision G-164).
 
 import { Type } from '@sinclair/typebox'
-import { and, count, desc, eq, gte, inArray, lte, or } from 'drizzle-orm'
+import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../db/connect.ts'
 import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
 import { id, named, nullable, string, time } from '../http/answer.ts'
 import { notFound } from '../http/api-error.ts'
 import type { Page } from '../http/paging.ts'
 import { isUuid } from '../http/schema.ts'
+import { type AuditFilter, all, bySubject, countAudit, entriesBy } from './audit-count.ts'
 
 export type AuditRow = typeof auditLog.$inferSelect
 
@@ -40,47 +41,31 @@ export const presentAuditEntry = (row: AuditRow) => ({
   created_at: row.createdAt,
 })
 
-export type AuditFilter = {
-  readonly action?: string | undefined
-  readonly actorId?: string | undefined
-  readonly subjectType?: string | undefined
-  readonly subjectId?: string | undefined
-  /** The type or the id of a subject. */
-  readonly subject?: string | undefined
-  readonly from?: Date | undefined
-  readonly to?: Date | undefined
+const ORDER = sql`order by created_at desc, id desc`
+
+/** The ids of a page: what it skips is counted off in an index. */
+function idsOf(companyId: string, filter: AuditFilter, { limit, offset }: Page): SQL {
+  const conditions = entriesBy(companyId, filter)
+  if (filter.subject === undefined)
+    return sql`select id from audit_log where ${all(conditions)} ${ORDER} limit ${limit} offset ${offset}`
+  // Each of the two lists has an index in which it is read up to the end of the page; together they have none.
+  const { kind, id } = bySubject(filter.subject)
+  const newest = (condition: SQL) => sql`(
+    select id, created_at from audit_log where ${all([...conditions, condition])} ${ORDER} limit ${limit + offset})`
+  return sql`select id from (${newest(kind)} union all ${newest(id)}) x ${ORDER} limit ${limit} offset ${offset}`
 }
 
 /** Newest first. */
 export async function listAudit(db: Executor, companyId: string, filter: AuditFilter, page: Page) {
-  const where = and(
-    eq(auditLog.companyId, companyId),
-    filter.action ? eq(auditLog.action, filter.action) : undefined,
-    filter.actorId ? eq(auditLog.actorId, filter.actorId) : undefined,
-    filter.subjectType ? eq(auditLog.subjectType, filter.subjectType) : undefined,
-    filter.subjectId ? eq(auditLog.subjectId, filter.subjectId) : undefined,
-    filter.subject ? or(eq(auditLog.subjectType, filter.subject), eq(auditLog.subjectId, filter.subject)) : undefined,
-    filter.from ? gte(auditLog.createdAt, filter.from) : undefined,
-    filter.to ? lte(auditLog.createdAt, filter.to) : undefined,
-  )
-  const order = [desc(auditLog.createdAt), desc(auditLog.id)]
-  // What a page skips is counted off in an index; only its own rows are fetched.
-  const ids = db
-    .select({ id: auditLog.id })
-    .from(auditLog)
-    .where(where)
-    .orderBy(...order)
-    .limit(page.limit)
-    .offset(page.offset)
-  const [rows, totals] = await Promise.all([
+  const [rows, total] = await Promise.all([
     db
       .select()
       .from(auditLog)
-      .where(inArray(auditLog.id, ids))
-      .orderBy(...order),
-    db.select({ total: count() }).from(auditLog).where(where),
+      .where(sql`${auditLog.id} in (${idsOf(companyId, filter, page)})`)
+      .orderBy(desc(auditLog.createdAt), desc(auditLog.id)),
+    countAudit(db, companyId, filter),
   ])
-  return { rows, total: totals[0]?.total ?? 0 }
+  return { rows, total }
 }
 
 export async function findAuditEntry(db: Executor, companyId: string, id: string): Promise<AuditRow> {

@@ -80,7 +80,7 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
       select id, company_id, server_id, state from monitoring_agents
       where id = any(${agentIds}::uuid[]) or (server_id = any(${openingServerIds}::uuid[]) and state <> 'revoked')
       order by enrolled_at`),
-  ] as const)
+  ])
   return {
     serverIds: new Set(servers.map(row => pair(row.company_id, row.id))),
     groupableIds: new Set(servers.filter(row => row.is_groupable).map(row => row.id)),
@@ -168,7 +168,7 @@ async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: b
     ? events
     : events.filter(event => event.seq <= (processed.get(eventPairKey(event))?.seq ?? -1))
   const newestIds = [...processed.values()].flatMap(({ alertId }) => alertId ?? [])
-  const [seen, book] = await together([loadSeenIds(tx, doubtful), loadEventBook(tx, events, newestIds)] as const)
+  const [seen, book] = await together([loadSeenIds(tx, doubtful), loadEventBook(tx, events, newestIds)])
   return { seen, seqs: new Map([...processed].map(([key, { seq }]) => [key, seq])), book }
 }
 
@@ -258,10 +258,7 @@ async function applyOnce(hub: Hub, events: readonly AlertEvent[]): Promise<Resul
 async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<Result[]> {
   await lockCompanies(tx, new Set(events.map(event => event.company_id)))
   // The reads leave together: the company is locked for as long as it takes.
-  const [around, history] = await together([
-    loadSurroundings(tx, events),
-    loadHistory(tx, events, looksForIds),
-  ] as const)
+  const [around, history] = await together([loadSurroundings(tx, events), loadHistory(tx, events, looksForIds)])
   const { seen, seqs, book } = history
   const results: Result[] = []
   const applied: Applied[] = []
@@ -294,7 +291,7 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], look
       storeLog(tx, applied),
       storeMarks(tx, applied, history),
       tellLater(hub, tx, told, around.groupableIds),
-    ] as const)
+    ])
     if (loggedCount < applied.length && !looksForIds) throw new SeenBefore()
   }
   return results

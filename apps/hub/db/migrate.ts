@@ -14,6 +14,8 @@ import listIndexes from '../../../sql/hub/0010_list_indexes.sql' with { type: 't
 import groupWait from '../../../sql/hub/0011_group_wait.sql' with { type: 'text' }
 import checkCopies from '../../../sql/hub/0012_check_copies.sql' with { type: 'text' }
 import fewerPages from '../../../sql/hub/0013_fewer_pages.sql' with { type: 'text' }
+import auditCounts from '../../../sql/hub/0014_audit_counts.sql' with { type: 'text' }
+import eventReferences from '../../../sql/hub/0015_event_references.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -31,6 +33,8 @@ export const migrations: readonly Migration[] = [
   { number: 11, name: 'group_wait', sql: groupWait },
   { number: 12, name: 'check_copies', sql: checkCopies },
   { number: 13, name: 'fewer_pages', sql: fewerPages },
+  { number: 14, name: 'audit_counts', sql: auditCounts },
+  { number: 15, name: 'event_references', sql: eventReferences },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -7,10 +7,19 @@ import type { Db, TxDb } from './connect.ts'
 
 export type Feed = 'agents' | 'checks' | 'rules' | 'servers' | 'silences'
 
+/** New values of rows: what `set` reads of `x`, whose columns besides `id` are `columns`. */
+export type NewValues = {
+  readonly rows: readonly { readonly id: string }[]
+  readonly columns: SQL
+  readonly set: SQL
+}
+
 export type Tx = {
   readonly db: TxDb
   /** Gives the rows new numbers of the feed at the end of the transaction. */
   touch(feed: Feed, ids: readonly string[]): void
+  /** The same, and stores new values with the numbers: writing each of many rows twice costs twice. Until then nobody reads the new values. */
+  storeTouched(feed: Feed, values: NewValues): void
   /** Runs when the work is done, before the feeds are numbered: for locks that everybody takes in one order. */
   beforeCommit(act: () => Promise<void>): void
   /** Runs once the transaction is committed; must not throw. */
@@ -25,37 +34,56 @@ const FEED_TABLES: Readonly<Record<Feed, string>> = {
   silences: 'monitoring_silences',
 }
 
-async function numberRows(db: TxDb, feed: Feed, ids: readonly string[]): Promise<void> {
+/** Takes numbers of a feed; its row is locked from here to the commit. Returns the number before the first. */
+async function takeNumbers(db: TxDb, feed: Feed, count: number): Promise<number> {
   const raised = await db.execute<{ value: string }>(
-    sql`update monitoring_feed_counters set value = value + ${ids.length} where feed = ${feed} returning value`,
+    sql`update monitoring_feed_counters set value = value + ${count} where feed = ${feed} returning value`,
   )
-  const base = Number(raised[0]?.value) - ids.length
-  const list = `{${ids.join(',')}}`
+  return Number(raised[0]?.value) - count
+}
+
+async function numberRows(db: TxDb, feed: Feed, ids: readonly string[]): Promise<void> {
+  const base = await takeNumbers(db, feed, ids.length)
   await db.execute(sql`
     update ${sql.identifier(FEED_TABLES[feed])} as t set sync_version = ${base}::bigint + x.ord
-    from unnest(${list}::uuid[]) with ordinality as x (id, ord) where t.id = x.id`)
+    from unnest(${uuidList(ids)}::uuid[]) with ordinality as x (id, ord) where t.id = x.id`)
 }
+
+async function numberAndStore(db: TxDb, feed: Feed, { rows, columns, set }: NewValues): Promise<void> {
+  const base = await takeNumbers(db, feed, rows.length)
+  await db.execute(sql`
+    update ${sql.identifier(FEED_TABLES[feed])} as t set sync_version = ${base}::bigint + x.ordinality, ${set}
+    from rows from (jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (id uuid, ${columns})) with ordinality as x
+    where t.id = x.id`)
+}
+
+type Touched = { readonly ids: Set<string>; readonly values: NewValues[] }
 
 /** Runs `work` in one transaction. Feeds are numbered in one order everywhere, so two transactions cannot deadlock on them. */
 export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   const acts: (() => void)[] = []
   const lastActs: (() => Promise<void>)[] = []
   const result = await db.transaction(async txDb => {
-    const touched = new Map<Feed, Set<string>>()
+    const touched = new Map<Feed, Touched>()
+    const touchedOf = (feed: Feed): Touched => {
+      const known = touched.get(feed) ?? { ids: new Set(), values: [] }
+      touched.set(feed, known)
+      return known
+    }
     const value = await work({
       db: txDb,
       touch(feed, ids) {
-        const known = touched.get(feed) ?? new Set<string>()
+        const known = touchedOf(feed).ids
         for (const id of ids) known.add(id)
-        touched.set(feed, known)
       },
+      storeTouched: (feed, values) => touchedOf(feed).values.push(values),
       beforeCommit: act => lastActs.push(act),
       afterCommit: act => acts.push(act),
     })
     for (const act of lastActs) await act()
-    for (const feed of [...touched.keys()].sort()) {
-      const ids = [...(touched.get(feed) ?? [])]
-      if (ids.length > 0) await numberRows(txDb, feed, ids)
+    for (const [feed, { ids, values }] of [...touched].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      if (ids.size > 0) await numberRows(txDb, feed, [...ids])
+      for (const each of values) if (each.rows.length > 0) await numberAndStore(txDb, feed, each)
     }
     return value
   })
@@ -67,7 +95,7 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
  * Statements that do not need each other's answers: each is made while the database runs the one before it. All of them have ended when
  * this returns or throws; one that came after the end of a transaction that failed would be none of it.
  */
-export async function together<T extends readonly Promise<unknown>[]>(
+export async function together<const T extends readonly Promise<unknown>[]>(
   acts: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
   // Each is asked once: a statement runs whenever somebody waits for it.
@@ -83,10 +111,7 @@ export async function together<T extends readonly Promise<unknown>[]>(
 /** Leaves tombstones of rows that are about to be deleted for good, with numbers of their feed. */
 export async function leaveTombstones(tx: Tx, feed: Feed, companyId: string, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  const raised = await tx.db.execute<{ value: string }>(
-    sql`update monitoring_feed_counters set value = value + ${ids.length} where feed = ${feed} returning value`,
-  )
-  const base = Number(raised[0]?.value) - ids.length
+  const base = await takeNumbers(tx.db, feed, ids.length)
   await tx.db.execute(sql`
     insert into monitoring_feed_tombstones (feed, id, company_id, sync_version)
     select ${feed}, x.id, ${companyId}, ${base}::bigint + x.ord

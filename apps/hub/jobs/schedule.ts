@@ -2,6 +2,7 @@
 // period however many hubs there are: the last run stands in the database and is claimed under its row lock.
 import { sql } from 'drizzle-orm'
 import { revokeAgents } from '../agents/agents.ts'
+import { addUpAuditCounts } from '../audit/audit-count.ts'
 import { purgeCompany } from '../companies/companies.ts'
 import { applyRetention } from '../companies/plan.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from '../db/transaction.ts'
@@ -90,6 +91,8 @@ export async function cleanUp(hub: Hub): Promise<void> {
     await db.execute(sql`delete from ${sql.identifier(table)} where deleted_at < ${old}`)
   await db.execute(sql`delete from monitoring_feed_tombstones where deleted_at < ${old}`)
   await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${AUDIT_DAYS})`)
+  await addUpAuditCounts(db)
+  await db.execute(sql`delete from audit_log_counts where count = 0`)
   await inTransaction(db, async tx => {
     await allowLongStatements(tx)
     await tx.db.execute(
@@ -113,6 +116,7 @@ const tasks: readonly Task[] = [
   { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
   { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
+  { name: 'audit_counts', periodSeconds: MINUTE, run: hub => addUpAuditCounts(hub.database.db) },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },

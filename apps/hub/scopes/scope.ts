@@ -106,15 +106,21 @@ const COVERED: SQL = sql`
 /**
  * Brings resolved_server_ids of a company's rules, silences and checks in step after the given machines were added,
  * removed or changed. Only records whose set changes get a new sync_version; their business version stays. Records of
- * the same scope are one set, worked out once.
+ * the same scope are one set, worked out once. A machine that comes with tags counts with those, which are stored later.
  */
-export async function refreshScopes(hub: Hub, tx: Tx, companyId: string, serverIds: readonly string[]): Promise<void> {
-  if (serverIds.length === 0) return
+export async function refreshScopes(
+  hub: Hub,
+  tx: Tx,
+  companyId: string,
+  changed: readonly (string | { readonly id: string; readonly tags: readonly string[] })[],
+): Promise<void> {
+  if (changed.length === 0) return
+  const given = JSON.stringify(changed.map(each => (typeof each === 'string' ? { id: each } : each)))
   for (const { feed, table } of SCOPED) {
     const rows = await tx.db.execute<{ id: string }>(sql`
-      with given as materialized (select unnest(${uuidList(serverIds)}::uuid[]) as id),
+      with given as materialized (select id, tags from jsonb_to_recordset(${given}::jsonb) as x (id uuid, tags text[])),
       machines as materialized (
-        select s.id, s.tags, s.environment, s.role, s.datacenter from servers s join given g on g.id = s.id
+        select s.id, coalesce(g.tags, s.tags) as tags, s.environment, s.role, s.datacenter from servers s join given g on g.id = s.id
         where s.company_id = ${companyId} and s.deleted_at is null),
       sets as materialized (
         select row_number() over () as n, r.scope, r.resolved_server_ids as ids, array_agg(r.id) as records

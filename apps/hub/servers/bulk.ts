@@ -85,15 +85,13 @@ async function findServers(tx: Tx, companyId: string, ids: readonly string[]): P
 
 /** Stores new statuses and tags; scopes and the records of agents follow. */
 async function storeChanged(hub: Hub, tx: Tx, companyId: string, changed: readonly Changed[]): Promise<void> {
-  if (changed.length === 0) return
-  const records = changed.map(({ after }) => ({ id: after.id, status: after.status, tags: after.tags }))
-  await tx.db.execute(sql`
-    update servers s set status = x.status, tags = x.tags, updated_at = ${new Date(hub.now()).toISOString()}
-    from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, status text, tags text[])
-    where s.company_id = ${companyId} and s.id = x.id`)
-  const ids = changed.map(({ after }) => after.id)
-  tx.touch('servers', ids)
-  await refreshScopes(hub, tx, companyId, ids)
+  const rows = changed.map(({ after: { id, status, tags } }) => ({ id, status, tags }))
+  tx.storeTouched('servers', {
+    rows,
+    columns: sql`status text, tags text[]`,
+    set: sql`status = x.status, tags = x.tags, updated_at = ${new Date(hub.now()).toISOString()}`,
+  })
+  await refreshScopes(hub, tx, companyId, rows)
   const moved = changed.filter(({ before, after }) => before.status !== after.status)
   await raiseAgentsOf(
     hub,
