@@ -1,7 +1,8 @@
 // What a row costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine among
 // many are read. Prints one JSON line a question. CPU is of the whole process: the thread's own by what it did, the engine's threads
-// together, until the merges of what was counted are over. The first rounds are not counted: what is measured is a worker at work, not one
-// whose code is being compiled.
+// together, until the merges of what was counted are over. The next block waits until the engine has nothing left to merge, as in a store
+// that keeps up: without that, parts gather and a row is merged seldom. The first blocks are not counted: what is measured is a worker
+// at work, not one whose code is being compiled. Options: rows a block, blocks.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,10 +21,12 @@ import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
 const SERVERS = 2_000
 const SERIES = 150
 const COMPILED_AFTER = 12
-const WARM_UP_ROUNDS = 3
-const ROUNDS = 10
+const WARM_UP_BLOCKS = 3
 const ROUND_MS = 30_000
-const BLOCK_ROWS = 400_000
+const blockRows = Number(process.argv[2] ?? 400_000)
+const blockCount = Number(process.argv[3] ?? 40)
+/** As many batches as a read of the bus hands over. */
+const BATCHES = 500
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const serverId = (index: number): string => `aaaaaaaa-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
@@ -64,7 +67,9 @@ function entryAt(server: number, atMs: number, turn: number): Uint8Array {
 const directory = mkdtempSync(join(tmpdir(), 'bench-insert-'))
 const store = openClickHouse({ url: `embedded:${directory}`, database: 'bench' })
 await migrateSamples(store)
-const startMs = Date.now() - (WARM_UP_ROUNDS + ROUNDS) * ROUND_MS
+const readsABlock = Math.ceil(blockRows / (BATCHES * SERIES))
+const readsARound = SERVERS / BATCHES
+const startMs = Date.now() - Math.ceil(((WARM_UP_BLOCKS + blockCount) * readsABlock) / readsARound) * ROUND_MS
 
 const block = new SampleBlock()
 const writer = new NativeWriter()
@@ -113,9 +118,6 @@ for (let server = 0; server < SERVERS; server++)
 writeSeriesBlock(writer, definitions)
 await store.insertBlock('series', writer.finish(), 'bench-series')
 
-/** As many batches as a read of the bus hands over. */
-const BATCHES = 500
-
 function addBatches(first: number, turn: number): Promise<number> {
   const entries = Array.from({ length: BATCHES }, (_, index) =>
     entryAt(first + index, startMs + turn * ROUND_MS + (index % 7), turn),
@@ -128,19 +130,26 @@ function addBatches(first: number, turn: number): Promise<number> {
   })
 }
 
-async function rounds(from: number, to: number): Promise<void> {
-  for (let turn = from; turn < to; turn++)
-    for (let first = 0; first < SERVERS; first += BATCHES) {
-      spent.add += await addBatches(first, turn)
-      if (block.rows >= BLOCK_ROWS) await insertBlock()
-    }
-  if (block.rows > 0) await insertBlock()
+/** What the engine has merged so far: rows, each as often as it was merged. */
+async function mergedRows(): Promise<number> {
+  const [row] = await store.rows("SELECT value FROM system.events WHERE event = 'MergedRows'")
+  return Number(row?.[0] ?? 0)
 }
 
-async function merged(): Promise<void> {
-  for (let quiet = 0; quiet < 5; await Bun.sleep(100)) {
+async function merged(quietLooks: number): Promise<void> {
+  for (let quiet = 0; quiet < quietLooks; await Bun.sleep(50)) {
     const [running] = await store.rows('SELECT count() FROM system.merges')
     quiet = Number(running?.[0]) === 0 ? quiet + 1 : 0
+  }
+}
+
+/** Round after round all machines send; a block is of the reads that fill it. */
+async function blocks(from: number, to: number): Promise<void> {
+  for (let read = from * readsABlock; read < to * readsABlock; read++) {
+    spent.add += await addBatches((read % readsARound) * BATCHES, Math.floor(read / readsARound))
+    if (block.rows < blockRows) continue
+    await insertBlock()
+    await merged(2)
   }
 }
 
@@ -151,19 +160,23 @@ for (let turn = 0; turn < COMPILED_AFTER; turn++) {
   latest.take(block)
   block.clear()
 }
-await rounds(0, WARM_UP_ROUNDS)
-await merged()
+await blocks(0, WARM_UP_BLOCKS)
+await merged(10)
+// That the store is read for all machines once after a start is no part of a row.
+latest.stop()
 spent = { ...nothing }
+const mergedBefore = await mergedRows()
 const before = { all: process.cpuUsage(), thread: process.threadCpuUsage() }
-await rounds(WARM_UP_ROUNDS, WARM_UP_ROUNDS + ROUNDS)
+await blocks(WARM_UP_BLOCKS, WARM_UP_BLOCKS + blockCount)
 const mergesAfter = process.cpuUsage()
-await merged()
+await merged(10)
 const engine = sum(process.cpuUsage(before.all)) - sum(process.threadCpuUsage(before.thread))
 const perRow = (micros: number): number => round((micros * 1000) / spent.rows)
 say({
   question: 'CPU a row, ns',
   rows: spent.rows,
   blocks: spent.blocks,
+  merges_a_row: Math.round((((await mergedRows()) - mergedBefore) / spent.rows) * 100) / 100,
   add: perRow(spent.add),
   order_and_write: perRow(spent.write),
   newest_values: perRow(spent.hold),
@@ -186,7 +199,6 @@ async function timed(question: string, act: (server: number) => Promise<unknown>
 }
 
 const newest = (server: number) => latest.read(COMPANY, serverId(server), keyMetrics, Date.now() - 15 * 60_000)
-await timed('newest values of the key metrics of a machine, the first time after a start', newest)
 await timed('newest values of the key metrics of a machine', newest)
 await timed('one hour of one metric of a machine, raw', server =>
   samples.querySeries(
