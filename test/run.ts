@@ -134,7 +134,7 @@ async function postgresOf(folder: string): Promise<Record<string, string>> {
   return { TEST_POSTGRES: (await postgres).url }
 }
 
-/** Folders whose files are steps of their own: the embedded engine opens about ten times in a process and then no more; and what waits long. */
+/** Folders whose files are steps of their own: each has the engine to itself; and what waits long. */
 const isFileAStep: ReadonlySet<string> = new Set(['test/samples', 'test/system'])
 
 const testFilesOf = (folder: string): string[] =>

@@ -9,3 +9,12 @@ test('a store that is closed lets the statements end that are under way', async 
   await store.close()
   expect(await Promise.all(reads)).toEqual([[[1]], [[2]], [[3]]])
 })
+
+test('a store that is opened and closed again and again in one process is not worn out', async () => {
+  for (let opening = 0; opening < 15; opening++) {
+    const store = await openTestStore()
+    expect(await store.rows('SELECT 1')).toEqual([[1]])
+    await store.close()
+    if (!store.isEmbedded) return
+  }
+})

@@ -1,6 +1,5 @@
 // The worker as the executables wire it, in this process: real bus, real threads, the embedded samples store, its admin API over
 // HTTP, and a scripted hub beside it. It can be stopped and started again on the directory it left.
-// The embedded engine opens about ten times in one process and then no more: each folder of tests here is a process with fewer starts.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -11,6 +11,9 @@ import { join } from 'node:path'
  * A row costs 170 ns to insert and 250 ns each time it is merged, so that parts are merged ten at a time instead of five: a third less
  * work for the processor, and at most twice as many parts. A fresh part lies in one file, which costs a tenth less to write than one a
  * column. Larger parts do not: a delete would write them anew as a whole.
+ *
+ * max_thread_pool_size is no bound to save with: an engine that has no thread left waits for one without end, and each closing leaves
+ * about five behind.
  */
 const CONFIG = `<clickhouse>
   <background_pool_size>2</background_pool_size>
@@ -19,7 +22,7 @@ const CONFIG = `<clickhouse>
   <background_fetches_pool_size>1</background_fetches_pool_size>
   <background_common_pool_size>1</background_common_pool_size>
   <background_schedule_pool_size>2</background_schedule_pool_size>
-  <max_thread_pool_size>64</max_thread_pool_size>
+  <max_thread_pool_size>1000</max_thread_pool_size>
   <max_thread_pool_free_size>4</max_thread_pool_free_size>
   <mark_cache_size>67108864</mark_cache_size>
   <index_mark_cache_size>8388608</index_mark_cache_size>
