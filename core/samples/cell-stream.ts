@@ -1,7 +1,7 @@
 // The open cells of both widths: samples go into cells of 5 minutes, and these, when they are stored, into cells of an hour.
 import { cellMs } from '../query/query-plan.ts'
 import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX } from './open-cells.ts'
-import type { SampleBlock } from './sample-block.ts'
+import type { MachineRows } from './sample-block.ts'
 
 export class CellStream {
   readonly '5m': OpenCells = new OpenCells(cellMs['5m'])
@@ -26,18 +26,16 @@ export class CellStream {
     this['1h'].distrustBefore(startMs)
   }
 
-  /** Takes the samples of a block that is stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of them. */
-  add(block: SampleBlock, claimedBeforeMs: number): void {
+  /** Takes samples of a machine that are stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of them. */
+  add({ owner, written, begin, end }: MachineRows, claimedBeforeMs: number): void {
     const fine = this['5m']
-    block.eachMachine((owner, written, begin, end) => {
-      // A machine that sends what it has kept for long: to pick the samples of each cell would take too long.
-      const isLong = owner.cells.size > STARTS_MAX
-      for (const startMs of owner.cells) {
-        if (startMs + fine.widthMs <= claimedBeforeMs) continue
-        if (isLong) fine.markRaw(owner, startMs)
-        else fine.addSamples(owner, startMs, written, begin, end)
-      }
-    })
+    // A machine that sends what it has kept for long: to pick the samples of each cell would take too long.
+    const isLong = owner.cells.size > STARTS_MAX
+    for (const startMs of owner.cells) {
+      if (startMs + fine.widthMs <= claimedBeforeMs) continue
+      if (isLong) fine.markRaw(owner, startMs)
+      else fine.addSamples(owner, startMs, written, begin, end)
+    }
   }
 
   /** A cell of 5 minutes is computed again: what the hour has of it is not all. */

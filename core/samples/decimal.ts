@@ -1,19 +1,18 @@
 // How a value lies in the samples store: as digits and the number of decimals behind them, since agents report short decimals, and
 // whole numbers with many zero bits are stored in half the space of floating point. value = digits / 10^decimals, exactly, or
-// the value is kept bit by bit. The same in SQL: `value` of samples_raw (sql/samples/0002_decimals.sql).
+// the value is kept bit by bit. The same in SQL: `values` of samples_runs (sql/samples/0003_runs.sql).
 
 /** The decimals of a value that is no short decimal: its digits are the bits of the double. */
 export const BITS = 255
 
 /** Whole numbers up to here are exact as doubles, so that digits / 10^decimals is the value that came. */
 const DIGITS_MAX = 2 ** 53
-const WORD = 2 ** 32
 
 /**
- * Writes the digits of `value` into row `row` of `digits` and returns its decimals: 0, 2, 4 or 6, or BITS. `words` are the same
- * memory as `digits`. Minus zero becomes zero.
+ * Writes the digits of `value`, a whole number, into row `row` of `digits` and returns its decimals: 0, 2, 4 or 6. Where it is BITS, the value
+ * itself is there. Minus zero becomes zero.
  */
-export function splitDecimal(value: number, row: number, digits: Float64Array, words: Uint32Array): number {
+export function splitDecimal(value: number, row: number, digits: Float64Array): number {
   let decimals = 0
   let whole = value
   if (!Number.isInteger(value)) {
@@ -33,8 +32,6 @@ export function splitDecimal(value: number, row: number, digits: Float64Array, w
     digits[row] = value
     return BITS
   }
-  const high = Math.floor(whole / WORD)
-  words[row * 2] = whole - high * WORD
-  words[row * 2 + 1] = high
+  digits[row] = whole + 0
   return decimals
 }

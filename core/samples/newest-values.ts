@@ -4,7 +4,7 @@
 // no value. Memory is bounded: beyond, the store is asked.
 import { limits } from '../limits.ts'
 import type { SeriesId } from '../series/series-key.ts'
-import type { BlockOwner, SampleBlock, WrittenRows } from './sample-block.ts'
+import type { BlockOwner, MachineRows, WrittenRows } from './sample-block.ts'
 
 /** The newest value of a series of a machine. */
 export type NewestValue = { readonly key: string; readonly value: number; readonly tsMs: number }
@@ -99,15 +99,13 @@ export class NewestValues {
     return this.known.get(lo)?.find(known => known.hi === hi)
   }
 
-  /** Takes the samples of a block that is stored, of the machines that `isOwn`: all of theirs come here. */
-  take(block: SampleBlock, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
+  /** Takes samples of a machine that are stored, if it is one that `isOwn`: all of theirs come here. */
+  take({ owner, written, begin, end }: MachineRows, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
     if (Math.abs(nowMs - this.sweptAtMs) >= SWEEP_MS) this.sweep(nowMs)
-    block.eachMachine((owner, written, begin, end) => {
-      const machine = this.machines.get(nameOf(owner)) ?? this.add(owner, nowMs, isOwn)
-      if (!machine) return
-      machine.seenAtMs = nowMs
-      this.takeRows(machine, written, begin, end)
-    })
+    const machine = this.machines.get(nameOf(owner)) ?? this.add(owner, nowMs, isOwn)
+    if (!machine) return
+    machine.seenAtMs = nowMs
+    this.takeRows(machine, written, begin, end)
   }
 
   private add(owner: BlockOwner, nowMs: number, isOwn: (owner: BlockOwner) => boolean): Machine | undefined {

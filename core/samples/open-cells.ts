@@ -3,7 +3,6 @@
 // newer than the one before it in its series. Of any other machine and start only that is noted: its cells are computed from the
 // raw samples.
 import { addSample, addToCell, CellRows, CHUNK_ROWS, isExact } from './cell-rows.ts'
-import { BITS } from './decimal.ts'
 import type { WrittenRows } from './sample-block.ts'
 
 /** Cells of this many starts at once, and rows of 49 bytes in all of them; beyond, they are computed from the raw samples. */
@@ -175,7 +174,7 @@ export class OpenCells {
     begin: number,
     end: number,
   ): boolean {
-    const { rows, idLo, idHi, tsMs, decimals, digits, digitWords } = written
+    const { rows, idLo, idHi, tsMs, decimals, digits } = written
     const { startMs } = cells
     const { widthMs } = this
     let { chunk, start: at } = machine
@@ -200,11 +199,8 @@ export class OpenCells {
           at = findRow(chunk, machine.start, to, hi >>> 0, lo >>> 0)
         }
       }
-      const places = decimals[index]!
-      const value =
-        places === BITS ? digits[index]! : (digitWords[index * 2 + 1]! | 0) * 0x1_0000_0000 + digitWords[index * 2]!
       // The store keeps whole milliseconds.
-      if (!addSample(chunk, at, after | 0, places, value)) return false
+      if (!addSample(chunk, at, after | 0, decimals[index]!, digits[index]!)) return false
     }
     return true
   }

@@ -36,14 +36,25 @@ const MANY_SHIFT = 16
 const KNOWN_ORDERS = 4_096
 const SIGN = 0x8000_0000
 
-/** Orders rows 0 … count - 1 into `order.rows`. `ranks` is the rank of each owner. */
-export function orderRows(columns: OrderColumns, count: number, ranks: Uint32Array, order: RowOrder): void {
+/**
+ * Orders rows 0 … count - 1 into `order.rows`, owner by owner: yields where the rows of one begin and end once they are in order. What lies before
+ * may be used for something else by then. `ranks` is the rank of each owner.
+ */
+export function* orderRows(
+  columns: OrderColumns,
+  count: number,
+  ranks: Uint32Array,
+  order: RowOrder,
+): Generator<{ readonly begin: number; readonly end: number }, void> {
   const ends = new Uint32Array(ranks.length)
   groupByOwner(columns.owner, count, ranks, order.spare, ends)
   let begin = 0
   for (let rank = 0; rank < ends.length; rank++) {
     const end = ends[rank]!
-    if (end > begin) orderOwner(columns, order, begin, end)
+    if (end > begin) {
+      orderOwner(columns, order, begin, end)
+      yield { begin, end }
+    }
     begin = end
   }
 }

@@ -1,8 +1,10 @@
-// Samples on their way from the bus to the store: rows as columns, no object a row. A block is filled from entries, ordered
-// by the key of samples_raw, freed of points that came twice, and written in Native format (decision G-135).
+// Samples on their way from the bus to the store: points as columns, no object a point. A block is filled from entries, ordered
+// by the key of samples_raw, freed of points that came twice, and written in Native format, one row a run of points (decision G-135). Until it
+// is stored it can be read.
 import type { EntryReader } from '../bus/entry.ts'
 import { splitDecimal } from './decimal.ts'
-import type { NativeWriter } from './native-block.ts'
+import type { NativeColumn, NativeWriter } from './native-block.ts'
+import { RUN_POINTS_MAX, RUN_SPAN_MS, RunWriter } from './point-run.ts'
 import { orderRows, RowOrder } from './row-order.ts'
 import { compareUuidWords, uuidWords } from './uuid-words.ts'
 
@@ -13,6 +15,8 @@ const COMPANY_WORD = 2
 const SERVER_WORD = 6
 const WORDS_PER_OWNER = 8
 const UUID_BYTES = 16
+const WORD = 2 ** 32
+const DAY_MS = 86_400_000
 const OWNERS_START = 1_024
 
 /** The machine that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
@@ -22,12 +26,14 @@ export type BlockOwner = {
   readonly cells: Set<number>
   lastCellMs: number
   /** Rows before this instant are dropped: the write-locked zone of the company's plan (document 3 "Retention semantics"). */
-  readonly lockedBeforeMs: number
+  lockedBeforeMs: number
   /** Set when the machine is purged while its rows wait here: they are left out. */
   purged: boolean
+  /** Where its rows lie, as they came: [begin, end) one after the other. */
+  readonly spans: number[]
 }
 
-/** What the owner of an entry may do: decided once a machine and block. */
+/** What the owner of an entry may do: decided once a machine and block, and again for each entry under a tombstone. */
 export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
 
 export type DroppedRows = { purged: number; retentionLocked: number }
@@ -39,13 +45,87 @@ export type WrittenRows = {
   readonly idHi: Uint32Array
   readonly tsMs: Float64Array
   readonly value: Float64Array
-  /** By place in `rows`: digits as an Int64, or the bits of the value; `digitWords` are the same memory. */
+  /** By place in `rows`, as `splitDecimal` leaves them. */
   readonly decimals: Uint8Array
   readonly digits: Float64Array
-  readonly digitWords: Uint32Array
+}
+
+/** A machine's rows in a block that was written: [begin, end) of the order. */
+export type MachineRows = {
+  readonly owner: BlockOwner
+  readonly written: WrittenRows
+  readonly begin: number
+  readonly end: number
+}
+
+/** A point that waits in a block. */
+export type HeldPoint = { readonly lo: number; readonly hi: number; readonly tsMs: number; readonly value: number }
+
+/** One row a run, as columns. */
+class RunRows {
+  owner = new Uint32Array(16_384)
+  idLo = new Uint32Array(16_384)
+  idHi = new Uint32Array(16_384)
+  firstMs = new Float64Array(16_384)
+  readonly points = new RunWriter()
+  count = 0
+
+  clear(): void {
+    this.count = 0
+    this.points.clear()
+  }
+
+  add(owner: number, idLo: number, idHi: number, firstMs: number): void {
+    const { count } = this
+    if (count === this.owner.length) this.grow()
+    this.owner[count] = owner
+    this.idLo[count] = idLo
+    this.idHi[count] = idHi
+    this.firstMs[count] = firstMs
+    this.count = count + 1
+  }
+
+  private grow(): void {
+    const length = this.count * 2
+    this.owner = grown32(this.owner, length)
+    this.idLo = grown32(this.idLo, length)
+    this.idHi = grown32(this.idHi, length)
+    this.firstMs = grown64(this.firstMs, length)
+  }
+}
+
+function grown32(from: Uint32Array, length: number): Uint32Array<ArrayBuffer> {
+  const to = new Uint32Array(length)
+  to.set(from)
+  return to
+}
+
+function grown64(from: Float64Array, length: number): Float64Array<ArrayBuffer> {
+  const to = new Float64Array(length)
+  to.set(from)
+  return to
+}
+
+/** What writing a block takes: of several blocks that are written one after the other, the next only when the one before it is cleared. */
+export class BlockScratch {
+  readonly order: RowOrder = new RowOrder()
+  readonly runs: RunRows = new RunRows()
+  digits = new Float64Array(0)
+  decimals = new Uint8Array(0)
+  times = new Float64Array(0)
+
+  /** Makes room for so many rows. */
+  reserve(length: number): void {
+    if (this.digits.length >= length) return
+    this.order.reserve(length)
+    this.digits = new Float64Array(length)
+    this.decimals = new Uint8Array(length)
+    this.times = new Float64Array(length)
+  }
 }
 
 export class SampleBlock {
+  private readonly scratch: BlockScratch
   rows = 0
   /** Rows of the last `write`, which are first in the order. */
   private written = 0
@@ -60,22 +140,26 @@ export class SampleBlock {
   private idHi = new Uint32Array(131_072)
   private tsMs = new Float64Array(131_072)
   private value = new Float64Array(131_072)
-  /** One column in the order of the rows, before it is copied into the block. */
-  private scratch = new Float64Array(0)
-  private scratchWords = new Uint32Array(0)
-  private decimals = new Uint8Array(0)
-  private readonly order = new RowOrder()
+  /** The oldest cell that rows of this block touch. */
+  oldestCellMs = Number.POSITIVE_INFINITY
+  private readonly ownersByName = new Map<string, BlockOwner>()
+
+  constructor(scratch = new BlockScratch()) {
+    this.scratch = scratch
+  }
 
   clear(): void {
     this.rows = 0
     this.written = 0
     this.owners.length = 0
+    this.ownersByName.clear()
     this.ownerPlaces.fill(0)
+    this.oldestCellMs = Number.POSITIVE_INFINITY
     this.dropped.purged = 0
     this.dropped.retentionLocked = 0
   }
 
-  /** Appends the points of the reader's entry. `ruleOf` is asked once a machine. Returns the owner of the rows. */
+  /** Appends the points of the reader's entry. `ruleOf` is asked once a machine that is not purged. Returns the owner of the rows. */
   add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
     const index = this.ownerOf(entry, ruleOf)
     const owner = this.owners[index]!
@@ -84,8 +168,10 @@ export class SampleBlock {
       return owner
     }
     this.reserve(entry.pointCount)
+    const begin = this.rows
     if (entry.hasCounts || entry.hasTimes) this.addPoints(entry, index, owner)
     else this.addPlain(entry, index, owner)
+    if (this.rows > begin) owner.spans.push(begin, this.rows)
     return owner
   }
 
@@ -106,7 +192,7 @@ export class SampleBlock {
       value[row] = f64[valuesAt + series]!
     }
     this.rows = row
-    if (seriesCount > 0) touch(owner, commonTsMs)
+    if (seriesCount > 0) this.touch(owner, commonTsMs)
   }
 
   private addPoints(entry: EntryReader, index: number, owner: BlockOwner): void {
@@ -126,10 +212,19 @@ export class SampleBlock {
         this.idHi[row] = u32[entry.idsAt + series * 2 + 1]!
         this.tsMs[row] = tsMs
         this.value[row++] = f64[entry.valuesAt + point]!
-        touch(owner, tsMs)
+        this.touch(owner, tsMs)
       }
     }
     this.rows = row
+  }
+
+  /** Notes the cell of a sample. */
+  private touch(owner: BlockOwner, tsMs: number): void {
+    const cellMs = tsMs - (tsMs % CELL_5M_MS)
+    if (cellMs === owner.lastCellMs) return
+    owner.lastCellMs = cellMs
+    owner.cells.add(cellMs)
+    if (cellMs < this.oldestCellMs) this.oldestCellMs = cellMs
   }
 
   private ownerOf(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): number {
@@ -144,13 +239,18 @@ export class SampleBlock {
     let place = ownerHash(ownerWords, at) & mask
     for (; ownerPlaces[place] !== 0; place = (place + 1) & mask) {
       const known = ownerPlaces[place]! - 1
-      if (isSameOwner(ownerWords, known * WORDS_PER_OWNER, at)) return known
+      if (!isSameOwner(ownerWords, known * WORDS_PER_OWNER, at)) continue
+      if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId()).purged) return known
+      // The tombstone is over: what comes now is not what was dropped.
+      break
     }
     ownerPlaces[place] = index + 1
     const companyId = entry.companyId()
     const serverId = entry.serverId()
     const { purged, lockedBeforeMs } = ruleOf(companyId, serverId)
-    this.owners.push({ companyId, serverId, cells: new Set(), lastCellMs: -1, purged, lockedBeforeMs })
+    const owner = { companyId, serverId, cells: new Set<number>(), lastCellMs: -1, purged, lockedBeforeMs, spans: [] }
+    this.owners.push(owner)
+    this.ownersByName.set(companyId + serverId, owner)
     return index
   }
 
@@ -169,22 +269,12 @@ export class SampleBlock {
 
   private reserve(more: number): void {
     if (this.rows + more <= this.owner.length) return
-    const length = Math.max(this.owner.length * 2, this.rows + more)
-    const grow32 = (from: Uint32Array) => {
-      const to = new Uint32Array(length)
-      to.set(from)
-      return to
-    }
-    const grow64 = (from: Float64Array) => {
-      const to = new Float64Array(length)
-      to.set(from)
-      return to
-    }
-    this.owner = grow32(this.owner)
-    this.idLo = grow32(this.idLo)
-    this.idHi = grow32(this.idHi)
-    this.tsMs = grow64(this.tsMs)
-    this.value = grow64(this.value)
+    const length = Math.max(Math.ceil(this.owner.length * 1.5), this.rows + more)
+    this.owner = grown32(this.owner, length)
+    this.idLo = grown32(this.idLo, length)
+    this.idHi = grown32(this.idHi, length)
+    this.tsMs = grown64(this.tsMs, length)
+    this.value = grown64(this.value, length)
   }
 
   /** Ranks of the owners in ClickHouse's order of (company, server). */
@@ -201,49 +291,73 @@ export class SampleBlock {
     return ranks
   }
 
+  /** The points of a machine that wait here, in the order in which they came. */
+  *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
+    const owner = this.ownersByName.get(companyId + serverId)
+    if (!owner || owner.purged) return
+    const { idLo, idHi, tsMs, value } = this
+    for (let span = 0; span < owner.spans.length; span += 2)
+      for (let row = owner.spans[span]!; row < owner.spans[span + 1]!; row++)
+        yield { lo: idLo[row]!, hi: idHi[row]!, tsMs: Math.floor(tsMs[row]!), value: value[row]! + 0 }
+  }
+
   /**
-   * Writes the rows as a block of samples_raw, in the order of the table's key. Of points with the same series and time the
-   * last that was added stays. Returns the number of rows written; 0 leaves the writer as it was.
+   * Writes the points as a block of samples_raw, in the order of the table's key, of which `seq` says that it came after those with a
+   * lower one. Of points with the same series and time the last that was added stays. Yields after each machine, so that others may have
+   * their turn. Returns the number of points written; 0 leaves the writer as it was.
    */
-  write(writer: NativeWriter): number {
-    const { order } = this
-    if (order.rows.length < this.rows) {
-      const length = this.owner.length
-      order.reserve(length)
-      this.scratch = new Float64Array(length)
-      this.scratchWords = new Uint32Array(this.scratch.buffer)
-      this.decimals = new Uint8Array(length)
-    }
+  *writing(writer: NativeWriter, seq: number): Generator<void, number> {
+    const { order, runs } = this.scratch
+    this.scratch.reserve(this.owner.length)
+    runs.clear()
     const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
-    orderRows(columns, this.rows, this.ownerRanks(), order)
-    const kept = this.keep(order.rows)
+    let kept = 0
+    for (const { begin, end } of orderRows(columns, this.rows, this.ownerRanks(), order)) {
+      const next = this.keep(begin, end, kept)
+      this.addRuns(kept, next)
+      kept = next
+      yield
+    }
     this.written = kept
     if (kept === 0) return 0
-    writer.begin(6, kept)
-    this.writeUuids(writer, 'company_id', 0, kept)
-    this.writeUuids(writer, 'server_id', 4, kept)
-    this.writeIds(writer, kept)
-    this.writeTimes(writer, kept)
-    this.writeValues(writer, kept)
+    const { count } = runs
+    writer.begin(6, count)
+    this.writeUuids(writer, 'company_id', 0, count)
+    this.writeUuids(writer, 'server_id', 4, count)
+    this.writeIds(writer, count)
+    this.writeTimes(writer, count)
+    writeSame(writer, { name: 'seq', type: 'UInt64', bytesPerRow: 8 }, seq, count)
+    const points = runs.points.written()
+    writer.put(writer.column({ name: 'points', type: 'String', bytesPerRow: 1 }, points.length), points, points.length)
     return kept
   }
 
-  /** Hands over the rows of the last `write` machine by machine, as [begin, end) of the order, until the block is cleared. */
-  eachMachine(take: (owner: BlockOwner, written: WrittenRows, begin: number, end: number) => void): void {
-    const { rows } = this.order
-    const { idLo, idHi, tsMs, value, decimals, scratch: digits, scratchWords: digitWords } = this
-    const written = { rows, idLo, idHi, tsMs, value, decimals, digits, digitWords }
+  /** All of `writing` at once. */
+  write(writer: NativeWriter, seq: number): number {
+    const writing = this.writing(writer, seq)
+    for (;;) {
+      const { done, value } = writing.next()
+      if (done) return value
+    }
+  }
+
+  /** Hands over the rows of the last `write` machine by machine, until the block is cleared. */
+  *machines(): Generator<MachineRows, void> {
+    const { decimals, digits } = this.scratch
+    const { rows } = this.scratch.order
+    const { idLo, idHi, tsMs, value } = this
+    const written = { rows, idLo, idHi, tsMs, value, decimals, digits }
     for (let at = 0; at < this.written; ) {
       const index = this.owner[rows[at]!]!
       const end = this.endOfOwner(at, index)
-      take(this.owners[index]!, written, at, end)
+      yield { owner: this.owners[index]!, written, begin: at, end }
       at = end
     }
   }
 
   /** Where the rows of an owner end that begin at `begin`: in doubling steps, then halving. */
   private endOfOwner(begin: number, index: number): number {
-    const { rows } = this.order
+    const { rows } = this.scratch.order
     const isOwn = (at: number): boolean => at < this.written && this.owner[rows[at]!] === index
     let step = 64
     while (isOwn(begin + step)) step *= 2
@@ -257,37 +371,64 @@ export class SampleBlock {
     return high
   }
 
-  /** Moves the rows that stay to the front of `rows`; returns how many there are. */
-  private keep(rows: Uint32Array): number {
-    let kept = 0
-    for (let at = 0; at < this.rows; at++) {
+  /** Moves those of an owner's rows [begin, end) of the order that stay to `to`; returns where they end. */
+  private keep(begin: number, end: number, to: number): number {
+    const { decimals, digits, times } = this.scratch
+    const { rows } = this.scratch.order
+    const { idLo, idHi, tsMs, value } = this
+    if (this.owners[this.owner[rows[begin]!]!]!.purged) {
+      this.dropped.purged += end - begin
+      return to
+    }
+    let kept = to
+    for (let at = begin; at < end; at++) {
       const row = rows[at]!
-      if (this.owners[this.owner[row]!]!.purged) {
-        this.dropped.purged++
-        continue
+      // The store keeps whole milliseconds.
+      const time = Math.floor(tsMs[row]!)
+      if (kept > to && times[kept - 1] === time) {
+        const last = rows[kept - 1]!
+        if (idLo[last] === idLo[row] && idHi[last] === idHi[row]) kept--
       }
-      const next = rows[at + 1]!
-      const isReplaced =
-        at + 1 < this.rows &&
-        this.idLo[row] === this.idLo[next] &&
-        this.tsMs[row] === this.tsMs[next] &&
-        this.idHi[row] === this.idHi[next] &&
-        this.owner[row] === this.owner[next]
-      if (!isReplaced) rows[kept++] = row
+      decimals[kept] = splitDecimal(value[row]!, kept, digits)
+      times[kept] = time
+      rows[kept++] = row
     }
     return kept
+  }
+
+  /** The rows [begin, end) of the order, all of one owner, as runs. */
+  private addRuns(begin: number, end: number): void {
+    const { runs, times, decimals, digits } = this.scratch
+    const { rows } = this.scratch.order
+    const { idLo, idHi } = this
+    for (let at = begin; at < end; ) {
+      const first = rows[at]!
+      const lo = idLo[first]!
+      const hi = idHi[first]!
+      const firstMs = times[at]!
+      const beforeMs = Math.min(firstMs + RUN_SPAN_MS, firstMs - (firstMs % DAY_MS) + DAY_MS)
+      const most = Math.min(end, at + RUN_POINTS_MAX)
+      let next = at + 1
+      for (; next < most; next++) {
+        const row = rows[next]!
+        if (idLo[row] !== lo || idHi[row] !== hi || times[next]! >= beforeMs) break
+      }
+      runs.add(this.owner[first]!, lo, hi, firstMs)
+      runs.points.add(times, decimals, digits, at, next)
+      at = next
+    }
   }
 
   /** Rows lie by owner: the id of each is written once and repeated. */
   private writeUuids(writer: NativeWriter, name: string, word: number, count: number): void {
     const start = writer.column({ name, type: 'UUID', bytesPerRow: UUID_BYTES }, count)
     const view = writer.memory()
-    const { rows } = this.order
+    const { owner: owners } = this.scratch.runs
     let at = 0
     while (at < count) {
-      const owner = this.owner[rows[at]!]!
+      const owner = owners[at]!
       let end = at + 1
-      while (end < count && this.owner[rows[end]!] === owner) end++
+      while (end < count && owners[end] === owner) end++
       const words = owner * WORDS_PER_OWNER + word
       const offset = start + at * UUID_BYTES
       for (let part = 0; part < 4; part++) view.setUint32(offset + part * 4, this.ownerWords[words + part]!, true)
@@ -297,43 +438,34 @@ export class SampleBlock {
   }
 
   private writeIds(writer: NativeWriter, count: number): void {
-    const { rows } = this.order
-    const words = this.scratchWords
-    for (let at = 0, word = 0; at < count; at++) {
-      const row = rows[at]!
-      words[word++] = this.idLo[row]!
-      words[word++] = this.idHi[row]!
+    const { idLo, idHi } = this.scratch.runs
+    const words = new Uint32Array(count * 2)
+    for (let row = 0, word = 0; row < count; row++) {
+      words[word++] = idLo[row]!
+      words[word++] = idHi[row]!
     }
     writer.put(writer.column({ name: 'series_id', type: 'UInt64', bytesPerRow: 8 }, count), words, count * 2)
   }
 
   private writeTimes(writer: NativeWriter, count: number): void {
-    const { rows } = this.order
-    const words = this.scratchWords
-    for (let at = 0, word = 0; at < count; at++) {
-      const tsMs = this.tsMs[rows[at]!]!
-      const high = Math.floor(tsMs / 0x1_0000_0000)
-      words[word++] = tsMs - high * 0x1_0000_0000
+    const { firstMs } = this.scratch.runs
+    const words = new Uint32Array(count * 2)
+    for (let row = 0, word = 0; row < count; row++) {
+      const high = Math.floor(firstMs[row]! / WORD)
+      words[word++] = firstMs[row]! - high * WORD
       words[word++] = high
     }
     writer.put(writer.column({ name: 'ts', type: "DateTime64(3, 'UTC')", bytesPerRow: 8 }, count), words, count * 2)
   }
-
-  private writeValues(writer: NativeWriter, count: number): void {
-    const { scratch, scratchWords, decimals } = this
-    const { rows } = this.order
-    for (let at = 0; at < count; at++) decimals[at] = splitDecimal(this.value[rows[at]!]!, at, scratch, scratchWords)
-    writer.put(writer.column({ name: 'decimals', type: 'UInt8', bytesPerRow: 1 }, count), decimals, count)
-    writer.put(writer.column({ name: 'digits', type: 'Int64', bytesPerRow: 8 }, count), scratch, count)
-  }
 }
 
-/** Notes the cell of a sample. */
-function touch(owner: BlockOwner, tsMs: number): void {
-  const cellMs = tsMs - (tsMs % CELL_5M_MS)
-  if (cellMs === owner.lastCellMs) return
-  owner.lastCellMs = cellMs
-  owner.cells.add(cellMs)
+/** A column of eight bytes a row that is the same in all. */
+function writeSame(writer: NativeWriter, column: NativeColumn, value: number, count: number): void {
+  const start = writer.column(column, count)
+  const high = Math.floor(value / WORD)
+  writer.memory().setUint32(start, value - high * WORD, true)
+  writer.memory().setUint32(start + 4, high, true)
+  writer.repeat(start, 8, count * 8)
 }
 
 function ownerHash(words: Uint32Array, at: number): number {

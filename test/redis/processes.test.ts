@@ -120,7 +120,7 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
       )
       expect(told).toEqual(expected)
       const rows = await store.rows(
-        `SELECT count() FROM ${site.database}.samples_raw FINAL WHERE server_id = '${machine.serverId}'`,
+        `SELECT count() FROM ${site.database}.samples WHERE server_id = '${machine.serverId}'`,
       )
       expect(rows.map(row => row.map(Number))).toEqual([[machine.acked]])
     }

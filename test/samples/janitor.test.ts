@@ -3,7 +3,7 @@ import { workerKeys } from '../../apps/collector/config.ts'
 import { Janitor } from '../../apps/collector/worker/janitor.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
 import type { RetentionSettings } from '../../core/retention/window.ts'
-import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -70,7 +70,7 @@ describe('the janitor', () => {
   beforeAll(async () => {
     samples = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
-      bus: { kind: 'sqlite', path: bus.path },
+      bus: { kind: 'sqlite', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),

@@ -68,12 +68,12 @@ describe('newest values of a machine', () => {
       store,
       bus: bus.openReader(),
       nowMs: () => Date.now(),
-      onInserted: () => undefined,
+      onInserted: () => latest.blockStored(),
       onDefinitions: definitions => {
         reader.forgetDefinitions()
         latest.learn(definitions)
       },
-      onStored: block => latest.take(block),
+      onStored: machine => latest.take(machine),
       onTrouble: error => troubles.push(error),
     })
     const running = writer.run()

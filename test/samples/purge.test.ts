@@ -14,14 +14,14 @@ describe('a purge in the samples store', () => {
   const tables = ['samples_raw', 'rollup_5m', 'rollup_1h', 'series', 'rollup_late']
   const put = async (companyId: string, serverId: string): Promise<void> => {
     const columns: Record<string, string> = {
-      samples_raw: 'series_id, ts, decimals, digits',
+      samples_raw: 'series_id, ts, points',
       rollup_5m: 'series_id, ts, count, last_digits',
       rollup_1h: 'series_id, ts, count, last_digits',
       series: 'series_id, metric',
       rollup_late: 'ts',
     }
     const values: Record<string, string> = {
-      samples_raw: '1, now64(3), 0, 5',
+      samples_raw: "1, now64(3), unhex('000500000000000000')",
       rollup_5m: '1, now64(3), 1, 5',
       rollup_1h: '1, now64(3), 1, 5',
       series: "1, 'cpu_usage_percent'",

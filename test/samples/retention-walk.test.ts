@@ -166,9 +166,9 @@ describe('retention on a virtual calendar', () => {
     await walkTo(6)
     expect(await oldestRead()).toBe(-14)
     expect(await oldestKept()).toEqual(everywhere(-14))
-    const dropped = writer.droppedRetentionLocked
+    const dropped = writer.dropped.retentionLocked
     await write([START - 3 * DAY_MS])
-    expect(writer.droppedRetentionLocked).toBe(dropped + 1)
+    expect(writer.dropped.retentionLocked).toBe(dropped + 1)
 
     await hub.stop()
     const { previousDays } = state

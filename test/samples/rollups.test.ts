@@ -356,7 +356,7 @@ describe('an hour without the store', () => {
     await store.command(`RENAME TABLE ${db}.samples_away TO ${db}.samples_raw`)
     await stored
     await writer.settled()
-    expect(await store.rows(`SELECT count() FROM ${db}.samples_raw FINAL`)).toEqual([[120 * machines * points]])
+    expect(await store.rows(`SELECT count() FROM ${db}.samples`)).toEqual([[120 * machines * points]])
     expect(await store.rows(`SELECT count() FROM ${db}.rollup_late`)).toEqual([[0]])
     await schedule.runNow(end + 5 * MINUTE_MS)
     for (const [cell, count] of [

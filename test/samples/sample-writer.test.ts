@@ -55,7 +55,7 @@ describe('the sample writer', () => {
   }
   const contents = async (): Promise<unknown[][]> => [
     ...(await store.rows(
-      `SELECT count(), sum(cityHash64(company_id, server_id, series_id, ts, value)) FROM ${store.database}.samples_raw FINAL`,
+      `SELECT count(), sum(cityHash64(company_id, server_id, series_id, ts, value)) FROM ${store.database}.samples`,
     )),
     ...(await store.rows(`SELECT count(), sum(cityHash64(*)) FROM ${store.database}.series FINAL`)),
   ]
@@ -108,7 +108,8 @@ describe('the sample writer', () => {
     }
     expect(await read()).toMatchObject([{ value: 2 }])
     await store.command(`OPTIMIZE TABLE ${store.database}.samples_raw FINAL`)
-    expect(await store.rows(`SELECT value FROM ${store.database}.samples_raw`)).toEqual([[2]])
+    expect(await store.rows(`SELECT value FROM ${store.database}.samples`)).toEqual([[2]])
+    expect(await read()).toMatchObject([{ value: 2 }])
   })
 
   test('a point is not lost while the store refuses: it stays on the bus, and is stored once the store is back', async () => {
@@ -151,13 +152,13 @@ describe('the sample writer', () => {
       ).toBeNull()
     await writer.flush()
     const counted = await store.rows(
-      `SELECT toString(company_id), count() FROM ${store.database}.samples_raw GROUP BY company_id ORDER BY 1`,
+      `SELECT toString(company_id), count() FROM ${store.database}.samples GROUP BY company_id ORDER BY 1`,
     )
     expect(counted).toEqual([
       [COMPANY, 1],
       [OTHER_COMPANY, 2],
     ])
-    expect(writer.droppedRetentionLocked).toBe(1)
+    expect(writer.dropped.retentionLocked).toBe(1)
   })
 
   test('[STO-007] [PUR-010] what a tenant under a tombstone has in the buffer and on the bus is dropped and counted', async () => {
@@ -182,7 +183,7 @@ describe('the sample writer', () => {
     const stored = await store.rows(`SELECT toString(server_id) FROM ${store.database}.samples_raw`)
     expect(stored).toEqual([[server(5)]])
     expect(await store.rows(`SELECT toString(server_id) FROM ${store.database}.series`)).toEqual([[server(5)]])
-    expect(writer.droppedPurged).toBe(3)
+    expect(writer.dropped.purged).toBe(3)
   })
 
   test('a block larger than any other is stored whole and in order', async () => {
@@ -196,7 +197,7 @@ describe('the sample writer', () => {
     await writer.flush()
     const rows = await store.rows(
       `SELECT count(), sum(value), uniqExact(server_id), max(ts) = fromUnixTimestamp64Milli({now:Int64}, 'UTC')
-       FROM ${store.database}.samples_raw FINAL`,
+       FROM ${store.database}.samples`,
       { now: NOW },
     )
     expect(rows).toEqual([[200_000, 1_999_900_000, 10, 1]])

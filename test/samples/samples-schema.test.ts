@@ -30,19 +30,19 @@ describe('a samples store of the first version', () => {
   })
   afterAll(() => store.close())
 
-  const raw = () => store.rows(`SELECT value FROM ${store.database}.samples_raw FINAL ORDER BY ts`)
+  const raw = (from: string) => store.rows(`SELECT value FROM ${store.database}.${from} ORDER BY ts`)
   const cells = (cell: string) =>
     store.rows(
       `SELECT count, sum, min, max, last, toFloat64(toUnixTimestamp64Milli(last_ts)) FROM ${store.database}.rollup_${cell} FINAL ORDER BY series_id`,
     )
 
   test('is brought to the form of this program with every value as it was, also when that is done twice', async () => {
-    const wantedRaw = await raw()
+    const wantedRaw = await raw('samples_raw FINAL')
     const wantedCells = await cells('5m')
     expect(wantedRaw).toEqual(values.map(value => [value]))
     for (let turn = 0; turn < 2; turn++) {
       await migrateSamples(store)
-      expect(await raw()).toEqual(wantedRaw)
+      expect(await raw('samples')).toEqual(wantedRaw)
       for (const cell of ['5m', '1h']) {
         const found = await cells(cell)
         found.forEach((row, index) => {
@@ -57,7 +57,7 @@ describe('a samples store of the first version', () => {
         [SAMPLES_SCHEMA_VERSION],
       ])
       // As after a crash that left the new tables and no word of them.
-      await store.command(`DELETE FROM ${store.database}.schema_version WHERE version > 1`)
+      await store.command(`DELETE FROM ${store.database}.schema_version WHERE version > 2`)
     }
   })
 })
@@ -77,7 +77,7 @@ describe('how long the store keeps samples', () => {
     for (const age of [1, 28, 29, 31, 32, 90]) {
       const ts = `fromUnixTimestamp64Milli(${today - age * DAY_MS}, 'UTC')`
       await store.command(
-        `INSERT INTO ${db}.samples_raw (company_id, server_id, series_id, ts, digits) SELECT ${owner}, ${ts}, ${age}`,
+        `INSERT INTO ${db}.samples_raw (company_id, server_id, series_id, ts, points) SELECT ${owner}, ${ts}, concat(char(0), reinterpretAsFixedString(toInt64(${age})))`,
       )
       for (const cell of ['5m', '1h'])
         await store.command(
@@ -85,7 +85,7 @@ describe('how long the store keeps samples', () => {
         )
     }
     await store.command(`OPTIMIZE TABLE ${db}.samples_raw FINAL`)
-    expect(await store.rows(`SELECT value FROM ${db}.samples_raw ORDER BY value`)).toEqual([[1], [28], [29]])
+    expect(await store.rows(`SELECT value FROM ${db}.samples ORDER BY value`)).toEqual([[1], [28], [29]])
     for (const cell of ['5m', '1h']) {
       await store.command(`OPTIMIZE TABLE ${db}.rollup_${cell} FINAL`)
       expect(await store.rows(`SELECT count() FROM ${db}.rollup_${cell}`)).toEqual([[6]])

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type SamplesClient, SamplesUnavailable, startSamples } from '../../apps/collector/worker/samples-client.ts'
-import { entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { briefly, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { startClickHouseServer } from '../support/clickhouse-server.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
@@ -33,7 +33,7 @@ describe('the samples store on a ClickHouse server', () => {
     const port = await freePort()
     const client = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
-      bus: { kind: 'sqlite', path: bus.path },
+      bus: { kind: 'sqlite', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: `http://127.0.0.1:${port}`,
       database: freshDatabase(),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
 import type { SeriesPlan } from '../../core/query/query-plan.ts'
-import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const OTHER_COMPANY = '11111111-1111-4111-8111-222222222222'
@@ -31,7 +31,7 @@ describe('the samples thread', () => {
   beforeAll(async () => {
     samples = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
-      bus: { kind: 'sqlite', path: bus.path },
+      bus: { kind: 'sqlite', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),

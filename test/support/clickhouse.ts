@@ -12,6 +12,9 @@ import { encodeEntry } from '../../core/bus/entry.ts'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
 import { fullSeriesKey, seriesId } from '../../core/series/series-key.ts'
 
+/** How long the samples thread may hold samples where a test looks into the store. */
+export const briefly = { ms: 1_000, bytes: 1024 ** 3 }
+
 /** Where the engine of this process lives; removed when the process ends. */
 export const engineDirectory: string = mkdtempSync(join(tmpdir(), 'samples-engine-'))
 process.on('exit', () => rmSync(engineDirectory, { recursive: true, force: true }))

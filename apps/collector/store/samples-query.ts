@@ -2,7 +2,10 @@
 // however often it was sent.
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../core/query/series-request.ts'
+import { type HeldSource, idOf, nothingHeld } from '../../../core/samples/held-points.ts'
 import type { MachineName, NewestValue, StoredNewest } from '../../../core/samples/newest-values.ts'
+import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../core/samples/point-run.ts'
+import { PointsOfSeries } from '../../../core/samples/series-points.ts'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
@@ -27,20 +30,23 @@ const UNCOMPILED = 'compile_expressions = 0, compile_aggregate_expressions = 0, 
 /** Small reads are cheapest on one thread; a long range is worth a second. */
 const SETTINGS = `SETTINGS max_threads = 1, ${UNCOMPILED}`
 const SETTINGS_LONG = `SETTINGS max_threads = 2, ${UNCOMPILED}`
-const LONG_RANGE_MS = 2 * 86_400_000
+const DAY_MS = 86_400_000
+/** A few hundred runs, of many parts: what helps with many rows costs more than it saves. */
+const OF_RUNS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
+const LONG_RANGE_MS = 2 * DAY_MS
 
-/**
- * Orders rows of one series and time by when they came: parts are numbered as they are inserted, never overlap, and keep the
- * last row of their own. So a point that was sent again counts once, with its last value, and at a fifth of the cost of FINAL.
- */
+/** Of two cells of one version the one that came later counts: parts are numbered as they are inserted and never overlap. */
 const RECEIVED = "toUInt64(splitByChar('_', _part)[2])"
 
-const BUCKET = 'intDiv(toUnixTimestamp64Milli(ts), {step:Int64}) * {step:Int64}'
+/** Runs that may have points in [since, until]. */
+const RUNS_SINCE = `ts > fromUnixTimestamp64Milli({since:Int64} - ${RUN_SPAN_MS}, 'UTC')`
+const RUNS = `${RUNS_SINCE} AND ts <= ${INSTANT('until')}`
+/** What is read of a run: to take it apart costs the engine several times what it costs here. */
+const RUN_COLUMNS = 'toFloat64(toUnixTimestamp64Milli(ts)), toFloat64(seq), base64Encode(points)'
+/** Series and days that are read at once: their points are in memory together. */
+const SERIES_DAYS_MAX = 64
 
-/** Raw samples, each once, as (series_id, ts, value). */
-const samplesOnce = (db: string, where: string): string =>
-  `SELECT series_id, ts, argMax(value, ${RECEIVED}) AS value FROM ${db}.samples_raw
-   WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${where} GROUP BY series_id, ts`
+const BUCKET = 'intDiv(toUnixTimestamp64Milli(ts), {step:Int64}) * {step:Int64}'
 
 /**
  * Columns of a rollup's cells, each cell in its last version. Ordered and cut, which for the thousands of cells of a series costs half of
@@ -51,23 +57,18 @@ const cellsOnce = (db: string, source: Exclude<SeriesSource, 'raw'>, columns: st
    ORDER BY series_id, ts, version DESC, ${RECEIVED} DESC LIMIT 1 BY series_id, ts`
 
 /**
- * How a bucket is made of cells or of samples: its part, and what parts of one bucket are put together by (`together`). The average is
- * weighted by counts, the last value is the latest sample's.
+ * How a bucket is made of cells: its part, and what parts of one bucket are put together by (`together`). The average is weighted by
+ * counts, the last value is the latest sample's.
  */
-type Parts = { readonly columns: string; readonly ofCells: string; readonly ofSamples: string }
+type Parts = { readonly columns: string; readonly ofCells: string }
 
 const PARTS: Readonly<Record<Aggregate, Parts>> = {
-  avg: {
-    columns: 'count, sum',
-    ofCells: 'sum(sum) AS part, toFloat64(sum(count)) AS weight',
-    ofSamples: 'sum(value) AS part, toFloat64(count()) AS weight',
-  },
-  min: { columns: 'min', ofCells: 'min(min) AS part, 1 AS weight', ofSamples: 'min(value) AS part, 1 AS weight' },
-  max: { columns: 'max', ofCells: 'max(max) AS part, 1 AS weight', ofSamples: 'max(value) AS part, 1 AS weight' },
+  avg: { columns: 'count, sum', ofCells: 'sum(sum) AS part, toFloat64(sum(count)) AS weight' },
+  min: { columns: 'min', ofCells: 'min(min) AS part, 1 AS weight' },
+  max: { columns: 'max', ofCells: 'max(max) AS part, 1 AS weight' },
   last: {
     columns: 'last, last_ts',
     ofCells: 'argMax(last, last_ts) AS part, toFloat64(toUnixTimestamp64Milli(max(last_ts))) AS weight',
-    ofSamples: 'argMax(value, ts) AS part, toFloat64(toUnixTimestamp64Milli(max(ts))) AS weight',
   },
 }
 
@@ -79,28 +80,14 @@ const bucketsSql = (parts: string, from: string, rangeMs: number): string =>
 
 const RANGE = `ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')}`
 
-const bucketsOfSamples = (db: string, agg: Aggregate, rangeMs: number): string =>
-  bucketsSql(PARTS[agg].ofSamples, samplesOnce(db, RANGE), rangeMs)
-
 const bucketsOfCells = (db: string, agg: Aggregate, source: Exclude<SeriesSource, 'raw'>, rangeMs: number): string => {
   const { columns, ofCells } = PARTS[agg]
   return bucketsSql(ofCells, cellsOnce(db, source, columns, `${RANGE} AND ts < ${INSTANT('complete')}`), rangeMs)
 }
 
-/** Of the samples of one series: its id in two halves, the newest value and its time. */
-const NEWEST = `toUInt32(bitShiftRight(series_id, 32)), toUInt32(bitAnd(series_id, 4294967295)),
-       argMax(value, (ts, ${RECEIVED})), toFloat64(toUnixTimestamp64Milli(max(ts)))`
-
-const storedNewest = ([hi, lo, value, tsMs]: readonly unknown[]): StoredNewest => ({
-  hi: Number(hi),
-  lo: Number(lo),
-  value: typeof value === 'number' ? value : null,
-  tsMs: Number(tsMs),
-})
-
 type Bucket = { readonly startMs: number; readonly part: number; readonly weight: number }
 
-/** Two parts of one bucket, the one of the cells first. */
+/** Two parts of one bucket, the earlier one first. */
 function together(agg: Aggregate, cells: Bucket, samples: Bucket): Bucket {
   const { startMs } = cells
   switch (agg) {
@@ -132,6 +119,19 @@ function bucketsOf(rows: readonly unknown[][]): Map<string, Bucket[]> {
   return bySeries
 }
 
+/** Points of one series, in the order of time, as buckets. */
+function bucketsOfPoints(agg: Aggregate, { tsMs, value }: PointsOfSeries, stepMs: number): Bucket[] {
+  const buckets: Bucket[] = []
+  for (const [at, time] of tsMs.entries()) {
+    const startMs = Math.floor(time / stepMs) * stepMs
+    const bucket = { startMs, part: value[at]!, weight: agg === 'last' ? time : 1 }
+    const last = buckets.at(-1)
+    if (last?.startMs === startMs) buckets[buckets.length - 1] = together(agg, last, bucket)
+    else buckets.push(bucket)
+  }
+  return buckets
+}
+
 /** The series of an answer. Cells end where the samples begin: at most one bucket is of both. */
 function seriesOf(
   agg: Aggregate,
@@ -157,15 +157,21 @@ function seriesOf(
   return series
 }
 
+/** `points` of a row's `RUN_COLUMNS`. */
+const bytesOf = ([, , bytes]: readonly unknown[]): Uint8Array => Buffer.from(String(bytes), 'base64')
+
 /** Reads one store. Keeps the definitions of series that were asked for lately, so that a dashboard costs one statement. */
 export class SamplesReader {
   private readonly store: ClickHouse
   private readonly nowMs: () => number
+  private readonly held: HeldSource
   private readonly known = new Map<string, { readonly definitions: readonly Definition[]; readonly untilMs: number }>()
 
-  constructor(store: ClickHouse, nowMs: () => number) {
+  /** `held` are points that the store does not have yet. */
+  constructor(store: ClickHouse, nowMs: () => number, held: HeldSource = nothingHeld) {
     this.store = store
     this.nowMs = nowMs
+    this.held = held
   }
 
   /** New series were stored, or some were deleted. Those of other processes are seen after DEFINITIONS_MS. */
@@ -217,7 +223,10 @@ export class SamplesReader {
           ...range,
         }),
       )
-    const samplesFrom = (fromMs: number) => read(bucketsOfSamples(store.database, agg, toMs - fromMs), { from: fromMs })
+    const samplesFrom = async (fromMs: number): Promise<Map<string, Bucket[]>> => {
+      const points = await this.points(plan, definitions, fromMs, toMs)
+      return new Map([...points].map(([id, ofSeries]) => [String(id), bucketsOfPoints(agg, ofSeries, plan.stepMs)]))
+    }
     if (source !== 'raw') {
       const fromMs = Math.floor(readFromMs / cellMs[source]) * cellMs[source]
       // Two statements at once: together they take longer to plan than to run.
@@ -230,6 +239,41 @@ export class SamplesReader {
     return { series: seriesOf(agg, new Map(), await samplesFrom(readFromMs), definitions), source: 'raw' }
   }
 
+  /** The raw points of some series of a machine in [fromMs, toMs], each time once, in the order of time. */
+  private async points(
+    { companyId, serverId }: MachineName,
+    definitions: readonly Definition[],
+    fromMs: number,
+    toMs: number,
+  ): Promise<Map<bigint, PointsOfSeries>> {
+    const points = new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
+    const take = (id: bigint, seq: number) => (tsMs: number, value: number) => {
+      if (tsMs >= fromMs && tsMs <= toMs) points.get(id)?.add(tsMs, value, seq)
+    }
+    // Before the store is asked: what is stored meanwhile is in both.
+    const held = [...this.held(companyId, serverId)]
+    const spanMs = Math.max(1, Math.floor(SERIES_DAYS_MAX / definitions.length)) * DAY_MS
+    for (let sinceMs = fromMs; sinceMs <= toMs; sinceMs += spanMs) {
+      // A run that reaches from one span into the next is read twice, and its points count once.
+      const rows = await this.store.rows(
+        `SELECT toString(series_id), ${RUN_COLUMNS} FROM ${this.store.database}.samples_raw
+         WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS} ORDER BY series_id, ts, seq
+         ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${OF_RUNS}`,
+        {
+          company: companyId,
+          server: serverId,
+          ids: definitions.map(({ id }) => id),
+          since: sinceMs,
+          until: Math.min(toMs, sinceMs + spanMs - 1),
+        },
+      )
+      for (const [id, ...run] of rows) eachPoint(bytesOf(run), Number(run[0]), take(BigInt(String(id)), Number(run[1])))
+    }
+    for (const point of held) take(idOf(point), Number.POSITIVE_INFINITY)(point.tsMs, point.value)
+    for (const ofSeries of points.values()) ofSeries.order()
+    return points
+  }
+
   /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
   async newestValues(
     companyId: string,
@@ -239,29 +283,18 @@ export class SamplesReader {
   ): Promise<NewestValue[]> {
     const definitions = await this.definitionsOf(companyId, serverId, metrics)
     if (definitions.length === 0) return []
-    const rows = await this.store.rows(
-      `SELECT toString(series_id), argMax(value, (ts, ${RECEIVED})), toFloat64(toUnixTimestamp64Milli(max(ts)))
-       FROM ${this.store.database}.samples_raw
-       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ts >= ${INSTANT('since')} GROUP BY series_id ${SETTINGS}`,
-      { company: companyId, server: serverId, since: sinceMs, ids: definitions.map(({ id }) => id) },
-    )
-    const byId = new Map(rows.map(row => [String(row[0]), row]))
+    const points = await this.points({ companyId, serverId }, definitions, sinceMs, this.nowMs() + DAY_MS)
     const values: NewestValue[] = []
     for (const { id, key } of definitions) {
-      const [, value, tsMs] = byId.get(String(id)) ?? []
-      if (typeof value === 'number' && typeof tsMs === 'number') values.push({ key, value, tsMs })
+      const { tsMs, value } = points.get(id) ?? new PointsOfSeries()
+      if (tsMs.length > 0) values.push({ key, value: value.at(-1)!, tsMs: tsMs.at(-1)! })
     }
     return values
   }
 
   /** The newest sample since `sinceMs` of every series of a machine, without their keys: one statement instead of two. */
-  async newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
-    const rows = await this.store.rows(
-      `SELECT ${NEWEST} FROM ${this.store.database}.samples_raw
-       WHERE ${OWNER} AND ts >= ${INSTANT('since')} GROUP BY series_id ${SETTINGS}`,
-      { company: companyId, server: serverId, since: sinceMs },
-    )
-    return rows.map(storedNewest)
+  newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
+    return this.newestOf(OWNER, { company: companyId, server: serverId }, sinceMs)
   }
 
   /** Machines that have series of these metrics, in the order in which the store has them. */
@@ -274,19 +307,39 @@ export class SamplesReader {
     return rows.map(([companyId, serverId]) => ({ companyId: String(companyId), serverId: String(serverId) }))
   }
 
-  /** The newest sample since `sinceMs` of every series of these machines. */
-  async newestOfMachines(machines: readonly MachineName[], sinceMs: number): Promise<(MachineName & StoredNewest)[]> {
+  /** The newest stored sample since `sinceMs` of every series of these machines. */
+  newestOfMachines(machines: readonly MachineName[], sinceMs: number): Promise<(MachineName & StoredNewest)[]> {
+    const owners = {
+      companies: machines.map(({ companyId }) => companyId),
+      servers: machines.map(({ serverId }) => serverId),
+    }
+    const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
+    return this.newestOf(isOne, owners, sinceMs)
+  }
+
+  private async newestOf(
+    isOwned: string,
+    owners: QueryParams,
+    sinceMs: number,
+  ): Promise<(MachineName & StoredNewest)[]> {
     const rows = await this.store.rows(
-      `SELECT ${NEWEST}, company_id, server_id FROM ${this.store.database}.samples_raw
-       WHERE (company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)}) AND ts >= ${INSTANT('since')}
-       GROUP BY company_id, server_id, series_id ${SETTINGS}`,
-      {
-        companies: machines.map(({ companyId }) => companyId),
-        servers: machines.map(({ serverId }) => serverId),
-        since: sinceMs,
-      },
+      `SELECT company_id, server_id, toUInt32(bitShiftRight(series_id, 32)), toUInt32(bitAnd(series_id, 4294967295)), ${RUN_COLUMNS}
+       FROM ${this.store.database}.samples_raw
+       WHERE ${isOwned} AND ${RUNS_SINCE}
+       ORDER BY company_id, server_id, series_id, ts, seq ${SETTINGS}, ${OF_RUNS}`,
+      { ...owners, since: sinceMs },
     )
-    return rows.map(row => ({ ...storedNewest(row), companyId: String(row[4]), serverId: String(row[5]) }))
+    const newest: (MachineName & { hi: number; lo: number; value: number; tsMs: number; seq: number })[] = []
+    for (const [companyId, serverId, high, low, ...run] of rows) {
+      const [hi, lo, seq] = [Number(high), Number(low), Number(run[1])]
+      const { tsMs, value } = lastPoint(bytesOf(run), Number(run[0]))
+      if (tsMs < sinceMs) continue
+      const last = newest.at(-1)
+      if (!last || last.lo !== lo || last.hi !== hi || last.serverId !== serverId || last.companyId !== companyId)
+        newest.push({ companyId: String(companyId), serverId: String(serverId), hi, lo, value, tsMs, seq })
+      else if (tsMs > last.tsMs || (tsMs === last.tsMs && seq >= last.seq)) Object.assign(last, { value, tsMs, seq })
+    }
+    return newest
   }
 
   /** Keys of all series of these metrics, over all machines, up to `countMax`. */

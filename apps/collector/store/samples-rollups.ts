@@ -10,6 +10,7 @@ import type { CellStream } from '../../../core/samples/cell-stream.ts'
 import { type LateCell, writeLateBlock } from '../../../core/samples/late-block.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
 import type { CellsOfStart } from '../../../core/samples/open-cells.ts'
+import { RUN_SPAN_MS } from '../../../core/samples/point-run.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
@@ -26,6 +27,11 @@ const BATCH_NAME_LENGTH = 32
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
 const SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_aggregation_in_order = 1, max_threads = 1, max_insert_threads = 1'
+
+/** What lies in [from, to): cells, points, and the rows that points may be in. */
+const CELLS_BETWEEN = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
+const POINTS_BETWEEN = 'time >= {from:Int64} AND time < {to:Int64}'
+const ROWS_BETWEEN = `ts > fromUnixTimestamp64Milli({from:Int64} - ${RUN_SPAN_MS}, 'UTC') AND ts < ${INSTANT('to')}`
 
 const COLUMNS =
   'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside, version'
@@ -44,19 +50,31 @@ SELECT company_id, server_id, series_id, cell, samples, toUnixTimestamp64Milli(n
        digits_of(total, d) - newest_digits * samples, {version:UInt64}
 FROM (${groups}) ${SETTINGS}`
 
-/** Raw samples of `where` as 5-minute cells. */
-const cellsOfRaw = (db: string, where: string): string =>
+/** As `splitDecimal` finds them (core/samples/decimal.ts). */
+const DECIMALS_OF = `(x -> multiIf(abs(x) <= 9007199254740992 AND round(x) = x, 0, abs(x) <= 90071992547409 AND round(x * 100) / 100 = x, 2,
+                abs(x) <= 900719925474 AND round(x * 10000) / 10000 = x, 4, abs(x) <= 9007199254 AND round(x * 1000000) / 1000000 = x, 6, 255))`
+
+/**
+ * Raw samples as 5-minute cells, of the rows and then the points for which the conditions hold; `time` is the time of a point in ms. A cell's
+ * points are gathered in the order of the table, and of those of one time the newest is kept: no more than a few series are in
+ * memory at once.
+ */
+const cellsOfRaw = (db: string, ofRows: string, ofPoints: string): string =>
   insertCells(
     db,
     '5m',
-    `SELECT company_id, server_id, series_id, cell, toUInt32(count()) AS samples, sumKahan(v) AS total, min(v) AS low,
-       max(v) AS high, argMax(v, sample_ts) AS newest, max(sample_ts) AS newest_ts, max(decimals) AS places
+    `WITH ${DECIMALS_OF} AS decimals_of,
+          arraySort(found) AS ordered,
+          arrayFilter((each, next) -> each.1 != next, ordered, arrayPushBack(arrayPopFront(ordered.1), 0)) AS once
+     SELECT company_id, server_id, series_id, fromUnixTimestamp64Milli(cell_ms, 'UTC') AS cell, toUInt32(length(once)) AS samples,
+            arrayReduce('sumKahan', once.3) AS total, arrayMin(once.3) AS low, arrayMax(once.3) AS high, once.3[-1] AS newest,
+            fromUnixTimestamp64Milli(once.1[-1], 'UTC') AS newest_ts, toUInt8(arrayMax(arrayMap(decimals_of, once.3))) AS places
      FROM (
-       SELECT company_id, server_id, series_id, ts AS sample_ts, value AS v, decimals,
-              fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 300000) * 300000, 'UTC') AS cell
-       FROM ${db}.samples_raw FINAL PREWHERE ${where}
-     )
-     GROUP BY company_id, server_id, series_id, cell`,
+       SELECT company_id, server_id, series_id, intDiv(time, 300000) * 300000 AS cell_ms, groupArray((time, seq, point)) AS found
+       FROM ${db}.samples_runs ARRAY JOIN times AS time, values AS point
+       WHERE ${ofRows} AND ${ofPoints}
+       GROUP BY company_id, server_id, series_id, cell_ms
+     )`,
   )
 
 /** 5-minute cells of `where` as 1-hour cells. */
@@ -84,19 +102,19 @@ export async function insertLateCells(store: ClickHouse, batch: string, cells: r
   await store.insertBlock('rollup_late', writer.finish(), batch)
 }
 
-/** No sample that is stored is newer than this instant; minus infinity in a new store. Parts know it, so that no samples are read. */
+/** No sample that is stored is newer than this instant; minus infinity in a new store. */
 export async function newestSampleMs(store: ClickHouse): Promise<number> {
+  const { database } = store
   const [row] = await store.rows(
-    `SELECT count(), toUnixTimestamp(max(max_time)) FROM system.parts
-     WHERE database = {database:String} AND table = 'samples_raw' AND active`,
-    { database: store.database },
+    `SELECT count(), toFloat64(toUnixTimestamp64Milli(max(ts))) FROM ${database}.samples_raw`,
   )
-  const [count, newestSeconds] = [Number(row?.[0]), Number(row?.[1])]
+  const [count, newestRowMs] = [Number(row?.[0]), Number(row?.[1])]
   if (count === 0) return Number.NEGATIVE_INFINITY
-  if (newestSeconds > 0) return newestSeconds * 1_000 + 999
-  // An engine whose parts do not tell.
+  // The partitions know when the newest row begins.
   const [newest] = await store.rows(
-    `SELECT toFloat64(toUnixTimestamp64Milli(max(ts))) FROM ${store.database}.samples_raw`,
+    `SELECT toFloat64(max(times[-1])) FROM ${database}.samples_runs
+     WHERE ts > ${INSTANT('since')}`,
+    { since: newestRowMs - RUN_SPAN_MS },
   )
   return Number(newest?.[0])
 }
@@ -194,12 +212,8 @@ async function completeCells(
 /** Computes cells that start in [fromMs, toMs) from the raw samples, or hours from their cells. */
 async function computeCells(store: ClickHouse, cell: '5m' | '1h', fromMs: number, toMs: number): Promise<void> {
   const db = store.database
-  const where = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
-  await store.command(cell === '5m' ? cellsOfRaw(db, where) : hoursOfCells(db, where), {
-    from: fromMs,
-    to: toMs,
-    version: FIRST_VERSION,
-  })
+  const sql = cell === '5m' ? cellsOfRaw(db, ROWS_BETWEEN, POINTS_BETWEEN) : hoursOfCells(db, CELLS_BETWEEN)
+  await store.command(sql, { from: fromMs, to: toMs, version: FIRST_VERSION })
 }
 
 /** Stores the cells of the stream that start at `startMs`. Those that it has not exactly are noted as late: this pass computes them. */
@@ -251,21 +265,22 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
   const touched = (columns: string): string =>
     `(SELECT ${columns} FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)})`
   const owner = `(company_id, server_id) IN ${touched('company_id, server_id')}`
-  const cellStart = (width: number, column: string): string =>
-    `intDiv(toUnixTimestamp64Milli(${column}), ${width}) * ${width}`
+  const cellStart = (width: number, time: string): string => `intDiv(${time}, ${width}) * ${width}`
+  const TS = 'toUnixTimestamp64Milli(ts)'
   // Cells that the regular pass has yet to reach are left to it.
-  const late = (width: number): string =>
-    `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')} AND ${owner}${
-      isDense
-        ? ''
-        : ` AND (company_id, server_id, ${cellStart(width, 'ts')}) IN ${touched(`company_id, server_id, ${cellStart(width, 'ts')}`)}`
-    }`
+  const touchedCells = (width: number, time: string): string =>
+    isDense
+      ? ''
+      : ` AND (company_id, server_id, ${cellStart(width, time)}) IN ${touched(`company_id, server_id, ${cellStart(width, TS)}`)}`
   for (const cell of ['5m', '1h'] as const) {
     const width = cellMs[cell]
     const from = Math.floor(firstMs / width) * width
     const to = Math.min(complete[cell], Math.floor(lastMs / width) * width + width)
     if (from >= to) continue
-    const sql = cell === '5m' ? cellsOfRaw(db, late(width)) : hoursOfCells(db, late(width))
+    const sql =
+      cell === '5m'
+        ? cellsOfRaw(db, `${ROWS_BETWEEN} AND ${owner}`, `${POINTS_BETWEEN}${touchedCells(width, 'time')}`)
+        : hoursOfCells(db, `${CELLS_BETWEEN} AND ${owner}${touchedCells(width, TS)}`)
     await store.command(sql, { batches, from, to, version: nextVersion(nowMs) })
   }
   await store.command(

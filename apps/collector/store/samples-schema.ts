@@ -1,9 +1,16 @@
 // Brings the samples store to the schema that this program knows. Every step is idempotent; a newer store is refused.
 import tables from '../../../sql/samples/0001_tables.sql' with { type: 'text' }
 import decimals from '../../../sql/samples/0002_decimals.sql' with { type: 'text' }
+import runs from '../../../sql/samples/0003_runs.sql' with { type: 'text' }
+import views from '../../../sql/samples/0004_views.sql' with { type: 'text' }
 import type { ClickHouse } from './clickhouse.ts'
 
-const STEPS: readonly string[] = [tables, decimals]
+type Step = {
+  readonly sql: string
+  /** A column of samples_raw that is there once the step was taken: it cannot be taken again. */
+  readonly column?: string
+}
+const STEPS: readonly Step[] = [{ sql: tables }, { sql: decimals }, { sql: runs, column: 'points' }, { sql: views }]
 export const SAMPLES_SCHEMA_VERSION = STEPS.length
 
 /** A store that this program must not touch. The message is for the operator. */
@@ -19,6 +26,21 @@ async function storedVersion(store: ClickHouse): Promise<number> {
   return Number(version[0]?.[0] ?? 0)
 }
 
+async function hasColumn(store: ClickHouse, column: string): Promise<boolean> {
+  const found = await store.rows(
+    "SELECT count() FROM system.columns WHERE database = {database:String} AND table = 'samples_raw' AND name = {column:String}",
+    { database: store.database, column },
+  )
+  return Number(found[0]?.[0]) > 0
+}
+
+async function run(store: ClickHouse, step: string): Promise<void> {
+  for (const statement of step.split(';')) {
+    const sql = statement.trim().replaceAll('{db}', store.database)
+    if (sql !== '') await store.command(sql)
+  }
+}
+
 /** Runs the steps that the store lacks. Throws SamplesStoreNewer for a store of a later program. */
 export async function migrateSamples(store: ClickHouse): Promise<void> {
   const stored = await storedVersion(store)
@@ -26,11 +48,10 @@ export async function migrateSamples(store: ClickHouse): Promise<void> {
     throw new SamplesStoreNewer(
       `cannot open the samples store: its schema is version ${stored}, this program knows ${SAMPLES_SCHEMA_VERSION}; use the newer program`,
     )
-  for (let step = stored; step < SAMPLES_SCHEMA_VERSION; step++) {
-    for (const statement of STEPS[step]!.split(';')) {
-      const sql = statement.trim().replaceAll('{db}', store.database)
-      if (sql !== '') await store.command(sql)
-    }
-    await store.command(`INSERT INTO ${store.database}.schema_version SELECT ${step + 1}, now64(3, 'UTC')`)
+  for (const [index, { sql, column }] of STEPS.entries()) {
+    if (index < stored) continue
+    const isTaken = column !== undefined && (await hasColumn(store, column))
+    if (!isTaken) await run(store, sql)
+    await store.command(`INSERT INTO ${store.database}.schema_version SELECT ${index + 1}, now64(3, 'UTC')`)
   }
 }

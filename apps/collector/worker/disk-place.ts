@@ -21,6 +21,10 @@ export type DiskPlaceOptions = { readonly config: WorkerConfig; readonly log: Lo
 export const alertingDirOf = (config: WorkerConfig): string =>
   config['alerting.rules_dir'] ?? join(config.data_dir, 'alerting')
 
+/** Samples are held so long before they are stored, so that a series that comes every 30 s comes with ten points. */
+const HOLD_MS = 300_000
+const HOLD_SHARE = 1 / 8
+
 export class DiskPlace implements WorkerPlace {
   readonly shards: WorkerPlace['shards']
   readonly samplesBus: WorkerPlace['samplesBus']
@@ -45,7 +49,12 @@ export class DiskPlace implements WorkerPlace {
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
     this.shards = { kind: 'sqlite', busPath: paths.bus, dataDir, snapshotDir }
-    this.samplesBus = { kind: 'sqlite', path: paths.bus }
+    // What is held waits on the bus, and is to leave most of it to what comes while the store is away.
+    const hold = {
+      ms: Math.min(HOLD_MS, config['bus.max_age'] * HOLD_SHARE),
+      bytes: config['bus.max_bytes'] * HOLD_SHARE,
+    }
+    this.samplesBus = { kind: 'sqlite', path: paths.bus, hold }
     this.groups = {
       duty: () => 'own',
       load: () => store.kept(GROUPS),
@@ -87,6 +96,7 @@ export class DiskPlace implements WorkerPlace {
     this.refusedAtMs = refusedAtMs
     this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
     this.parts?.shards.overflowed(refusedAtMs)
+    this.parts?.samples.release()
   }
 
   private async passEvaluated(): Promise<void> {

@@ -1,7 +1,8 @@
 // The newest values of a machine's key metrics: from memory where its samples pass through this worker, else from the store. After a start
 // the store is read for all machines, a few at a time; until that is done, a machine's first answer is the store's.
+import { type HeldSource, heldNewest, nothingHeld } from '../../../core/samples/held-points.ts'
 import { KEPT_MS, KEYS_MAX, type NewestValue, NewestValues } from '../../../core/samples/newest-values.ts'
-import type { SampleBlock } from '../../../core/samples/sample-block.ts'
+import type { MachineRows } from '../../../core/samples/sample-block.ts'
 import type { SeriesDefinition } from '../../../core/samples/series-block.ts'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
 import { parseSeriesKey, seriesId } from '../../../core/series/series-key.ts'
@@ -30,6 +31,8 @@ const toLatest = ({ key, value, tsMs }: NewestValue): LatestValue => ({ ...parse
 export type LatestValuesOptions = {
   readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfMachines' | 'machinesOf' | 'keysOf'>
   readonly nowMs: () => number
+  /** Points that the store does not have yet. */
+  readonly held?: HeldSource
   /** Whether all samples of a machine pass through this worker. */
   readonly isOwn: (serverId: string) => boolean
   readonly onTrouble: (error: unknown) => void
@@ -69,11 +72,15 @@ export class LatestValues {
     this.held.forgetAll()
   }
 
-  /** Takes a block that is stored. */
-  take(block: SampleBlock): void {
+  /** Takes samples of a machine that are stored. */
+  take(machine: MachineRows): void {
     const { nowMs, isOwn } = this.options
-    if (this.state === 'holding') this.held.take(block, nowMs(), owner => isOwn(owner.serverId))
-    else if (this.state === 'new' && this.passing-- <= 0) void this.learnStored()
+    if (this.state === 'holding') this.held.take(machine, nowMs(), owner => isOwn(owner.serverId))
+  }
+
+  /** A block is stored. */
+  blockStored(): void {
+    if (this.state === 'new' && this.passing-- <= 0) void this.learnStored()
   }
 
   /** Whoever stored samples of these machines before has told the store of their series. */
@@ -145,16 +152,33 @@ export class LatestValues {
 
   /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
   async read(companyId: string, serverId: string, metrics: readonly string[], sinceMs: number): Promise<LatestValue[]> {
+    // Before the store is asked: what is stored meanwhile is in both.
+    const held = heldNewest((this.options.held ?? nothingHeld)(companyId, serverId))
+    const stored = await this.readStored(companyId, serverId, metrics, sinceMs)
+    const byKey = new Map(stored.map(each => [each.key, each]))
+    for (const each of this.held.named(held, metrics, sinceMs)) {
+      const known = byKey.get(each.key)
+      if (!known || each.tsMs >= known.tsMs) byKey.set(each.key, each)
+    }
+    return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1)).map(toLatest)
+  }
+
+  private async readStored(
+    companyId: string,
+    serverId: string,
+    metrics: readonly string[],
+    sinceMs: number,
+  ): Promise<readonly NewestValue[]> {
     const { reader, isOwn } = this.options
     // Of what others store not even the keys are known here.
     if (this.state !== 'holding' || !isOwn(serverId) || metrics.some(metric => !heldMetrics.has(metric)))
-      return (await reader.newestValues(companyId, serverId, metrics, sinceMs)).map(toLatest)
+      return reader.newestValues(companyId, serverId, metrics, sinceMs)
     const name = { companyId, serverId }
-    const held = this.held.values(name, metrics, sinceMs)
-    if (held) return held.map(toLatest)
+    const known = this.held.values(name, metrics, sinceMs)
+    if (known) return known
     const ticket = this.held.ticket(name)
     const read = await reader.newestSamples(companyId, serverId, sinceMs)
     this.held.fill(name, ticket, sinceMs, read)
-    return this.held.named(read, metrics, sinceMs).map(toLatest)
+    return this.held.named(read, metrics, sinceMs)
   }
 }

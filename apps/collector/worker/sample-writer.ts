@@ -1,22 +1,34 @@
 // From the bus to the samples store: at least once, and because a point is unique by series and time, in effect once. An entry
-// is passed on the bus only when its samples, the definitions of its series and its late cells are stored. While the store
-// is down nothing more is read: the bus is the buffer, and it is bounded (decisions G-135 and G-142).
+// is passed on the bus only when its samples, the definitions of its series and its late cells are stored. Where one worker stores all
+// samples they are held for minutes, so that a series comes with many points at once, and are read from here until then; after a crash they
+// are read from the bus again. While the store is down no more is read than a block holds: the bus is the buffer, and it is bounded
+// (decisions G-135 and G-142).
+import { totalmem } from 'node:os'
 import { EntryReader } from '../../../core/bus/entry.ts'
 import { writeLockedBeforeMs } from '../../../core/retention/window.ts'
 import type { CellStream } from '../../../core/samples/cell-stream.ts'
 import type { LateCell } from '../../../core/samples/late-block.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
-import { CELL_5M_MS, SampleBlock } from '../../../core/samples/sample-block.ts'
+import {
+  BlockScratch,
+  CELL_5M_MS,
+  type DroppedRows,
+  type HeldPoint,
+  type MachineRows,
+  SampleBlock,
+} from '../../../core/samples/sample-block.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../core/samples/series-block.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../bus/bus.ts'
 import type { ClickHouse } from '../store/clickhouse.ts'
 import { insertLateCells } from '../store/samples-rollups.ts'
 import type { Tombstone } from './samples-messages.ts'
 
-/** A block goes out after a second or at this many rows: larger blocks are merged fewer times afterwards, which costs more
- * than the insert itself. */
-const BLOCK_ROWS = 400_000
+/** A block goes out when it was held for long enough, or when two of them would take more than a 32nd of the memory: 28 bytes a point. */
+const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
 const BLOCK_WAIT_MS = 1_000
+const LATE_WAIT_MS = 60_000
+/** The work on a block is broken off after so long, for whoever asks something meanwhile. */
+const SLICE_MS = 5
 const POLL_MS = 100
 const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
@@ -26,18 +38,20 @@ const BACKOFF_CAP_MS = 30_000
 /** A block with what belongs to it; two are enough, one fills while the other is being inserted. */
 type Load = {
   readonly block: SampleBlock
-  readonly definitions: SeriesDefinition[]
   /** First and last position of each partition in the block. */
   readonly positions: Map<number, { first: number; last: number }>
+  entries: number
+  bytes: number
   firstAtMs: number
   /** When the oldest of its entries was received. */
   receivedAtMs: number
 }
 
-const newLoad = (): Load => ({
-  block: new SampleBlock(),
-  definitions: [],
+const newLoad = (scratch: BlockScratch): Load => ({
+  block: new SampleBlock(scratch),
   positions: new Map(),
+  entries: 0,
+  bytes: 0,
   firstAtMs: 0,
   receivedAtMs: Number.POSITIVE_INFINITY,
 })
@@ -55,8 +69,10 @@ export type SampleWriterOptions = {
   readonly computedBeforeMs?: () => number
   /** Is given every sample that is stored. */
   readonly stream?: CellStream
-  /** A block is stored, and what the store answers from now on has its samples. */
-  readonly onStored?: (block: SampleBlock) => void
+  /** Samples of a machine are stored, and what the store answers from now on has them. */
+  readonly onStored?: (machine: MachineRows) => void
+  /** How long samples are held at most, and how many bytes of the bus: what waits there counts against its bounds. */
+  readonly hold?: { readonly ms: number; readonly bytes: number }
   /** Each failed try, with its cause. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -66,8 +82,14 @@ export class SampleWriter {
   private readonly entries = new EntryReader()
   private readonly samples = new NativeWriter()
   private readonly series = new NativeWriter()
-  private filling = newLoad()
-  private spare: Load | null = newLoad()
+  /** What the store is to be told of series, and when it came. */
+  private definitions: SeriesDefinition[] = []
+  private definitionsAtMs = 0
+  private announcing: Promise<void> | null = null
+  private lastSeq = 0
+  private readonly scratch = new BlockScratch()
+  private filling = newLoad(this.scratch)
+  private spare: Load | null = newLoad(this.scratch)
   private inserting: Promise<void> | null = null
   private insertingLoad: Load | null = null
   /** Whether the last read found nothing more, and when the newest entry so far was received. */
@@ -83,19 +105,35 @@ export class SampleWriter {
   private isStopping = false
   private isAborted = false
   private isFlushing = 0
+  private isReleased = false
   rowsStored = 0
   blocksStored = 0
   insertErrors = 0
-  droppedPurged = 0
-  droppedRetentionLocked = 0
+  private readonly droppedBefore: DroppedRows = { purged: 0, retentionLocked: 0 }
 
   constructor(options: SampleWriterOptions) {
     this.options = options
   }
 
-  /** Rows that are read and not stored. */
+  /** Points that were left out so far. */
+  get dropped(): DroppedRows {
+    const dropped = { ...this.droppedBefore }
+    for (const load of [this.insertingLoad, this.filling]) {
+      dropped.purged += load?.block.dropped.purged ?? 0
+      dropped.retentionLocked += load?.block.dropped.retentionLocked ?? 0
+    }
+    return dropped
+  }
+
+  /** Points that are read and not stored. */
   get bufferRows(): number {
     return this.filling.block.rows
+  }
+
+  /** The points of a machine that are read and not stored, in the order in which they came; some may be stored just now. */
+  *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
+    if (this.insertingLoad) yield* this.insertingLoad.block.heldOf(companyId, serverId)
+    yield* this.filling.block.heldOf(companyId, serverId)
   }
 
   /** Everything that was received before this instant, as far as this worker reads the bus, is stored. */
@@ -116,16 +154,19 @@ export class SampleWriter {
     for (const [companyId, days] of retentionDays)
       if (days === null) this.locks.delete(companyId)
       else this.locks.set(companyId, days)
+    for (const owner of this.filling.block.owners)
+      if (retentionDays.has(owner.companyId)) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
+  }
+
+  private lockedBeforeMs(companyId: string): number {
+    return writeLockedBeforeMs(this.locks.get(companyId) ?? null, this.options.nowMs())
   }
 
   /** Drops what tenants under a tombstone have in the buffers and will have on the bus until then. */
   setTombstones(tombstones: readonly Tombstone[]): void {
     this.tombstones = tombstones
-    const load = this.filling
-    for (const owner of load.block.owners) owner.purged ||= this.isPurged(owner.companyId, owner.serverId)
-    const kept = load.definitions.filter(definition => !this.isPurged(definition.companyId, definition.serverId))
-    load.definitions.length = 0
-    load.definitions.push(...kept)
+    for (const owner of this.filling.block.owners) owner.purged ||= this.isPurged(owner.companyId, owner.serverId)
+    this.definitions = this.definitions.filter(({ companyId, serverId }) => !this.isPurged(companyId, serverId))
   }
 
   private isPurged(companyId: string, serverId: string): boolean {
@@ -144,22 +185,23 @@ export class SampleWriter {
       for (const partition of position.keys()) if (!kept.includes(partition)) position.delete(partition)
   }
 
-  /** Resolves when no block is on its way to the store: what was inserted before can be deleted now. */
+  /** Resolves when nothing is on its way to the store: what was inserted before can be deleted now. */
   async settled(): Promise<void> {
+    await this.announcing
     await this.inserting
   }
 
+  /** Entries that wait. Those that are held do not: they can be read, once their series are known. */
   async lagEntries(): Promise<number> {
     const { bus } = this.options
+    const isHeld = !this.isDue() && this.definitions.length === 0 && !this.announcing
+    const held = isHeld ? this.filling.entries : 0
     const lags = await Promise.all(
       bus.partitions.map(
         async partition => (await bus.lastPosition(partition)) - (await this.passedPosition(partition)),
       ),
     )
-    return Math.max(
-      0,
-      lags.reduce((sum, lag) => sum + lag, 0),
-    )
+    return Math.max(0, lags.reduce((sum, lag) => sum + lag, 0) - held)
   }
 
   private async passedPosition(partition: number): Promise<number> {
@@ -186,6 +228,12 @@ export class SampleWriter {
     }
   }
 
+  /** The bus is full: what is held is stored at once. */
+  release(): void {
+    this.isReleased = true
+    this.wake()
+  }
+
   /** Ends `run` after the block at hand; what is not stored stays on the bus. */
   stop(): void {
     this.isStopping = true
@@ -202,6 +250,7 @@ export class SampleWriter {
   async run(): Promise<void> {
     while (!this.isStopping) {
       const readCount = this.filling.block.rows < BLOCK_ROWS ? await this.readOnce() : 0
+      this.announce()
       if (this.isDue()) await this.send()
       else if (readCount === 0) await this.rest()
     }
@@ -209,10 +258,46 @@ export class SampleWriter {
   }
 
   private isDue(): boolean {
-    const { positions, block, firstAtMs } = this.filling
+    const { positions, block, bytes, firstAtMs } = this.filling
     if (positions.size === 0) return false
-    const waitedMs = this.options.nowMs() - firstAtMs
-    return block.rows >= BLOCK_ROWS || waitedMs >= BLOCK_WAIT_MS || waitedMs < 0 || this.isFlushing > 0
+    const { nowMs, hold } = this.options
+    const waitedMs = nowMs() - firstAtMs
+    if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
+    // Cells that are computed already are to be right after the next pass but one.
+    const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
+    const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
+    return waitedMs >= waitMs || waitedMs < 0 || this.isFlushing > 0 || this.isReleased
+  }
+
+  private computedBeforeMs(): number {
+    return (this.options.computedBeforeMs ?? this.options.nowMs)()
+  }
+
+  /** Tells the store of new series, which need not wait for their samples. */
+  private announce(): void {
+    if (this.definitions.length === 0 || this.announcing) return
+    const waitedMs = this.options.nowMs() - this.definitionsAtMs
+    if (waitedMs >= 0 && waitedMs < BLOCK_WAIT_MS) return
+    void this.announced()
+  }
+
+  private announced(): Promise<void> {
+    this.announcing ??= this.storeDefinitions().finally(() => {
+      this.announcing = null
+    })
+    return this.announcing
+  }
+
+  private async storeDefinitions(): Promise<void> {
+    while (this.definitions.length > 0 && !this.isAborted) {
+      const { definitions } = this
+      this.definitions = []
+      writeSeriesBlock(this.series, definitions)
+      const block = this.series.finish()
+      const token = `series-${crypto.randomUUID()}`
+      await this.persist(() => this.options.store.insertBlock('series', block, token))
+      if (!this.isAborted) this.options.onDefinitions(definitions)
+    }
   }
 
   /** Waits for the bus, a flush or the end. The bus commits every few milliseconds; a few reads a second are enough for it. */
@@ -260,8 +345,9 @@ export class SampleWriter {
     entries.open(group.bytes)
     const ruleOf = (companyId: string, serverId: string) => ({
       purged: this.isPurged(companyId, serverId),
-      lockedBeforeMs: writeLockedBeforeMs(this.locks.get(companyId) ?? null, nowMs),
+      lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
+    filling.bytes += group.bytes.byteLength
     while (entries.next()) {
       filling.receivedAtMs = Math.min(filling.receivedAtMs, entries.receivedAtMs)
       this.lastReceivedAtMs = Math.max(this.lastReceivedAtMs, entries.receivedAtMs)
@@ -269,7 +355,8 @@ export class SampleWriter {
       if (owner.purged) continue
       entries.eachDefinition((seriesIndex, key) => {
         const at = entries.idsAt + seriesIndex * 2
-        filling.definitions.push({
+        if (this.definitions.length === 0) this.definitionsAtMs = nowMs
+        this.definitions.push({
           companyId: owner.companyId,
           serverId: owner.serverId,
           idLo: entries.u32[at]!,
@@ -279,6 +366,7 @@ export class SampleWriter {
         })
       })
     }
+    filling.entries += group.count
     const last = group.firstPosition + group.count - 1
     const known = filling.positions.get(group.partition)
     if (known) known.last = last
@@ -290,14 +378,18 @@ export class SampleWriter {
   private async send(): Promise<void> {
     await this.inserting
     const load = this.filling
-    this.filling = this.spare ?? newLoad()
+    this.isReleased = false
+    this.filling = this.spare ?? newLoad(this.scratch)
     this.spare = null
     this.insertingLoad = load
     this.inserting = this.insert(load).then(() => {
       this.insertingLoad = null
+      this.droppedBefore.purged += load.block.dropped.purged
+      this.droppedBefore.retentionLocked += load.block.dropped.retentionLocked
       load.block.clear()
-      load.definitions.length = 0
       load.positions.clear()
+      load.entries = 0
+      load.bytes = 0
       load.receivedAtMs = Number.POSITIVE_INFINITY
       this.spare = load
     })
@@ -307,13 +399,9 @@ export class SampleWriter {
     const { store, bus } = this.options
     const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
     const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',')}`
-    const rows = load.block.write(this.samples)
-    if (load.definitions.length > 0) {
-      writeSeriesBlock(this.series, load.definitions)
-      const definitions = this.series.finish()
-      await this.persist(() => store.insertBlock('series', definitions, token))
-      if (!this.isAborted) this.options.onDefinitions(load.definitions)
-    }
+    this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
+    const rows = await this.write(load.block)
+    while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announced()
     if (rows > 0) {
       const startedMs = performance.now()
       const samples = this.samples.finish()
@@ -321,8 +409,7 @@ export class SampleWriter {
       if (!this.isAborted) this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
     }
     if (this.isAborted) return
-    this.options.onStored?.(load.block)
-    const late = this.toCells(load)
+    const late = await this.handOver(load.block)
     if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
     if (this.isAborted) return
     for (const [partition, { last }] of load.positions) {
@@ -331,26 +418,39 @@ export class SampleWriter {
     }
     this.rowsStored += rows
     this.blocksStored++
-    this.droppedPurged += load.block.dropped.purged
-    this.droppedRetentionLocked += load.block.dropped.retentionLocked
+  }
+
+  private async write(block: SampleBlock): Promise<number> {
+    const writing = block.writing(this.samples, this.lastSeq)
+    const slice = new Slice()
+    for (;;) {
+      const { done, value } = writing.next()
+      if (done) return value
+      await slice.over()
+    }
   }
 
   /**
-   * Samples of cells that are open go into the stream. Returns the cells that a pass may have stored before these samples became
-   * visible. Asked for after the insert, and in one step, so that a pass finds a sample in the stream or among the late ones.
+   * Samples that are stored: those of cells that are open go into the stream. Returns the cells that a pass may have stored before these samples
+   * became visible. Asked for after the insert, and in one step for each machine, so that a pass finds a sample in the stream or among
+   * the late ones.
    */
-  private toCells({ block }: Load): LateCell[] {
-    const { stream } = this.options
-    const computedMs = (this.options.computedBeforeMs ?? this.options.nowMs)()
+  private async handOver(block: SampleBlock): Promise<LateCell[]> {
+    const { stream, onStored } = this.options
     const late: LateCell[] = []
-    for (const owner of block.owners)
-      if (!owner.purged)
-        for (const startMs of owner.cells) {
-          if (startMs + CELL_5M_MS > computedMs) continue
-          late.push({ companyId: owner.companyId, serverId: owner.serverId, startMs })
-          stream?.late(owner, startMs)
-        }
-    stream?.add(block, computedMs)
+    const slice = new Slice()
+    for (const machine of block.machines()) {
+      const { owner } = machine
+      onStored?.(machine)
+      const computedMs = this.computedBeforeMs()
+      for (const startMs of owner.cells) {
+        if (startMs + CELL_5M_MS > computedMs) continue
+        late.push({ companyId: owner.companyId, serverId: owner.serverId, startMs })
+        stream?.late(owner, startMs)
+      }
+      stream?.add(machine, computedMs)
+      await slice.over()
+    }
     return late
   }
 
@@ -369,5 +469,21 @@ export class SampleWriter {
         waitMs = Math.min(waitMs * 2, BACKOFF_CAP_MS)
       }
     }
+  }
+}
+
+/** Of the machine, or of the part of it that this process may use. */
+function memoryBytes(): number {
+  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+}
+
+/** Lets others have their turn after some time of work. */
+class Slice {
+  private beganMs = performance.now()
+
+  async over(): Promise<void> {
+    if (performance.now() - this.beganMs < SLICE_MS) return
+    await new Promise<void>(resolve => setImmediate(resolve))
+    this.beganMs = performance.now()
   }
 }

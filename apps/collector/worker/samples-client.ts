@@ -91,6 +91,7 @@ export async function startSamples(options: SamplesClientOptions) {
   return {
     /** The bus has something new. Cheap: may be called for every commit. */
     wake: (): void => tell({ kind: 'wake' }),
+    release: (): void => tell({ kind: 'release' }),
     /** The whole set of living tombstones, whenever it changes. */
     setTombstones: (tombstones: readonly Tombstone[]): void => tell({ kind: 'tombstones', tombstones }),
     /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute, whenever that changes. */

@@ -6,7 +6,12 @@ import type { LatestValue } from './latest-values.ts'
 
 /** Where the thread finds its bus. */
 export type SamplesBus =
-  | { readonly kind: 'sqlite'; readonly path: string }
+  | {
+      readonly kind: 'sqlite'
+      readonly path: string
+      /** How long samples may be held, and how many bytes of the bus, before they are stored. */
+      readonly hold: { readonly ms: number; readonly bytes: number }
+    }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 
 export type SamplesThreadOptions = {
@@ -70,6 +75,8 @@ export type SamplesCall = keyof SamplesCalls
 export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
   | { readonly kind: 'wake' }
+  /** The bus is full: what is held is to be stored. */
+  | { readonly kind: 'release' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
   /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute. */
   | { readonly kind: 'partitions'; readonly partitions: readonly number[]; readonly isOnDuty: boolean }

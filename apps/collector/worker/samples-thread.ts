@@ -3,6 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { CellStream } from '../../../core/samples/cell-stream.ts'
+import type { HeldSource } from '../../../core/samples/held-points.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
 import { type ExpiredDays, type Expiry, expireSamples, purgeSamples, reclaim } from '../store/samples-delete.ts'
@@ -70,11 +71,13 @@ class SamplesThread {
       onRecovered: () => this.writer.forgetPartitions([]),
     })
     const nowMs = () => Date.now()
-    this.reader = new SamplesReader(this.store, nowMs)
+    const held: HeldSource = (companyId, serverId) => this.writer.heldOf(companyId, serverId)
+    this.reader = new SamplesReader(this.store, nowMs, held)
     const { reader: busReader } = this.bus
     this.latest = new LatestValues({
       reader: this.reader,
       nowMs,
+      held,
       isOwn: serverId => options.bus.kind === 'sqlite' || busReader.partitions.includes(shardOfServer(serverId)),
       onTrouble: error => this.trouble('cannot read the series', error),
     })
@@ -85,17 +88,18 @@ class SamplesThread {
       nowMs,
       onInserted: (rows, seconds) => {
         this.lastError = null
+        this.latest.blockStored()
         say({ kind: 'inserted', rows, seconds })
       },
       onDefinitions: definitions => {
         this.reader.forgetDefinitions()
         this.latest.learn(definitions)
       },
-      onStored: block => this.latest.take(block),
+      onStored: machine => this.latest.take(machine),
       onTrouble: error => this.trouble('cannot store samples', error),
-      // Of several workers one computes the rollups: another cannot know how far a pass has come.
+      // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
       ...(options.bus.kind === 'sqlite'
-        ? { computedBeforeMs: () => this.rollups.claimedBeforeMs, stream: this.stream }
+        ? { computedBeforeMs: () => this.rollups.claimedBeforeMs, stream: this.stream, hold: options.bus.hold }
         : {}),
     })
     this.rollups = new RollupSchedule({
@@ -155,6 +159,9 @@ class SamplesThread {
     switch (message.kind) {
       case 'wake':
         this.writer.wake()
+        return
+      case 'release':
+        this.writer.release()
         return
       case 'tombstones':
         this.writer.setTombstones(message.tombstones)
@@ -249,8 +256,8 @@ class SamplesThread {
       blocksStored: writer.blocksStored,
       insertErrors: writer.insertErrors,
       bufferRows: writer.bufferRows,
-      droppedPurged: writer.droppedPurged,
-      droppedRetentionLocked: writer.droppedRetentionLocked,
+      droppedPurged: writer.dropped.purged,
+      droppedRetentionLocked: writer.dropped.retentionLocked,
       // A bus that is away says so itself; the store may still answer.
       lagEntries: await writer.lagEntries().catch(() => 0),
       rollupErrors: this.rollups.errors,

@@ -3,13 +3,11 @@ import { BITS, splitDecimal } from '../../../core/samples/decimal.ts'
 import { randomFrom } from '../../support/random.ts'
 
 const digits = new Float64Array(2)
-const words = new Uint32Array(digits.buffer)
-const whole = new BigInt64Array(digits.buffer)
 
-/** What a reader of the store makes of a row: `value` of samples_raw. */
+/** What a reader of the store makes of a point: one of `values` of samples_raw. */
 function read(value: number): { decimals: number; back: number } {
-  const decimals = splitDecimal(value, 1, digits, words)
-  return { decimals, back: decimals === BITS ? digits[1]! : Number(whole[1]) / 10 ** decimals }
+  const decimals = splitDecimal(value, 1, digits)
+  return { decimals, back: decimals === BITS ? digits[1]! : digits[1]! / 10 ** decimals }
 }
 
 describe('a value as digits and decimals', () => {

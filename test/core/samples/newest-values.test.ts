@@ -37,8 +37,8 @@ describe(`newest values (SEED=${seed})`, () => {
       reader.open(entryOf(companyId, serverId, series))
       while (reader.next()) block.add(reader, () => ({ purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }))
     }
-    block.write(writer)
-    held.take(block, nowMs, () => true)
+    block.write(writer, 1)
+    for (const machine of block.machines()) held.take(machine, nowMs, () => true)
   }
   const cpu = (value: number, tsMs = WHOLE_MS): TestSeries => ({ metric: 'cpu_load1', points: [[tsMs, value]] })
 

@@ -53,7 +53,12 @@ describe(`blocks of samples (SEED=${seed})`, () => {
       }
       const ranks = Uint32Array.from({ length: owners }, (_, owner) => owners - 1 - owner)
       order.reserve(count)
-      orderRows(columns, count, ranks, order)
+      let ordered = 0
+      for (const { begin, end } of orderRows(columns, count, ranks, order)) {
+        expect(begin).toBe(ordered)
+        ordered = end
+      }
+      expect(ordered).toBe(count)
       expect([...order.rows.subarray(0, count)]).toEqual(orderByComparison(columns, count, ranks))
     }
   })
@@ -89,7 +94,7 @@ describe(`blocks of samples (SEED=${seed})`, () => {
         }
       }
       const ranks = Uint32Array.from({ length: owners }, (_, owner) => owners - 1 - owner)
-      orderRows(columns, count, ranks, order)
+      for (const _ of orderRows(columns, count, ranks, order));
       expect([...order.rows]).toEqual(orderByComparison(columns, count, ranks))
     }
   })
@@ -121,7 +126,7 @@ describe(`blocks of samples (SEED=${seed})`, () => {
     reader.open(entry)
     while (reader.next()) block.add(reader, () => ({ purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }))
     const writer = new NativeWriter()
-    expect(block.write(writer)).toBe(1)
+    expect(block.write(writer, 0x2_0000_0009)).toBe(1)
     const text = (value: string): number[] => [value.length, ...new TextEncoder().encode(value)]
     expect([...writer.finish()]).toEqual([
       6,
@@ -138,12 +143,12 @@ describe(`blocks of samples (SEED=${seed})`, () => {
       ...text('ts'),
       ...text("DateTime64(3, 'UTC')"),
       ...[2, 0, 0, 0, 1, 0, 0, 0],
-      ...text('decimals'),
-      ...text('UInt8'),
-      2,
-      ...text('digits'),
-      ...text('Int64'),
-      ...[0x83, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+      ...text('seq'),
+      ...text('UInt64'),
+      ...[9, 0, 0, 0, 2, 0, 0, 0],
+      ...text('points'),
+      ...text('String'),
+      ...[9, 2, 0x83, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
     ])
   })
 })

@@ -1,0 +1,231 @@
+// Points of one series that follow each other, as one row of samples_raw: what the engine does for a row, and it does it again at each merge, is
+// then done once for all of them. The same in SQL: the view samples_runs (sql/samples/0003_runs.sql).
+//
+//   0  1  decimals, or BITS         9  1  width: bytes of a difference, or BITS     16  …  differences of the digits, or the other values
+//   1  8  digits of the first point 10  2  points after the first                       …  4 bytes a point: ms after the first, without a step
+//         (Int64), or its bits      12  4  step: ms between two points, 0 without one
+//
+// A run of one point ends after the first nine bytes, and all that is not there is zero. Digits of all points have the same decimals.
+import { BITS } from './decimal.ts'
+
+/** From the first point of a run to its last it is less. A run lies within one UTC day, since retention deletes whole days. */
+export const RUN_SPAN_MS = 600_000
+export const RUN_POINTS_MAX = 4_096
+
+const SINGLE_BYTES = 9
+const HEAD_BYTES = 16
+const TIME_BYTES = 4
+const VALUE_BYTES = 8
+/** Differences of two whole numbers up to here are exact. */
+const DIGITS_MAX = 2 ** 52
+const WORD = 2 ** 32
+const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
+/** The length stands before the bytes, seven bits a byte. */
+const LENGTH_BYTES_MAX = 3
+
+/** The runs of a block, one after the other as a text column of the Native format. */
+export class RunWriter {
+  private bytes = new Uint8Array(64 * 1024)
+  private view = new DataView(this.bytes.buffer)
+  private readonly changes = new Float64Array(RUN_POINTS_MAX)
+  length = 0
+
+  clear(): void {
+    this.length = 0
+  }
+
+  /** What was written since `clear`; valid until the next `add`. */
+  written(): Uint8Array {
+    return this.bytes.subarray(0, this.length)
+  }
+
+  /**
+   * Adds the points [begin, end) of one series, in the order of time. `times` are whole milliseconds, `decimals` and `digits` as `splitDecimal`
+   * leaves them.
+   */
+  add(times: Float64Array, decimals: Uint8Array, digits: Float64Array, begin: number, end: number): void {
+    const more = end - begin - 1
+    this.reserve(LENGTH_BYTES_MAX + HEAD_BYTES + more * (VALUE_BYTES + TIME_BYTES))
+    if (more === 0) {
+      this.text(SINGLE_BYTES)
+      this.first(decimals[begin]!, digits[begin]!)
+      this.length += SINGLE_BYTES
+      return
+    }
+    const places = placesOf(decimals, begin, end)
+    const width = places === BITS ? BITS : this.differences(places, decimals, digits, begin, end)
+    const step = stepOf(times, begin, end)
+    const valueBytes = width === BITS ? VALUE_BYTES : width
+    this.text(HEAD_BYTES + more * (valueBytes + (step === 0 ? TIME_BYTES : 0)))
+    const { view, bytes } = this
+    const at = this.length
+    if (width === BITS) this.first(BITS, pointValue(decimals[begin]!, digits[begin]!))
+    else this.first(places, digits[begin]! * POWERS[places - decimals[begin]!]!)
+    bytes[at + 9] = width
+    view.setUint16(at + 10, more, true)
+    view.setUint32(at + 12, step, true)
+    if (width === BITS)
+      for (let point = 1, next = at + HEAD_BYTES; point <= more; point++, next += VALUE_BYTES)
+        view.setFloat64(next, pointValue(decimals[begin + point]!, digits[begin + point]!), true)
+    else if (width > 0) this.putDifferences(at + HEAD_BYTES, width, more)
+    this.length = at + HEAD_BYTES + more * valueBytes
+    if (step !== 0) return
+    const firstMs = times[begin]!
+    for (let point = begin + 1; point < end; point++, this.length += TIME_BYTES)
+      view.setUint32(this.length, times[point]! - firstMs, true)
+  }
+
+  /**
+   * Brings the digits of all points to the same decimals, and notes by how much each differs from the one before it. Returns how many bytes these
+   * take, or BITS where that is not exact.
+   */
+  private differences(places: number, decimals: Uint8Array, digits: Float64Array, begin: number, end: number): number {
+    const { changes } = this
+    let last = 0
+    let least = 0
+    let most = 0
+    for (let point = begin; point < end; point++) {
+      const own = decimals[point]!
+      const whole = own === places ? digits[point]! : digits[point]! * POWERS[places - own]!
+      if (!(whole <= DIGITS_MAX && whole >= -DIGITS_MAX)) return BITS
+      if (point > begin) {
+        const change = whole - last
+        changes[point - begin] = change
+        if (change < least) least = change
+        else if (change > most) most = change
+      }
+      last = whole
+    }
+    if (least === 0 && most === 0) return 0
+    if (least >= -0x80 && most <= 0x7f) return 1
+    if (least >= -0x8000 && most <= 0x7fff) return 2
+    return least >= -0x8000_0000 && most <= 0x7fff_ffff ? 4 : VALUE_BYTES
+  }
+
+  private putDifferences(at: number, width: number, more: number): void {
+    const { bytes, changes } = this
+    let next = at
+    if (width === VALUE_BYTES) {
+      for (let point = 1; point <= more; point++, next += VALUE_BYTES) this.int64(next, changes[point]!)
+      return
+    }
+    for (let point = 1; point <= more; point++) {
+      const change = changes[point]! | 0
+      bytes[next++] = change
+      if (width === 1) continue
+      bytes[next++] = change >> 8
+      if (width === 2) continue
+      bytes[next++] = change >> 16
+      bytes[next++] = change >> 24
+    }
+  }
+
+  private first(places: number, digits: number): void {
+    this.view.setUint8(this.length, places)
+    if (places === BITS) this.view.setFloat64(this.length + 1, digits, true)
+    else this.int64(this.length + 1, digits)
+  }
+
+  private int64(at: number, whole: number): void {
+    const high = Math.floor(whole / WORD)
+    this.view.setUint32(at, whole - high * WORD, true)
+    this.view.setInt32(at + 4, high, true)
+  }
+
+  /** The length of the text that follows. */
+  private text(length: number): void {
+    let rest = length
+    for (; rest >= 0x80; rest >>>= 7) this.bytes[this.length++] = (rest & 0x7f) | 0x80
+    this.bytes[this.length++] = rest
+  }
+
+  private reserve(more: number): void {
+    if (this.length + more <= this.bytes.length) return
+    const bytes = new Uint8Array(Math.max(this.bytes.length * 2, this.length + more))
+    bytes.set(this.bytes)
+    this.bytes = bytes
+    this.view = new DataView(bytes.buffer)
+  }
+}
+
+const pointValue = (places: number, digits: number): number => (places === BITS ? digits : digits / POWERS[places]!)
+
+function placesOf(decimals: Uint8Array, begin: number, end: number): number {
+  let places = 0
+  for (let point = begin; point < end; point++) if (decimals[point]! > places) places = decimals[point]!
+  return places
+}
+
+/** The time between two points where it is always the same, else 0. */
+function stepOf(times: Float64Array, begin: number, end: number): number {
+  let last = times[begin + 1]!
+  const step = last - times[begin]!
+  for (let point = begin + 2; point < end; point++) {
+    const next = times[point]!
+    if (next - last !== step) return 0
+    last = next
+  }
+  return step
+}
+
+/** Hands over the points of a run that begins at `firstMs`; `bytes` are `points` of its row. */
+export function eachPoint(bytes: Uint8Array, firstMs: number, take: (tsMs: number, value: number) => void): void {
+  const run = openRun(bytes)
+  const { view, isBits, power, width, more, step, timesAt } = run
+  let { digits } = run
+  take(firstMs, digits / power)
+  for (let point = 0, at = HEAD_BYTES; point < more; point++, at += run.valueBytes) {
+    digits = isBits ? view.getFloat64(at, true) : digits + changeAt(view, at, width)
+    const after = step === 0 ? view.getUint32(timesAt + point * TIME_BYTES, true) : step * (point + 1)
+    take(firstMs + after, digits / power)
+  }
+}
+
+/** The last point of a run, which is the newest. */
+export function lastPoint(bytes: Uint8Array, firstMs: number): { readonly tsMs: number; readonly value: number } {
+  const { view, isBits, power, width, more, step, timesAt, digits: first } = openRun(bytes)
+  if (more === 0) return { tsMs: firstMs, value: first / power }
+  const after = step === 0 ? view.getUint32(timesAt + (more - 1) * TIME_BYTES, true) : step * more
+  let digits = first
+  if (isBits) digits = view.getFloat64(timesAt - VALUE_BYTES, true)
+  else if (width > 0) for (let at = HEAD_BYTES; at < timesAt; at += width) digits += changeAt(view, at, width)
+  return { tsMs: firstMs + after, value: digits / power }
+}
+
+function openRun(bytes: Uint8Array) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const places = view.getUint8(0)
+  const isBits = places === BITS
+  const isSingle = bytes.length <= SINGLE_BYTES
+  const width = isSingle ? 0 : view.getUint8(9)
+  const more = isSingle ? 0 : view.getUint16(10, true)
+  const valueBytes = width === BITS ? VALUE_BYTES : width
+  return {
+    view,
+    isBits,
+    power: isBits ? 1 : POWERS[places]!,
+    digits: isBits ? view.getFloat64(1, true) : readInt64(view, 1),
+    width,
+    valueBytes,
+    more,
+    step: isSingle ? 0 : view.getUint32(12, true),
+    timesAt: HEAD_BYTES + more * valueBytes,
+  }
+}
+
+function changeAt(view: DataView, at: number, width: number): number {
+  switch (width) {
+    case 0:
+      return 0
+    case 1:
+      return view.getInt8(at)
+    case 2:
+      return view.getInt16(at, true)
+    case 4:
+      return view.getInt32(at, true)
+    default:
+      return readInt64(view, at)
+  }
+}
+
+const readInt64 = (view: DataView, at: number): number => view.getInt32(at + 4, true) * WORD + view.getUint32(at, true)

@@ -1,0 +1,242 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
+import { purgeSamples } from '../../apps/collector/store/samples-delete.ts'
+import { SamplesReader } from '../../apps/collector/store/samples-query.ts'
+import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
+import { cellMs, type SeriesPlan } from '../../core/query/query-plan.ts'
+import { aggregates } from '../../core/query/series-request.ts'
+import { CELL_5M_MS } from '../../core/samples/sample-block.ts'
+import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
+import { randomFrom } from '../support/random.ts'
+import { until } from '../support/until.ts'
+
+const COMPANY = '11111111-1111-4111-8111-111111111111'
+const server = (index: number): string => `aaaaaaaa-0000-4000-8000-${String(index).padStart(12, '0')}`
+const METRIC = 'disk_used_percent'
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const NOW = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS / 2
+
+describe('samples that are held before they are stored', () => {
+  let store: ClickHouse
+  let clockMs = NOW
+  let computedMs = 0
+  const ends: (() => Promise<void>)[] = []
+
+  beforeAll(async () => {
+    store = await openTestStore()
+  })
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end()
+    for (const table of ['samples_raw', 'series', 'rollup_late'])
+      await store.command(`TRUNCATE TABLE ${store.database}.${table}`)
+    clockMs = NOW
+    computedMs = 0
+  })
+  afterAll(() => store.close())
+
+  function openBus() {
+    const bus = openTestBus()
+    ends.push(() => bus.close())
+    return bus
+  }
+  type TestBus = ReturnType<typeof openBus>
+
+  function start(bus: TestBus, hold = { ms: 300_000, bytes: 2 ** 30 }) {
+    const busReader = bus.openReader()
+    const writer = new SampleWriter({
+      store,
+      bus: busReader,
+      nowMs: () => clockMs,
+      hold,
+      computedBeforeMs: () => computedMs,
+      onInserted: () => undefined,
+      onDefinitions: () => reader.forgetDefinitions(),
+      onTrouble: error => {
+        throw error
+      },
+    })
+    const reader = new SamplesReader(
+      store,
+      () => Date.now(),
+      (...machine) => writer.heldOf(...machine),
+    )
+    const running = writer.run()
+    const abort = async (): Promise<void> => {
+      writer.abort()
+      await running
+      await busReader.close()
+    }
+    ends.push(abort)
+    const send = async (serverId: string, series: readonly TestSeries[]): Promise<void> => {
+      const seen = (): number => [...writer.heldOf(COMPANY, serverId)].length + writer.rowsStored
+      const before = seen()
+      expect(await bus.writer.publish(serverId, entryOf(COMPANY, serverId, series, clockMs))).toBeNull()
+      writer.wake()
+      await until('the samples are read', () => seen() !== before)
+    }
+    return { writer, reader, send, abort }
+  }
+  const definitionsAreStored = (): Promise<unknown> => {
+    clockMs += 1_000
+    return until('the series are known', async () => {
+      const rows = await store.rows(`SELECT count() FROM ${store.database}.series`)
+      return Number(rows[0]?.[0]) > 0
+    })
+  }
+  const countStored = async (): Promise<number> =>
+    Number((await store.rows(`SELECT count() FROM ${store.database}.samples`))[0]?.[0])
+
+  const plan = (over: Partial<SeriesPlan>): SeriesPlan => ({
+    companyId: COMPANY,
+    serverId: server(1),
+    metric: METRIC,
+    agg: 'avg',
+    fromMs: NOW - 6 * HOUR_MS,
+    toMs: NOW + HOUR_MS,
+    stepMs: 7 * MINUTE_MS,
+    source: 'raw',
+    oldestMs: Number.NEGATIVE_INFINITY,
+    isEmpty: false,
+    fallsBackToRaw: false,
+    ...over,
+  })
+
+  test('[QRY-001] [STO-001] a query answers the same before they are stored and after, whatever was sent again', async () => {
+    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
+    console.log(`seed ${seed}: repeat with SEED=${seed}`)
+    const random = randomFrom(seed)
+    const below = (bound: number): number => Math.floor(random() * bound)
+    const bus = openBus()
+    const { writer, reader, send } = start(bus)
+    const truth = new Map<string, Map<number, number>>()
+    const sendSome = async (mount = `/${below(3)}`): Promise<void> => {
+      const points = Array.from(
+        { length: 1 + below(30) },
+        () => [NOW - below(5 * 60) * MINUTE_MS, below(10_000) / 100] as const,
+      )
+      const known = truth.get(mount) ?? new Map<number, number>()
+      truth.set(mount, known)
+      for (const [tsMs, value] of points) known.set(tsMs, value)
+      await send(server(1), [{ metric: METRIC, labels: { mount }, points }])
+    }
+    const plans = aggregates.flatMap(agg => [
+      plan({ agg }),
+      plan({ agg, fromMs: NOW - 2 * HOUR_MS, toMs: NOW - HOUR_MS, stepMs: MINUTE_MS }),
+      plan({ agg, source: '5m', stepMs: cellMs['5m'] }),
+    ])
+    const answers = async () => {
+      const found = []
+      for (const each of plans) found.push((await reader.querySeries(each, NOW - 3 * HOUR_MS)).series)
+      return found
+    }
+    for (let turn = 0; turn < 4; turn++) {
+      if (turn === 0) for (const mount of ['/0', '/1', '/2']) await sendSome(mount)
+      for (let batch = 0; batch < 6; batch++) await sendSome()
+      if (turn === 0) await definitionsAreStored()
+      const before = await answers()
+      expect(writer.bufferRows).toBeGreaterThan(0)
+      const points = before[0]!.flatMap(each => each.points)
+      expect([seed, points.length > 10]).toEqual([seed, true])
+      await writer.flush()
+      expect(writer.bufferRows).toBe(0)
+      const after = await answers()
+      for (const [index, series] of before.entries()) {
+        expect(series.map(each => each.labels)).toEqual(after[index]!.map(each => each.labels))
+        for (const [at, { points }] of series.entries()) {
+          const others = after[index]![at]!.points
+          expect(points.map(([tsMs]) => tsMs)).toEqual(others.map(([tsMs]) => tsMs))
+          for (const [place, [, value]] of points.entries()) expect(value).toBeCloseTo(others[place]![1], 9)
+        }
+      }
+    }
+    // And that is what was sent last.
+    for (const { labels, points } of (await reader.querySeries(plan({ agg: 'last', stepMs: 1 }), 0)).series)
+      expect([seed, points]).toEqual([seed, [...truth.get(labels.mount!)!].sort(([a], [b]) => a - b)])
+    expect(await countStored()).toBe([...truth.values()].reduce((sum, points) => sum + points.size, 0))
+  })
+
+  test('[STO-001] what is held when the worker dies is read from the bus again', async () => {
+    const bus = openBus()
+    const first = start(bus)
+    await first.send(server(1), [{ metric: METRIC, points: [[NOW, 5]] }])
+    await definitionsAreStored()
+    await first.abort()
+    expect(await countStored()).toBe(0)
+    const second = start(bus)
+    await until('they are read', () => second.writer.bufferRows === 1)
+    expect((await second.reader.querySeries(plan({ agg: 'last', stepMs: 1 }), 0)).series).toMatchObject([
+      { points: [[NOW, 5]] },
+    ])
+    await second.writer.flush()
+    expect(await countStored()).toBe(1)
+  })
+
+  test('they are stored when they were held for long enough, and are no lag once their series are known', async () => {
+    const { writer, send } = start(openBus())
+    await send(server(1), [{ metric: METRIC, points: [[NOW - MINUTE_MS, 0]] }])
+    expect(await writer.lagEntries()).toBe(1)
+    await definitionsAreStored()
+    await until('no lag', async () => (await writer.lagEntries()) === 0)
+    for (let minute = 0; minute < 5; minute++) {
+      clockMs = NOW + minute * MINUTE_MS
+      await send(server(1), [{ metric: METRIC, points: [[clockMs, minute]] }])
+    }
+    expect(writer.blocksStored).toBe(0)
+    clockMs = NOW + 5 * MINUTE_MS
+    await until('they are stored', () => writer.blocksStored === 1)
+    expect(await store.rows(`SELECT count() FROM ${store.database}.samples_raw`)).toEqual([[1]])
+    expect(await countStored()).toBe(6)
+  })
+
+  test('they are stored at once when they take more of the bus than they may', async () => {
+    const { writer, send } = start(openBus(), { ms: 300_000, bytes: 2_000 })
+    const points = Array.from({ length: 300 }, (_, index) => [NOW - index * 1_000, index] as const)
+    await send(server(1), [{ metric: METRIC, points: points.slice(0, 3) }])
+    expect(writer.blocksStored).toBe(0)
+    await send(server(1), [{ metric: METRIC, points }])
+    await until('they are stored', () => writer.blocksStored > 0)
+  })
+
+  test('[STO-009] samples for a cell that is computed already are held for a minute at most', async () => {
+    const { writer, send } = start(openBus())
+    computedMs = NOW
+    await send(server(1), [{ metric: METRIC, points: [[NOW, 1]] }])
+    clockMs = NOW + MINUTE_MS / 2
+    await send(server(2), [{ metric: METRIC, points: [[NOW - CELL_5M_MS, 1]] }])
+    expect(writer.blocksStored).toBe(0)
+    clockMs = NOW + MINUTE_MS
+    await until('they are stored', () => writer.blocksStored === 1)
+  })
+
+  test('[STO-007] [PUR-010] what is held of a purged machine is answered no more, and never stored', async () => {
+    const { writer, reader, send } = start(openBus())
+    for (const index of [1, 2]) await send(server(index), [{ metric: METRIC, points: [[NOW, index]] }])
+    await definitionsAreStored()
+    const read = async (index: number) =>
+      (await reader.newestValues(COMPANY, server(index), [METRIC], NOW - HOUR_MS)).map(({ value }) => value)
+    expect([await read(1), await read(2)]).toEqual([[1], [2]])
+    writer.setTombstones([{ companyId: COMPANY, serverId: server(1), untilMs: clockMs + HOUR_MS }])
+    await writer.settled()
+    await purgeSamples(store, COMPANY, server(1))
+    reader.forgetDefinitions()
+    expect([await read(1), await read(2)]).toEqual([[], [2]])
+    await writer.flush()
+    expect(writer.dropped.purged).toBe(1)
+    expect(await countStored()).toBe(1)
+  })
+
+  test('[PUR-010] what comes once the tombstone is over is kept, and what came before is not', async () => {
+    const { writer, send } = start(openBus())
+    await send(server(1), [{ metric: METRIC, points: [[NOW, 1]] }])
+    writer.setTombstones([{ companyId: COMPANY, serverId: server(1), untilMs: NOW + MINUTE_MS }])
+    const held = () => [...writer.heldOf(COMPANY, server(1))].map(({ value }) => value)
+    expect(held()).toEqual([])
+    clockMs = NOW + MINUTE_MS + 1
+    await send(server(1), [{ metric: METRIC, points: [[clockMs, 2]] }])
+    expect(held()).toEqual([2])
+    await writer.flush()
+    expect(writer.dropped.purged).toBe(1)
+    expect(await store.rows(`SELECT value FROM ${store.database}.samples`)).toEqual([[2]])
+  })
+})
