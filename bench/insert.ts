@@ -1,8 +1,8 @@
-// What a row costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine among
+// What a point costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine among
 // many are read. Prints one JSON line a question. CPU is of the whole process: the thread's own by what it did, the engine's threads
 // together, until the merges of what was counted are over. The next block waits until the engine has nothing left to merge, as in a store
-// that keeps up: without that, parts gather and a row is merged seldom. The first blocks are not counted: what is measured is a worker
-// at work, not one whose code is being compiled. Options: rows a block, blocks.
+// that keeps up: without that, parts gather and a run is merged seldom. The first blocks are not counted: what is measured is a worker
+// at work, not one whose code is being compiled. Options: points a block, blocks, machines.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,13 +18,13 @@ import { keyMetrics, metrics } from '../core/series/catalogue.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
 
-const SERVERS = 2_000
+const SERVERS = Number(process.argv[4] ?? 2_000)
 const SERIES = 150
 const COMPILED_AFTER = 12
 const WARM_UP_BLOCKS = 3
 const ROUND_MS = 30_000
-const blockRows = Number(process.argv[2] ?? 400_000)
-const blockCount = Number(process.argv[3] ?? 40)
+const blockRows = Number(process.argv[2] ?? 3_000_000)
+const blockCount = Number(process.argv[3] ?? 20)
 /** As many batches as a read of the bus hands over. */
 const BATCHES = 500
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -79,6 +79,7 @@ const rule = { purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }
 const nothing = { add: 0, write: 0, hold: 0, insert: 0, wallMs: 0, rows: 0, blocks: 0 }
 let spent = { ...nothing }
 let blockNumber = 0
+let pointsStored = 0
 const samples = new SamplesReader(store, () => Date.now())
 const latest = new LatestValues({
   reader: samples,
@@ -98,14 +99,18 @@ const ofThread = async (act: () => unknown): Promise<number> => {
 async function insertBlock(): Promise<void> {
   let rows = 0
   spent.write += await ofThread(() => {
-    rows = block.write(writer)
+    rows = block.write(writer, blockNumber)
   })
   const beganMs = performance.now()
   spent.insert += await ofThread(() => store.insertBlock('samples_raw', writer.finish(), `bench-${blockNumber++}`))
   spent.wallMs += performance.now() - beganMs
   spent.rows += rows
+  pointsStored += rows
   spent.blocks++
-  spent.hold += await ofThread(() => latest.take(block))
+  spent.hold += await ofThread(() => {
+    for (const machine of block.machines()) latest.take(machine)
+    latest.blockStored()
+  })
   block.clear()
 }
 
@@ -130,10 +135,11 @@ function addBatches(first: number, turn: number): Promise<number> {
   })
 }
 
-/** What the engine has merged so far: rows, each as often as it was merged. */
-async function mergedRows(): Promise<number> {
-  const [row] = await store.rows("SELECT value FROM system.events WHERE event = 'MergedRows'")
-  return Number(row?.[0] ?? 0)
+/** What the engine has done so far: runs inserted, and merged, each as often as it was. */
+async function runsSoFar(): Promise<{ inserted: number; merged: number }> {
+  const rows = await store.rows("SELECT event, value FROM system.events WHERE event IN ('InsertedRows', 'MergedRows')")
+  const of = (event: string): number => Number(rows.find(row => row[0] === event)?.[1] ?? 0)
+  return { inserted: of('InsertedRows'), merged: of('MergedRows') }
 }
 
 async function merged(quietLooks: number): Promise<void> {
@@ -156,8 +162,8 @@ async function blocks(from: number, to: number): Promise<void> {
 // Blocks that are not inserted until the code is compiled, then some that are.
 for (let turn = 0; turn < COMPILED_AFTER; turn++) {
   for (let first = 0; first < SERVERS; first += BATCHES) await addBatches(first, 0)
-  block.write(writer)
-  latest.take(block)
+  block.write(writer, 0)
+  for (const machine of block.machines()) latest.take(machine)
   block.clear()
 }
 await blocks(0, WARM_UP_BLOCKS)
@@ -165,18 +171,22 @@ await merged(10)
 // That the store is read for all machines once after a start is no part of a row.
 latest.stop()
 spent = { ...nothing }
-const mergedBefore = await mergedRows()
+const runsBefore = await runsSoFar()
 const before = { all: process.cpuUsage(), thread: process.threadCpuUsage() }
 await blocks(WARM_UP_BLOCKS, WARM_UP_BLOCKS + blockCount)
 const mergesAfter = process.cpuUsage()
 await merged(10)
 const engine = sum(process.cpuUsage(before.all)) - sum(process.threadCpuUsage(before.thread))
 const perRow = (micros: number): number => round((micros * 1000) / spent.rows)
+const runs = await runsSoFar()
+const inserted = runs.inserted - runsBefore.inserted
 say({
-  question: 'CPU a row, ns',
-  rows: spent.rows,
+  question: 'CPU a point, ns',
+  machines: SERVERS,
+  points: spent.rows,
   blocks: spent.blocks,
-  merges_a_row: Math.round((((await mergedRows()) - mergedBefore) / spent.rows) * 100) / 100,
+  points_a_run: round(spent.rows / inserted),
+  merges_a_run: round((runs.merged - runsBefore.merged) / inserted),
   add: perRow(spent.add),
   order_and_write: perRow(spent.write),
   newest_values: perRow(spent.hold),
@@ -219,9 +229,13 @@ await timed('one hour of one metric of a machine, raw', server =>
   ),
 )
 const size = await store.rows(
-  "SELECT sum(bytes_on_disk) / sum(rows), count() FROM system.parts WHERE database = 'bench' AND table = 'samples_raw' AND active",
+  "SELECT sum(bytes_on_disk), count() FROM system.parts WHERE database = 'bench' AND table = 'samples_raw' AND active",
 )
-say({ question: 'bytes a row on disk, and parts', bytes: round(Number(size[0]?.[0])), parts: Number(size[0]?.[1]) })
+say({
+  question: 'bytes a point on disk, and parts',
+  bytes: Math.round((Number(size[0]?.[0]) / pointsStored) * 100) / 100,
+  parts: Number(size[0]?.[1]),
+})
 const resting = process.cpuUsage()
 await Bun.sleep(2_000)
 say({

@@ -26,8 +26,9 @@ async function fill(): Promise<void> {
   const c = `intDiv(number, ${series * 288}) AS c, intDiv(number, 288) % ${series} AS s, number % 288 AS t`
   for (let day = 1; day <= days; day++)
     await store.command(
-      `INSERT INTO bench.samples_raw (company_id, server_id, series_id, ts, decimals, digits)
-       SELECT ${owner}, cityHash64(s), fromUnixTimestamp64Milli(toInt64(${today - day * DAY_MS} + t * 300000), 'UTC'), 2, cityHash64(number) % 10000
+      `INSERT INTO bench.samples_raw (company_id, server_id, series_id, ts, seq, points)
+       SELECT ${owner}, cityHash64(s), fromUnixTimestamp64Milli(toInt64(${today - day * DAY_MS} + t * 300000), 'UTC'), 1,
+              concat(char(2), reinterpretAsFixedString(toInt64(cityHash64(number) % 10000)))
        FROM (SELECT number, ${c} FROM numbers(${perDay})) SETTINGS max_threads = 1, max_insert_threads = 1`,
     )
   await store.command(

@@ -21,7 +21,7 @@ import {
 const machines = Number(process.argv[2] ?? 4_000)
 const seriesCount = Number(process.argv[3] ?? 100)
 const hours = Number(process.argv[4] ?? 25)
-const intervalSeconds = Number(process.argv[5] ?? 300)
+const intervalSeconds = Number(process.argv[5] ?? 30)
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const endMs = Math.floor(Date.now() / INTERVAL_MS) * INTERVAL_MS
@@ -40,37 +40,43 @@ const { store, remove } = await openBenchStore('reads')
 /** Machine m is serverOf(m), in SQL. */
 const server = `toUUID(concat(substring(leftPad(lower(hex(toUInt64(m) * 2654435761)), 16, '0'), 9), '-0000-4000-8000-', leftPad(lower(hex(toUInt64(m))), 12, '0')))`
 
-/** Values between 0 and 100 with two decimals, for each machine, series and interval. */
+/** The points of a run as they lie in the store (core/samples/point-run.ts), of ten values of two decimals. */
+const RUN = 10
+const run = (stepMs: number): string =>
+  `concat(char(2), reinterpretAsFixedString(toInt64(5000 + number % 1000)), char(1), reinterpretAsFixedString(toUInt16(${RUN - 1})),
+     reinterpretAsFixedString(toUInt32(${stepMs})), substring(sipHash128(number), 1, ${RUN - 1}))`
+
+/** Rows for each machine and series, every `stepMs`. */
 const rowsSql = (
   table: string,
   columns: string,
   values: string,
   machineCount: number,
-  points: number,
+  rows: number,
   firstMs: number,
   stepMs: number,
 ): string =>
   `INSERT INTO bench.${table} (company_id, server_id, series_id, ts, ${columns})
    SELECT toUUID('${COMPANY}'), ${server}, [${ids.join(',')}][s + 1], fromUnixTimestamp64Milli(toInt64(${firstMs}) + t * ${stepMs}, 'UTC'), ${values}
-   FROM (SELECT number, intDiv(number, ${seriesCount * points}) AS m, intDiv(number, ${points}) % ${seriesCount} AS s, number % ${points} AS t
-         FROM numbers(${machineCount * seriesCount * points}))
+   FROM (SELECT number, intDiv(number, ${seriesCount * rows}) AS m, intDiv(number, ${rows}) % ${seriesCount} AS s, number % ${rows} AS t
+         FROM numbers(${machineCount * seriesCount * rows}))
    SETTINGS max_threads = 1, max_insert_threads = 1, max_partitions_per_insert_block = 0`
 
 const pointsADay = DAY_MS / (intervalSeconds * 1000)
 const firstMs = endMs - hours * HOUR_MS
 for (let from = firstMs; from < endMs; ) {
   const next = Math.min(endMs, (Math.floor(from / DAY_MS) + 1) * DAY_MS)
-  const points = Math.floor((next - from) / (intervalSeconds * 1000))
-  if (points > 0)
+  const rows = Math.floor((next - from) / (RUN * intervalSeconds * 1000))
+  if (rows > 0)
     await store.command(
       rowsSql(
         'samples_raw',
-        'decimals, digits',
-        '2, cityHash64(number) % 10000',
+        'seq, points',
+        `1, ${run(intervalSeconds * 1000)}`,
         machines,
-        points,
+        rows,
         from,
-        intervalSeconds * 1000,
+        RUN * intervalSeconds * 1000,
       ),
     )
   from = next
@@ -186,7 +192,9 @@ const fresh = Array.from({ length: sending }, (_, index) => ({
 let isWriting = true
 const writing = (async () => {
   for (let turn = 0; isWriting; turn++) {
-    await storeFleet(store, fresh, endMs + turn, block => status.take(block))
+    await storeFleet(store, fresh, endMs + turn, block => {
+      for (const machine of block.machines()) status.take(machine)
+    })
     await Bun.sleep(900)
   }
 })()

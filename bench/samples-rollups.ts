@@ -40,8 +40,7 @@ const cells = (count: number, fromMs: number, spanMs: number) =>
 const aRow = (ms: number, rows: number): number => rounded((ms * 1e6) / rows)
 
 /**
- * The fleet's samples minute by minute, with a pass after each: at an interval of 30 s, or of 300 s with a fifth of the machines every
- * minute. Cells come from the samples as they pass (`isStreamed`), or are read from the raw samples.
+ * The fleet's samples, stored every five minutes, with a pass every minute: at an interval of 30 s, or of 300 s. Cells come from the samples as they pass (`isStreamed`), or are read from the raw samples.
  */
 async function steady(store: ClickHouse, intervalSeconds: 30 | 300, isStreamed: boolean): Promise<void> {
   const stream = isStreamed ? new CellStream() : null
@@ -53,14 +52,13 @@ async function steady(store: ClickHouse, intervalSeconds: 30 | 300, isStreamed: 
     claimedMs = computableBeforeMs(nowMs, nowMs)
     spent.rollups += await cpuMsOf(() => runRollups(store, nowMs, nowMs, stream))
   }
-  for (let minute = 0; minute < minutes; minute++) {
-    const all = intervalSeconds === 30 ? part(minute * 2, minute * 2 + 2) : part(minute * 2, minute * 2 + 1)
-    const due = intervalSeconds === 30 ? all : all.filter((_, index) => index % 5 === minute % 5)
+  for (let minute = 0; minute < minutes; minute += 5) {
+    const due = part(minute * 2, minute * 2 + (intervalSeconds === 30 ? 10 : 1))
     let added = 0
     spent.insert += await cpuMsOf(async () => {
       const stored = await storeFleet(store, due, startMs + minute * MINUTE_MS, block => {
         const before = process.cpuUsage()
-        stream?.add(block, claimedMs)
+        for (const machine of block.machines()) stream?.add(machine, claimedMs)
         const used = process.cpuUsage(before)
         added += (used.user + used.system) / 1000
       })
@@ -68,7 +66,7 @@ async function steady(store: ClickHouse, intervalSeconds: 30 | 300, isStreamed: 
     })
     spent.insert -= added
     spent.stream += added
-    await pass(startMs + (minute + 1) * MINUTE_MS)
+    for (let passed = 1; passed <= 5; passed++) await pass(startMs + (minute + passed) * MINUTE_MS)
   }
   await pass(endMs + 2 * MINUTE_MS)
   const [cells] = await store.rows('SELECT count() FROM bench.rollup_5m')

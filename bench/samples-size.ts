@@ -18,7 +18,7 @@ const fleet = Array.from({ length: machines }, (_, index) => ({
   serverId: serverOf(index),
   series: machineSeries(recording, index, intervals, isRounded),
 }))
-await storeFleet(store, fleet, endMs - hours * HOUR_MS)
+const { rows } = await storeFleet(store, fleet, endMs - hours * HOUR_MS)
 await mergeAll(store, 'samples_raw')
 const raw = await sizeOf(store, 'samples_raw')
 await runRollups(store, endMs + 120_000)
@@ -26,14 +26,15 @@ await mergeAll(store, 'rollup_5m')
 await mergeAll(store, 'rollup_1h')
 const [fine, coarse] = [await sizeOf(store, 'rollup_5m'), await sizeOf(store, 'rollup_1h')]
 const columnsOf = (columns: Record<string, number>): Record<string, number> =>
-  Object.fromEntries(Object.entries(columns).map(([name, bytes]) => [name, rounded(bytes / raw.rows, 3)]))
+  Object.fromEntries(Object.entries(columns).map(([name, bytes]) => [name, rounded(bytes / rows, 3)]))
 say('samples-size', {
   question: 'bytes a raw sample on disk, after merges',
   values: isRounded ? 'as agents report them' : 'every digit',
-  rows: raw.rows,
+  rows,
+  points_a_run: rounded(rows / raw.rows),
   series_a_machine: fleet[0]?.series.length,
-  raw: rounded(raw.bytes / raw.rows, 3),
-  both_rollups: rounded((fine.bytes + coarse.bytes) / raw.rows, 3),
+  raw: rounded(raw.bytes / rows, 3),
+  both_rollups: rounded((fine.bytes + coarse.bytes) / rows, 3),
   raw_columns: columnsOf(raw.columns),
   rollup_5m_columns: columnsOf(fine.columns),
   rollup_1h_columns: columnsOf(coarse.columns),

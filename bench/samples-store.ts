@@ -12,7 +12,9 @@ import { SampleBatch } from '../core/series/sample-batch.ts'
 import { seriesId } from '../core/series/series-key.ts'
 import { type FleetSeries, INTERVAL_MS } from './samples-fleet.ts'
 
-const BLOCK_ROWS = 400_000
+const BLOCK_ROWS = 3_000_000
+/** As long as the collector holds samples before it stores them. */
+export const HOLD_MS = 300_000
 const FREE = { purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }
 
 export const companyOf = (index: number): string => `11111111-1111-4111-8111-${index.toString(16).padStart(12, '0')}`
@@ -78,7 +80,7 @@ export async function defineSeries(
   await store.insertBlock('series', writer.finish(), `series-${owners[0]?.serverId}-${owners.length}`)
 }
 
-/** Stores samples in blocks as the writer of the collector makes them: in the order of time, all machines of one interval together. */
+/** Stores samples in blocks as the writer of the collector makes them: in the order of time, what all machines send in five minutes together. */
 const block = new SampleBlock()
 const writer = new NativeWriter()
 const reader = new EntryReader()
@@ -94,12 +96,14 @@ export async function storeFleet(
   let rows = 0
   let blocks = 0
   const insert = async (): Promise<void> => {
-    rows += block.write(writer)
+    if (block.rows === 0) return
+    rows += block.write(writer, startMs + blocks)
     await store.insertBlock('samples_raw', writer.finish(), `fleet-${startMs}-${blocks++}`)
     onStored?.(block)
     block.clear()
   }
-  for (let turn = 0; turn < intervals; turn++)
+  for (let turn = 0; turn < intervals; turn++) {
+    if (turn > 0 && (turn * INTERVAL_MS) % HOLD_MS === 0) await insert()
     for (const [index, { companyId, serverId, series }] of fleet.entries()) {
       const batch = batches[index]!
       const tsMs = startMs + turn * INTERVAL_MS
@@ -112,7 +116,8 @@ export async function storeFleet(
       while (reader.next()) block.add(reader, () => FREE)
       if (block.rows >= BLOCK_ROWS) await insert()
     }
-  if (block.rows > 0) await insert()
+  }
+  await insert()
   return { rows, blocks }
 }
 
