@@ -42,8 +42,9 @@ describe('samples that are held before they are stored', () => {
   }
   type TestBus = ReturnType<typeof openBus>
 
-  function start(bus: TestBus, hold = { ms: 300_000, bytes: 2 ** 30 }) {
+  function start(bus: TestBus, hold = { ms: 300_000, bytes: 2 ** 30 }, startedAtMs = NOW - HOUR_MS) {
     const busReader = bus.openReader()
+    clockMs = startedAtMs
     const writer = new SampleWriter({
       store,
       bus: busReader,
@@ -61,6 +62,7 @@ describe('samples that are held before they are stored', () => {
       () => Date.now(),
       (...machine) => writer.heldOf(...machine),
     )
+    clockMs = NOW
     const running = writer.run()
     const abort = async (): Promise<void> => {
       writer.abort()
@@ -238,5 +240,19 @@ describe('samples that are held before they are stored', () => {
     await writer.flush()
     expect(writer.dropped.purged).toBe(1)
     expect(await store.rows(`SELECT value FROM ${store.database}.samples`)).toEqual([[2]])
+  })
+
+  test('after a start they are held no longer than the worker has been there', async () => {
+    const { writer, send } = start(openBus(), undefined, NOW)
+    await send(server(1), [{ metric: METRIC, points: [[NOW, 1]] }])
+    clockMs = NOW + 1_000
+    await until('they are stored', () => writer.blocksStored === 1)
+    clockMs = NOW + MINUTE_MS
+    await send(server(1), [{ metric: METRIC, points: [[clockMs, 2]] }])
+    clockMs = NOW + 2 * MINUTE_MS - 1
+    await send(server(1), [{ metric: METRIC, points: [[clockMs, 3]] }])
+    expect(writer.blocksStored).toBe(1)
+    clockMs = NOW + 2 * MINUTE_MS
+    await until('the next are stored', () => writer.blocksStored === 2)
   })
 })

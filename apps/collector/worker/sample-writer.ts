@@ -87,6 +87,7 @@ export class SampleWriter {
   private definitionsAtMs = 0
   private announcing: Promise<void> | null = null
   private lastSeq = 0
+  private readonly startedAtMs: number
   private readonly scratch = new BlockScratch()
   private filling = newLoad(this.scratch)
   private spare: Load | null = newLoad(this.scratch)
@@ -113,6 +114,7 @@ export class SampleWriter {
 
   constructor(options: SampleWriterOptions) {
     this.options = options
+    this.startedAtMs = options.nowMs()
   }
 
   /** Points that were left out so far. */
@@ -265,7 +267,9 @@ export class SampleWriter {
     if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
     // Cells that are computed already are to be right after the next pass but one.
     const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
-    const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
+    // No longer than this writer has been there: what comes first is stored soon, and each block is held twice as long as the one before.
+    const ageMs = Math.max(BLOCK_WAIT_MS, firstAtMs - this.startedAtMs)
+    const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, ageMs, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
     return waitedMs >= waitMs || waitedMs < 0 || this.isFlushing > 0 || this.isReleased
   }
 
