@@ -179,7 +179,7 @@ export async function startPostgres(directory: string, password: string, logPath
   const user = runAs()
   if (!existsSync(join(directory, 'PG_VERSION'))) await initialise(binaries, user, directory, password, logPath)
   await stopOrphan(directory)
-  const port = await freePort()
+  const port = freePort()
   const settings = {
     listen_addresses: '127.0.0.1',
     port: String(port),

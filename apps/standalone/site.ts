@@ -79,8 +79,8 @@ const ownAddresses = (): string[] =>
   )
 
 /** Port 0 of the admin API is chosen before it is served: the hub is told of it first. */
-async function withPort(address: string): Promise<string> {
-  return address.endsWith(':0') ? `${address.slice(0, -1)}${await freePort()}` : address
+function withPort(address: string): string {
+  return address.endsWith(':0') ? `${address.slice(0, -1)}${freePort()}` : address
 }
 
 export type SiteStart = {
@@ -126,7 +126,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   undo.add(() => postgres.stop())
 
   progress('hub')
-  const [adminListen, agentListen] = [await withPort(options.adminListen), await withPort(options.agentListen)]
+  const [adminListen, agentListen] = [withPort(options.adminListen), withPort(options.agentListen)]
   const hub = await startHub({
     config: config.hub({
       'database.url': postgres.url,

@@ -2,6 +2,7 @@
 // test says. Bodies are decoded with the generated code, as the contract has them.
 import { zstdDecompressSync } from 'node:zlib'
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { freePort } from '../../apps/standalone/ports.ts'
 import {
   type AgentConfig,
   AgentConfigSchema,
@@ -47,6 +48,7 @@ export class Peer {
   /** Answers of the next requests of a route, first come first served; null means the usual answer. */
   readonly #scripts = new Map<string, Script[]>()
   readonly #standing = new Map<string, Script>()
+  readonly #port = freePort()
   #server: ReturnType<typeof Bun.serve>
   #config: AgentConfig = create(AgentConfigSchema)
   #tokens = new Set<string>(['agt_first'])
@@ -59,21 +61,21 @@ export class Peer {
   /** With key and certificate it serves https. */
   constructor(tls: { readonly key: string; readonly cert: string } | null = null) {
     this.#tls = tls
-    this.#server = this.#serve(0)
+    this.#server = this.#serve()
   }
 
-  #serve(port: number): ReturnType<typeof Bun.serve> {
+  #serve(): ReturnType<typeof Bun.serve> {
     const tls = this.#tls === null ? {} : { tls: this.#tls }
-    return Bun.serve({ port, hostname: '127.0.0.1', fetch: request => this.#answer(request), ...tls })
+    return Bun.serve({ port: this.#port, hostname: '127.0.0.1', fetch: request => this.#answer(request), ...tls })
   }
 
   /** Serves again after a stop, at the same address. */
-  async restart(port: number): Promise<void> {
-    this.#server = this.#serve(port)
+  restart(): void {
+    this.#server = this.#serve()
   }
 
   get url(): string {
-    return `${this.#tls === null ? 'http' : 'https'}://127.0.0.1:${this.#server.port}`
+    return `${this.#tls === null ? 'http' : 'https'}://127.0.0.1:${this.#port}`
   }
 
   async stop(): Promise<void> {

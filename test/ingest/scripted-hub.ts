@@ -1,4 +1,5 @@
 // A small HTTP peer that answers as the hub does on its collector-facing endpoints, with what a test puts into it.
+import { freePort } from '../../apps/standalone/ports.ts'
 import { uuidFromText } from '../../core/series/hash.ts'
 
 export type ScriptedAgent = Record<string, unknown> & { agent_id: string; sync_version: number; token_hash: string }
@@ -27,11 +28,10 @@ export class ScriptedHub {
   clockOffsetMs = 0
   private server: Bun.Server<undefined>
 
-  private readonly port: number
+  private readonly port = freePort()
 
   constructor() {
-    this.server = this.serve(0)
-    this.port = this.server.port ?? 0
+    this.server = this.serve()
   }
 
   get url(): string {
@@ -44,7 +44,7 @@ export class ScriptedHub {
 
   /** Serves again on the port it had. */
   restart(): void {
-    this.server = this.serve(this.port)
+    this.server = this.serve()
   }
 
   ok(data: unknown, status = 200): Response {
@@ -64,8 +64,8 @@ export class ScriptedHub {
     return this.requests.filter(request => request.path === path)
   }
 
-  private serve(port: number): Bun.Server<undefined> {
-    return Bun.serve({ hostname: '127.0.0.1', port, fetch: request => this.handle(request) })
+  private serve(): Bun.Server<undefined> {
+    return Bun.serve({ hostname: '127.0.0.1', port: this.port, fetch: request => this.handle(request) })
   }
 
   private async handle(request: Request): Promise<Response> {

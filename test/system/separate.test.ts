@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../../apps/standalone/ports.ts'
 import { Executable, type ExecutableName, runCommand } from '../support/executable.ts'
-import { freePort } from '../support/ports.ts'
 import { newDatabase, stopPostgres } from '../support/postgres.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import type { Json } from '../support/site.ts'
@@ -103,7 +103,7 @@ const rule = (threshold: number) => ({
 })
 
 beforeAll(async () => {
-  const [hubPort, agentPort, adminPort] = [await freePort(), await freePort(), await freePort()]
+  const [hubPort, agentPort, adminPort] = [freePort(), freePort(), freePort()]
   hubUrl = `http://127.0.0.1:${hubPort}`
   agentUrl = `http://127.0.0.1:${agentPort}`
   adminUrl = `http://127.0.0.1:${adminPort}`

@@ -1,8 +1,8 @@
 // The live stream over HTTP, against a real hub and database: what it shows of whom, to whom, and when it ends.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
+import { freePort } from '../../apps/standalone/ports.ts'
 import { caller, type Json, type Tenant, TestHub } from '../api/hub-harness.ts'
-import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { Live, logIn, newPerson, onePicture, type Session } from './visitor.ts'
 
@@ -21,7 +21,7 @@ afterAll(() => hub.stop(), 30_000)
 
 const theCollector = async (): Promise<Collector> => {
   // Nothing listens there: a collector that is down.
-  collector ??= await hub.collector(`http://127.0.0.1:${await freePort()}`)
+  collector ??= await hub.collector(`http://127.0.0.1:${freePort()}`)
   return collector
 }
 
