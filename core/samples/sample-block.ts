@@ -291,6 +291,14 @@ export class SampleBlock {
     return ranks
   }
 
+  /** What an owner has in the block is left out, and what comes for it. */
+  purge(owner: BlockOwner): void {
+    if (owner.purged) return
+    owner.purged = true
+    for (let span = 0; span < owner.spans.length; span += 2)
+      this.dropped.purged += owner.spans[span + 1]! - owner.spans[span]!
+  }
+
   /** The points of a machine that wait here, in the order in which they came. */
   *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
     const owner = this.ownersByName.get(companyId + serverId)
@@ -376,10 +384,7 @@ export class SampleBlock {
     const { decimals, digits, times } = this.scratch
     const { rows } = this.scratch.order
     const { idLo, idHi, tsMs, value } = this
-    if (this.owners[this.owner[rows[begin]!]!]!.purged) {
-      this.dropped.purged += end - begin
-      return to
-    }
+    if (this.owners[this.owner[rows[begin]!]!]!.purged) return to
     let kept = to
     for (let at = begin; at < end; at++) {
       const row = rows[at]!

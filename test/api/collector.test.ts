@@ -326,6 +326,13 @@ describe('seen and heartbeat', () => {
     expect((await tenant.call('GET', '/monitoring/collectors')).status).toBe(403)
     const unknown = await collector.call('POST', '/heartbeat', { ...beat, collector_id: crypto.randomUUID() })
     expect(unknown.body.error.code).toBe('not_found')
+    for (const field of ['agent_count', 'outbox_depth'])
+      for (const [count, status] of [
+        [2 ** 31 - 1, 200],
+        [2 ** 31, 422],
+        [-1, 422],
+      ] as const)
+        expect((await collector.call('POST', '/heartbeat', { ...beat, [field]: count })).status).toBe(status)
   })
 })
 

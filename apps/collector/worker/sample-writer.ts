@@ -167,7 +167,8 @@ export class SampleWriter {
   /** Drops what tenants under a tombstone have in the buffers and will have on the bus until then. */
   setTombstones(tombstones: readonly Tombstone[]): void {
     this.tombstones = tombstones
-    for (const owner of this.filling.block.owners) owner.purged ||= this.isPurged(owner.companyId, owner.serverId)
+    const { block } = this.filling
+    for (const owner of block.owners) if (this.isPurged(owner.companyId, owner.serverId)) block.purge(owner)
     this.definitions = this.definitions.filter(({ companyId, serverId }) => !this.isPurged(companyId, serverId))
   }
 

@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { notFound } from '../http/api-error.ts'
-import { instant, listOf, optional, text, uuid } from '../http/schema.ts'
+import { instant, integer, listOf, optional, text, uuid } from '../http/schema.ts'
 import type { Hub } from '../hub-context.ts'
 
 export const seenBody = Type.Object({
@@ -70,12 +70,15 @@ export async function recordSeen(
   })
 }
 
+/** What a column of counts holds. */
+const COUNT_MAX = 2_147_483_647
+
 export const heartbeatBody = Type.Object({
   collector_id: uuid(),
   version: optional(text(64)),
-  agent_count: optional(Type.Integer({ minimum: 0 })),
+  agent_count: optional(integer(0, COUNT_MAX)),
   ingest_rps: optional(Type.Number({ minimum: 0 })),
-  outbox_depth: optional(Type.Integer({ minimum: 0 })),
+  outbox_depth: optional(integer(0, COUNT_MAX)),
 })
 
 export async function recordHeartbeat(hub: Hub, body: Static<typeof heartbeatBody>): Promise<{ collector_id: string }> {
