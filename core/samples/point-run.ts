@@ -170,20 +170,53 @@ function stepOf(times: Float64Array, begin: number, end: number): number {
 
 /** Hands over the points of a run that begins at `firstMs`; `bytes` are `points` of its row. */
 export function eachPoint(bytes: Uint8Array, firstMs: number, take: (tsMs: number, value: number) => void): void {
-  const run = openRun(bytes)
-  const { view, isBits, power, width, more, step, timesAt } = run
-  let { digits } = run
-  take(firstMs, digits / power)
-  for (let point = 0, at = HEAD_BYTES; point < more; point++, at += run.valueBytes) {
-    digits = isBits ? view.getFloat64(at, true) : digits + changeAt(view, at, width)
-    const after = step === 0 ? view.getUint32(timesAt + point * TIME_BYTES, true) : step * (point + 1)
-    take(firstMs + after, digits / power)
-  }
+  const count = readRun(viewOf(bytes), 0, bytes.length, firstMs, times, values, 0)
+  for (let point = 0; point < count; point++) take(times[point]!, values[point]!)
 }
+
+const times = new Float64Array(RUN_POINTS_MAX)
+const values = new Float64Array(RUN_POINTS_MAX)
+
+/**
+ * Writes the points of a run, which is the `length` bytes of `view` from `start` on, into `tsMs` and `value` from `row` on. Returns how many they are:
+ * there must be room for RUN_POINTS_MAX.
+ */
+export function readRun(
+  view: DataView,
+  start: number,
+  length: number,
+  firstMs: number,
+  tsMs: Float64Array,
+  value: Float64Array,
+  row: number,
+): number {
+  const { isBits, power, width, more, step, timesAt, digits: first } = openRun(view, start, length)
+  tsMs[row] = firstMs
+  value[row] = first / power
+  let at = start + HEAD_BYTES
+  let digits = first
+  for (let next = row + 1; next <= row + more; next++, at += width) {
+    if (isBits) {
+      value[next] = view.getFloat64(at, true)
+      at += VALUE_BYTES - width
+      continue
+    }
+    digits += changeAt(view, at, width)
+    value[next] = digits / power
+  }
+  if (step === 0)
+    for (let point = 1; point <= more; point++)
+      tsMs[row + point] = firstMs + view.getUint32(timesAt + (point - 1) * TIME_BYTES, true)
+  else for (let point = 1; point <= more; point++) tsMs[row + point] = firstMs + step * point
+  return more + 1
+}
+
+const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /** The last point of a run, which is the newest. */
 export function lastPoint(bytes: Uint8Array, firstMs: number): { readonly tsMs: number; readonly value: number } {
-  const { view, isBits, power, width, more, step, timesAt, digits: first } = openRun(bytes)
+  const view = viewOf(bytes)
+  const { isBits, power, width, more, step, timesAt, digits: first } = openRun(view, 0, bytes.length)
   if (more === 0) return { tsMs: firstMs, value: first / power }
   const after = step === 0 ? view.getUint32(timesAt + (more - 1) * TIME_BYTES, true) : step * more
   let digits = first
@@ -192,24 +225,22 @@ export function lastPoint(bytes: Uint8Array, firstMs: number): { readonly tsMs: 
   return { tsMs: firstMs + after, value: digits / power }
 }
 
-function openRun(bytes: Uint8Array) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const places = view.getUint8(0)
+function openRun(view: DataView, start: number, length: number) {
+  const places = view.getUint8(start)
   const isBits = places === BITS
-  const isSingle = bytes.length <= SINGLE_BYTES
-  const width = isSingle ? 0 : view.getUint8(9)
-  const more = isSingle ? 0 : view.getUint16(10, true)
+  const isSingle = length <= SINGLE_BYTES
+  const width = isSingle ? 0 : view.getUint8(start + 9)
+  const more = isSingle ? 0 : view.getUint16(start + 10, true)
   const valueBytes = width === BITS ? VALUE_BYTES : width
   return {
-    view,
     isBits,
     power: isBits ? 1 : POWERS[places]!,
-    digits: isBits ? view.getFloat64(1, true) : readInt64(view, 1),
+    digits: isBits ? view.getFloat64(start + 1, true) : readInt64(view, start + 1),
     width,
     valueBytes,
     more,
-    step: isSingle ? 0 : view.getUint32(12, true),
-    timesAt: HEAD_BYTES + more * valueBytes,
+    step: isSingle ? 0 : view.getUint32(start + 12, true),
+    timesAt: start + HEAD_BYTES + more * valueBytes,
   }
 }
 

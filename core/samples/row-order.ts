@@ -16,6 +16,8 @@ export class RowOrder {
   rows = new Uint32Array(0)
   spare = new Uint32Array(0)
   readonly counts: Uint32Array = new Uint32Array(65_536)
+  /** What two runs of rows are merged into. */
+  merged = new Uint32Array(0)
   /** Orders that were right lately, by the look of the rows: which of them comes first, second and so on. */
   readonly known: (Uint16Array | undefined)[] = new Array(KNOWN_ORDERS)
 
@@ -27,7 +29,7 @@ export class RowOrder {
   }
 }
 
-/** Insertion is for runs this long at most; a longer one (one series with many points) is sorted by comparison. */
+/** Insertion is for runs this long at most; a longer one (one series with many points) is merged. */
 const INSERTION_MAX = 32
 /** Up to here the top 8 bits of an id tell the series of an owner apart well enough, above it takes 16. */
 const FEW_ROWS = 2_048
@@ -152,12 +154,9 @@ function startsOf(counts: Uint32Array, length: number, first: number): void {
 }
 
 /** Orders rows [begin, end), all of one owner, from `spare` into `rows`. */
-function sortOwner(
-  { idHi, idLo, tsMs }: OrderColumns,
-  { rows, spare, counts }: RowOrder,
-  begin: number,
-  end: number,
-): void {
+function sortOwner(columns: OrderColumns, order: RowOrder, begin: number, end: number): void {
+  const { idHi } = columns
+  const { rows, spare, counts } = order
   const shift = end - begin <= FEW_ROWS ? FEW_SHIFT : MANY_SHIFT
   const digits = 2 ** (32 - shift)
   for (let digit = 0; digit < digits; digit++) counts[digit] = 0
@@ -172,36 +171,60 @@ function sortOwner(
     const digit = idHi[rows[start]!]! >>> shift
     let next = start + 1
     while (next < end && idHi[rows[next]!]! >>> shift === digit) next++
-    if (next - start > 1) orderRun(idHi, idLo, tsMs, rows, start, next)
+    if (next - start > 1) orderRun(columns, order, start, next)
     start = next
   }
 }
 
-function orderRun(
-  idHi: Uint32Array,
-  idLo: Uint32Array,
-  tsMs: Float64Array,
-  rows: Uint32Array,
-  start: number,
-  end: number,
-): void {
-  const isAfter = (a: number, b: number): boolean => {
-    if (idHi[a] !== idHi[b]) return idHi[a]! > idHi[b]!
-    if (idLo[a] !== idLo[b]) return idLo[a]! > idLo[b]!
-    return tsMs[a]! > tsMs[b]!
-  }
+/** Orders rows [start, end), which agree in the top of the id. Equal rows keep the order in which they came, so that the last of them can win. */
+function orderRun(columns: OrderColumns, order: RowOrder, start: number, end: number): void {
   if (end - start > INSERTION_MAX) {
-    // Equal rows keep the order in which they came, so that the last of them can win.
-    rows.subarray(start, end).sort((a, b) => (isAfter(a, b) ? 1 : isAfter(b, a) ? -1 : a - b))
+    mergeRuns(columns, order, start, end)
     return
   }
+  const { rows } = order
   for (let at = start + 1; at < end; at++) {
     const row = rows[at]!
     let to = at
-    while (to > start && isAfter(rows[to - 1]!, row)) {
+    while (to > start && isAfter(columns, rows[to - 1]!, row)) {
       rows[to] = rows[to - 1]!
       to--
     }
     rows[to] = row
   }
+}
+
+function isAfter({ idHi, idLo, tsMs }: OrderColumns, a: number, b: number): boolean {
+  if (idHi[a] !== idHi[b]) return idHi[a]! > idHi[b]!
+  if (idLo[a] !== idLo[b]) return idLo[a]! > idLo[b]!
+  return tsMs[a]! > tsMs[b]!
+}
+
+/** Merges what is in order already, two and two, until all is: points of a series come in order of time, with a few exceptions. */
+function mergeRuns(columns: OrderColumns, order: RowOrder, start: number, end: number): void {
+  const { rows } = order
+  let begins = [start]
+  for (let at = start + 1; at < end; at++) if (isAfter(columns, rows[at - 1]!, rows[at]!)) begins.push(at)
+  if (begins.length === 1) return
+  if (order.merged.length < end - start) order.merged = new Uint32Array(end - start)
+  while (begins.length > 1) {
+    const next: number[] = []
+    for (let run = 0; run < begins.length; run += 2) {
+      next.push(begins[run]!)
+      if (run + 1 < begins.length) mergeTwo(columns, order, begins[run]!, begins[run + 1]!, begins[run + 2] ?? end)
+    }
+    begins = next
+  }
+}
+
+/** Merges rows [start, middle) and [middle, end). */
+function mergeTwo(columns: OrderColumns, { rows, merged }: RowOrder, start: number, middle: number, end: number): void {
+  let left = start
+  let right = middle
+  let count = 0
+  while (left < middle && right < end)
+    merged[count++] = isAfter(columns, rows[left]!, rows[right]!) ? rows[right++]! : rows[left++]!
+  // What is left of the right one is in its place.
+  while (left < middle) merged[count++] = rows[left++]!
+  rows.set(merged.subarray(0, count), start)
 }

@@ -3,6 +3,9 @@
 import { writeUuid } from '../series/uuid.ts'
 import type { NativeWriter } from './native-block.ts'
 
+/** Of its company, then of itself. */
+export const WORDS_PER_MACHINE = 8
+
 const swap = (word: number): number =>
   ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0
 
@@ -22,6 +25,26 @@ export function compareUuidWords(words: Uint32Array, a: number, b: number): numb
     words[a + 1]! - words[b + 1]! ||
     words[a]! - words[b]!
   )
+}
+
+/** The same for machines: by company, then by server. */
+export const compareMachineWords = (words: Uint32Array, a: number, b: number): number =>
+  compareUuidWords(words, a, b) || compareUuidWords(words, a + 4, b + 4)
+
+/** The words of machines, one after the other. */
+export function machineWords(
+  machines: readonly { readonly companyId: string; readonly serverId: string }[],
+): Uint32Array {
+  const words = new Uint32Array(machines.length * WORDS_PER_MACHINE)
+  const bytes = new Uint8Array(32)
+  const from = new Uint32Array(bytes.buffer)
+  machines.forEach(({ companyId, serverId }, index) => {
+    writeUuid(bytes, 0, companyId)
+    writeUuid(bytes, 16, serverId)
+    uuidWords(from, 0, words, index * WORDS_PER_MACHINE)
+    uuidWords(from, 4, words, index * WORDS_PER_MACHINE + 4)
+  })
+  return words
 }
 
 /** Writes a column of UUIDs, given as text. */

@@ -66,7 +66,7 @@ describe('cells of samples as they come', () => {
           throw new Error('the store is away')
         }
         await store.insertBlock(table, block, token)
-        if (isCells(table)) streamedRows += Number(token.split('-')[1])
+        if (isCells(table) && token.startsWith('cells-')) streamedRows += Number(token.split('-')[1])
       },
     }
     const writer = new SampleWriter({

@@ -34,6 +34,8 @@ export type ClickHouse = {
   readonly isEmbedded: boolean
   /** Rows of a statement, each an array in the order of its columns. */
   rows(sql: string, params?: QueryParams): Promise<unknown[][]>
+  /** What a statement gives, as blocks in Native format. It may take long, as a command may. */
+  native(sql: string, params?: QueryParams): Promise<Uint8Array>
   /** A statement without result. It may take long: neither reads nor inserts wait for it. */
   command(sql: string, params?: QueryParams): Promise<void>
   /** Inserts a block. The same `token` a second time changes nothing (within the table's window of blocks). */
@@ -78,6 +80,12 @@ function statements(client: ClickHouseClient) {
       if (!isRows(json)) throw new Error('the samples store answered in an unknown form')
       return json.data
     },
+    native: async (sql: string, params?: QueryParams): Promise<Uint8Array> => {
+      const { stream } = await client.exec({ query: `${sql} FORMAT Native`, query_params: { ...params } })
+      const chunks: Uint8Array[] = []
+      for await (const chunk of stream) chunks.push(chunk)
+      return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+    },
     command: async (sql: string, params?: QueryParams): Promise<void> => {
       await client.command({ query: sql, query_params: { ...params } })
     },
@@ -98,11 +106,12 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
     use_multipart_params_auto: true,
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
   })
-  const { rows, command } = statements(client)
+  const { rows, native, command } = statements(client)
   return {
     database,
     isEmbedded: false,
     rows,
+    native,
     command,
     insertBlock: async (table, block, token) => {
       const values = Readable.from([Buffer.from(block.buffer, block.byteOffset, block.byteLength)], {
@@ -201,6 +210,7 @@ function openLane(directory: string, count: number) {
   }
   return {
     rows: (sql: string, params?: QueryParams) => run(member => member.rows(sql, params)),
+    native: (sql: string, params?: QueryParams) => run(member => member.native(sql, params)),
     command: (sql: string, params?: QueryParams) => run(member => member.command(sql, params)),
     close: async () => {
       // A statement whose connection goes before its end takes the process along.
@@ -222,6 +232,7 @@ function openEmbedded(directory: string, database: string): ClickHouse {
     database,
     isEmbedded: true,
     rows: reads.rows,
+    native: works.native,
     command: works.command,
     insertBlock: async (table, block, token) => {
       const file = files.write(block)

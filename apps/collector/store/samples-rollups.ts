@@ -2,17 +2,23 @@
 // cell that is computed again is right again (decision G-136). A cell is stored once it has ended; until then queries read its raw
 // samples. Where all its samples passed through this process in order it is taken from there (core/samples/open-cells.ts), for a
 // tenth of what it costs to read them again; every other is computed from the raw samples. What arrives for a cell that has ended is
-// noted in rollup_late and computed again.
+// noted in rollup_late and computed again. Cells of 5 minutes are computed here (core/samples/raw-cells.ts), for a fraction of what it costs
+// the engine to take runs apart and to group their points; hours are computed from them by the engine.
 import { assert } from '../../../core/assert.ts'
 import { cellMs } from '../../../core/query/query-plan.ts'
 import { CellBlockWriter } from '../../../core/samples/cell-block.ts'
+import { CellColumns } from '../../../core/samples/cell-columns.ts'
 import type { CellStream } from '../../../core/samples/cell-stream.ts'
 import { type LateCell, writeLateBlock } from '../../../core/samples/late-block.ts'
 import { NativeWriter } from '../../../core/samples/native-block.ts'
-import type { CellsOfStart } from '../../../core/samples/open-cells.ts'
+import { NativeReader } from '../../../core/samples/native-reader.ts'
+import type { CellOwner, CellsOfStart } from '../../../core/samples/open-cells.ts'
 import { RUN_SPAN_MS } from '../../../core/samples/point-run.ts'
+import { RawCells } from '../../../core/samples/raw-cells.ts'
+import { machineWords } from '../../../core/samples/uuid-words.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'
-import type { ClickHouse } from './clickhouse.ts'
+import { inSlices } from '../slices.ts'
+import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
 export type Completeness = { readonly '5m': number; readonly '1h': number }
 
@@ -22,77 +28,46 @@ const GRACE_MS = 60_000
 const DAY_MS = 86_400_000
 const LATE_BATCHES_MAX = 500
 const DENSE = 3
+/** Points that are in memory together, about 60 bytes each with what is read of them; and machines that one statement names. */
+const PIECE_POINTS = 400_000
+const PIECE_MACHINES = 4_000
 const BATCH_NAME_LENGTH = 32
 
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
 const SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_aggregation_in_order = 1, max_threads = 1, max_insert_threads = 1'
 
-/** What lies in [from, to): cells, points, and the rows that points may be in. */
+/** What lies in [from, to): cells, and the rows that points may be in. */
 const CELLS_BETWEEN = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
-const POINTS_BETWEEN = 'time >= {from:Int64} AND time < {to:Int64}'
 const ROWS_BETWEEN = `ts > fromUnixTimestamp64Milli({from:Int64} - ${RUN_SPAN_MS}, 'UTC') AND ts < ${INSTANT('to')}`
 
 const COLUMNS =
   'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside, version'
 
 /**
- * Cells as they are stored (sql/samples/0002_decimals.sql), from groups that name their values `places`, `samples`, `newest`, `newest_ts`,
- * `low`, `high`, `total`. Decimals are exact up to 2^50; beyond that, and where one value is no decimal, a cell keeps the bits.
+ * 5-minute cells of `where` as 1-hour cells, as they are stored (sql/samples/0002_decimals.sql). Decimals are exact up to 2^50; beyond that, and
+ * where one value is no decimal, a cell keeps the bits.
  */
-const insertCells = (db: string, cell: '5m' | '1h', groups: string): string => `
-INSERT INTO ${db}.rollup_${cell} (${COLUMNS})
+const insertHours = (db: string, where: string): string => `
+INSERT INTO ${db}.rollup_1h (${COLUMNS})
 WITH if(greatest(abs(low), abs(high)) * samples * intExp10(places) <= 1125899906842624, places, 255) AS d,
      ((x, p) -> if(p = 255, reinterpretAsInt64(x), toInt64(round(x * intExp10(p))))) AS digits_of,
      digits_of(newest, d) AS newest_digits
 SELECT company_id, server_id, series_id, cell, samples, toUnixTimestamp64Milli(newest_ts) - toUnixTimestamp64Milli(cell), d, newest_digits,
        newest_digits - digits_of(low, d), digits_of(high, d) - newest_digits,
        digits_of(total, d) - newest_digits * samples, {version:UInt64}
-FROM (${groups}) ${SETTINGS}`
-
-/** As `splitDecimal` finds them (core/samples/decimal.ts). */
-const DECIMALS_OF = `(x -> multiIf(abs(x) <= 9007199254740992 AND round(x) = x, 0, abs(x) <= 90071992547409 AND round(x * 100) / 100 = x, 2,
-                abs(x) <= 900719925474 AND round(x * 10000) / 10000 = x, 4, abs(x) <= 9007199254 AND round(x * 1000000) / 1000000 = x, 6, 255))`
-
-/**
- * Raw samples as 5-minute cells, of the rows and then the points for which the conditions hold; `time` is the time of a point in ms. A cell's
- * points are gathered in the order of the table, and of those of one time the newest is kept: no more than a few series are in
- * memory at once.
- */
-const cellsOfRaw = (db: string, ofRows: string, ofPoints: string): string =>
-  insertCells(
-    db,
-    '5m',
-    `WITH ${DECIMALS_OF} AS decimals_of,
-          arraySort(found) AS ordered,
-          arrayFilter((each, next) -> each.1 != next, ordered, arrayPushBack(arrayPopFront(ordered.1), 0)) AS once
-     SELECT company_id, server_id, series_id, fromUnixTimestamp64Milli(cell_ms, 'UTC') AS cell, toUInt32(length(once)) AS samples,
-            arrayReduce('sumKahan', once.3) AS total, arrayMin(once.3) AS low, arrayMax(once.3) AS high, once.3[-1] AS newest,
-            fromUnixTimestamp64Milli(once.1[-1], 'UTC') AS newest_ts, toUInt8(arrayMax(arrayMap(decimals_of, once.3))) AS places
-     FROM (
-       SELECT company_id, server_id, series_id, intDiv(time, 300000) * 300000 AS cell_ms, groupArray((time, seq, point)) AS found
-       FROM ${db}.samples_runs ARRAY JOIN times AS time, values AS point
-       WHERE ${ofRows} AND ${ofPoints}
-       GROUP BY company_id, server_id, series_id, cell_ms
-     )`,
+FROM (
+  SELECT company_id, server_id, series_id, hour AS cell, toUInt32(sum(cell_count)) AS samples, sumKahan(cell_sum) AS total,
+    min(cell_min) AS low, max(cell_max) AS high, argMax(cell_last, cell_last_ts) AS newest,
+    max(cell_last_ts) AS newest_ts, max(decimals) AS places
+  FROM (
+    SELECT company_id, server_id, series_id, count AS cell_count, sum AS cell_sum, min AS cell_min, max AS cell_max,
+           last AS cell_last, last_ts AS cell_last_ts, decimals,
+           fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 3600000) * 3600000, 'UTC') AS hour
+    FROM ${db}.rollup_5m FINAL PREWHERE ${where}
   )
-
-/** 5-minute cells of `where` as 1-hour cells. */
-const hoursOfCells = (db: string, where: string): string =>
-  insertCells(
-    db,
-    '1h',
-    `SELECT company_id, server_id, series_id, hour AS cell, toUInt32(sum(cell_count)) AS samples, sumKahan(cell_sum) AS total,
-       min(cell_min) AS low, max(cell_max) AS high, argMax(cell_last, cell_last_ts) AS newest,
-       max(cell_last_ts) AS newest_ts, max(decimals) AS places
-     FROM (
-       SELECT company_id, server_id, series_id, count AS cell_count, sum AS cell_sum, min AS cell_min, max AS cell_max,
-              last AS cell_last, last_ts AS cell_last_ts, decimals,
-              fromUnixTimestamp64Milli(intDiv(toUnixTimestamp64Milli(ts), 3600000) * 3600000, 'UTC') AS hour
-       FROM ${db}.rollup_5m FINAL PREWHERE ${where}
-     )
-     GROUP BY company_id, server_id, series_id, cell`,
-  )
+  GROUP BY company_id, server_id, series_id, cell
+) ${SETTINGS}`
 
 /** Notes cells to compute again. The same batch a second time changes nothing: the store takes its block once. */
 export async function insertLateCells(store: ClickHouse, batch: string, cells: readonly LateCell[]): Promise<void> {
@@ -211,9 +186,143 @@ async function completeCells(
 
 /** Computes cells that start in [fromMs, toMs) from the raw samples, or hours from their cells. */
 async function computeCells(store: ClickHouse, cell: '5m' | '1h', fromMs: number, toMs: number): Promise<void> {
-  const db = store.database
-  const sql = cell === '5m' ? cellsOfRaw(db, ROWS_BETWEEN, POINTS_BETWEEN) : hoursOfCells(db, CELLS_BETWEEN)
-  await store.command(sql, { from: fromMs, to: toMs, version: FIRST_VERSION })
+  if (cell === '5m') await computeRaw(store, { fromMs, toMs, version: FIRST_VERSION })
+  else
+    await store.command(insertHours(store.database, CELLS_BETWEEN), {
+      from: fromMs,
+      to: toMs,
+      version: FIRST_VERSION,
+    })
+}
+
+/** Cells of 5 minutes that start in [fromMs, toMs); with `late` those only that its batches touched. */
+type RawRange = {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly version: number
+  readonly late?: { readonly batches: readonly string[]; readonly isDense: boolean }
+}
+
+/** Machines whose points are in memory together, and about how many points they are. */
+type RawPiece = { readonly machines: readonly CellOwner[]; readonly points: number }
+
+/** Late cells of some batches. */
+const touchedBy = (db: string, columns: string): string =>
+  `(SELECT ${columns} FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)})`
+const OWNER_IS_LATE = (db: string): string => `(company_id, server_id) IN ${touchedBy(db, 'company_id, server_id')}`
+
+/** Rows with points of the range, and where single cells are wanted only those that may have some of them. */
+function rowsOf(db: string, { late }: RawRange): string {
+  if (!late) return ROWS_BETWEEN
+  if (late.isDense) return `${ROWS_BETWEEN} AND ${OWNER_IS_LATE(db)}`
+  // A run has points of the cell it begins in and of the next ones.
+  const begins = Array.from({ length: RUN_SPAN_MS / cellMs['5m'] + 1 }, (_, cell) => cell * cellMs['5m'])
+  const cells = `(SELECT company_id, server_id, toUnixTimestamp64Milli(ts) - before FROM ${db}.rollup_late
+    ARRAY JOIN [${begins.join(', ')}] AS before WHERE batch IN {batches:Array(String)})`
+  const begin = `intDiv(toUnixTimestamp64Milli(ts), ${cellMs['5m']}) * ${cellMs['5m']}`
+  return `${ROWS_BETWEEN} AND ${OWNER_IS_LATE(db)} AND (company_id, server_id, ${begin}) IN ${cells}`
+}
+
+const paramsOf = ({ fromMs, toMs, late }: RawRange): QueryParams => ({
+  from: fromMs,
+  to: toMs,
+  ...(late && { batches: late.batches }),
+})
+
+/** Computes 5-minute cells from the raw samples, a few machines at a time. */
+async function computeRaw(store: ClickHouse, range: RawRange): Promise<void> {
+  const memory = { cells: new RawCells(), columns: new CellColumns(), writer: new NativeWriter() }
+  for (const piece of await piecesOf(store, range)) await computePiece(store, range, piece, memory)
+}
+
+/** What the work on a piece takes, for one after the other. */
+type RawMemory = { readonly cells: RawCells; readonly columns: CellColumns; readonly writer: NativeWriter }
+
+async function piecesOf(store: ClickHouse, range: RawRange): Promise<RawPiece[]> {
+  const { database } = store
+  const rows = await store.rows(
+    `SELECT company_id, server_id, sum(1 + if(length(points) < 12, 0, reinterpretAsUInt16(substring(points, 11, 2))))
+     FROM ${database}.samples_raw WHERE ${rowsOf(database, range)}
+     GROUP BY company_id, server_id ORDER BY company_id, server_id SETTINGS max_threads = 1`,
+    paramsOf(range),
+  )
+  const pieces: RawPiece[] = []
+  let machines: CellOwner[] = []
+  let points = 0
+  for (const [companyId, serverId, count] of rows) {
+    if (machines.length > 0 && (points + Number(count) > PIECE_POINTS || machines.length === PIECE_MACHINES)) {
+      pieces.push({ machines, points })
+      machines = []
+      points = 0
+    }
+    machines.push({ companyId: String(companyId), serverId: String(serverId) })
+    points += Number(count)
+  }
+  return machines.length > 0 ? [...pieces, { machines, points }] : pieces
+}
+
+async function computePiece(
+  store: ClickHouse,
+  range: RawRange,
+  { machines, points }: RawPiece,
+  memory: RawMemory,
+): Promise<void> {
+  const { fromMs, toMs } = range
+  const spans = (toMs - fromMs) / cellMs['5m']
+  const parts = Math.min(spans, Math.ceil(points / PIECE_POINTS))
+  if (parts > 1) {
+    // One machine with many points.
+    const spanMs = Math.ceil(spans / parts) * cellMs['5m']
+    for (let start = fromMs; start < toMs; start += spanMs)
+      await computePiece(
+        store,
+        { ...range, fromMs: start, toMs: Math.min(toMs, start + spanMs) },
+        { machines, points: Math.ceil(points / parts) },
+        memory,
+      )
+    return
+  }
+  const owners = {
+    companies: machines.map(({ companyId }) => companyId),
+    servers: machines.map(({ serverId }) => serverId),
+  }
+  const { database } = store
+  const isOwned = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
+  const params = { ...paramsOf(range), ...owners }
+  const starts = await startsOf(store, range, machines, isOwned, params)
+  const bytes = await store.native(
+    `SELECT company_id, server_id, series_id, ts, seq, points FROM ${database}.samples_raw
+     WHERE ${isOwned} AND ${rowsOf(database, range)} SETTINGS max_threads = 1`,
+    params,
+  )
+  const { cells, columns, writer } = memory
+  cells.begin({ fromMs, toMs, words: machineWords(machines), starts })
+  columns.clear()
+  await inSlices(cells.read(new NativeReader(bytes)))
+  await inSlices(cells.addTo(columns))
+  if (columns.rows === 0) return
+  columns.write(writer, range.version)
+  await store.insertBlock('rollup_5m', writer.finish(), `raw-${crypto.randomUUID()}`)
+}
+
+/** Which cells of each machine are wanted; null for all of the range. */
+async function startsOf(
+  store: ClickHouse,
+  { late }: RawRange,
+  machines: readonly CellOwner[],
+  isOwned: string,
+  params: QueryParams,
+): Promise<(Set<number> | null)[]> {
+  if (!late || late.isDense) return machines.map(() => null)
+  const rows = await store.rows(
+    `SELECT DISTINCT company_id, server_id, toFloat64(toUnixTimestamp64Milli(ts)) FROM ${store.database}.rollup_late
+     WHERE batch IN {batches:Array(String)} AND ${isOwned} AND ${CELLS_BETWEEN}`,
+    params,
+  )
+  const starts = new Map(machines.map(({ companyId, serverId }) => [companyId + serverId, new Set<number>()]))
+  for (const [companyId, serverId, startMs] of rows)
+    starts.get(`${String(companyId)}${String(serverId)}`)?.add(Number(startMs))
+  return [...starts.values()]
 }
 
 /** Stores the cells of the stream that start at `startMs`. Those that it has not exactly are noted as late: this pass computes them. */
@@ -244,6 +353,13 @@ async function insertCellBlocks(store: ClickHouse, cell: '5m' | '1h', cells: Cel
     await store.insertBlock(`rollup_${cell}`, writer.block(), `cells-${rows}-${crypto.randomUUID()}`)
 }
 
+/** Cells of hours that have a late cell; where that is most of them, of all machines that have one. */
+function lateHours(db: string, isDense: boolean): string {
+  const hourOf = `intDiv(toUnixTimestamp64Milli(ts), ${cellMs['1h']}) * ${cellMs['1h']}`
+  const touched = `(company_id, server_id, ${hourOf}) IN ${touchedBy(db, `company_id, server_id, ${hourOf}`)}`
+  return `${CELLS_BETWEEN} AND ${OWNER_IS_LATE(db)}${isDense ? '' : ` AND ${touched}`}`
+}
+
 /** Computes cells that were touched after they ended, and their hours. Returns false when there are none left. */
 async function computeLate(store: ClickHouse, complete: Completeness, nowMs: number): Promise<boolean> {
   const db = store.database
@@ -262,26 +378,15 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
   )
   // Where most of what lies between was touched, all of it is computed: to find the rest of the rows costs more than to do so.
   const isDense = cellCount * DENSE >= machineCount * ((lastMs - firstMs) / cellMs['5m'] + 1)
-  const touched = (columns: string): string =>
-    `(SELECT ${columns} FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)})`
-  const owner = `(company_id, server_id) IN ${touched('company_id, server_id')}`
-  const cellStart = (width: number, time: string): string => `intDiv(${time}, ${width}) * ${width}`
-  const TS = 'toUnixTimestamp64Milli(ts)'
-  // Cells that the regular pass has yet to reach are left to it.
-  const touchedCells = (width: number, time: string): string =>
-    isDense
-      ? ''
-      : ` AND (company_id, server_id, ${cellStart(width, time)}) IN ${touched(`company_id, server_id, ${cellStart(width, TS)}`)}`
   for (const cell of ['5m', '1h'] as const) {
     const width = cellMs[cell]
+    // Cells that the regular pass has yet to reach are left to it.
     const from = Math.floor(firstMs / width) * width
     const to = Math.min(complete[cell], Math.floor(lastMs / width) * width + width)
     if (from >= to) continue
-    const sql =
-      cell === '5m'
-        ? cellsOfRaw(db, `${ROWS_BETWEEN} AND ${owner}`, `${POINTS_BETWEEN}${touchedCells(width, 'time')}`)
-        : hoursOfCells(db, `${CELLS_BETWEEN} AND ${owner}${touchedCells(width, TS)}`)
-    await store.command(sql, { batches, from, to, version: nextVersion(nowMs) })
+    const version = nextVersion(nowMs)
+    if (cell === '5m') await computeRaw(store, { fromMs: from, toMs: to, version, late: { batches, isDense } })
+    else await store.command(insertHours(db, lateHours(db, isDense)), { batches, from, to, version })
   }
   await store.command(
     `DELETE FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)} SETTINGS lightweight_deletes_sync = 2`,

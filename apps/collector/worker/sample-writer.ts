@@ -19,6 +19,7 @@ import {
 } from '../../../core/samples/sample-block.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../core/samples/series-block.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../bus/bus.ts'
+import { inSlices, Slice } from '../slices.ts'
 import type { ClickHouse } from '../store/clickhouse.ts'
 import { insertLateCells } from '../store/samples-rollups.ts'
 import type { Tombstone } from './samples-messages.ts'
@@ -27,8 +28,6 @@ import type { Tombstone } from './samples-messages.ts'
 const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
 const BLOCK_WAIT_MS = 1_000
 const LATE_WAIT_MS = 60_000
-/** The work on a block is broken off after so long, for whoever asks something meanwhile. */
-const SLICE_MS = 5
 const POLL_MS = 100
 const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
@@ -405,7 +404,7 @@ export class SampleWriter {
     const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
     const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',')}`
     this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
-    const rows = await this.write(load.block)
+    const rows = await inSlices(load.block.writing(this.samples, this.lastSeq))
     while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announced()
     if (rows > 0) {
       const startedMs = performance.now()
@@ -423,16 +422,6 @@ export class SampleWriter {
     }
     this.rowsStored += rows
     this.blocksStored++
-  }
-
-  private async write(block: SampleBlock): Promise<number> {
-    const writing = block.writing(this.samples, this.lastSeq)
-    const slice = new Slice()
-    for (;;) {
-      const { done, value } = writing.next()
-      if (done) return value
-      await slice.over()
-    }
   }
 
   /**
@@ -480,15 +469,4 @@ export class SampleWriter {
 /** Of the machine, or of the part of it that this process may use. */
 function memoryBytes(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
-}
-
-/** Lets others have their turn after some time of work. */
-class Slice {
-  private beganMs = performance.now()
-
-  async over(): Promise<void> {
-    if (performance.now() - this.beganMs < SLICE_MS) return
-    await new Promise<void>(resolve => setImmediate(resolve))
-    this.beganMs = performance.now()
-  }
 }
