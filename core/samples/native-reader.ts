@@ -3,6 +3,7 @@
 import { assert } from '../assert.ts'
 
 const LENGTH_BYTES_MAX = 5
+const WORD = 2 ** 32
 
 export class NativeReader {
   readonly view: DataView
@@ -34,6 +35,11 @@ export class NativeReader {
     this.at += byteCount
     assert(this.at <= this.bytes.length, 'a column lies inside its block')
     return start
+  }
+
+  /** A whole number of eight bytes, exact up to 2^53. */
+  int64(at: number): number {
+    return this.view.getInt32(at + 4, true) * WORD + this.view.getUint32(at, true)
   }
 
   /** Passes a text over; returns its length. It lies before `end()`. */

@@ -168,19 +168,22 @@ function stepOf(times: Float64Array, begin: number, end: number): number {
   return step
 }
 
-/** Hands over the points of a run that begins at `firstMs`; `bytes` are `points` of its row. */
-export function eachPoint(bytes: Uint8Array, firstMs: number, take: (tsMs: number, value: number) => void): void {
-  const count = readRun(viewOf(bytes), 0, bytes.length, firstMs, times, values, 0)
+/** Hands over the points of a run that begins at `firstMs`: `points` of its row are the `length` bytes of `view` from `start` on. */
+export function eachPoint(
+  view: DataView,
+  start: number,
+  length: number,
+  firstMs: number,
+  take: (tsMs: number, value: number) => void,
+): void {
+  const count = readRun(view, start, length, firstMs, times, values, 0)
   for (let point = 0; point < count; point++) take(times[point]!, values[point]!)
 }
 
 const times = new Float64Array(RUN_POINTS_MAX)
 const values = new Float64Array(RUN_POINTS_MAX)
 
-/**
- * Writes the points of a run, which is the `length` bytes of `view` from `start` on, into `tsMs` and `value` from `row` on. Returns how many they are:
- * there must be room for RUN_POINTS_MAX.
- */
+/** Writes the points of a run into `tsMs` and `value` from `row` on: there must be room for RUN_POINTS_MAX. Returns how many they are. */
 export function readRun(
   view: DataView,
   start: number,
@@ -211,17 +214,19 @@ export function readRun(
   return more + 1
 }
 
-const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-
 /** The last point of a run, which is the newest. */
-export function lastPoint(bytes: Uint8Array, firstMs: number): { readonly tsMs: number; readonly value: number } {
-  const view = viewOf(bytes)
-  const { isBits, power, width, more, step, timesAt, digits: first } = openRun(view, 0, bytes.length)
+export function lastPoint(
+  view: DataView,
+  start: number,
+  length: number,
+  firstMs: number,
+): { readonly tsMs: number; readonly value: number } {
+  const { isBits, power, width, more, step, timesAt, digits: first } = openRun(view, start, length)
   if (more === 0) return { tsMs: firstMs, value: first / power }
   const after = step === 0 ? view.getUint32(timesAt + (more - 1) * TIME_BYTES, true) : step * more
   let digits = first
   if (isBits) digits = view.getFloat64(timesAt - VALUE_BYTES, true)
-  else if (width > 0) for (let at = HEAD_BYTES; at < timesAt; at += width) digits += changeAt(view, at, width)
+  else if (width > 0) for (let at = start + HEAD_BYTES; at < timesAt; at += width) digits += changeAt(view, at, width)
   return { tsMs: firstMs + after, value: digits / power }
 }
 

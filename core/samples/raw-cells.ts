@@ -7,11 +7,9 @@ import type { NativeReader } from './native-reader.ts'
 import { RUN_POINTS_MAX, readRun } from './point-run.ts'
 import { orderRows, RowOrder } from './row-order.ts'
 import { CELL_5M_MS } from './sample-block.ts'
-import { compareMachineWords, WORDS_PER_MACHINE } from './uuid-words.ts'
+import { MachineIndex, WORDS_PER_MACHINE } from './uuid-words.ts'
 
 const UUID_BYTES = 16
-const UUID_WORDS = 4
-const WORD = 2 ** 32
 /** A cell keeps digits up to here, all its samples together; beyond, and where one value is no decimal, it keeps bits. */
 const DIGITS_MAX = 2 ** 50
 const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
@@ -78,8 +76,7 @@ export class RawCells {
    */
   *read(reader: NativeReader): Generator<void, void> {
     const { view } = reader
-    const uuids = new Uint32Array(WORDS_PER_MACHINE)
-    let owner = -1
+    const index = new MachineIndex(this.work.words)
     for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
       const companies = reader.column(rows * UUID_BYTES)
       const servers = reader.column(rows * UUID_BYTES)
@@ -89,15 +86,12 @@ export class RawCells {
       reader.column(0)
       for (let row = 0; row < rows; row++) {
         const length = reader.text()
-        if (!isAt(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES, uuids) || owner < 0) {
-          copyWords(view, companies + row * UUID_BYTES, uuids, 0)
-          copyWords(view, servers + row * UUID_BYTES, uuids, UUID_WORDS)
-          owner = this.ownerOf(uuids)
-        }
+        const owner = index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)
+        assert(owner >= 0, 'rows are of machines that were asked for')
         const lo = view.getUint32(ids + row * 8, true)
         const hi = view.getUint32(ids + row * 8 + 4, true)
-        const seq = view.getUint32(seqs + row * 8 + 4, true) * WORD + view.getUint32(seqs + row * 8, true)
-        const firstMs = view.getInt32(times + row * 8 + 4, true) * WORD + view.getUint32(times + row * 8, true)
+        const seq = reader.int64(seqs + row * 8)
+        const firstMs = reader.int64(times + row * 8)
         if (this.points.count + RUN_POINTS_MAX > this.points.owner.length)
           this.points = new Points(this.points.owner.length * 2, this.points)
         const { points } = this
@@ -129,25 +123,6 @@ export class RawCells {
       value[kept++] = value[point]!
     }
     return kept
-  }
-
-  /** The place of a machine among those of the work. */
-  private ownerOf(uuids: Uint32Array): number {
-    const { words } = this.work
-    const both = new Uint32Array(WORDS_PER_MACHINE * 2)
-    both.set(uuids)
-    let low = 0
-    let high = words.length / WORDS_PER_MACHINE
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const at = middle * WORDS_PER_MACHINE
-      both.set(words.subarray(at, at + WORDS_PER_MACHINE), WORDS_PER_MACHINE)
-      const order = compareMachineWords(both, 0, WORDS_PER_MACHINE)
-      if (order === 0) return middle
-      if (order < 0) high = middle
-      else low = middle + 1
-    }
-    assert(false, 'rows are of machines that were asked for')
   }
 
   /** Adds the cells of what was read, in the order of the store's key. Yields after each machine. */
@@ -239,18 +214,4 @@ export class RawCells {
     this.digits = new Float64Array(length)
     this.decimals = new Uint8Array(length)
   }
-}
-
-/** Whether the ids of a company and a server lie at these places. */
-function isAt(view: DataView, company: number, server: number, uuids: Uint32Array): boolean {
-  // What differs most often comes first.
-  for (let word = UUID_WORDS - 1; word >= 0; word--)
-    if (view.getUint32(server + word * 4, true) !== uuids[UUID_WORDS + word]) return false
-  for (let word = 0; word < UUID_WORDS; word++)
-    if (view.getUint32(company + word * 4, true) !== uuids[word]) return false
-  return true
-}
-
-function copyWords(view: DataView, from: number, into: Uint32Array, at: number): void {
-  for (let word = 0; word < UUID_WORDS; word++) into[at + word] = view.getUint32(from + word * 4, true)
 }

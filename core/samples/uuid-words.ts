@@ -47,6 +47,39 @@ export function machineWords(
   return words
 }
 
+/** Finds machines by the ids of a block's rows, which come machine by machine. */
+export class MachineIndex {
+  private readonly places = new Map<string, number>()
+  private readonly last = new Uint32Array(WORDS_PER_MACHINE)
+  private lastPlace = -1
+
+  /** Of machines that lie one after the other, as `machineWords` gives them. */
+  constructor(words: Uint32Array) {
+    for (let at = 0; at < words.length; at += WORDS_PER_MACHINE)
+      this.places.set(words.subarray(at, at + WORDS_PER_MACHINE).join(), at / WORDS_PER_MACHINE)
+  }
+
+  /** The place of the machine whose company and server lie at these places of a view; -1 for one that is unknown. */
+  placeOf(view: DataView, company: number, server: number): number {
+    if (this.lastPlace >= 0 && this.isLast(view, company, server)) return this.lastPlace
+    const { last } = this
+    for (let word = 0; word < 4; word++) {
+      last[word] = view.getUint32(company + word * 4, true)
+      last[word + 4] = view.getUint32(server + word * 4, true)
+    }
+    this.lastPlace = this.places.get(last.join()) ?? -1
+    return this.lastPlace
+  }
+
+  private isLast(view: DataView, company: number, server: number): boolean {
+    const { last } = this
+    // What differs most often comes first.
+    for (let word = 3; word >= 0; word--) if (view.getUint32(server + word * 4, true) !== last[word + 4]) return false
+    for (let word = 0; word < 4; word++) if (view.getUint32(company + word * 4, true) !== last[word]) return false
+    return true
+  }
+}
+
 /** Writes a column of UUIDs, given as text. */
 export function writeUuidColumn(writer: NativeWriter, name: string, ids: readonly string[]): void {
   const bytes = new Uint8Array(16)

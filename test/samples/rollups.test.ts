@@ -296,6 +296,52 @@ describe('samples that are sent in any order', () => {
   }, 60_000)
 })
 
+test('of two versions of a cell the higher counts, and of one version the one that was stored later', async () => {
+  const store = await openTestStore()
+  const { database } = store
+  const id = 'bbbbbbbb-0000-4000-8000-000000000001'
+  await store.command(
+    `INSERT INTO ${database}.series SELECT '${COMPANY}', '${id}', '${METRIC}', 7, '${METRIC}', now64(3), now64(3)`,
+  )
+  const hour = END - (END % HOUR_MS) - 3 * HOUR_MS
+  const put = (atMs: number, value: number, version: number): Promise<void> =>
+    store.command(
+      `INSERT INTO ${database}.rollup_1h (company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, version)
+       SELECT '${COMPANY}', '${id}', 7, fromUnixTimestamp64Milli(toInt64(${atMs}), 'UTC'), 1, 0, 0, ${value}, ${version}`,
+    )
+  for (const value of [1, 2, 3]) await put(hour, value, 0)
+  for (const [value, version] of [
+    [5, 9],
+    [4, 8],
+  ] as const)
+    await put(hour + HOUR_MS, value, version)
+  for (const agg of aggregates) {
+    const answer = await new SamplesReader(store, () => END).querySeries(
+      {
+        companyId: COMPANY,
+        serverId: id,
+        metric: METRIC,
+        agg,
+        fromMs: hour,
+        toMs: END,
+        stepMs: HOUR_MS,
+        source: '1h',
+        oldestMs: 0,
+        isEmpty: false,
+        fallsBackToRaw: false,
+      },
+      END,
+    )
+    expect(answer.series.map(({ points }) => points)).toEqual([
+      [
+        [hour, 3],
+        [hour + HOUR_MS, 5],
+      ],
+    ])
+  }
+  await store.close()
+})
+
 describe('an hour without the store', () => {
   const bus = openTestBus()
   const reader = bus.openReader()

@@ -34,8 +34,10 @@ export type ClickHouse = {
   readonly isEmbedded: boolean
   /** Rows of a statement, each an array in the order of its columns. */
   rows(sql: string, params?: QueryParams): Promise<unknown[][]>
-  /** What a statement gives, as blocks in Native format. It may take long, as a command may. */
-  native(sql: string, params?: QueryParams): Promise<Uint8Array>
+  /** Rows of a statement as blocks in Native format (core/samples/native-reader.ts). */
+  blocks(sql: string, params?: QueryParams): Promise<Uint8Array>
+  /** The same where it may take long: other reads do not wait for it. */
+  scan(sql: string, params?: QueryParams): Promise<Uint8Array>
   /** A statement without result. It may take long: neither reads nor inserts wait for it. */
   command(sql: string, params?: QueryParams): Promise<void>
   /** Inserts a block. The same `token` a second time changes nothing (within the table's window of blocks). */
@@ -80,7 +82,7 @@ function statements(client: ClickHouseClient) {
       if (!isRows(json)) throw new Error('the samples store answered in an unknown form')
       return json.data
     },
-    native: async (sql: string, params?: QueryParams): Promise<Uint8Array> => {
+    blocks: async (sql: string, params?: QueryParams): Promise<Uint8Array> => {
       const { stream } = await client.exec({ query: `${sql} FORMAT Native`, query_params: { ...params } })
       const chunks: Uint8Array[] = []
       for await (const chunk of stream) chunks.push(chunk)
@@ -106,12 +108,13 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
     use_multipart_params_auto: true,
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
   })
-  const { rows, native, command } = statements(client)
+  const { rows, blocks, command } = statements(client)
   return {
     database,
     isEmbedded: false,
     rows,
-    native,
+    blocks,
+    scan: blocks,
     command,
     insertBlock: async (table, block, token) => {
       const values = Readable.from([Buffer.from(block.buffer, block.byteOffset, block.byteLength)], {
@@ -210,7 +213,7 @@ function openLane(directory: string, count: number) {
   }
   return {
     rows: (sql: string, params?: QueryParams) => run(member => member.rows(sql, params)),
-    native: (sql: string, params?: QueryParams) => run(member => member.native(sql, params)),
+    blocks: (sql: string, params?: QueryParams) => run(member => member.blocks(sql, params)),
     command: (sql: string, params?: QueryParams) => run(member => member.command(sql, params)),
     close: async () => {
       // A statement whose connection goes before its end takes the process along.
@@ -232,7 +235,8 @@ function openEmbedded(directory: string, database: string): ClickHouse {
     database,
     isEmbedded: true,
     rows: reads.rows,
-    native: works.native,
+    blocks: reads.blocks,
+    scan: works.blocks,
     command: works.command,
     insertBlock: async (table, block, token) => {
       const file = files.write(block)

@@ -3,9 +3,11 @@
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../core/query/series-request.ts'
 import { type HeldSource, idOf, nothingHeld } from '../../../core/samples/held-points.ts'
+import { NativeReader } from '../../../core/samples/native-reader.ts'
 import type { MachineName, NewestValue, StoredNewest } from '../../../core/samples/newest-values.ts'
 import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../core/samples/point-run.ts'
 import { PointsOfSeries } from '../../../core/samples/series-points.ts'
+import { MachineIndex, machineWords } from '../../../core/samples/uuid-words.ts'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
@@ -31,59 +33,30 @@ const UNCOMPILED = 'compile_expressions = 0, compile_aggregate_expressions = 0, 
 const SETTINGS = `SETTINGS max_threads = 1, ${UNCOMPILED}`
 const SETTINGS_LONG = `SETTINGS max_threads = 2, ${UNCOMPILED}`
 const DAY_MS = 86_400_000
-/** A few hundred runs, of many parts: what helps with many rows costs more than it saves. */
-const OF_RUNS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
+const UUID_BYTES = 16
+/** A few hundred rows, of many parts: what helps with many rows costs more than it saves. */
+const FEW_ROWS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
 const LONG_RANGE_MS = 2 * DAY_MS
 
-/** Of two cells of one version the one that came later counts: parts are numbered as they are inserted and never overlap. */
-const RECEIVED = "toUInt64(splitByChar('_', _part)[2])"
-
-/** Runs that may have points in [since, until]. */
+/** Runs that may have points in [since, until]. What is in them, and which rows count, is found out here: the engine needs several times as long. */
 const RUNS_SINCE = `ts > fromUnixTimestamp64Milli({since:Int64} - ${RUN_SPAN_MS}, 'UTC')`
 const RUNS = `${RUNS_SINCE} AND ts <= ${INSTANT('until')}`
-/** What is read of a run: to take it apart costs the engine several times what it costs here. */
-const RUN_COLUMNS = 'toFloat64(toUnixTimestamp64Milli(ts)), toFloat64(seq), base64Encode(points)'
 /** Series and days that are read at once: their points are in memory together. */
 const SERIES_DAYS_MAX = 64
 
-const BUCKET = 'intDiv(toUnixTimestamp64Milli(ts), {step:Int64}) * {step:Int64}'
-
 /**
- * Columns of a rollup's cells, each cell in its last version. Ordered and cut, which for the thousands of cells of a series costs half of
- * what an aggregate over their columns does.
- */
-const cellsOnce = (db: string, source: Exclude<SeriesSource, 'raw'>, columns: string, where: string): string =>
-  `SELECT series_id, ts, ${columns} FROM ${db}.rollup_${source} WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${where}
-   ORDER BY series_id, ts, version DESC, ${RECEIVED} DESC LIMIT 1 BY series_id, ts`
-
-/**
- * How a bucket is made of cells: its part, and what parts of one bucket are put together by (`together`). The average is weighted by
+ * What a cell gives to a bucket, and its weight, by which parts of one bucket are put together (`together`): the average is weighted by
  * counts, the last value is the latest sample's.
  */
-type Parts = { readonly columns: string; readonly ofCells: string }
-
-const PARTS: Readonly<Record<Aggregate, Parts>> = {
-  avg: { columns: 'count, sum', ofCells: 'sum(sum) AS part, toFloat64(sum(count)) AS weight' },
-  min: { columns: 'min', ofCells: 'min(min) AS part, 1 AS weight' },
-  max: { columns: 'max', ofCells: 'max(max) AS part, 1 AS weight' },
-  last: {
-    columns: 'last, last_ts',
-    ofCells: 'argMax(last, last_ts) AS part, toFloat64(toUnixTimestamp64Milli(max(last_ts))) AS weight',
-  },
+const PARTS: Readonly<Record<Aggregate, string>> = {
+  avg: 'sum, toFloat64(count)',
+  min: 'min, toFloat64(1)',
+  max: 'max, toFloat64(1)',
+  last: 'last, toFloat64(toUnixTimestamp64Milli(last_ts))',
 }
 
-/** Buckets of every series as one row: id, starts, parts, weights. */
-const bucketsSql = (parts: string, from: string, rangeMs: number): string =>
-  `SELECT toString(series_id), groupArray(toFloat64(bucket)), groupArray(part), groupArray(weight)
-   FROM (SELECT series_id, ${BUCKET} AS bucket, ${parts} FROM (${from}) GROUP BY series_id, bucket ORDER BY series_id, bucket)
-   GROUP BY series_id ${rangeMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}`
-
-const RANGE = `ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')}`
-
-const bucketsOfCells = (db: string, agg: Aggregate, source: Exclude<SeriesSource, 'raw'>, rangeMs: number): string => {
-  const { columns, ofCells } = PARTS[agg]
-  return bucketsSql(ofCells, cellsOnce(db, source, columns, `${RANGE} AND ts < ${INSTANT('complete')}`), rangeMs)
-}
+/** Of two cells of one version the one that came later counts: parts of a month lie in the order in which they were inserted. */
+const PARTS_MAX = 2_048
 
 type Bucket = { readonly startMs: number; readonly part: number; readonly weight: number }
 
@@ -102,53 +75,32 @@ function together(agg: Aggregate, cells: Bucket, samples: Bucket): Bucket {
   }
 }
 
-/** Buckets by series, in the order of time. */
-function bucketsOf(rows: readonly unknown[][]): Map<string, Bucket[]> {
-  const bySeries = new Map<string, Bucket[]>()
-  // JSON has no infinity: a sum that left the range of numbers comes as null.
-  const numberOf = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN)
-  for (const [id, starts, parts, weights] of rows) {
-    if (!Array.isArray(starts) || !Array.isArray(parts) || !Array.isArray(weights)) continue
-    const buckets = starts.map((start: unknown, index) => ({
-      startMs: numberOf(start),
-      part: numberOf(parts[index]),
-      weight: numberOf(weights[index]),
-    }))
-    bySeries.set(String(id), buckets)
-  }
-  return bySeries
-}
-
-/** Points of one series, in the order of time, as buckets. */
-function bucketsOfPoints(agg: Aggregate, { tsMs, value }: PointsOfSeries, stepMs: number): Bucket[] {
+/** Values of one series, in the order of time, as buckets. Cells end where the samples begin: at most one bucket is of both. */
+function bucketsOf(agg: Aggregate, values: readonly (PointsOfSeries | undefined)[], stepMs: number): Bucket[] {
   const buckets: Bucket[] = []
-  for (const [at, time] of tsMs.entries()) {
-    const startMs = Math.floor(time / stepMs) * stepMs
-    const bucket = { startMs, part: value[at]!, weight: agg === 'last' ? time : 1 }
-    const last = buckets.at(-1)
-    if (last?.startMs === startMs) buckets[buckets.length - 1] = together(agg, last, bucket)
-    else buckets.push(bucket)
-  }
-  return buckets
-}
-
-/** The series of an answer. Cells end where the samples begin: at most one bucket is of both. */
-function seriesOf(
-  agg: Aggregate,
-  ofCells: ReadonlyMap<string, Bucket[]>,
-  ofSamples: ReadonlyMap<string, Bucket[]>,
-  definitions: readonly Definition[],
-): SeriesPoints[] {
-  const series: SeriesPoints[] = []
-  for (const { id, key } of definitions) {
-    const buckets = [...(ofCells.get(String(id)) ?? [])]
-    for (const bucket of ofSamples.get(String(id)) ?? []) {
+  for (const { tsMs, value, weight } of values.filter(each => each !== undefined))
+    for (const [at, time] of tsMs.entries()) {
+      const bucket = { startMs: Math.floor(time / stepMs) * stepMs, part: value[at]!, weight: weight[at]! }
       const last = buckets.at(-1)
       if (last?.startMs === bucket.startMs) buckets[buckets.length - 1] = together(agg, last, bucket)
       else buckets.push(bucket)
     }
+  return buckets
+}
+
+type ValuesOfSeries = ReadonlyMap<bigint, PointsOfSeries>
+
+/** The series of an answer. */
+function seriesOf(
+  { agg, stepMs }: SeriesPlan,
+  cells: ValuesOfSeries,
+  samples: ValuesOfSeries,
+  definitions: readonly Definition[],
+): SeriesPoints[] {
+  const series: SeriesPoints[] = []
+  for (const { id, key } of definitions) {
     const points: [tsMs: number, value: number][] = []
-    for (const { startMs, part, weight } of buckets) {
+    for (const { startMs, part, weight } of bucketsOf(agg, [cells.get(id), samples.get(id)], stepMs)) {
       const value = agg === 'avg' ? part / weight : part
       if (Number.isFinite(value)) points.push([startMs, value])
     }
@@ -157,8 +109,8 @@ function seriesOf(
   return series
 }
 
-/** `points` of a row's `RUN_COLUMNS`. */
-const bytesOf = ([, , bytes]: readonly unknown[]): Uint8Array => Buffer.from(String(bytes), 'base64')
+const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSeries> =>
+  new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
 
 /** Reads one store. Keeps the definitions of series that were asked for lately, so that a dashboard costs one statement. */
 export class SamplesReader {
@@ -208,57 +160,81 @@ export class SamplesReader {
     if (plan.isEmpty) return { series: [], source: plan.source }
     const definitions = await this.definitionsOf(plan.companyId, plan.serverId, [plan.metric])
     if (definitions.length === 0) return { series: [], source: plan.source }
-    const { store } = this
-    const { agg, source, toMs } = plan
+    const { source, toMs } = plan
+    const none: ValuesOfSeries = new Map()
     const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
-    const rangeMs = toMs - readFromMs
-    const read = async (sql: string, range: QueryParams): Promise<Map<string, Bucket[]>> =>
-      bucketsOf(
-        await store.rows(sql, {
-          company: plan.companyId,
-          server: plan.serverId,
-          ids: definitions.map(({ id }) => id),
-          step: plan.stepMs,
-          to: toMs,
-          ...range,
-        }),
-      )
-    const samplesFrom = async (fromMs: number): Promise<Map<string, Bucket[]>> => {
-      const points = await this.points(plan, definitions, fromMs, toMs)
-      return new Map([...points].map(([id, ofSeries]) => [String(id), bucketsOfPoints(agg, ofSeries, plan.stepMs)]))
-    }
     if (source !== 'raw') {
       const fromMs = Math.floor(readFromMs / cellMs[source]) * cellMs[source]
+      const youngFromMs = Math.max(fromMs, completeMs)
       // Two statements at once: together they take longer to plan than to run.
       const [cells, young] = await Promise.all([
-        read(bucketsOfCells(store.database, agg, source, rangeMs), { from: fromMs, complete: completeMs }),
-        toMs < completeMs ? new Map<string, Bucket[]>() : samplesFrom(Math.max(fromMs, completeMs)),
+        this.cells(plan, source, definitions, fromMs, completeMs),
+        toMs < completeMs ? none : this.points(plan, definitions, plan.agg, youngFromMs, toMs),
       ])
-      if (cells.size > 0 || !plan.fallsBackToRaw) return { series: seriesOf(agg, cells, young, definitions), source }
+      const isEmpty = [...cells.values()].every(({ tsMs }) => tsMs.length === 0)
+      if (!isEmpty || !plan.fallsBackToRaw) return { series: seriesOf(plan, cells, young, definitions), source }
     }
-    return { series: seriesOf(agg, new Map(), await samplesFrom(readFromMs), definitions), source: 'raw' }
+    const samples = await this.points(plan, definitions, plan.agg, readFromMs, toMs)
+    return { series: seriesOf(plan, none, samples, definitions), source: 'raw' }
+  }
+
+  /** What cells of some series of a machine give to an aggregate, from `fromMs` on and before `completeMs`, each cell in its last version. */
+  private async cells(
+    { companyId, serverId, agg, toMs }: SeriesPlan,
+    source: Exclude<SeriesSource, 'raw'>,
+    definitions: readonly Definition[],
+    fromMs: number,
+    completeMs: number,
+  ): Promise<ValuesOfSeries> {
+    const cells = emptySeries(definitions)
+    const bytes = await this.store.blocks(
+      `SELECT series_id, ts, version, _part_index, ${PARTS[agg]} FROM ${this.store.database}.rollup_${source}
+       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)}
+         AND ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts < ${INSTANT('complete')} ${SETTINGS}, ${FEW_ROWS}`,
+      {
+        company: companyId,
+        server: serverId,
+        ids: definitions.map(({ id }) => id),
+        from: fromMs,
+        to: toMs,
+        complete: completeMs,
+      },
+    )
+    const reader = new NativeReader(bytes)
+    const { view } = reader
+    for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+      const [ids, times, versions, parts, values, weights] = [0, 1, 2, 3, 4, 5].map(() => reader.column(rows * 8))
+      for (let at = 0; at < rows * 8; at += 8) {
+        const seq = reader.int64(versions! + at) * PARTS_MAX + Math.min(PARTS_MAX - 1, reader.int64(parts! + at))
+        const [value, weight] = [view.getFloat64(values! + at, true), view.getFloat64(weights! + at, true)]
+        cells.get(view.getBigUint64(ids! + at, true))?.add(reader.int64(times! + at), value, seq, weight)
+      }
+    }
+    for (const ofSeries of cells.values()) ofSeries.order()
+    return cells
   }
 
   /** The raw points of some series of a machine in [fromMs, toMs], each time once, in the order of time. */
   private async points(
     { companyId, serverId }: MachineName,
     definitions: readonly Definition[],
+    agg: Aggregate,
     fromMs: number,
     toMs: number,
-  ): Promise<Map<bigint, PointsOfSeries>> {
-    const points = new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
+  ): Promise<ValuesOfSeries> {
+    const points = emptySeries(definitions)
     const take = (id: bigint, seq: number) => (tsMs: number, value: number) => {
-      if (tsMs >= fromMs && tsMs <= toMs) points.get(id)?.add(tsMs, value, seq)
+      if (tsMs >= fromMs && tsMs <= toMs) points.get(id)?.add(tsMs, value, seq, agg === 'last' ? tsMs : 1)
     }
     // Before the store is asked: what is stored meanwhile is in both.
     const held = [...this.held(companyId, serverId)]
     const spanMs = Math.max(1, Math.floor(SERIES_DAYS_MAX / definitions.length)) * DAY_MS
     for (let sinceMs = fromMs; sinceMs <= toMs; sinceMs += spanMs) {
       // A run that reaches from one span into the next is read twice, and its points count once.
-      const rows = await this.store.rows(
-        `SELECT toString(series_id), ${RUN_COLUMNS} FROM ${this.store.database}.samples_raw
-         WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS} ORDER BY series_id, ts, seq
-         ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${OF_RUNS}`,
+      const bytes = await this.store.blocks(
+        `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+         WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS}
+         ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${FEW_ROWS}`,
         {
           company: companyId,
           server: serverId,
@@ -267,7 +243,17 @@ export class SamplesReader {
           until: Math.min(toMs, sinceMs + spanMs - 1),
         },
       )
-      for (const [id, ...run] of rows) eachPoint(bytesOf(run), Number(run[0]), take(BigInt(String(id)), Number(run[1])))
+      const reader = new NativeReader(bytes)
+      const { view } = reader
+      for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+        const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
+        reader.column(0)
+        for (let at = 0; at < rows * 8; at += 8) {
+          const length = reader.text()
+          const taken = take(view.getBigUint64(ids! + at, true), reader.int64(seqs! + at))
+          eachPoint(view, reader.end() - length, length, reader.int64(times! + at), taken)
+        }
+      }
     }
     for (const point of held) take(idOf(point), Number.POSITIVE_INFINITY)(point.tsMs, point.value)
     for (const ofSeries of points.values()) ofSeries.order()
@@ -283,7 +269,8 @@ export class SamplesReader {
   ): Promise<NewestValue[]> {
     const definitions = await this.definitionsOf(companyId, serverId, metrics)
     if (definitions.length === 0) return []
-    const points = await this.points({ companyId, serverId }, definitions, sinceMs, this.nowMs() + DAY_MS)
+    const machine = { companyId, serverId }
+    const points = await this.points(machine, definitions, 'last', sinceMs, this.nowMs() + DAY_MS)
     const values: NewestValue[] = []
     for (const { id, key } of definitions) {
       const { tsMs, value } = points.get(id) ?? new PointsOfSeries()
@@ -294,7 +281,7 @@ export class SamplesReader {
 
   /** The newest sample since `sinceMs` of every series of a machine, without their keys: one statement instead of two. */
   newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
-    return this.newestOf(OWNER, { company: companyId, server: serverId }, sinceMs)
+    return this.newestOf(OWNER, { company: companyId, server: serverId }, [{ companyId, serverId }], sinceMs)
   }
 
   /** Machines that have series of these metrics, in the order in which the store has them. */
@@ -314,32 +301,51 @@ export class SamplesReader {
       servers: machines.map(({ serverId }) => serverId),
     }
     const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
-    return this.newestOf(isOne, owners, sinceMs)
+    return this.newestOf(isOne, owners, machines, sinceMs)
   }
 
   private async newestOf(
     isOwned: string,
     owners: QueryParams,
+    machines: readonly MachineName[],
     sinceMs: number,
   ): Promise<(MachineName & StoredNewest)[]> {
-    const rows = await this.store.rows(
-      `SELECT company_id, server_id, toUInt32(bitShiftRight(series_id, 32)), toUInt32(bitAnd(series_id, 4294967295)), ${RUN_COLUMNS}
-       FROM ${this.store.database}.samples_raw
-       WHERE ${isOwned} AND ${RUNS_SINCE}
-       ORDER BY company_id, server_id, series_id, ts, seq ${SETTINGS}, ${OF_RUNS}`,
+    const bytes = await this.store.blocks(
+      `SELECT company_id, server_id, series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+       WHERE ${isOwned} AND ${RUNS_SINCE} ${SETTINGS}, ${FEW_ROWS}`,
       { ...owners, since: sinceMs },
     )
-    const newest: (MachineName & { hi: number; lo: number; value: number; tsMs: number; seq: number })[] = []
-    for (const [companyId, serverId, high, low, ...run] of rows) {
-      const [hi, lo, seq] = [Number(high), Number(low), Number(run[1])]
-      const { tsMs, value } = lastPoint(bytesOf(run), Number(run[0]))
-      if (tsMs < sinceMs) continue
-      const last = newest.at(-1)
-      if (!last || last.lo !== lo || last.hi !== hi || last.serverId !== serverId || last.companyId !== companyId)
-        newest.push({ companyId: String(companyId), serverId: String(serverId), hi, lo, value, tsMs, seq })
-      else if (tsMs > last.tsMs || (tsMs === last.tsMs && seq >= last.seq)) Object.assign(last, { value, tsMs, seq })
+    const newest = machines.map(() => new Map<bigint, { value: number; tsMs: number; seq: number }>())
+    const index = new MachineIndex(machineWords(machines))
+    const reader = new NativeReader(bytes)
+    const { view } = reader
+    for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+      const [companies, servers] = [reader.column(rows * UUID_BYTES), reader.column(rows * UUID_BYTES)]
+      const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
+      reader.column(0)
+      for (let row = 0; row < rows; row++) {
+        const length = reader.text()
+        const ofMachine = newest[index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)]
+        const id = view.getBigUint64(ids! + row * 8, true)
+        const firstMs = reader.int64(times! + row * 8)
+        const last = ofMachine?.get(id)
+        if (!ofMachine || (last && firstMs + RUN_SPAN_MS < last.tsMs)) continue
+        const seq = reader.int64(seqs! + row * 8)
+        const { tsMs, value } = lastPoint(view, reader.end() - length, length, firstMs)
+        if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue
+        ofMachine.set(id, { value, tsMs, seq })
+      }
     }
-    return newest
+    return newest.flatMap((ofMachine, at) =>
+      [...ofMachine].map(([id, { value, tsMs }]) => ({
+        companyId: machines[at]!.companyId,
+        serverId: machines[at]!.serverId,
+        hi: Number(id >> 32n),
+        lo: Number(id & 0xffff_ffffn),
+        value,
+        tsMs,
+      })),
+    )
   }
 
   /** Keys of all series of these metrics, over all machines, up to `countMax`. */

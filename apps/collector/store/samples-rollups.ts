@@ -290,7 +290,7 @@ async function computePiece(
   const isOwned = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
   const params = { ...paramsOf(range), ...owners }
   const starts = await startsOf(store, range, machines, isOwned, params)
-  const bytes = await store.native(
+  const bytes = await store.scan(
     `SELECT company_id, server_id, series_id, ts, seq, points FROM ${database}.samples_raw
      WHERE ${isOwned} AND ${rowsOf(database, range)} SETTINGS max_threads = 1`,
     params,

@@ -33,9 +33,11 @@ function bytesOf(runs: readonly (readonly Point[])[]): Uint8Array[] {
   return textsOf(writer.written())
 }
 
+const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
 function readBack(bytes: Uint8Array, firstMs: number): Point[] {
   const points: Point[] = []
-  eachPoint(bytes, firstMs, (tsMs, value) => points.push([tsMs, value]))
+  eachPoint(viewOf(bytes), 0, bytes.length, firstMs, (tsMs, value) => points.push([tsMs, value]))
   return points
 }
 
@@ -85,7 +87,7 @@ describe('a run of points', () => {
       const wrong = back.findIndex(([tsMs, value], at) => tsMs !== run[at]![0] || value !== run[at]![1])
       expect([seed, index, wrong]).toEqual([seed, index, -1])
       const [tsMs, value] = back.at(-1)!
-      expect(lastPoint(bytes, run[0]![0])).toEqual({ tsMs, value })
+      expect(lastPoint(viewOf(bytes), 0, bytes.length, run[0]![0])).toEqual({ tsMs, value })
     }
   })
 })
