@@ -38,8 +38,9 @@ export class CellStream {
     }
   }
 
-  /** A cell of 5 minutes is computed again: what the hour has of it is not all. */
+  /** Samples of a cell that may be computed already do not come here: what is open of it and of its hour is not all. */
   late(owner: CellOwner, startMs: number): void {
+    this['5m'].markRaw(owner, startMs)
     this['1h'].markRaw(owner, this.hourOf(startMs))
   }
 

@@ -72,6 +72,7 @@ export class NewestValues {
 
   /** Keys of series that may come, those of other metrics included. False once there are too many to know them all. */
   learn(keys: Iterable<SeriesId & { readonly key: string }>): boolean {
+    if (this.keyCount > KEYS_MAX) return false
     for (const { lo: low, hi: high, key } of keys) {
       const lo = low | 0
       const hi = high | 0

@@ -260,7 +260,9 @@ export class SampleBlock {
     this.ownerWords = words
     this.ownerPlaces = new Uint32Array(this.ownerPlaces.length * 2)
     const mask = this.ownerPlaces.length - 1
-    for (let index = 0; index < this.owners.length; index++) {
+    for (const [index, owner] of this.owners.entries()) {
+      // One that was purged before its tombstone ended is not to be found again.
+      if (owner.purged) continue
       let place = ownerHash(words, index * WORDS_PER_OWNER) & mask
       while (this.ownerPlaces[place] !== 0) place = (place + 1) & mask
       this.ownerPlaces[place] = index + 1
@@ -384,10 +386,16 @@ export class SampleBlock {
     const { decimals, digits, times } = this.scratch
     const { rows } = this.scratch.order
     const { idLo, idHi, tsMs, value } = this
-    if (this.owners[this.owner[rows[begin]!]!]!.purged) return to
+    const { purged, lockedBeforeMs, cells } = this.owners[this.owner[rows[begin]!]!]!
+    if (purged) return to
+    const mayBeLocked = Math.min(...cells) < lockedBeforeMs
     let kept = to
     for (let at = begin; at < end; at++) {
       const row = rows[at]!
+      if (mayBeLocked && tsMs[row]! < lockedBeforeMs) {
+        this.dropped.retentionLocked++
+        continue
+      }
       // The store keeps whole milliseconds.
       const time = Math.floor(tsMs[row]!)
       if (kept > to && times[kept - 1] === time) {

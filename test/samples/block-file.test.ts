@@ -34,3 +34,28 @@ test('[STO-001] a block file that somebody removed costs one try, not every one 
   await insertLateCells(store, 'second', [cell])
   expect(await store.rows(`SELECT count() FROM ${store.database}.rollup_late`)).toEqual([[2]])
 })
+
+/** Whether a process may have a small memory of its own to write to. */
+const hasNamespaces =
+  process.platform === 'linux' &&
+  Bun.spawnSync(['unshare', '-rm', 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', '/dev/shm']).success
+
+test.skipIf(!hasNamespaces)(
+  '[STO-001] a block that does not fit into the memory of a container goes by way of the disk',
+  async () => {
+    const child = Bun.spawn(
+      [
+        'unshare',
+        '-rm',
+        'sh',
+        '-c',
+        'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec "$0" "$@"',
+        process.execPath,
+        join(import.meta.dir, 'block-process.ts'),
+      ],
+      { stdout: 'pipe', stderr: 'inherit' },
+    )
+    expect(await new Response(child.stdout).text()).toBe('40000 40001\n')
+    expect(await child.exited).toBe(0)
+  },
+)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
 import { purgeSamples } from '../../apps/collector/store/samples-delete.ts'
-import { newestSampleMs, readCompleteness, runRollups } from '../../apps/collector/store/samples-rollups.ts'
+import { newestStored, readCompleteness, runRollups } from '../../apps/collector/store/samples-rollups.ts'
 import { RollupSchedule } from '../../apps/collector/worker/rollups.ts'
 import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
 import type { Tombstone } from '../../apps/collector/worker/samples-messages.ts'
@@ -241,7 +241,81 @@ describe('cells of samples as they come', () => {
   test('[STO-004] most of them are not read from the disk', async () => {
     const [row] = await store.rows(`SELECT count() FROM ${store.database}.rollup_5m`)
     expect([seed, streamedRows / Number(row?.[0]) > 1 / 4]).toEqual([seed, true])
-    expect(await newestSampleMs(store)).toBeGreaterThan(clockMs - MINUTE_MS)
+    expect((await newestStored(store)).ms).toBeGreaterThan(clockMs - MINUTE_MS)
     expect(troubles).toEqual([])
   })
+})
+
+test('[STO-009] a sample that was noted as late and then left to the regular pass is in its cell, whenever the clock was set back', async () => {
+  const bus = openTestBus()
+  const reader = bus.openReader()
+  const store = await openTestStore()
+  const startMs = START - (START % 3_600_000)
+  let clockMs = startMs
+  let isAway = false
+  const watched: ClickHouse = {
+    ...store,
+    insertBlock: async (table, block, token) => {
+      if (isAway && isCells(table)) throw new Error('the store is away')
+      await store.insertBlock(table, block, token)
+    },
+  }
+  const stream = new CellStream()
+  const writer: SampleWriter = new SampleWriter({
+    store: watched,
+    bus: reader,
+    nowMs: () => clockMs,
+    onInserted: () => undefined,
+    onDefinitions: () => undefined,
+    onTrouble: error => {
+      throw error
+    },
+    computedBeforeMs: () => rollups.claimedBeforeMs,
+    stream,
+  })
+  const rollups: RollupSchedule = new RollupSchedule({
+    store: watched,
+    nowMs: () => clockMs,
+    isOnDuty: () => true,
+    arrivedBeforeMs: () => clockMs,
+    stream,
+    onTrouble: error => {
+      throw error
+    },
+  })
+  await rollups.start()
+  const running = writer.run()
+  const ids = [1, 2, 3, 4].map(serverOf)
+  const send = async (serverId: string, offsetMs: number): Promise<void> => {
+    const points = [[startMs + offsetMs, 1]] as const
+    await bus.writer.publish(
+      serverId,
+      entryOf(companyOf(0), serverId, [{ metric: 'swap_used_percent', points }], clockMs),
+    )
+    await writer.flush()
+  }
+  const passAt = (minutes: number): Promise<void> => {
+    clockMs = startMs + minutes * MINUTE_MS
+    return rollups.runNow(clockMs)
+  }
+  for (const id of ids) await send(id, 1_000)
+  await passAt(6)
+  for (const id of ids) await send(id, 11 * MINUTE_MS)
+  isAway = true
+  await expect(passAt(16)).rejects.toThrow('away')
+  isAway = false
+  clockMs = startMs + 7 * MINUTE_MS
+  await send(ids[0]!, 11 * MINUTE_MS + 30_000)
+  await passAt(7)
+  await passAt(20)
+  const cells = await store.rows(
+    `SELECT server_id, count FROM ${store.database}.rollup_5m FINAL WHERE ts = fromUnixTimestamp64Milli(${startMs + 10 * MINUTE_MS}, 'UTC') ORDER BY server_id`,
+  )
+  expect(cells).toEqual(ids.map((id, index) => [id, index === 0 ? 2 : 1]))
+  writer.stop()
+  await running
+  await rollups.stop()
+  await reader.close()
+  await bus.close()
+  await store.close()
 })

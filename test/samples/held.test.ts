@@ -3,9 +3,10 @@ import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
 import { purgeSamples } from '../../apps/collector/store/samples-delete.ts'
 import { SamplesReader } from '../../apps/collector/store/samples-query.ts'
 import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
+import { EntryReader } from '../../core/bus/entry.ts'
 import { cellMs, type SeriesPlan } from '../../core/query/query-plan.ts'
 import { aggregates } from '../../core/query/series-request.ts'
-import { CELL_5M_MS } from '../../core/samples/sample-block.ts'
+import { CELL_5M_MS, SampleBlock } from '../../core/samples/sample-block.ts'
 import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
 import { randomFrom } from '../support/random.ts'
 import { until } from '../support/until.ts'
@@ -42,7 +43,16 @@ describe('samples that are held before they are stored', () => {
   }
   type TestBus = ReturnType<typeof openBus>
 
-  function start(bus: TestBus, hold = { ms: 300_000, bytes: 2 ** 30 }, startedAtMs = NOW - HOUR_MS) {
+  const throwTrouble = (error: unknown): void => {
+    throw error
+  }
+
+  function start(
+    bus: TestBus,
+    hold = { ms: 300_000, bytes: 2 ** 30 },
+    startedAtMs = NOW - HOUR_MS,
+    onTrouble = throwTrouble,
+  ) {
     const busReader = bus.openReader()
     clockMs = startedAtMs
     const writer = new SampleWriter({
@@ -53,9 +63,7 @@ describe('samples that are held before they are stored', () => {
       computedBeforeMs: () => computedMs,
       onInserted: () => undefined,
       onDefinitions: () => reader.forgetDefinitions(),
-      onTrouble: error => {
-        throw error
-      },
+      onTrouble,
     })
     const reader = new SamplesReader(
       store,
@@ -242,6 +250,33 @@ describe('samples that are held before they are stored', () => {
     expect(await store.rows(`SELECT value FROM ${store.database}.samples`)).toEqual([[2]])
   })
 
+  test('[RET-003] what falls into the locked zone while it is held is dropped and counted', async () => {
+    const { writer, send } = start(openBus())
+    writer.setRetentionDays(new Map([[COMPANY, 1]]))
+    const dayMs = 24 * HOUR_MS
+    await send(server(1), [
+      { metric: METRIC, points: [-MINUTE_MS, MINUTE_MS, 2 * MINUTE_MS].map(ms => [NOW - dayMs + ms, 1] as const) },
+    ])
+    expect([writer.bufferRows, writer.dropped.retentionLocked]).toEqual([2, 1])
+    clockMs = NOW + 90_000
+    await writer.flush()
+    expect(writer.dropped.retentionLocked).toBe(2)
+    expect(await countStored()).toBe(1)
+  })
+
+  test('a group of entries that cannot be read leaves nothing of itself', async () => {
+    const bus = openBus()
+    const troubles: unknown[] = []
+    const { writer } = start(bus, undefined, undefined, error => troubles.push(error))
+    const good = entryOf(COMPANY, server(1), [{ metric: METRIC, points: [[NOW, 1]] }])
+    const later = good.slice()
+    // The version of the format.
+    later[4] = 2
+    await bus.writer.publishGroup(Buffer.concat([good, later]), 2)
+    await until('it is tried', () => troubles.length > 0)
+    expect([writer.bufferRows, String(troubles[0])]).toEqual([0, expect.stringContaining('format version 2')])
+  })
+
   test('after a start they are held no longer than the worker has been there', async () => {
     const { writer, send } = start(openBus(), undefined, NOW)
     await send(server(1), [{ metric: METRIC, points: [[NOW, 1]] }])
@@ -255,4 +290,21 @@ describe('samples that are held before they are stored', () => {
     clockMs = NOW + 2 * MINUTE_MS
     await until('the next are stored', () => writer.blocksStored === 2)
   })
+})
+
+test('[PUR-010] a machine that came back after its purge is found, however many others there are', () => {
+  const block = new SampleBlock()
+  const entries = new EntryReader()
+  const add = (serverId: string, value: number): void => {
+    entries.open(entryOf(COMPANY, serverId, [{ metric: METRIC, points: [[NOW + value, value]] }]))
+    entries.next()
+    block.add(entries, () => ({ purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }))
+  }
+  add(server(1), 1)
+  block.purge(block.owners[0]!)
+  add(server(1), 2)
+  for (let other = 0; other < 1_100; other++) add(server(100 + other), 1)
+  add(server(1), 3)
+  expect([...block.heldOf(COMPANY, server(1))].map(({ value }) => value)).toEqual([2, 3])
+  expect(block.dropped.purged).toBe(1)
 })

@@ -296,6 +296,43 @@ describe('samples that are sent in any order', () => {
   }, 60_000)
 })
 
+test('[STO-009] a late point counts although the clock was set back since another one came late', async () => {
+  const store = await openTestStore()
+  const bus = openTestBus()
+  const reader = bus.openReader()
+  const hour = END - (END % HOUR_MS) - 3 * HOUR_MS
+  let clockMs = hour
+  const writer = new SampleWriter({
+    store,
+    bus: reader,
+    nowMs: () => clockMs,
+    onInserted: () => undefined,
+    onDefinitions: () => undefined,
+    onTrouble: error => {
+      throw error
+    },
+    computedBeforeMs: () => hour + HOUR_MS,
+  })
+  const running = writer.run()
+  // Ahead by two hours, then right.
+  for (const [turn, passMs] of [hour + 4 * HOUR_MS, hour + 5 * HOUR_MS, hour + 2 * HOUR_MS].entries()) {
+    clockMs = passMs
+    const points = [[hour + turn * 1_000, turn]] as const
+    await bus.writer.publish(SERVERS[0]!, entryOf(COMPANY, SERVERS[0]!, [{ metric: METRIC, points }], clockMs))
+    await writer.flush()
+    await runRollups(store, passMs)
+    for (const cell of ['5m', '1h'])
+      expect(await store.rows(`SELECT count, max FROM ${store.database}.rollup_${cell} FINAL`)).toEqual([
+        [turn + 1, turn],
+      ])
+  }
+  writer.stop()
+  await running
+  await reader.close()
+  await bus.close()
+  await store.close()
+})
+
 test('of two versions of a cell the higher counts, and of one version the one that was stored later', async () => {
   const store = await openTestStore()
   const { database } = store

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import type { BusReader } from '../../apps/collector/bus/bus.ts'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
 import { SamplesReader } from '../../apps/collector/store/samples-query.ts'
+import { newestStored } from '../../apps/collector/store/samples-rollups.ts'
 import { migrateSamples, SamplesStoreNewer } from '../../apps/collector/store/samples-schema.ts'
 import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
 import { entryOf, openTestBus, openTestStore } from '../support/clickhouse.ts'
@@ -110,6 +111,37 @@ describe('the sample writer', () => {
     await store.command(`OPTIMIZE TABLE ${store.database}.samples_raw FINAL`)
     expect(await store.rows(`SELECT value FROM ${store.database}.samples`)).toEqual([[2]])
     expect(await read()).toMatchObject([{ value: 2 }])
+  })
+
+  test('[STO-001] of a point that was sent twice the last value counts, also where the clock was set back and the worker began anew', async () => {
+    const bus = openTestBus()
+    const storedBy = async (clockMs: number, value: number): Promise<unknown> => {
+      const reader = bus.openReader()
+      const writer = new SampleWriter({
+        store,
+        bus: reader,
+        nowMs: () => clockMs,
+        onInserted: () => undefined,
+        onDefinitions: () => undefined,
+        onTrouble: error => {
+          throw error
+        },
+      })
+      writer.continueAfter((await newestStored(store)).seq)
+      const running = writer.run()
+      await bus.writer.publish(
+        server(9),
+        entryOf(COMPANY, server(9), [{ metric: 'swap_used_percent', points: [[NOW, value]] }]),
+      )
+      await writer.flush()
+      writer.stop()
+      await running
+      await reader.close()
+      return store.rows(`SELECT value FROM ${store.database}.samples WHERE server_id = '${server(9)}'`)
+    }
+    expect(await storedBy(NOW + DAY_MS, 1)).toEqual([[1]])
+    expect(await storedBy(NOW, 2)).toEqual([[2]])
+    await bus.close()
   })
 
   test('a point is not lost while the store refuses: it stays on the bus, and is stored once the store is back', async () => {

@@ -56,7 +56,9 @@ describe('a samples store of the first version', () => {
       expect(await store.rows(`SELECT max(version) FROM ${store.database}.schema_version`)).toEqual([
         [SAMPLES_SCHEMA_VERSION],
       ])
-      // As after a crash that left the new tables and no word of them.
+      expect(await store.rows(`EXISTS TABLE ${store.database}.next_raw`)).toEqual([[0]])
+      // As after a crash that left the new tables and no word of them, and the old one beside them.
+      await store.command(`CREATE TABLE IF NOT EXISTS ${store.database}.next_raw AS ${store.database}.samples_raw`)
       await store.command(`DELETE FROM ${store.database}.schema_version WHERE version > 2`)
     }
   })

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { afterEach, describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import {
   appendFileSync,
   closeSync,
@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { BusIndex } from '../../apps/collector/bus/bus-index.ts'
 import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { groupBytes, sealGroup } from '../../apps/collector/bus/segment.ts'
@@ -94,6 +95,55 @@ describe('the bus in a file', () => {
     for (const consumer of CONSUMERS) await reader.pass(consumer, 0, 1)
     nowMs += 1001
     expect(await writer.publish('a', entryOf(10))).toBeNull()
+  })
+
+  test('what is passed makes room although the clock was set back', async () => {
+    let nowMs = 36_000_000
+    const path = newPath()
+    const reader = openReader(path)
+    const writer = openWriter(path, { bytesMax: 4 * MIB, nowMs: () => nowMs })
+    expect(await writer.publish('a', new Uint8Array(MIB))).toBeNull()
+    nowMs -= 3_600_000
+    for (let count = 0; count < 8; count++) {
+      nowMs += 5_000
+      expect(await writer.publish('a', new Uint8Array(MIB))).toBeNull()
+      for (const consumer of CONSUMERS) await reader.pass(consumer, 0, await reader.lastPosition())
+    }
+  })
+
+  test('a disk that does not let what is passed be forgotten is told of; the bus opens, answers and goes on', async () => {
+    const path = newPath()
+    const reader = openReader(path)
+    const errors: unknown[] = []
+    let nowMs = Date.now()
+    const open = () =>
+      new FileBusWriter({
+        path,
+        bytesMax: 1024 * MIB,
+        ageMaxMs: 3_600_000,
+        groupWaitMs: 0,
+        nowMs: () => nowMs,
+        onPublished: () => {},
+        onError: error => errors.push(error),
+      })
+    let writer = open()
+    // More than a segment.
+    for (let count = 0; count < 20; count++) expect(await writer.publish('a', new Uint8Array(MIB))).toBeNull()
+    for (const consumer of CONSUMERS) await reader.pass(consumer, 0, 20)
+    const removing = spyOn(BusIndex.prototype, 'removeSegmentsBefore').mockImplementation(() => {
+      throw new Error('database or disk is full')
+    })
+    nowMs += 2_000
+    expect(await writer.publish('a', new Uint8Array(8))).toBeNull()
+    expect((await writer.stats()).lagEntries).toBe(1)
+    await writer.close()
+    writer = open()
+    expect(errors.map(String)).toContain('Error: database or disk is full')
+    removing.mockRestore()
+    nowMs += 2_000
+    expect(await writer.publish('a', new Uint8Array(8))).toBeNull()
+    await writer.close()
+    expect((await reader.read(0, 20, MIB)).map(({ firstPosition }) => firstPosition)).toEqual([21, 22])
   })
 
   test('[BUS-002] a refusal is told to every reader of the file, with its time', async () => {

@@ -12,8 +12,8 @@ const GROUP_BYTES_MAX = 4 * 1024 * 1024
 const GROUP_ROOM_BYTES = 256 * 1024
 /** Below this much free disk the bus refuses instead of failing in mid-write. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
-/** A refusal is noted at most this often. */
-const REFUSAL_NOTE_MS = 1000
+/** The disk is looked at, and a refusal noted, at most this often. */
+const REST_MS = 1000
 
 export type FileBusOptions = {
   readonly path: string
@@ -101,11 +101,12 @@ export class FileBusWriter implements BusWriter {
 
   private isFull(): boolean {
     const nowMs = this.options.nowMs()
-    if (nowMs - this.trimCheckedAtMs >= 1000) {
+    // The clock may have been set back.
+    if (Math.abs(nowMs - this.trimCheckedAtMs) >= REST_MS) {
       this.trimCheckedAtMs = nowMs
-      this.forgetPassed()
       const disk = statfsSync(dirname(this.options.path))
       this.freeBytes = disk.bavail * disk.bsize
+      this.forgetPassed()
     }
     const oldest = this.held[this.heldFrom]
     return (
@@ -118,7 +119,7 @@ export class FileBusWriter implements BusWriter {
   /** Told to the readers: an agent whose batches were refused is not to be taken for lost (decision G-142). */
   private noteRefusal(): void {
     const atMs = this.options.nowMs()
-    if (atMs - this.refusalNotedAtMs < REFUSAL_NOTE_MS) return
+    if (Math.abs(atMs - this.refusalNotedAtMs) < REST_MS) return
     this.refusalNotedAtMs = atMs
     try {
       this.index.noteRefusal(atMs)
@@ -127,9 +128,14 @@ export class FileBusWriter implements BusWriter {
     }
   }
 
+  /** Where the disk takes nothing, as when it is full, what is passed goes later. */
   private forgetPassed(): void {
     const passed = this.index.passedByAll()
-    this.log.forget(passed)
+    try {
+      this.log.forget(passed)
+    } catch (error) {
+      this.options.onError(error)
+    }
     while (this.heldFrom < this.held.length && this.held[this.heldFrom]!.last <= passed)
       this.heldBytes -= this.held[this.heldFrom++]!.size
     if (this.heldFrom > 1024 && this.heldFrom * 2 > this.held.length) {

@@ -15,6 +15,7 @@ import {
 import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { codeOf } from '../../../core/config/address.ts'
 import { sha256Hex } from '../../../core/series/hash.ts'
 import { openChdb } from './chdb-connection.ts'
 import { embeddedEngineConfig } from './samples-engine-config.ts'
@@ -135,7 +136,8 @@ type BlockFile = { readonly path: string; readonly descriptor: number }
  * that their pages need not be made anew for every block.
  */
 function blockFiles(dataDirectory: string) {
-  const directory = blockDirectory(dataDirectory)
+  const onDisk = join(dataDirectory, 'blocks')
+  let directory = blockDirectory(dataDirectory)
   const free: BlockFile[] = []
   const create = (): BlockFile => {
     const path = join(directory, `${process.pid}-${crypto.randomUUID()}.native`)
@@ -146,18 +148,24 @@ function blockFiles(dataDirectory: string) {
     closeSync(file.descriptor)
     rmSync(file.path, { force: true })
   }
+  const write = (block: Uint8Array): BlockFile => {
+    const file = free.pop() ?? create()
+    try {
+      for (let at = 0; at < block.length; ) at += writeSync(file.descriptor, block, at, block.length - at, at)
+      ftruncateSync(file.descriptor, block.length)
+      return file
+    } catch (error) {
+      remove(file)
+      if (codeOf(error) !== 'ENOSPC' || directory === onDisk) throw error
+      // The memory is too small for blocks, as it may be in a container: from now on they lie beside the data.
+      for (const other of free.splice(0)) remove(other)
+      removeIfEmpty(directory)
+      directory = onDisk
+      return write(block)
+    }
+  }
   return {
-    write: (block: Uint8Array): BlockFile => {
-      const file = free.pop() ?? create()
-      try {
-        for (let at = 0; at < block.length; ) at += writeSync(file.descriptor, block, at, block.length - at, at)
-        ftruncateSync(file.descriptor, block.length)
-        return file
-      } catch (error) {
-        remove(file)
-        throw error
-      }
-    },
+    write,
     release: (file: BlockFile): void => {
       free.push(file)
     },
@@ -167,9 +175,13 @@ function blockFiles(dataDirectory: string) {
     close: (): void => {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
       for (const file of free.splice(0)) remove(file)
-      if (readdirSync(directory).length === 0) rmdirSync(directory)
+      removeIfEmpty(directory)
     },
   }
+}
+
+function removeIfEmpty(directory: string): void {
+  if (readdirSync(directory).length === 0) rmdirSync(directory)
 }
 
 /** A directory in memory when there is one to write to, else one beside the data. What a killed process left is removed. */

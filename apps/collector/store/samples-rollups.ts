@@ -77,21 +77,20 @@ export async function insertLateCells(store: ClickHouse, batch: string, cells: r
   await store.insertBlock('rollup_late', writer.finish(), batch)
 }
 
-/** No sample that is stored is newer than this instant; minus infinity in a new store. */
-export async function newestSampleMs(store: ClickHouse): Promise<number> {
+/** No sample that is stored is newer than `ms`, minus infinity in a new store; `seq` is the highest among the newest. */
+export async function newestStored(store: ClickHouse): Promise<{ readonly ms: number; readonly seq: number }> {
   const { database } = store
   const [row] = await store.rows(
     `SELECT count(), toFloat64(toUnixTimestamp64Milli(max(ts))) FROM ${database}.samples_raw`,
   )
   const [count, newestRowMs] = [Number(row?.[0]), Number(row?.[1])]
-  if (count === 0) return Number.NEGATIVE_INFINITY
+  if (count === 0) return { ms: Number.NEGATIVE_INFINITY, seq: 0 }
   // The partitions know when the newest row begins.
   const [newest] = await store.rows(
-    `SELECT toFloat64(max(times[-1])) FROM ${database}.samples_runs
-     WHERE ts > ${INSTANT('since')}`,
+    `SELECT toFloat64(max(times[-1])), toFloat64(max(seq)) FROM ${database}.samples_runs WHERE ts > ${INSTANT('since')}`,
     { since: newestRowMs - RUN_SPAN_MS },
   )
-  return Number(newest?.[0])
+  return { ms: Number(newest?.[0]), seq: Number(newest?.[1]) }
 }
 
 /** Up to where the cells of each width are complete. Zero in a new store. */
@@ -103,10 +102,10 @@ export async function readCompleteness(store: ClickHouse): Promise<Completeness>
   return { '5m': of('5m'), '1h': of('1h') }
 }
 
-async function writeCompleteness(store: ClickHouse, cell: '5m' | '1h', completeMs: number): Promise<void> {
-  await store.command(`INSERT INTO ${store.database}.rollup_progress SELECT {cell:String}, ${INSTANT('complete')}`, {
+async function writeProgress(store: ClickHouse, cell: '5m' | '1h' | 'version', value: number): Promise<void> {
+  await store.command(`INSERT INTO ${store.database}.rollup_progress SELECT {cell:String}, ${INSTANT('value')}`, {
     cell,
-    complete: completeMs,
+    value,
   })
 }
 
@@ -122,11 +121,14 @@ async function oldestSampleMs(store: ClickHouse): Promise<number | null> {
 /** Of a cell that is computed for the first time. The same for all, so that it takes no room. */
 const FIRST_VERSION = 0
 
-/** Versions grow, also when the clock is set back between two passes of one process. */
-let lastVersion = 0
-const nextVersion = (nowMs: number): number => {
-  lastVersion = Math.max(nowMs, lastVersion + 1)
-  return lastVersion
+/** Versions grow, also when the clock is set back or another worker computes: the last one stands beside the progress. */
+async function nextVersion(store: ClickHouse, nowMs: number): Promise<number> {
+  const [row] = await store.rows(
+    `SELECT toFloat64(toUnixTimestamp64Milli(max(complete_before))) FROM ${store.database}.rollup_progress WHERE cell = 'version'`,
+  )
+  const version = Math.max(nowMs, Number(row?.[0]) + 1)
+  await writeProgress(store, 'version', version)
+  return version
 }
 
 /** Up to where a pass at `nowMs` computes cells for the first time, when everything received before `arrivedBeforeMs` is stored. */
@@ -177,10 +179,10 @@ async function completeCells(
       await computeCells(store, cell, start, next)
       stream?.distrustBefore(next)
     }
-    await writeCompleteness(store, cell, next)
+    await writeProgress(store, cell, next)
     start = next
   }
-  if (completeMs === 0 && start === end) await writeCompleteness(store, cell, end)
+  if (completeMs === 0 && start === end) await writeProgress(store, cell, end)
   return Math.max(completeMs, end)
 }
 
@@ -378,13 +380,13 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
   )
   // Where most of what lies between was touched, all of it is computed: to find the rest of the rows costs more than to do so.
   const isDense = cellCount * DENSE >= machineCount * ((lastMs - firstMs) / cellMs['5m'] + 1)
+  const version = await nextVersion(store, nowMs)
   for (const cell of ['5m', '1h'] as const) {
     const width = cellMs[cell]
     // Cells that the regular pass has yet to reach are left to it.
     const from = Math.floor(firstMs / width) * width
     const to = Math.min(complete[cell], Math.floor(lastMs / width) * width + width)
     if (from >= to) continue
-    const version = nextVersion(nowMs)
     if (cell === '5m') await computeRaw(store, { fromMs: from, toMs: to, version, late: { batches, isDense } })
     else await store.command(insertHours(db, lateHours(db, isDense)), { batches, from, to, version })
   }

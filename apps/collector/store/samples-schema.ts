@@ -3,14 +3,23 @@ import tables from '../../../sql/samples/0001_tables.sql' with { type: 'text' }
 import decimals from '../../../sql/samples/0002_decimals.sql' with { type: 'text' }
 import runs from '../../../sql/samples/0003_runs.sql' with { type: 'text' }
 import views from '../../../sql/samples/0004_views.sql' with { type: 'text' }
+import sync from '../../../sql/samples/0005_sync.sql' with { type: 'text' }
 import type { ClickHouse } from './clickhouse.ts'
 
 type Step = {
   readonly sql: string
   /** A column of samples_raw that is there once the step was taken: it cannot be taken again. */
   readonly column?: string
+  /** A table that a step which was cut off then leaves behind. */
+  readonly leaves?: string
 }
-const STEPS: readonly Step[] = [{ sql: tables }, { sql: decimals }, { sql: runs, column: 'points' }, { sql: views }]
+const STEPS: readonly Step[] = [
+  { sql: tables },
+  { sql: decimals },
+  { sql: runs, column: 'points', leaves: 'next_raw' },
+  { sql: views },
+  { sql: sync },
+]
 export const SAMPLES_SCHEMA_VERSION = STEPS.length
 
 /** A store that this program must not touch. The message is for the operator. */
@@ -48,10 +57,11 @@ export async function migrateSamples(store: ClickHouse): Promise<void> {
     throw new SamplesStoreNewer(
       `cannot open the samples store: its schema is version ${stored}, this program knows ${SAMPLES_SCHEMA_VERSION}; use the newer program`,
     )
-  for (const [index, { sql, column }] of STEPS.entries()) {
+  for (const [index, { sql, column, leaves }] of STEPS.entries()) {
     if (index < stored) continue
     const isTaken = column !== undefined && (await hasColumn(store, column))
     if (!isTaken) await run(store, sql)
+    else if (leaves !== undefined) await store.command(`DROP TABLE IF EXISTS ${store.database}.${leaves} SYNC`)
     await store.command(`INSERT INTO ${store.database}.schema_version SELECT ${index + 1}, now64(3, 'UTC')`)
   }
 }

@@ -67,7 +67,7 @@ export class LatestValues {
   }
 
   private noteKeys(keys: Parameters<NewestValues['learn']>[0]): void {
-    if (this.held.learn(keys)) return
+    if (this.state === 'full' || this.held.learn(keys)) return
     this.state = 'full'
     this.held.forgetAll()
   }

@@ -5,7 +5,7 @@ import type { ClickHouse } from '../store/clickhouse.ts'
 import {
   type Completeness,
   computableBeforeMs,
-  newestSampleMs,
+  newestStored,
   readCompleteness,
   runRollups,
 } from '../store/samples-rollups.ts'
@@ -42,7 +42,7 @@ export class RollupSchedule {
   async start(): Promise<void> {
     this.complete = await readCompleteness(this.options.store)
     this.claimedBeforeMs = this.complete['5m']
-    this.options.stream?.start(await newestSampleMs(this.options.store))
+    this.options.stream?.start((await newestStored(this.options.store)).ms)
     this.timer = setInterval(() => void this.pass(), PERIOD_MS)
   }
 

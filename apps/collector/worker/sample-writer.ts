@@ -116,6 +116,11 @@ export class SampleWriter {
     this.startedAtMs = options.nowMs()
   }
 
+  /** What is stored from now on counts as newer than `seq`, which a process before this one has stored, also with the clock set back. */
+  continueAfter(seq: number): void {
+    this.lastSeq = Math.max(this.lastSeq, seq)
+  }
+
   /** Points that were left out so far. */
   get dropped(): DroppedRows {
     const dropped = { ...this.droppedBefore }
@@ -166,8 +171,10 @@ export class SampleWriter {
   /** Drops what tenants under a tombstone have in the buffers and will have on the bus until then. */
   setTombstones(tombstones: readonly Tombstone[]): void {
     this.tombstones = tombstones
-    const { block } = this.filling
-    for (const owner of block.owners) if (this.isPurged(owner.companyId, owner.serverId)) block.purge(owner)
+    // What of a block on its way is written already goes with the delete that follows.
+    for (const load of [this.insertingLoad, this.filling])
+      for (const owner of load?.block.owners ?? [])
+        if (this.isPurged(owner.companyId, owner.serverId)) load?.block.purge(owner)
     this.definitions = this.definitions.filter(({ companyId, serverId }) => !this.isPurged(companyId, serverId))
   }
 
@@ -345,12 +352,14 @@ export class SampleWriter {
   private take(group: BusGroup): void {
     const { entries, filling } = this
     const nowMs = this.options.nowMs()
-    if (filling.positions.size === 0) filling.firstAtMs = nowMs
+    // A group that cannot be read is none at all.
+    for (entries.open(group.bytes); entries.next(); );
     entries.open(group.bytes)
     const ruleOf = (companyId: string, serverId: string) => ({
       purged: this.isPurged(companyId, serverId),
       lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
+    if (filling.positions.size === 0) filling.firstAtMs = nowMs
     filling.bytes += group.bytes.byteLength
     while (entries.next()) {
       filling.receivedAtMs = Math.min(filling.receivedAtMs, entries.receivedAtMs)
@@ -404,6 +413,8 @@ export class SampleWriter {
     const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
     const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',')}`
     this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
+    // What was held for long may be locked by now.
+    for (const owner of load.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
     const rows = await inSlices(load.block.writing(this.samples, this.lastSeq))
     while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announced()
     if (rows > 0) {
@@ -435,6 +446,8 @@ export class SampleWriter {
     const slice = new Slice()
     for (const machine of block.machines()) {
       const { owner } = machine
+      // Purged just now: what is stored of it goes with the delete that follows.
+      if (owner.purged) continue
       onStored?.(machine)
       const computedMs = this.computedBeforeMs()
       for (const startMs of owner.cells) {

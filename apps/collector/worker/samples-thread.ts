@@ -8,6 +8,7 @@ import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts
 import { companiesWithSamples, rememberRetention } from '../store/retention-memory.ts'
 import { type ExpiredDays, type Expiry, expireSamples, purgeSamples, reclaim } from '../store/samples-delete.ts'
 import { SamplesReader } from '../store/samples-query.ts'
+import { newestStored } from '../store/samples-rollups.ts'
 import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
 import { LatestValues } from './latest-values.ts'
 import { RollupSchedule } from './rollups.ts'
@@ -143,6 +144,7 @@ class SamplesThread {
         this.lastError = null
         // What is late is known only once it is known how far the rollups are.
         await this.rollups.start()
+        this.writer.continueAfter((await newestStored(this.store)).seq)
         if (this.bus.drains) this.latest.start()
         this.running = this.writer.run()
         return

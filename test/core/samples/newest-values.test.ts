@@ -202,7 +202,7 @@ describe(`newest values (SEED=${seed})`, () => {
     })
   })
 
-  test('more keys than it may know are told of', () => {
+  test('more keys than it may know are told of, and not kept', () => {
     const held = new NewestValues(METRICS)
     const keys = (count: number) =>
       Array.from({ length: count }, (_, index) => ({
@@ -212,5 +212,8 @@ describe(`newest values (SEED=${seed})`, () => {
       }))
     expect(held.learn(keys(KEYS_MAX))).toBe(true)
     expect(held.learn(keys(KEYS_MAX + 1))).toBe(false)
+    const more = { lo: 1, hi: 1, key: 'disk_used_percent{mount="more"}' }
+    expect(held.learn([more])).toBe(false)
+    expect(held.named([{ ...more, value: 1, tsMs: 1 }], METRICS, 0)).toEqual([])
   })
 })
