@@ -301,6 +301,12 @@ export class SampleBlock {
       this.dropped.purged += owner.spans[span + 1]! - owner.spans[span]!
   }
 
+  /** The oldest cell that a machine's points which wait here lie in; Infinity where there are none. */
+  oldestCellOf(companyId: string, serverId: string): number {
+    const owner = this.ownersByName.get(companyId + serverId)
+    return !owner || owner.purged ? Number.POSITIVE_INFINITY : Math.min(...owner.cells)
+  }
+
   /** The points of a machine that wait here, in the order in which they came. */
   *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
     const owner = this.ownersByName.get(companyId + serverId)

@@ -37,8 +37,9 @@ describe('the sample writer', () => {
     ends.push(() => bus.close())
     return bus
   }
-  function start(bus: BusReader): SampleWriter {
+  function start(bus: BusReader, askRetention?: (companyIds: readonly string[]) => void): SampleWriter {
     const writer = new SampleWriter({
+      ...(askRetention && { askRetention }),
       store,
       bus,
       nowMs: () => Date.now(),
@@ -191,6 +192,29 @@ describe('the sample writer', () => {
       [OTHER_COMPANY, 2],
     ])
     expect(writer.dropped.retentionLocked).toBe(1)
+  })
+
+  test('[RET-003] where samples may be locked, the retention of a company that nobody has named is asked for before they are stored', async () => {
+    const bus = openBus()
+    const asked: string[][] = []
+    const writer: SampleWriter = start(bus.openReader(), companyIds => {
+      asked.push([...companyIds])
+      writer.setRetentionDays(new Map(companyIds.map(id => [id, id === COMPANY ? 3 : null])))
+    })
+    for (const companyId of [COMPANY, OTHER_COMPANY])
+      for (const days of [0, 2, 4]) {
+        const points = [[NOW - days * DAY_MS, days]] as const
+        await bus.writer.publish(server(3), entryOf(companyId, server(3), [{ metric: 'cpu_usage_percent', points }]))
+      }
+    await writer.flush()
+    expect(asked.flat().sort()).toEqual([COMPANY, OTHER_COMPANY])
+    expect(await store.rows(`SELECT value FROM ${store.database}.samples ORDER BY company_id, value`)).toEqual([
+      [0],
+      [2],
+      [0],
+      [2],
+      [4],
+    ])
   })
 
   test('[STO-007] [PUR-010] what a tenant under a tombstone has in the buffer and on the bus is dropped and counted', async () => {

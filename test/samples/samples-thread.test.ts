@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
 import type { SeriesPlan } from '../../core/query/query-plan.ts'
-import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
+import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const OTHER_COMPANY = '11111111-1111-4111-8111-222222222222'
@@ -31,7 +32,7 @@ describe('the samples thread', () => {
   beforeAll(async () => {
     samples = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
-      bus: { kind: 'sqlite', path: bus.path, hold: briefly },
+      bus: { kind: 'sqlite', path: bus.path, hold: { ms: 300_000, bytes: 1024 ** 3 } },
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),
@@ -73,5 +74,43 @@ describe('the samples thread', () => {
     ])
     const stats = await samples.stats()
     expect(stats).toMatchObject({ isReady: true, rowsStored: 4, lagEntries: 0, insertErrors: 0, lastError: null })
+  })
+
+  test('[STO-009] [QRY-023] a late point shows in the cells at once: while it is held, once it is stored, and when its cell is computed again', async () => {
+    const owner = { companyId: COMPANY, serverId: 'aaaaaaaa-0000-4000-8000-000000000002' }
+    const hour = NOW - (NOW % 3_600_000) - 3 * 3_600_000
+    const send = async (points: readonly (readonly [number, number])[]): Promise<void> => {
+      const entry = entryOf(owner.companyId, owner.serverId, [{ metric: 'cpu_load1', points }])
+      expect(await bus.writer.publish(owner.serverId, entry)).toBeNull()
+      samples.wake()
+    }
+    const highest = async (source: '5m' | '1h') => {
+      const range = { fromMs: hour - 3_600_000, toMs: NOW, stepMs: 3_600_000 }
+      const answer = await samples.querySeries(
+        plan({ ...owner, ...range, metric: 'cpu_load1', agg: 'max', source, fallsBackToRaw: true }),
+      )
+      return { source: answer.source, points: answer.series.flatMap(({ points }) => points) }
+    }
+    const both = async () => [await highest('5m'), await highest('1h')]
+    const shown = (value: number) =>
+      (['5m', '1h'] as const).map(source => ({
+        source,
+        points: [[hour - 3_600_000, 1] as [number, number], [hour, value] as [number, number]],
+      }))
+    await send([
+      [hour - 3_600_000, 1],
+      [hour + 301_000, 3],
+      [hour + 900_000, 2],
+    ])
+    await samples.flush()
+    await samples.runRollups(NOW)
+    expect(await both()).toEqual(shown(3))
+    await send([[hour + 302_000, 50]])
+    await until('it is read', async () => (await samples.stats()).bufferRows > 0)
+    expect(await both()).toEqual(shown(50))
+    await samples.flush()
+    expect(await both()).toEqual(shown(50))
+    await samples.runRollups(NOW)
+    expect(await both()).toEqual(shown(50))
   })
 })

@@ -155,27 +155,47 @@ export class SamplesReader {
     return definitions
   }
 
-  /** Answers a plan. `completeMs` is up to where the cells of its source are computed. */
+  /** Answers a plan. `completeMs` is up to where the cells of its source are computed, and right. */
   async querySeries(plan: SeriesPlan, completeMs: number): Promise<SeriesAnswer> {
     if (plan.isEmpty) return { series: [], source: plan.source }
     const definitions = await this.definitionsOf(plan.companyId, plan.serverId, [plan.metric])
     if (definitions.length === 0) return { series: [], source: plan.source }
-    const { source, toMs } = plan
-    const none: ValuesOfSeries = new Map()
-    const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
+    const { source } = plan
     if (source !== 'raw') {
-      const fromMs = Math.floor(readFromMs / cellMs[source]) * cellMs[source]
-      const youngFromMs = Math.max(fromMs, completeMs)
+      const { series, cellCount } = await this.readParts(plan, source, definitions, completeMs)
+      if (cellCount > 0 || !plan.fallsBackToRaw) return { series, source }
+    }
+    const { series } = await this.readParts(plan, 'raw', definitions, Number.NEGATIVE_INFINITY)
+    return { series, source: 'raw' }
+  }
+
+  /** Reads series by series, a few at a time: cells before `completeMs`, samples from there. */
+  private async readParts(
+    plan: SeriesPlan,
+    source: SeriesSource,
+    definitions: readonly Definition[],
+    completeMs: number,
+  ): Promise<{ readonly series: SeriesPoints[]; readonly cellCount: number }> {
+    const { agg, toMs } = plan
+    const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
+    const fromMs = source === 'raw' ? readFromMs : Math.floor(readFromMs / cellMs[source]) * cellMs[source]
+    const youngFromMs = Math.max(fromMs, completeMs)
+    const none: ValuesOfSeries = new Map()
+    const days = Math.max(1, Math.ceil((toMs - youngFromMs) / DAY_MS))
+    const together = Math.max(1, Math.floor(SERIES_DAYS_MAX / days))
+    const series: SeriesPoints[] = []
+    let cellCount = 0
+    for (let at = 0; at < definitions.length; at += together) {
+      const some = definitions.slice(at, at + together)
       // Two statements at once: together they take longer to plan than to run.
       const [cells, young] = await Promise.all([
-        this.cells(plan, source, definitions, fromMs, completeMs),
-        toMs < completeMs ? none : this.points(plan, definitions, plan.agg, youngFromMs, toMs),
+        source === 'raw' ? none : this.cells(plan, source, some, fromMs, completeMs),
+        toMs < completeMs ? none : this.points(plan, some, agg, youngFromMs, toMs),
       ])
-      const isEmpty = [...cells.values()].every(({ tsMs }) => tsMs.length === 0)
-      if (!isEmpty || !plan.fallsBackToRaw) return { series: seriesOf(plan, cells, young, definitions), source }
+      for (const { tsMs } of cells.values()) cellCount += tsMs.length
+      series.push(...seriesOf(plan, cells, young, some))
     }
-    const samples = await this.points(plan, definitions, plan.agg, readFromMs, toMs)
-    return { series: seriesOf(plan, none, samples, definitions), source: 'raw' }
+    return { series, cellCount }
   }
 
   /** What cells of some series of a machine give to an aggregate, from `fromMs` on and before `completeMs`, each cell in its last version. */
@@ -228,31 +248,21 @@ export class SamplesReader {
     }
     // Before the store is asked: what is stored meanwhile is in both.
     const held = [...this.held(companyId, serverId)]
-    const spanMs = Math.max(1, Math.floor(SERIES_DAYS_MAX / definitions.length)) * DAY_MS
-    for (let sinceMs = fromMs; sinceMs <= toMs; sinceMs += spanMs) {
-      // A run that reaches from one span into the next is read twice, and its points count once.
-      const bytes = await this.store.blocks(
-        `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
-         WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS}
-         ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${FEW_ROWS}`,
-        {
-          company: companyId,
-          server: serverId,
-          ids: definitions.map(({ id }) => id),
-          since: sinceMs,
-          until: Math.min(toMs, sinceMs + spanMs - 1),
-        },
-      )
-      const reader = new NativeReader(bytes)
-      const { view } = reader
-      for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
-        const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
-        reader.column(0)
-        for (let at = 0; at < rows * 8; at += 8) {
-          const length = reader.text()
-          const taken = take(view.getBigUint64(ids! + at, true), reader.int64(seqs! + at))
-          eachPoint(view, reader.end() - length, length, reader.int64(times! + at), taken)
-        }
+    const bytes = await this.store.blocks(
+      `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS}
+       ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${FEW_ROWS}`,
+      { company: companyId, server: serverId, ids: definitions.map(({ id }) => id), since: fromMs, until: toMs },
+    )
+    const reader = new NativeReader(bytes)
+    const { view } = reader
+    for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+      const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
+      reader.column(0)
+      for (let at = 0; at < rows * 8; at += 8) {
+        const length = reader.text()
+        const taken = take(view.getBigUint64(ids! + at, true), reader.int64(seqs! + at))
+        eachPoint(view, reader.end() - length, length, reader.int64(times! + at), taken)
       }
     }
     for (const point of held) take(idOf(point), Number.POSITIVE_INFINITY)(point.tsMs, point.value)

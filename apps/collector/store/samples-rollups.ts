@@ -77,6 +77,19 @@ export async function insertLateCells(store: ClickHouse, batch: string, cells: r
   await store.insertBlock('rollup_late', writer.finish(), batch)
 }
 
+/** The cells that are to be computed again: the oldest of each machine. */
+export async function lateCells(store: ClickHouse): Promise<LateCell[]> {
+  const rows = await store.rows(
+    `SELECT company_id, server_id, toFloat64(toUnixTimestamp64Milli(min(ts))) FROM ${store.database}.rollup_late
+     GROUP BY company_id, server_id`,
+  )
+  return rows.map(([companyId, serverId, startMs]) => ({
+    companyId: String(companyId),
+    serverId: String(serverId),
+    startMs: Number(startMs),
+  }))
+}
+
 /** No sample that is stored is newer than `ms`, minus infinity in a new store; `seq` is the highest among the newest. */
 export async function newestStored(store: ClickHouse): Promise<{ readonly ms: number; readonly seq: number }> {
   const { database } = store

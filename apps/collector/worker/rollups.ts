@@ -5,10 +5,13 @@ import type { ClickHouse } from '../store/clickhouse.ts'
 import {
   type Completeness,
   computableBeforeMs,
+  lateCells,
   newestStored,
   readCompleteness,
   runRollups,
 } from '../store/samples-rollups.ts'
+
+import type { LateNotes } from './late-notes.ts'
 
 const PERIOD_MS = 60_000
 
@@ -21,6 +24,8 @@ export type RollupScheduleOptions = {
   readonly arrivedBeforeMs: () => number
   /** The cells that samples still come for, where one worker stores all samples. */
   readonly stream?: CellStream
+  /** The cells that are to be computed again, as far as this worker stores their samples. */
+  readonly lateNotes?: LateNotes
   readonly onTrouble: (error: unknown) => void
 }
 
@@ -42,6 +47,9 @@ export class RollupSchedule {
   async start(): Promise<void> {
     this.complete = await readCompleteness(this.options.store)
     this.claimedBeforeMs = this.complete['5m']
+    const { lateNotes, store } = this.options
+    // Those of a process before this one.
+    if (lateNotes) lateNotes.add(await lateCells(store)).isNoted = true
     this.options.stream?.start((await newestStored(this.options.store)).ms)
     this.timer = setInterval(() => void this.pass(), PERIOD_MS)
   }
@@ -56,10 +64,12 @@ export class RollupSchedule {
   /** One pass, as of `nowMs`. */
   runNow(nowMs: number): Promise<void> {
     return this.exclusively(async () => {
-      const { store, arrivedBeforeMs, stream } = this.options
+      const { store, arrivedBeforeMs, stream, lateNotes } = this.options
+      const noted = lateNotes?.noted() ?? []
       const arrivedMs = arrivedBeforeMs()
       this.claimedBeforeMs = Math.max(this.claimedBeforeMs, computableBeforeMs(nowMs, arrivedMs))
       this.complete = await runRollups(store, nowMs, arrivedMs, stream ?? null)
+      lateNotes?.forget(noted)
     })
   }
 

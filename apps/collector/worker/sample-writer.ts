@@ -22,12 +22,17 @@ import { type BusGroup, type BusReader, busConsumers } from '../bus/bus.ts'
 import { inSlices, Slice } from '../slices.ts'
 import type { ClickHouse } from '../store/clickhouse.ts'
 import { insertLateCells } from '../store/samples-rollups.ts'
+import type { LateNotes } from './late-notes.ts'
 import type { Tombstone } from './samples-messages.ts'
 
 /** A block goes out when it was held for long enough, or when two of them would take more than a 32nd of the memory: 28 bytes a point. */
 const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
 const BLOCK_WAIT_MS = 1_000
 const LATE_WAIT_MS = 60_000
+/** No plan keeps less. */
+const RETENTION_MIN_MS = 86_400_000
+/** The hub may be silent: samples do not wait for it. */
+const RETENTION_WAIT_MS = 2_000
 const POLL_MS = 100
 const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
@@ -68,10 +73,14 @@ export type SampleWriterOptions = {
   readonly computedBeforeMs?: () => number
   /** Is given every sample that is stored. */
   readonly stream?: CellStream
+  /** Is told of the cells that became late, from before their samples can be read. */
+  readonly lateNotes?: LateNotes
   /** Samples of a machine are stored, and what the store answers from now on has them. */
   readonly onStored?: (machine: MachineRows) => void
   /** How long samples are held at most, and how many bytes of the bus: what waits there counts against its bounds. */
   readonly hold?: { readonly ms: number; readonly bytes: number }
+  /** Asks for the retention of companies, which `setRetentionDays` is told. */
+  readonly askRetention?: (companyIds: readonly string[]) => void
   /** Each failed try, with its cause. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -99,7 +108,8 @@ export class SampleWriter {
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
   private tombstones: readonly Tombstone[] = []
-  private readonly locks = new Map<string, number>()
+  /** Plan retention in days by company, null for one without. */
+  private readonly retention = new Map<string, number | null>()
   private wakeUp: (() => void) | null = null
   private isAwake = false
   private isStopping = false
@@ -142,6 +152,14 @@ export class SampleWriter {
     yield* this.filling.block.heldOf(companyId, serverId)
   }
 
+  /** The oldest cell that points of a machine which are not stored yet lie in. */
+  oldestCellOf(companyId: string, serverId: string): number {
+    const [one, other] = [this.insertingLoad, this.filling].map(load =>
+      load ? load.block.oldestCellOf(companyId, serverId) : Number.POSITIVE_INFINITY,
+    )
+    return Math.min(one!, other!)
+  }
+
   /** Everything that was received before this instant, as far as this worker reads the bus, is stored. */
   arrivedBeforeMs(): number {
     const pending = this.insertingLoad ?? (this.filling.positions.size > 0 ? this.filling : null)
@@ -157,15 +175,27 @@ export class SampleWriter {
 
   /** The plan retention of some companies, null for none: where their write-locked zone begins. */
   setRetentionDays(retentionDays: ReadonlyMap<string, number | null>): void {
-    for (const [companyId, days] of retentionDays)
-      if (days === null) this.locks.delete(companyId)
-      else this.locks.set(companyId, days)
+    for (const [companyId, days] of retentionDays) this.retention.set(companyId, days)
     for (const owner of this.filling.block.owners)
       if (retentionDays.has(owner.companyId)) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
   }
 
   private lockedBeforeMs(companyId: string): number {
-    return writeLockedBeforeMs(this.locks.get(companyId) ?? null, this.options.nowMs())
+    return writeLockedBeforeMs(this.retention.get(companyId) ?? null, this.options.nowMs())
+  }
+
+  /** Before samples are stored that a plan may have locked: asks for the retention of companies that nobody has named yet. */
+  private async learnRetention(block: SampleBlock): Promise<void> {
+    const { askRetention, nowMs } = this.options
+    const mayBeLockedMs = nowMs() - RETENTION_MIN_MS
+    if (!askRetention || block.oldestCellMs >= mayBeLockedMs) return
+    const old = block.owners.filter(({ cells }) => Math.min(...cells) < mayBeLockedMs)
+    const unknown = [...new Set(old.map(({ companyId }) => companyId))].filter(id => !this.retention.has(id))
+    if (unknown.length === 0) return
+    askRetention(unknown)
+    const untilMs = performance.now() + RETENTION_WAIT_MS
+    while (!this.isAborted && performance.now() < untilMs && unknown.some(id => !this.retention.has(id)))
+      await Bun.sleep(POLL_MS / 10)
   }
 
   /** Drops what tenants under a tombstone have in the buffers and will have on the bus until then. */
@@ -413,6 +443,7 @@ export class SampleWriter {
     const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
     const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',')}`
     this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
+    await this.learnRetention(load.block)
     // What was held for long may be locked by now.
     for (const owner of load.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
     const rows = await inSlices(load.block.writing(this.samples, this.lastSeq))
@@ -425,8 +456,10 @@ export class SampleWriter {
     }
     if (this.isAborted) return
     const late = await this.handOver(load.block)
+    const noted = this.options.lateNotes?.add(late)
     if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
     if (this.isAborted) return
+    if (noted) noted.isNoted = true
     for (const [partition, { last }] of load.positions) {
       await this.persist(() => bus.pass(busConsumers.samples, partition, last))
       this.passedTo.set(partition, last)

@@ -15,6 +15,8 @@ export type SamplesClientOptions = SamplesThreadOptions & {
   readonly threadUrl: URL | string
   /** A block was stored. */
   readonly onInserted?: (rows: number, seconds: number) => void
+  /** The plan retention of these companies is wanted: `setRetentionDays`. */
+  readonly onRetentionWanted?: (companyIds: readonly string[]) => void
   /** A try failed and will be repeated; the text is for the log. */
   readonly onTrouble?: (message: string) => void
 }
@@ -65,6 +67,8 @@ export async function startSamples(options: SamplesClientOptions) {
           return settle(message.id, call => call.reject(new SamplesUnavailable(message.message)))
         case 'inserted':
           return options.onInserted?.(message.rows, message.seconds)
+        case 'retentionWanted':
+          return options.onRetentionWanted?.(message.companyIds)
         case 'trouble':
           return options.onTrouble?.(message.message)
       }

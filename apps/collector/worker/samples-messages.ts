@@ -95,6 +95,8 @@ export type ToSamplesThread =
 
 export type FromSamplesThread =
   | { readonly kind: 'started' }
+  /** The plan retention of these companies is to be told (`retention`). */
+  | { readonly kind: 'retentionWanted'; readonly companyIds: readonly string[] }
   | { readonly kind: 'fatal'; readonly message: string }
   | { readonly kind: 'answer'; readonly id: number; readonly result: unknown }
   | { readonly kind: 'failed'; readonly id: number; readonly message: string }

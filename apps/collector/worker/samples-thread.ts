@@ -2,6 +2,7 @@
 // process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
 import { setMaxListeners } from 'node:events'
 import { shardOfServer } from '../../../core/bus/entry.ts'
+import { cellMs, type SeriesPlan } from '../../../core/query/query-plan.ts'
 import { CellStream } from '../../../core/samples/cell-stream.ts'
 import type { HeldSource } from '../../../core/samples/held-points.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../store/clickhouse.ts'
@@ -10,6 +11,7 @@ import { type ExpiredDays, type Expiry, expireSamples, purgeSamples, reclaim } f
 import { SamplesReader } from '../store/samples-query.ts'
 import { newestStored } from '../store/samples-rollups.ts'
 import { migrateSamples, SamplesStoreNewer } from '../store/samples-schema.ts'
+import { LateNotes } from './late-notes.ts'
 import { LatestValues } from './latest-values.ts'
 import { RollupSchedule } from './rollups.ts'
 import { SampleWriter } from './sample-writer.ts'
@@ -54,6 +56,7 @@ class SamplesThread {
   private readonly latest: LatestValues
   private readonly rollups: RollupSchedule
   private readonly stream = new CellStream()
+  private readonly lateNotes = new LateNotes()
   private running: Promise<void> = Promise.resolve()
   private isMigrated = false
   private probe: { readonly atMs: number; readonly isUp: boolean } = { atMs: 0, isUp: false }
@@ -97,10 +100,16 @@ class SamplesThread {
         this.latest.learn(definitions)
       },
       onStored: machine => this.latest.take(machine),
+      askRetention: companyIds => say({ kind: 'retentionWanted', companyIds }),
       onTrouble: error => this.trouble('cannot store samples', error),
       // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
       ...(options.bus.kind === 'sqlite'
-        ? { computedBeforeMs: () => this.rollups.claimedBeforeMs, stream: this.stream, hold: options.bus.hold }
+        ? {
+            computedBeforeMs: () => this.rollups.claimedBeforeMs,
+            stream: this.stream,
+            lateNotes: this.lateNotes,
+            hold: options.bus.hold,
+          }
         : {}),
     })
     this.rollups = new RollupSchedule({
@@ -108,7 +117,7 @@ class SamplesThread {
       nowMs,
       isOnDuty: () => this.isOnDuty,
       arrivedBeforeMs: () => this.writer.arrivedBeforeMs(),
-      ...(options.bus.kind === 'sqlite' ? { stream: this.stream } : {}),
+      ...(options.bus.kind === 'sqlite' ? { stream: this.stream, lateNotes: this.lateNotes } : {}),
       onTrouble: error => this.trouble('cannot compute rollups', error),
     })
   }
@@ -199,7 +208,7 @@ class SamplesThread {
     switch (message.call) {
       case 'querySeries': {
         const [plan] = message.args
-        return this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rollups.complete[plan.source])
+        return this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rightBeforeMs(plan, plan.source))
       }
       case 'latestValues':
         return this.latest.read(...message.args)
@@ -222,6 +231,16 @@ class SamplesThread {
       case 'stop':
         return this.stop().then(() => null)
     }
+  }
+
+  /** Up to where the cells of a machine are computed and nothing came for them since. */
+  private rightBeforeMs({ companyId, serverId }: SeriesPlan, source: '5m' | '1h'): number {
+    const lateMs = Math.min(
+      this.lateNotes.oldestOf({ companyId, serverId }),
+      this.writer.oldestCellOf(companyId, serverId),
+    )
+    const width = cellMs[source]
+    return Math.min(this.rollups.complete[source], Math.floor(lateMs / width) * width)
   }
 
   /** Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile. */

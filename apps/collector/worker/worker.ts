@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { packRule } from '../../../core/alerting/packed-rule.ts'
 import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
 import type { RawSilence } from '../../../core/alerting/suppression.ts'
+import { planDays } from '../../../core/retention/window.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
 import { startAdminListener } from '../admin/listener.ts'
 import { createAdminApp } from '../admin/server.ts'
@@ -157,7 +158,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     return applied
   })
 
-  const samples = await startWorkerSamples(deps, place)
+  const samples = await startWorkerSamples(deps, place, settings)
   samples.setTombstones(tombstones.living())
   const outbox = deps.hub
     ? new Outbox({
@@ -299,9 +300,17 @@ async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
 const adminTokensOf = (config: WorkerConfig): readonly string[] =>
   [config['admin.token'], config['admin.token_previous']].filter(token => token !== null)
 
-function startWorkerSamples(deps: WorkerDeps, place: WorkerPlace): Promise<SamplesClient> {
+async function startWorkerSamples(
+  deps: WorkerDeps,
+  place: WorkerPlace,
+  settings: CompanySettingsCache,
+): Promise<SamplesClient> {
   const { config, log, metrics } = deps
-  return startSamples({
+  const tellRetention = async (companyId: string): Promise<void> => {
+    const retention = retentionOf(await settings.get(companyId))
+    if (retention) samples.setRetentionDays(new Map([[companyId, planDays(retention)]]))
+  }
+  const samples = await startSamples({
     threadUrl: deps.samplesThreadUrl,
     bus: place.samplesBus,
     consumers: Object.values(busConsumers),
@@ -311,11 +320,15 @@ function startWorkerSamples(deps: WorkerDeps, place: WorkerPlace): Promise<Sampl
       metrics.storeRows.inc(rows)
       metrics.storeInsertSeconds.add(seconds)
     },
+    onRetentionWanted: companyIds => {
+      for (const companyId of companyIds) void tellRetention(companyId)
+    },
     onTrouble: message => {
       metrics.storeErrors.inc()
       log.warn({ cause: message }, 'the samples store cannot take samples; they wait on the bus')
     },
   })
+  return samples
 }
 
 function startJanitor(
