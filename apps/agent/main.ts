@@ -78,6 +78,8 @@ async function run(flags: RunFlags): Promise<void> {
     complain(`cannot start: ${messageOf(error)}`)
     process.exit(1)
   }
+  // One that a killed process left speaks of that one.
+  if (flags.readyFile !== undefined) rmSync(flags.readyFile, { force: true })
   const agentId = await agent.enrolled
   if (agentId !== null) {
     const ready = { agent_id: agentId, state_dir: options.stateDir, pid: process.pid }

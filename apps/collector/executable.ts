@@ -49,8 +49,10 @@ export async function guarded(command: () => void | Promise<void>): Promise<void
 export class ReadyFile {
   private readonly path: string | undefined
 
+  /** One that a killed process left is removed: nobody is to take its addresses for those of this one. */
   constructor(path: string | undefined) {
     this.path = path
+    this.remove()
   }
 
   write(content: Readonly<Record<string, unknown>>): void {

@@ -85,8 +85,10 @@ async function serve(command: Command): Promise<void> {
   const options = command.optsWithGlobals<GlobalOptions>()
   const config = validConfig(options)
   const log = createLogger(config['log.level'])
-  const running = await startHub({ config, log })
   const { readyFile } = options
+  // One that a killed process left names addresses that nobody serves.
+  if (readyFile) rmSync(readyFile, { force: true })
+  const running = await startHub({ config, log })
   if (readyFile) writeReadyFile(readyFile, { hub_url: running.url, ops_url: running.opsUrl, pid: process.pid })
   process.on('SIGHUP', () => {
     try {

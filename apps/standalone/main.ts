@@ -111,6 +111,8 @@ async function main(): Promise<void> {
   await checkAddress('--admin-listen', options.adminListen)
   await checkAddress('--ops-listen', options.opsListen)
   const dataDir = openDataDir(options.dataDir)
+  // One that a killed process left names addresses that nobody serves.
+  if (options.readyFile) rmSync(options.readyFile, { force: true })
   let running: RunningSite | null = null
   let isAsked = false
   const stop = async (): Promise<void> => {

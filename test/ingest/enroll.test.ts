@@ -83,6 +83,27 @@ test('[ENR-001] [ENR-004] [ENR-005] [ENR-041] [WIRE-013] [WIRE-031] an enrolment
   expect(published.at(-1)).toMatchObject({ agentId: newAgent, serverId: newServer, companyId })
 })
 
+test('[WIRE-037] what an agent does not say of its system is left out of what the hub is asked', async () => {
+  accept()
+  for (const [os, told] of [
+    [undefined, {}],
+    [
+      { family: 'linux', arch: 'arm64' },
+      { family: 'linux', arch: 'arm64' },
+    ],
+  ] as const) {
+    expect((await enroll({ os, machineId: '', agentVersion: '' })).status).toBe(200)
+    expect(rig.hub.to('/enroll').at(-1)?.body).toEqual({
+      license: 'lic_secret',
+      hostname: 'web-1',
+      ip_addresses: ['10.0.0.5'],
+      os: told,
+      proto_version: 1,
+      collector_id: id('collector'),
+    })
+  }
+})
+
 test('[ENR-041] a hub that finds the new agent a moment late does not lock its token out', async () => {
   const token = `agt_${'l'.repeat(43)}`
   const late = {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -9,6 +9,7 @@ import {
   loadCollectorConfig,
   workerKeys,
 } from '../../apps/collector/config.ts'
+import { ReadyFile } from '../../apps/collector/executable.ts'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry.ts'
 import { RegistryStore } from '../../apps/collector/store/registry-store.ts'
@@ -40,6 +41,16 @@ const run = (args: string[], environment: Record<string, string> = {}) =>
 
 const post = (url: string, asToken = token) =>
   fetch(`${url}/agent/v1/metrics`, { method: 'POST', headers: { ...protoHeaders, authorization: `Bearer ${asToken}` } })
+
+test('[OPS-020] a ready file that a killed process left is gone before the next one answers', () => {
+  const path = join(directory, 'left.json')
+  new ReadyFile(path).write({ pid: 1 })
+  expect(existsSync(path)).toBe(true)
+  const next = new ReadyFile(path)
+  expect(existsSync(path)).toBe(false)
+  next.write({ pid: 2 })
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ pid: 2 })
+})
 
 test('[OPS-020] [OPS-016] [BUS-004] [REG-014] [REG-017] the executable starts, says ready, serves, follows the shared registry and stops in order', async () => {
   hub.feeds.agents!.push(agentRecord())

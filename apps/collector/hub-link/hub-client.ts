@@ -31,9 +31,9 @@ export type EnrollBody = {
   readonly license: string
   readonly hostname: string
   readonly ip_addresses: readonly string[]
-  readonly machine_id: string
+  readonly machine_id: string | undefined
   readonly os: Readonly<Record<string, string>>
-  readonly agent_version: string
+  readonly agent_version: string | undefined
   readonly proto_version: number
 }
 export type SeenEntry = {

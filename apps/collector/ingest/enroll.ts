@@ -66,22 +66,21 @@ export async function enroll(context: IngestContext, request: Request, peer: str
 }
 
 function enrollBody(message: EnrollRequest, protoVersion: number) {
-  const { os } = message
   return {
     license: message.license,
     hostname: message.hostname,
     ip_addresses: message.ipAddresses,
-    machine_id: message.machineId,
-    os: {
-      family: os?.family ?? '',
-      name: os?.name ?? '',
-      version: os?.version ?? '',
-      kernel: os?.kernel ?? '',
-      arch: os?.arch ?? '',
-    },
-    agent_version: message.agentVersion,
+    machine_id: message.machineId || undefined,
+    os: osOf(message),
+    agent_version: message.agentVersion || undefined,
     proto_version: protoVersion,
   }
+}
+
+/** What an agent does not say of its system is left out: the hub takes an empty text for a fault. */
+function osOf({ os }: EnrollRequest): Record<string, string> {
+  const { family = '', name = '', version = '', kernel = '', arch = '' } = os ?? {}
+  return Object.fromEntries(Object.entries({ family, name, version, kernel, arch }).filter(([, text]) => text !== ''))
 }
 
 /** What the hub refused, in the agent's words (decision G-27). */

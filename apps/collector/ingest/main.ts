@@ -53,6 +53,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const hasThreads = threadCount > 1
   const place = await openIngestPlace(config, log, hasThreads ? { url: files.bus, onFailure } : null)
   const { bus } = place
+  const ready = new ReadyFile(readyFile)
   const registry = new AgentRegistry(place.registry)
   const hub = connectHub(config, log, metrics, 'only agents that were pushed can send')
   const shared = { hub, log, metrics, nowMs: Date.now }
@@ -112,7 +113,6 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     await reloadPart('update manifest', () => ingest.reloadManifest(loadConfig(configFile)['update.stop']))
     await reloadPart('certificate', () => ingest.reloadCertificate())
   }
-  const ready = new ReadyFile(readyFile)
   stopOnSignals(log, async () => {
     await looking.stop()
     await ingest.stop()

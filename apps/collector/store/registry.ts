@@ -158,11 +158,12 @@ export class AgentRegistry {
     return applied
   }
 
-  /** A record pushed by the hub. True when it is now in force. */
+  /** A record pushed by the hub. True when it is now in force: never for one that would take an agent out of revoked. */
   push(record: AgentRecord): boolean {
     const held = this.agents.get(record.agentId)
     const isRepeat = held !== undefined && held.version === record.version && isSameContent(held, record)
-    return this.apply([record]) > 0 || isRepeat
+    const isApplied = this.apply([record]) > 0 && this.agents.get(record.agentId)?.state === record.state
+    return isApplied || isRepeat
   }
 
   /** Revokes at once and for good; an unknown agent is remembered as revoked, so that a late record cannot let it in. */

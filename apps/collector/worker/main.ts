@@ -50,6 +50,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const isOnDisk = config['bus.kind'] === 'sqlite'
   const lock = isOnDisk ? lockFile(join(config.data_dir, 'worker.lock'), 'collector-worker') : null
   const opened = await openWorkerPlace(config, log)
+  const ready = new ReadyFile(readyFile)
   const registry = new AgentRegistry(opened.registry)
   const hub = connectHub(config, log, metrics, 'the rules on disk run, and events stay in the outbox')
   const shared = { hub, log, metrics, nowMs: Date.now }
@@ -114,7 +115,6 @@ async function run(configFile: string | undefined, readyFile: string | undefined
           ),
       })
     : null
-  const ready = new ReadyFile(readyFile)
   stopOnSignals(log, async () => {
     await looking.stop()
     await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])

@@ -170,6 +170,26 @@ describe('the listener of the admin API', () => {
     expect(pushed.body.data).toMatchObject({ agent_id: machine.agentId, version: 1_000_000, applied: true })
   })
 
+  test('[REG-012] [REG-013] no record takes an agent out of revoked, and the answer says so', async () => {
+    const machine = machineOf(company, 'revoked')
+    rig.addMachine(machine)
+    const push = async (state: string, version: number): Promise<unknown> => {
+      const record = {
+        company_id: company,
+        server_id: machine.serverId,
+        state,
+        token_hash: 'c'.repeat(64),
+        prev_token_hash: null,
+        prev_token_expires_at: null,
+        version,
+      }
+      return (await call('PUT', `/agents/${machine.agentId}`, { body: JSON.stringify(record) })).body.data.applied
+    }
+    expect(await push('active', 1_000_000)).toBe(true)
+    expect((await call('DELETE', `/agents/${machine.agentId}`)).status).toBe(204)
+    expect([await push('active', 1_000_001), await push('revoked', 1_000_002)]).toEqual([false, true])
+  })
+
   test('calls are counted by path and status, refused ones too', async () => {
     const path = '/internal/v1/companies/:company_id/summary'
     const counted = (endpoint: string, code: number) =>
