@@ -429,7 +429,9 @@ describe('the bus after the power was cut', () => {
     closeSync(file)
     const reader = openReader(path)
     expect(await reader.read(0, 0, 2 * MIB)).toHaveLength(2)
-    await expect(reader.read(0, 2, 64 * MIB)).rejects.toThrow(`bus ${segment} is damaged at byte`)
+    // What lies before the damage is handed over first.
+    expect(await reader.read(0, 2, 64 * MIB)).toHaveLength(1)
+    await expect(reader.read(0, 3, 64 * MIB)).rejects.toThrow(`bus ${segment} is damaged at byte`)
   })
 })
 

@@ -34,13 +34,18 @@ export class FileBusReader implements BusReader {
     let place = this.place
     if (place?.position !== position + 1) place = this.seek(position)
     let bytes = 0
-    while (place && place.position <= end.last && bytes < bytesMax) {
-      const before = groups.length
-      this.take(place, end, bytesMax - bytes, group => {
-        groups.push({ partition, ...group })
-        bytes += group.bytes.length
-      })
-      if (groups.length === before) place = this.seekOn(place, end)
+    try {
+      while (place && place.position <= end.last && bytes < bytesMax) {
+        const before = groups.length
+        this.take(place, end, bytesMax - bytes, group => {
+          groups.push({ partition, ...group })
+          bytes += group.bytes.length
+        })
+        if (groups.length === before) place = this.seekOn(place, end)
+      }
+    } catch (error) {
+      // What lies before a damage is good: the next read is told of it.
+      if (groups.length === 0) throw error
     }
     return groups
   }
