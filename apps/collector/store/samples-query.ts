@@ -9,7 +9,7 @@ import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../core/samples/point-r
 import { PointsOfSeries } from '../../../core/samples/series-points.ts'
 import { MachineIndex, machineWords } from '../../../core/samples/uuid-words.ts'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
-import type { ClickHouse, QueryParams } from './clickhouse.ts'
+import type { ClickHouse } from './clickhouse.ts'
 
 /** One series of an answer: labels without the metric's name, points in time order, stamped with their bucket's start. */
 export type SeriesPoints = { readonly labels: Record<string, string>; readonly points: [tsMs: number, value: number][] }
@@ -290,8 +290,14 @@ export class SamplesReader {
   }
 
   /** The newest sample since `sinceMs` of every series of a machine, without their keys: one statement instead of two. */
-  newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
-    return this.newestOf(OWNER, { company: companyId, server: serverId }, [{ companyId, serverId }], sinceMs)
+  async newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
+    const params = { company: companyId, server: serverId, since: sinceMs }
+    return newestOf(await this.store.blocks(this.runsSince(OWNER), params), [{ companyId, serverId }], sinceMs)
+  }
+
+  private runsSince(isOwned: string): string {
+    return `SELECT company_id, server_id, series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+            WHERE ${isOwned} AND ${RUNS_SINCE} ${SETTINGS}, ${FEW_ROWS}`
   }
 
   /** Machines that have series of these metrics, in the order in which the store has them. */
@@ -304,58 +310,15 @@ export class SamplesReader {
     return rows.map(([companyId, serverId]) => ({ companyId: String(companyId), serverId: String(serverId) }))
   }
 
-  /** The newest stored sample since `sinceMs` of every series of these machines. */
-  newestOfMachines(machines: readonly MachineName[], sinceMs: number): Promise<(MachineName & StoredNewest)[]> {
-    const owners = {
+  /** The newest stored sample since `sinceMs` of every series of these machines. Who asks for anything else does not wait for it. */
+  async newestOfMachines(machines: readonly MachineName[], sinceMs: number): Promise<(MachineName & StoredNewest)[]> {
+    const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
+    const bytes = await this.store.scan(this.runsSince(isOne), {
       companies: machines.map(({ companyId }) => companyId),
       servers: machines.map(({ serverId }) => serverId),
-    }
-    const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
-    return this.newestOf(isOne, owners, machines, sinceMs)
-  }
-
-  private async newestOf(
-    isOwned: string,
-    owners: QueryParams,
-    machines: readonly MachineName[],
-    sinceMs: number,
-  ): Promise<(MachineName & StoredNewest)[]> {
-    const bytes = await this.store.blocks(
-      `SELECT company_id, server_id, series_id, ts, seq, points FROM ${this.store.database}.samples_raw
-       WHERE ${isOwned} AND ${RUNS_SINCE} ${SETTINGS}, ${FEW_ROWS}`,
-      { ...owners, since: sinceMs },
-    )
-    const newest = machines.map(() => new Map<bigint, { value: number; tsMs: number; seq: number }>())
-    const index = new MachineIndex(machineWords(machines))
-    const reader = new NativeReader(bytes)
-    const { view } = reader
-    for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
-      const [companies, servers] = [reader.column(rows * UUID_BYTES), reader.column(rows * UUID_BYTES)]
-      const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
-      reader.column(0)
-      for (let row = 0; row < rows; row++) {
-        const length = reader.text()
-        const ofMachine = newest[index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)]
-        const id = view.getBigUint64(ids! + row * 8, true)
-        const firstMs = reader.int64(times! + row * 8)
-        const last = ofMachine?.get(id)
-        if (!ofMachine || (last && firstMs + RUN_SPAN_MS < last.tsMs)) continue
-        const seq = reader.int64(seqs! + row * 8)
-        const { tsMs, value } = lastPoint(view, reader.end() - length, length, firstMs)
-        if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue
-        ofMachine.set(id, { value, tsMs, seq })
-      }
-    }
-    return newest.flatMap((ofMachine, at) =>
-      [...ofMachine].map(([id, { value, tsMs }]) => ({
-        companyId: machines[at]!.companyId,
-        serverId: machines[at]!.serverId,
-        hi: Number(id >> 32n),
-        lo: Number(id & 0xffff_ffffn),
-        value,
-        tsMs,
-      })),
-    )
+      since: sinceMs,
+    })
+    return newestOf(bytes, machines, sinceMs)
   }
 
   /** Keys of all series of these metrics, over all machines, up to `countMax`. */
@@ -366,4 +329,43 @@ export class SamplesReader {
     )
     return rows.map(([key]) => String(key))
   }
+}
+
+/** The newest sample since `sinceMs` of every series in rows of samples_raw, which are of these machines. */
+function newestOf(
+  bytes: Uint8Array,
+  machines: readonly MachineName[],
+  sinceMs: number,
+): (MachineName & StoredNewest)[] {
+  const newest = machines.map(() => new Map<bigint, { value: number; tsMs: number; seq: number }>())
+  const index = new MachineIndex(machineWords(machines))
+  const reader = new NativeReader(bytes)
+  const { view } = reader
+  for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+    const [companies, servers] = [reader.column(rows * UUID_BYTES), reader.column(rows * UUID_BYTES)]
+    const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
+    reader.column(0)
+    for (let row = 0; row < rows; row++) {
+      const length = reader.text()
+      const ofMachine = newest[index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)]
+      const id = view.getBigUint64(ids! + row * 8, true)
+      const firstMs = reader.int64(times! + row * 8)
+      const last = ofMachine?.get(id)
+      if (!ofMachine || (last && firstMs + RUN_SPAN_MS < last.tsMs)) continue
+      const seq = reader.int64(seqs! + row * 8)
+      const { tsMs, value } = lastPoint(view, reader.end() - length, length, firstMs)
+      if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue
+      ofMachine.set(id, { value, tsMs, seq })
+    }
+  }
+  return newest.flatMap((ofMachine, at) =>
+    [...ofMachine].map(([id, { value, tsMs }]) => ({
+      companyId: machines[at]!.companyId,
+      serverId: machines[at]!.serverId,
+      hi: Number(id >> 32n),
+      lo: Number(id & 0xffff_ffffn),
+      value,
+      tsMs,
+    })),
+  )
 }
