@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { Elysia } from 'elysia'
 import { docsPage } from './docs-page.ts'
-import { type Arrival, runRoute, runUnknown } from './http/pipeline.ts'
+import { type Arrival, type DecodedParams, runRoute, runUnknown } from './http/pipeline.ts'
 import type { Route } from './http/route.ts'
 import type { Hub } from './hub-context.ts'
 import { openApiDocument, RouteDetails } from './openapi.ts'
@@ -34,7 +34,7 @@ const requestIdOf = (request: Request): string => {
   return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
 }
 
-type Handle = (route: Route, request: Request, params: Readonly<Record<string, string>>, isLegacy: boolean) => unknown
+type Handle = (route: Route, request: Request, params: DecodedParams, isLegacy: boolean) => unknown
 
 /** The API routes, each below /api/v1 and the frozen ones without it too, and their OpenAPI document. */
 export function createApi(routes: readonly Route[], version: string, handle: Handle) {

@@ -27,6 +27,15 @@ test('[HUB-043] text that the database cannot hold is told by its field', async 
   expect([nested.status, Object.keys(nested.body.errors)]).toEqual([422, ['scope.tags.0']])
 })
 
+test('[HUB-042] [COL-005] a path whose percent-encoding is malformed names nothing: 404 in the form of its family', async () => {
+  for (const path of ['/monitoring/licenses/%FF', '/servers/%ff/health', '/monitoring/agents/%', '/api/servers/%c3']) {
+    const { status, body } = await tenant.call('GET', path)
+    expect([path, status, typeof body.message]).toEqual([path, 404, 'string'])
+  }
+  const { status, body } = await collector.call('GET', '/settings/%FF')
+  expect([status, Object.keys(body), body.error.code]).toEqual([404, ['error', 'server_time'], 'not_found'])
+})
+
 test('[COL-044] an event whose labels hold such text is taken: nothing of a collector is lost', async () => {
   const server = (await tenant.call('POST', '/servers', { name: 'nul', hostname: 'nul' })).body.data
   const event = {

@@ -123,6 +123,9 @@ function fieldWithNul(value: unknown, path: string): string | null {
   return null
 }
 
+/** The parameters of a path as the router decodes them: null where the percent-encoding is malformed. */
+export type DecodedParams = Readonly<Record<string, string | null>>
+
 /** What the server knows of a request besides the request itself. */
 export type Arrival = { readonly peer: string; readonly requestId: string; readonly startedAtMs: number }
 
@@ -139,9 +142,14 @@ async function admit(
   return caller
 }
 
-/** The database cannot hold NUL, so it names no resource. */
-function refuseNul(params: Readonly<Record<string, string>>): void {
-  if (Object.values(params).some(value => value.includes('\0'))) throw notFound()
+/** The parameters of a path. NUL, which the database cannot hold, and bytes that are no text name no resource: 404. */
+function readParams(decoded: DecodedParams): Record<string, string> {
+  const params: Record<string, string> = {}
+  for (const [name, value] of Object.entries(decoded)) {
+    if (value === null || value.includes('\0')) throw notFound()
+    params[name] = value
+  }
+  return params
 }
 
 /** Runs a route for a request. Never throws. */
@@ -149,7 +157,7 @@ export async function runRoute(
   hub: Hub,
   route: Route,
   request: Request,
-  params: Readonly<Record<string, string>>,
+  decoded: DecodedParams,
   arrival: Arrival,
   isLegacy: boolean,
 ): Promise<Response> {
@@ -168,7 +176,7 @@ export async function runRoute(
     checkPermissions(route, caller)
     if (!acceptsJson(request.headers.get('accept'))) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
     const url = new URL(request.url)
-    refuseNul(params)
+    const params = readParams(decoded)
     const context: RouteContext = {
       hub,
       caller,
