@@ -153,7 +153,8 @@ describe('form', () => {
       scope: { server_ids: ['x'] },
     })
     expect(status).toBe(422)
-    expect(Object.keys(body.errors).sort()).toEqual(['name', 'scope.server_ids.0', 'severity'])
+    const missing = ['metric', 'operator', 'threshold']
+    expect(Object.keys(body.errors).sort()).toEqual([...missing, 'name', 'scope.server_ids.0', 'severity'].sort())
     for (const texts of Object.values<string[]>(body.errors)) expect(texts[0]).toBeString()
     expect((await tenant.call('POST', '/servers', '{broken')).body.errors.body).toHaveLength(1)
     expect((await tenant.call('POST', '/servers', '[]')).status).toBe(422)

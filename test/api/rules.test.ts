@@ -213,6 +213,41 @@ describe('validation', () => {
     expect(Object.keys(body.errors)).toContain(field)
   })
 
+  const REQUIRED = ['metric', 'name', 'operator', 'scope', 'severity', 'threshold']
+  const faultsOf = async (method: string, path: string, body: Json): Promise<string[]> => {
+    const answered = await tenant.call(method, `/monitoring/rules${path}`, body)
+    expect(answered.status).toBe(422)
+    return Object.keys(answered.body.errors).sort()
+  }
+
+  test('[RUL-026] [HUB-043] everything that is required and missing is told in one answer', async () => {
+    expect(await faultsOf('POST', '', {})).toEqual(REQUIRED)
+    const { id } = await rule()
+    expect(await faultsOf('PUT', `/${id}`, {})).toEqual(REQUIRED)
+    expect(await faultsOf('POST', '/preview', {})).toEqual(REQUIRED.filter(field => !/name|severity/.test(field)))
+    expect(await faultsOf('POST', '', { kind: 'agent_down' })).toEqual(['name', 'scope', 'severity'])
+  })
+
+  test('[HUB-043] faults of form and of meaning are told beside each other, each field once', async () => {
+    const bad = { metric: 'nope', operator: '=~', for_seconds: -1, renotify_seconds: 30, name: '', threshold: 90 }
+    const fields = ['for_seconds', 'metric', 'name', 'operator', 'renotify_seconds', 'scope', 'severity']
+    expect(await faultsOf('POST', '', { ...bad, scope: {} })).toEqual(fields)
+    const unknown = crypto.randomUUID()
+    expect(await faultsOf('POST', '', { ...draft({ scope: { server_ids: [unknown] } }), name: 5 })).toEqual([
+      'name',
+      'scope.server_ids',
+    ])
+    const matchers = draft({ matchers: 'mount', scope: { tags: [5] } })
+    expect(await faultsOf('POST', '', matchers)).toEqual(['matchers', 'scope.tags.0'])
+  })
+
+  test('[HUB-043] a change is told of everything that would be wrong after it', async () => {
+    const { id } = await rule()
+    const fields = await faultsOf('PATCH', `/${id}`, { severity: 'fatal', recover_threshold: 91, metric: '' })
+    expect(fields).toEqual(['metric', 'recover_threshold', 'severity'])
+    expect(await faultsOf('PATCH', `/${id}`, { severity: 'fatal' })).toEqual(['severity'])
+  })
+
   test('[HRL-012] [HRL-017] what is on the right side, 64 values and 128 characters are fine', async () => {
     await rule({ recover_threshold: 90 })
     await rule({ operator: '<', recover_threshold: 90 })

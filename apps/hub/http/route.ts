@@ -1,10 +1,11 @@
 // A route is a schema, a permission, one call and one mapping. This file turns a definition into something that the
 // pipeline (http/pipeline.ts) can run, and keeps the order of checks: resource (404) before data (422).
 import { type Static, type TObject, type TSchema, type TUndefined, Type } from '@sinclair/typebox'
+import { isObject, type Unchecked } from '../../../core/unchecked.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Caller } from '../identity/authenticate.ts'
 import { parseBody, parseQuery } from './schema.ts'
-import type { Language } from './texts.ts'
+import type { Language, Words } from './texts.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -45,6 +46,14 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly textBody?: TextBody
   /** The error code of bad data in the collector and matcher families. */
   readonly invalidCode?: string
+  /**
+   * What is wrong with a body whose form is wrong, beyond that: by field, for whatever JSON object was given. The handler looks at the
+   * same where the form is right.
+   */
+  readonly furtherFaults?: (
+    context: RouteContext & { readonly subject: S },
+    given: Unchecked,
+  ) => Promise<ReadonlyMap<string, Words>>
   /** Finds the resource of the path; throws 404. Runs before the data are looked at. */
   readonly subject?: (context: RouteContext) => Promise<S>
   /** Status of the answer; an answer of `undefined` is 204. */
@@ -87,6 +96,7 @@ export type Route = {
 }
 
 const NOTHING = Type.Object({})
+const NO_FAULTS: Promise<ReadonlyMap<string, Words>> = Promise.resolve(new Map())
 /** Groups that are also served without v1 (decision G-11). */
 const LEGACY_PATHS = /^\/(servers|monitoring\/licenses|monitoring\/alerts|iac)(\/|$)/
 
@@ -117,10 +127,11 @@ export function route<
     async run(context, readBody) {
       const subject = (definition.subject ? await definition.subject(context) : null) as S
       const query = (definition.query ? parseQuery(definition.query, context.url.searchParams) : {}) as Static<Q>
+      const { body: schema, invalidCode, furtherFaults } = definition
+      const further = (given: unknown) =>
+        furtherFaults && isObject(given) ? furtherFaults({ ...context, subject }, given) : NO_FAULTS
       const body = (
-        definition.body
-          ? parseBody(definition.body, await readBody(definition.invalidCode), definition.invalidCode)
-          : {}
+        schema ? await parseBody(schema, await readBody(invalidCode), invalidCode, further) : {}
       ) as Static<B>
       return definition.handle({ ...context, query, body, subject })
     },

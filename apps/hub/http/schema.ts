@@ -168,12 +168,25 @@ function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
   return cleaned
 }
 
+/** What is wrong with a body beyond its form, by field; asked where the form is wrong too, so that one answer tells everything. */
+export type FurtherFaults = (cleaned: unknown) => Promise<ReadonlyMap<string, Words>>
+
+/** True when a fault is told of this field, of what it is a part of, or of a part of it. */
+const isTold = (faults: ReadonlyMap<string, Words>, field: string): boolean =>
+  [...faults.keys()].some(told => told === field || told.startsWith(`${field}.`) || field.startsWith(`${told}.`))
+
 /** The body as the schema says, or 422 with every field that is wrong. */
-export function parseBody<T extends TObject>(schema: T, value: unknown, code = 'invalid_request'): Static<T> {
+export async function parseBody<T extends TObject>(
+  schema: T,
+  value: unknown,
+  code = 'invalid_request',
+  further?: FurtherFaults,
+): Promise<Static<T>> {
   const cleaned = withoutEmptyTexts(schema, value)
   const faults = schemaFaults(schema, cleaned)
-  if (faults.size > 0) throw faultsError(faults, code)
-  return cleaned as Static<T>
+  if (faults.size === 0) return cleaned as Static<T>
+  const more = further ? [...(await further(cleaned))].filter(([field]) => !isTold(faults, field)) : []
+  throw faultsError(new Map([...faults, ...more]), code)
 }
 
 /** The query parameters that the schema names; others are ignored, empty ones count as absent. */

@@ -5,6 +5,7 @@ import { inArray, sql } from 'drizzle-orm'
 import { noDataModes, operators, ruleKinds, severities } from '../../../core/alerting/rule.ts'
 import { limits } from '../../../core/limits.ts'
 import { metrics } from '../../../core/series/catalogue.ts'
+import type { Unchecked } from '../../../core/unchecked.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { rules } from '../db/schema.ts'
 import { inTransaction, lockCompany, uuidList } from '../db/transaction.ts'
@@ -22,11 +23,13 @@ import {
   createRule,
   deleteRule,
   duplicateRule,
+  faultsOfRule,
   findRule,
   listRules,
   presentRule,
   type RuleInput,
   setRuleEnabled,
+  toInput,
   updateRule,
 } from './rules.ts'
 
@@ -96,6 +99,10 @@ async function createDefaults(context: RouteContext) {
   return { data: rows.map(presentRule), created: ids.length }
 }
 
+/** What is wrong with a draft beyond its form. */
+const faultsOfDraft = ({ hub, companyId }: RouteContext, given: Unchecked) =>
+  faultsOfRule(hub.database.db, companyId, { ...given, kind: given.kind ?? 'threshold' })
+
 export const ruleRoutes: readonly Route[] = [
   route({
     method: 'GET',
@@ -127,6 +134,7 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: whole,
+    furtherFaults: faultsOfDraft,
     answer: answer(ruleAnswer),
     async handle(context) {
       const input: RuleInput = { ...context.body, kind: context.body.kind ?? 'threshold' }
@@ -163,6 +171,7 @@ export const ruleRoutes: readonly Route[] = [
       severity: Type.Optional(oneOf(severities)),
       hours: optional(integer(1, PREVIEW_HOURS_MAX)),
     }),
+    furtherFaults: (context, given) => faultsOfDraft(context, { ...given, severity: given.severity ?? 'info' }),
     answer: previewAnswer,
     handle: context =>
       previewRule(context, {
@@ -212,6 +221,8 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: whole,
+    furtherFaults: (context, given) =>
+      faultsOfDraft(context, { ...given, kind: given.kind ?? context.subject.rule.kind }),
     answer: answer(ruleAnswer),
     async handle(context) {
       const input = { ...context.body, kind: context.body.kind ?? context.subject.rule.kind }
@@ -226,6 +237,7 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     body: part,
+    furtherFaults: (context, given) => faultsOfDraft(context, { ...toInput(context.subject), ...given }),
     answer: answer(ruleAnswer),
     handle: async context => ({
       data: presentRule(await updateRule(context, context.subject.rule.id, context.body, false)),

@@ -11,6 +11,7 @@ import {
   ruleFaults,
   type Severity,
 } from '../../../core/alerting/rule.ts'
+import type { Unchecked } from '../../../core/unchecked.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
 import { rules } from '../db/schema.ts'
@@ -24,7 +25,7 @@ import type { Words } from '../http/texts.ts'
 import { words } from '../http/texts.ts'
 import { reloadCollectors } from '../jobs/collector-jobs.ts'
 import { likePattern } from '../licenses/licenses.ts'
-import { resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+import { isScope, resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
 
 export type Rule = typeof rules.$inferSelect
 
@@ -186,15 +187,21 @@ function columnsOf(input: RuleInput, scope: RuleScope): Columns {
   }
 }
 
-/** Validates a rule with the compiler's own checks and against the company's machines; throws 422 with every fault. */
-export async function validRule(db: Executor, companyId: string, input: RuleInput): Promise<Columns> {
-  const scope = toScope(input.scope)
+/** What is wrong with a rule, by field: in the eyes of the compiler, and with the company's machines. Its form may be wrong too. */
+export async function faultsOfRule(db: Executor, companyId: string, given: Unchecked): Promise<Map<string, Words>> {
+  const scope = isScope(given.scope) ? toScope(given.scope) : null
   const faults = new Map<string, Words>()
-  for (const fault of ruleFaults({ ...input, scope }))
+  for (const fault of ruleFaults(scope ? { ...given, scope } : given))
     if (!faults.has(fault.field)) faults.set(fault.field, words(`rule_${fault.reason}`, { message: fault.message }))
-  for (const [field, text] of await scopeFaults(db, companyId, scope)) faults.set(field, text)
+  if (scope) for (const [field, text] of await scopeFaults(db, companyId, scope)) faults.set(field, text)
+  return faults
+}
+
+/** The columns of a rule whose form is right; throws 422 with every fault. */
+export async function validRule(db: Executor, companyId: string, input: RuleInput): Promise<Columns> {
+  const faults = await faultsOfRule(db, companyId, input)
   if (faults.size > 0) throw faultsError(faults, 'invalid_request')
-  return columnsOf(input, scope)
+  return columnsOf(input, toScope(input.scope))
 }
 
 async function refuseSecondAgentDown<T>(act: Promise<T>): Promise<T> {
@@ -248,7 +255,7 @@ export async function createRule(context: RouteContext, input: RuleInput): Promi
   })
 }
 
-const toInput = ({ rule }: RuleRow): RuleInput => ({
+export const toInput = ({ rule }: RuleRow): RuleInput => ({
   name: rule.name,
   kind: rule.kind,
   scope: rule.scope,

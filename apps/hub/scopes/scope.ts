@@ -4,7 +4,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { RuleScope } from '../../../core/alerting/rule.ts'
 import type { Executor } from '../db/connect.ts'
 import { type Tx, uuidList } from '../db/transaction.ts'
-import { faultsError } from '../http/schema.ts'
+import { faultsError, schemaFaults, scope as scopeForm } from '../http/schema.ts'
 import type { Words } from '../http/texts.ts'
 import { words } from '../http/texts.ts'
 import type { Hub } from '../hub-context.ts'
@@ -20,6 +20,9 @@ export type ScopeInput = {
   readonly roles?: Listed
   readonly datacenters?: Listed
 }
+
+const FORM = scopeForm()
+export const isScope = (value: unknown): value is ScopeInput => schemaFaults(FORM, value).size === 0
 
 const unique = (list: Listed): string[] => [...new Set(list ?? [])].sort()
 
