@@ -171,6 +171,44 @@ describe('copies', () => {
       expect([status, Object.keys(body.errors)]).toEqual([422, ['target']])
     }
   })
+
+  const long = (end: string): string => `https://x.example/${'a'.repeat(120)}${end}`
+  test.each([
+    [
+      'one url, another status',
+      'http',
+      { url: 'https://s/', expect_status: 200 },
+      { url: 'https://s/', expect_status: 204 },
+    ],
+    ['urls that are cut to one label', 'http', { url: long('1') }, { url: long('2') }],
+    ['a further member', 'tcp', { target: 'h:2' }, { target: 'h:2', proto: 'tcp' }],
+  ])(
+    '[HCK-001] [AGT-062] [AGT-063] [AGT-065] a second check of one series is refused: %s',
+    async (_name, type, target, other) => {
+      const own = await hub.tenant()
+      const first = await check({ type, target }, own)
+      const second = await post(draft({ type, target: other }), own)
+      expect([second.status, Object.keys(second.body.errors)]).toEqual([422, ['target']])
+      const moved = await check(
+        { type, target: { ...target, ...(type === 'http' ? { url: 'http://o/' } : { target: 'o:1' }) } },
+        own,
+      )
+      const back = await own.call('PATCH', `/monitoring/checks/${moved.id}`, { target: other })
+      expect([back.status, Object.keys(back.body.errors)]).toEqual([422, ['target']])
+      // Its own series is no other's, and no other company's.
+      const same = await own.call('PATCH', `/monitoring/checks/${first.id}`, { target: other })
+      expect([same.status, same.body.errors]).toEqual([200, undefined])
+      await check({ type, target: other }, await hub.tenant())
+    },
+  )
+
+  test('[HCK-001] targets of one port and of two protocols, or of two types, are series of their own', async () => {
+    const own = await hub.tenant()
+    await check({ type: 'port', target: { port: 53, proto: 'tcp' } }, own)
+    await check({ type: 'port', target: { port: 53, proto: 'udp' } }, own)
+    await check({ type: 'tcp', target: { target: 'x:443' } }, own)
+    await check({ type: 'cert', target: { target: 'x:443' } }, own)
+  })
 })
 
 describe('rules that come with a check', () => {

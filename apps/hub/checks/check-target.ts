@@ -1,5 +1,6 @@
 // What each type of check looks at: the form of its target, the metric and labels of its series, the rules it starts with
 // (document 1 "Check sync envelope"; decisions G-63, G-91, G-92).
+import { isDeepStrictEqual } from 'node:util'
 import type { RawMatchers } from '../../../core/alerting/matchers.ts'
 import type { Severity } from '../../../core/alerting/rule.ts'
 import { truncateLabelValue } from '../../../core/series/labels.ts'
@@ -77,6 +78,10 @@ export function targetMatchers(type: CheckType, target: Target): RawMatchers {
       return { target: label(target.url) }
   }
 }
+
+/** True when two checks of a type would write the same series. */
+export const isSameSeries = (type: CheckType, one: Target, other: Target): boolean =>
+  isDeepStrictEqual(targetMatchers(type, one), targetMatchers(type, other))
 
 export type CheckRule = {
   readonly name: string

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
+import type { Executor } from '../db/connect.ts'
 import { type CheckType, checks, rules } from '../db/schema.ts'
 import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
 import { invalid, invalidField, notFound } from '../http/api-error.ts'
@@ -14,7 +14,7 @@ import { reloadCollectors } from '../jobs/collector-jobs.ts'
 import { likePattern } from '../licenses/licenses.ts'
 import { insertRule } from '../rules/rules.ts'
 import { resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
-import { defaultCheckRule, parseTarget, type Target, targetMatchers } from './check-target.ts'
+import { defaultCheckRule, isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
 
 // The table is named in full: a column of the only table of a select is rendered bare, which here would mean the rule's.
 const RULE_IDS: SQL<string[]> = sql`array(select r.id::text from monitoring_rules r
@@ -92,32 +92,29 @@ async function checkMachineLimit(tx: Tx, companyId: string): Promise<void> {
   if (over) throw invalidField('scope', 'checks_per_machine', { max: limits.checksPerMachineMax, server: over.name })
 }
 
-/** Two checks of one type and target would write one series. A copy may share its original's until one of them is enabled. */
-async function refuseUsedTarget(tx: Tx, companyId: string, id: string, type: CheckType, target: Target): Promise<void> {
-  const used = await tx.db
-    .select({ id: checks.id })
+/**
+ * Two checks of one type whose targets give the same labels would write one series: an address, whatever status is expected of it, and
+ * addresses that are cut to the same label (G-63). Needs the company's lock. `among` is which of its checks count.
+ */
+async function refuseSharedSeries(
+  tx: Tx,
+  companyId: string,
+  { id, type, target }: { readonly id: string; readonly type: CheckType; readonly target: Target },
+  among: SQL = sql`true`,
+): Promise<void> {
+  const others = await tx.db
+    .select({ target: checks.target })
     .from(checks)
     .where(
       and(
         eq(checks.companyId, companyId),
         eq(checks.type, type),
-        sql`${checks.target} = ${JSON.stringify(target)}::jsonb`,
         sql`${checks.deletedAt} is null`,
         sql`${checks.id} <> ${id}`,
+        among,
       ),
     )
-    .limit(1)
-  if (used.length > 0) throw invalidField('target', 'check_exists')
-}
-
-/** The save that would enable a second check of one type and target. */
-async function refuseSameTarget<T>(act: Promise<T>): Promise<T> {
-  try {
-    return await act
-  } catch (error) {
-    if (violatedUniqueIndex(error) === 'monitoring_checks_target') throw invalidField('target', 'check_exists')
-    throw error
-  }
+  if (others.some(other => isSameSeries(type, other.target, target))) throw invalidField('target', 'check_exists')
 }
 
 /** True when an enabled rule covers the same metric, threshold and severity for the check's machines (G-91). */
@@ -194,25 +191,21 @@ export async function createCheck(
     await lockCompany(tx, companyId)
     const scope = await validScope(tx.db, companyId, input.scope)
     const id = randomUUID()
-    if (!isCopy) await refuseUsedTarget(tx, companyId, id, input.type, target)
-    await refuseSameTarget(
-      tx.db
-        .insert(checks)
-        .values({
-          id,
-          companyId,
-          name: input.name,
-          scope,
-          resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
-          type: input.type,
-          target,
-          intervalSeconds: input.interval_seconds ?? 60,
-          timeoutSeconds: input.timeout_seconds ?? limits.checkTimeoutSecondsDefault,
-          enabled: input.enabled ?? true,
-          createdBy: context.caller.user.id,
-        })
-        .execute(),
-    )
+    // A copy, which is disabled, may share its original's series until one of the two is to be enabled.
+    if (!isCopy) await refuseSharedSeries(tx, companyId, { id, type: input.type, target })
+    await tx.db.insert(checks).values({
+      id,
+      companyId,
+      name: input.name,
+      scope,
+      resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
+      type: input.type,
+      target,
+      intervalSeconds: input.interval_seconds ?? 60,
+      timeoutSeconds: input.timeout_seconds ?? limits.checkTimeoutSecondsDefault,
+      enabled: input.enabled ?? true,
+      createdBy: context.caller.user.id,
+    })
     if (input.enabled ?? true) await checkMachineLimit(tx, companyId)
     const made = await findCheck(tx.db, companyId, id)
     await createRules(context, tx, made.check)
@@ -264,24 +257,24 @@ export async function updateCheck(
     if (patch.type !== undefined && patch.type !== check.type) throw invalidField('type', 'immutable')
     const scope = patch.scope ? await validScope(tx.db, companyId, patch.scope) : check.scope
     const target = patch.target ? validTarget(check.type, patch.target) : check.target
-    if (patch.target) await refuseUsedTarget(tx, companyId, id, check.type, target)
-    await refuseSameTarget(
-      tx.db
-        .update(checks)
-        .set({
-          name: patch.name ?? check.name,
-          scope,
-          resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
-          target,
-          intervalSeconds: patch.interval_seconds ?? check.intervalSeconds,
-          timeoutSeconds: patch.timeout_seconds ?? check.timeoutSeconds,
-          enabled: patch.enabled ?? check.enabled,
-          updatedAt: new Date(hub.now()),
-        })
-        .where(eq(checks.id, id))
-        .execute(),
-    )
-    if (patch.enabled ?? check.enabled) await checkMachineLimit(tx, companyId)
+    const enabled = patch.enabled ?? check.enabled
+    const changed = { id, type: check.type, target }
+    if (!isSameSeries(check.type, check.target, target)) await refuseSharedSeries(tx, companyId, changed)
+    else if (enabled && !check.enabled) await refuseSharedSeries(tx, companyId, changed, eq(checks.enabled, true))
+    await tx.db
+      .update(checks)
+      .set({
+        name: patch.name ?? check.name,
+        scope,
+        resolvedServerIds: await resolvedIds(tx.db, companyId, scope),
+        target,
+        intervalSeconds: patch.interval_seconds ?? check.intervalSeconds,
+        timeoutSeconds: patch.timeout_seconds ?? check.timeoutSeconds,
+        enabled,
+        updatedAt: new Date(hub.now()),
+      })
+      .where(eq(checks.id, id))
+    if (enabled) await checkMachineLimit(tx, companyId)
     const after = await findCheck(tx.db, companyId, id)
     await followRules(context, tx, after, check.enabled)
     tx.touch('checks', [id])
