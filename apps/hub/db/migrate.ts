@@ -16,6 +16,7 @@ import checkCopies from '../../../sql/hub/0012_check_copies.sql' with { type: 't
 import fewerPages from '../../../sql/hub/0013_fewer_pages.sql' with { type: 'text' }
 import auditCounts from '../../../sql/hub/0014_audit_counts.sql' with { type: 'text' }
 import eventReferences from '../../../sql/hub/0015_event_references.sql' with { type: 'text' }
+import failedDeliveries from '../../../sql/hub/0016_failed_deliveries.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -35,6 +36,7 @@ export const migrations: readonly Migration[] = [
   { number: 13, name: 'fewer_pages', sql: fewerPages },
   { number: 14, name: 'audit_counts', sql: auditCounts },
   { number: 15, name: 'event_references', sql: eventReferences },
+  { number: 16, name: 'failed_deliveries', sql: failedDeliveries },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

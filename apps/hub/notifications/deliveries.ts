@@ -15,6 +15,8 @@ import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
 import { type Recipient, reaches, recipientsOf } from './recipients.ts'
 import { loadTexts, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
 
+const FAILURES_TO_DISABLE = 50
+
 type Attributes = {
   readonly id: string
   readonly tags: readonly string[]
@@ -248,9 +250,17 @@ export async function refuseDelivery(hub: Hub, delivery: Delivery, reason: strin
   throw new PermanentJobFailure(reason)
 }
 
-/** After the last try. */
+/**
+ * After the last try. A webhook whose deliveries fail so often in a row is disabled (decision G-105); one that is disabled already has
+ * not been called, so nothing is counted against it.
+ */
 export async function giveUpDelivery(hub: Hub, payload: JobPayload): Promise<void> {
   await hub.database.db.execute(sql`
-    update notification_deliveries set state = 'failed', finished_at = now()
-    where id = ${String(payload.delivery_id)} and state = 'waiting'`)
+    with ended as (update notification_deliveries set state = 'failed', finished_at = now()
+      where id = ${String(payload.delivery_id)} and state = 'waiting' returning webhook_id)
+    update webhooks w set failures_in_a_row = w.failures_in_a_row + 1,
+      enabled = w.failures_in_a_row + 1 < ${FAILURES_TO_DISABLE},
+      disabled_reason = case when w.failures_in_a_row + 1 < ${FAILURES_TO_DISABLE} then w.disabled_reason
+        else 'too many failed deliveries' end
+    from ended e where w.id = e.webhook_id and w.enabled`)
 }

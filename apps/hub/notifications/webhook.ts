@@ -10,8 +10,6 @@ import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
-const FAILURES_TO_DISABLE = 50
-
 /** Where a webhook may be sent: `addresses` are those to connect to, null for whatever the name leads to. */
 export type Destination = { readonly url: URL; readonly addresses: readonly string[] | null }
 
@@ -73,15 +71,6 @@ export async function postTo(url: URL, address: string | null, post: Post): Prom
   return response.status
 }
 
-async function countFailures(hub: Hub, webhookId: string, isDelivered: boolean): Promise<void> {
-  await hub.database.db.execute(sql`
-    update webhooks set failures_in_a_row = case when ${isDelivered} then 0 else failures_in_a_row + 1 end,
-      enabled = enabled and (${isDelivered} or failures_in_a_row + 1 < ${FAILURES_TO_DISABLE}),
-      disabled_reason = case when not ${isDelivered} and failures_in_a_row + 1 >= ${FAILURES_TO_DISABLE}
-        then 'too many failed deliveries' else disabled_reason end
-    where id = ${webhookId}`)
-}
-
 async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   const delivery = await loadWaitingDelivery(hub, payload)
   if (!delivery) return
@@ -125,10 +114,17 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
     error = 'no answer'
   }
   const isOwed = await recordTry(hub, delivery, code, error)
-  await countFailures(hub, hook.id, error === null)
+  if (error === null) await forgetFailures(hub, hook.id)
   if (!isOwed) return
   if (isForbidden) throw new PermanentJobFailure('the address of the webhook is not allowed')
   throw new Error(`webhook: ${error}`)
+}
+
+/** One that was delivered ends the row of those that failed. */
+async function forgetFailures(hub: Hub, webhookId: string): Promise<void> {
+  await hub.database.db.execute(
+    sql`update webhooks set failures_in_a_row = 0 where id = ${webhookId} and failures_in_a_row > 0`,
+  )
 }
 
 export function registerWebhook(hub: Hub): void {
