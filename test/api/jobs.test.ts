@@ -156,7 +156,7 @@ describe('a reload of collectors', () => {
 })
 
 describe('what an operator sees', () => {
-  test('queues and failed jobs are shown to super administrators only; a failed job is tried once more, or forgotten', async () => {
+  test('[HUB-039] super administrators see every queue and failed job; a failed job is tried once more, or forgotten', async () => {
     const own = await hub.tenant()
     const { call } = await hub.user(own.companyId, ['*'], { superAdmin: true })
     admin.answer = ({ path }) => ({ status: path.startsWith('/servers/refused-') ? 400 : 200, body: {} })
@@ -178,9 +178,12 @@ describe('what an operator sees', () => {
       tries: 1,
       last_error: 'the collector answered 400 to a purge',
     })
+    const nobody = await hub.user(own.companyId, ['monitoring.view'])
     for (const path of ['/queues', '/queues/failed', `/queues/failed/${first.id}`, '/queues/collector.purge/jobs'])
-      expect([(await call('GET', path)).status, (await own.call('GET', path)).status]).toEqual([200, 403])
-    expect((await own.call('POST', `/queues/failed/${first.id}/retry`)).status).toBe(403)
+      expect([(await call('GET', path)).status, (await nobody.call('GET', path)).status]).toEqual([200, 403])
+    const reader = await hub.user(own.companyId, ['queues.view'])
+    expect((await reader.call('GET', `/queues/failed/${first.id}`)).status).toBe(200)
+    expect((await reader.call('POST', `/queues/failed/${first.id}/retry`)).status).toBe(403)
     expect((await call('GET', '/queues/nonsense')).status).toBe(404)
     expect((await call('GET', '/queues/collector.purge')).body.data.failed).toBeGreaterThanOrEqual(2)
     admin.answer = () => ({ status: 200, body: {} })
@@ -190,6 +193,74 @@ describe('what an operator sees', () => {
     expect((await call('DELETE', `/queues/failed/${second.id}`)).status).toBe(204)
     expect((await call('GET', `/queues/failed/${second.id}`)).status).toBe(404)
     expect(admin.count('DELETE', '/servers/refused-2/data')).toBe(1)
+  })
+})
+
+describe('what a company sees of the queues', () => {
+  test('[HUB-033] [HUB-034] [HUB-039] its own jobs and no others: neither counted, nor shown, nor touched', async () => {
+    const [own, other] = [await hub.tenant(), await hub.tenant()]
+    const { db } = hub.hub.database
+    admin.answer = ({ path }) => ({ status: path.startsWith('/servers/refused-') ? 400 : 200, body: {} })
+    const purge = (of: Tenant) => ({
+      scope: 'server' as const,
+      company_id: of.companyId,
+      id: `refused-${of.companyId}`,
+    })
+    await inTransaction(db, async tx => {
+      for (const each of [own, other]) await purgeAtCollectors(hub.hub, tx, purge(each))
+    })
+    const failedOf = async (by: Tenant): Promise<Json[]> => (await by.call('GET', '/queues/failed')).body.data
+    const [mine] = await until('mine has failed', async () => (await failedOf(own)).length > 0 && failedOf(own))
+    const [theirs] = await until('theirs has failed', async () => (await failedOf(other)).length > 0 && failedOf(other))
+    expect([mine.payload.company_id, theirs.payload.company_id]).toEqual([own.companyId, other.companyId])
+    expect([(await failedOf(own)).length, (await failedOf(other)).length]).toEqual([1, 1])
+    const shown = (await own.call('GET', '/queues/collector.purge')).body.data
+    expect([shown.failed, shown.waiting, shown.running]).toEqual([1, 0, 0])
+    for (const [method, path] of [
+      ['GET', `/queues/failed/${theirs.id}`],
+      ['POST', `/queues/failed/${theirs.id}/retry`],
+      ['DELETE', `/queues/failed/${theirs.id}`],
+    ] as const)
+      expect([path, (await own.call(method, path)).status]).toEqual([path, 404])
+    expect((await own.call('POST', '/queues/failed/retry-all')).body.data.retried).toBe(1)
+    expect((await failedOf(other)).map(job => job.id)).toEqual([theirs.id])
+    // A delivery is of the company whose webhook it goes to.
+    const [hook, theirHook] = [await hookOf(own), await hookOf(other)]
+    answer = () => new Response('', { status: 500 })
+    const [sent, theirSent] = [await ping(own, hook), await ping(other, theirHook)]
+    const failedDelivery = await until('my delivery has failed', async () =>
+      (await failedOf(own)).find(job => job.payload.delivery_id === sent),
+    )
+    expect(failedDelivery.queue).toBe('notifications.webhook')
+    expect((await failedOf(own)).some(job => job.payload.delivery_id === theirSent)).toBe(false)
+    answer = () => new Response()
+    admin.answer = () => ({ status: 200, body: {} })
+  })
+
+  test('[HUB-033] [HUB-034] what waits is shown and removed by its own company only', async () => {
+    // Nothing runs these jobs: no queue takes them before their time.
+    const [own, other] = [await hub.tenant(), await hub.tenant()]
+    const { client } = hub.hub.database
+    const later = async (queue: string, data: object): Promise<string> => {
+      const id = randomUUID()
+      await client`insert into pgboss.job (id, name, data, start_after, singleton_key, policy)
+        values (${id}, ${queue}, ${JSON.stringify(data)}::text::jsonb, now() + interval '1 hour', ${id}, 'short')`
+      return id
+    }
+    const agentId = randomUUID()
+    await client`insert into monitoring_agents (id, company_id, machine_id, hostname, state, token_hash)
+      values (${agentId}, ${own.companyId}, ${agentId}, 'h', 'active', ${agentId})`
+    const pushed = await later('collector.agent', { agent_id: agentId, collector_id: randomUUID() })
+    const reload = await later('collector.reload', { kind: 'rules', collector_id: randomUUID() })
+    const waiting = async (by: Tenant, queue: string) =>
+      (await by.call('GET', `/queues/${queue}/jobs`)).body.data.map((job: Json) => job.id)
+    expect([await waiting(own, 'collector.agent'), await waiting(other, 'collector.agent')]).toEqual([[pushed], []])
+    expect(await waiting(own, 'collector.reload')).toEqual([])
+    expect((await own.call('DELETE', `/queues/collector.reload/jobs/${reload}`)).status).toBe(404)
+    expect((await other.call('DELETE', `/queues/collector.agent/jobs/${pushed}`)).status).toBe(404)
+    expect((await own.call('DELETE', `/queues/collector.agent/jobs/${pushed}`)).status).toBe(204)
+    expect(await waiting(own, 'collector.agent')).toEqual([])
+    await client`delete from pgboss.job where id = ${reload}`
   })
 })
 

@@ -1,6 +1,6 @@
-// REST: /queues, the hub's own work, for super administrators only: jobs are of all companies.
+// REST: /queues, the hub's own work: a company sees the jobs that are its own, super administrators see all.
 import { Type } from '@sinclair/typebox'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { inTransaction } from '../db/transaction.ts'
 import {
@@ -26,6 +26,8 @@ import {
   type JobRow,
   jobStates,
   listQueues,
+  OF_ALL,
+  ofCompany,
   pageOfJobs,
   type QueueRow,
   waitingIn,
@@ -33,8 +35,8 @@ import {
 import { isQueueName, type QueueName } from './queues.ts'
 
 const TAG = 'Queues'
-const VIEW = { superAdmin: true, permissions: ['queues.view'] }
-const MANAGE = { superAdmin: true, permissions: ['queues.manage'] }
+const VIEW = ['queues.view']
+const MANAGE = ['queues.manage']
 
 const queueAnswer = named('Queue', {
   name: string(),
@@ -70,19 +72,27 @@ async function queueOfPath({ params }: RouteContext): Promise<QueueName> {
   return name
 }
 
-async function failedJob({ hub, params }: RouteContext): Promise<JobRow> {
-  const job = isUuid(params.job ?? '') ? await findJob(hub.database.db, FAILED, params.job ?? '') : null
+/** The jobs that the caller may know of. */
+const visibleTo = ({ caller, companyId }: RouteContext): SQL => (caller.user.superAdmin ? OF_ALL : ofCompany(companyId))
+
+async function jobOfPath(context: RouteContext, where: SQL): Promise<JobRow> {
+  const id = context.params.job ?? ''
+  const among = sql`${where} and (${visibleTo(context)})`
+  const job = isUuid(id) ? await findJob(context.hub.database.db, among, id) : null
   if (!job) throw notFound()
   return job
 }
 
-async function waitingJob(context: RouteContext): Promise<JobRow> {
-  const where = waitingIn(await queueOfPath(context))
-  const { hub, params } = context
-  const job = isUuid(params.job ?? '') ? await findJob(hub.database.db, where, params.job ?? '') : null
-  if (!job) throw notFound()
-  return job
-}
+const failedJob = (context: RouteContext): Promise<JobRow> => jobOfPath(context, FAILED)
+const waitingJob = async (context: RouteContext): Promise<JobRow> =>
+  jobOfPath(context, waitingIn(await queueOfPath(context)))
+
+/** A page of the jobs that the caller may know of. */
+const visibleJobs = (context: RouteContext, where: SQL, order: SQL, page: { limit: number; offset: number }) =>
+  pageOfJobs(context.hub.database.db, sql`${where} and (${visibleTo(context)})`, order, page)
+
+const visibleQueues = (context: RouteContext): Promise<QueueRow[]> =>
+  listQueues(context.hub.database.db, visibleTo(context))
 
 const auditJob = (context: RouteContext, action: string, job: JobRow): Promise<void> =>
   inTransaction(context.hub.database.db, tx =>
@@ -101,21 +111,22 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues',
     tag: TAG,
     summary: 'Queues with their depths',
-    ...VIEW,
+    permissions: VIEW,
     answer: answerList(queueAnswer),
-    handle: async ({ hub }) => ({ data: (await listQueues(hub.database.db)).map(presentQueue) }),
+    handle: async context => ({ data: (await visibleQueues(context)).map(presentQueue) }),
   }),
   route({
     method: 'GET',
     path: '/queues/failed',
     tag: TAG,
     summary: 'Jobs that failed for good, newest first',
-    ...VIEW,
+    permissions: VIEW,
     query: Type.Object(pageQuery),
     answer: answerPage(jobAnswer),
-    async handle({ hub, query, url }) {
+    async handle(context) {
+      const { query, url } = context
       const page = pageOf(query)
-      const { rows, total } = await pageOfJobs(hub.database.db, FAILED, sql`completed_on desc, id`, page)
+      const { rows, total } = await visibleJobs(context, FAILED, sql`completed_on desc, id`, page)
       return paged(url, page, total, rows.map(presentJob))
     },
   }),
@@ -124,12 +135,12 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues/failed/retry-all',
     tag: TAG,
     summary: 'Try everything that failed once more',
-    ...MANAGE,
+    permissions: MANAGE,
     status: 202,
     answer: answer(named('RetriedJobs', { retried: amount() })),
     async handle(context) {
       const { hub } = context
-      const { rows } = await pageOfJobs(hub.database.db, FAILED, sql`completed_on`, { limit: 10_000, offset: 0 })
+      const { rows } = await visibleJobs(context, FAILED, sql`completed_on`, { limit: 10_000, offset: 0 })
       for (const [queue, jobs] of Map.groupBy(rows, row => row.queue))
         await hub.jobs.retry(
           queue,
@@ -146,7 +157,7 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues/failed/:job',
     tag: TAG,
     summary: 'Show a job that failed',
-    ...VIEW,
+    permissions: VIEW,
     subject: failedJob,
     answer: answer(jobAnswer),
     handle: async ({ subject }) => ({ data: presentJob(subject) }),
@@ -156,7 +167,7 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues/failed/:job/retry',
     tag: TAG,
     summary: 'Try a job that failed once more',
-    ...MANAGE,
+    permissions: MANAGE,
     subject: failedJob,
     status: 202,
     answer: answer(named('RetriedJob', { job_id: id() })),
@@ -172,7 +183,7 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues/failed/:job',
     tag: TAG,
     summary: 'Forget a job that failed',
-    ...MANAGE,
+    permissions: MANAGE,
     subject: failedJob,
     handle: forget,
   }),
@@ -181,11 +192,11 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues/:queue',
     tag: TAG,
     summary: 'Show a queue',
-    ...VIEW,
+    permissions: VIEW,
     subject: queueOfPath,
     answer: answer(queueAnswer),
-    async handle({ hub, subject }) {
-      const row = (await listQueues(hub.database.db)).find(queue => queue.name === subject)
+    async handle(context) {
+      const row = (await visibleQueues(context)).find(queue => queue.name === context.subject)
       if (!row) throw notFound()
       return { data: presentQueue(row) }
     },
@@ -195,13 +206,14 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues/:queue/jobs',
     tag: TAG,
     summary: 'Jobs that wait, the next first',
-    ...VIEW,
+    permissions: VIEW,
     subject: queueOfPath,
     query: Type.Object(pageQuery),
     answer: answerPage(jobAnswer),
-    async handle({ hub, query, url, subject }) {
+    async handle(context) {
+      const { query, url, subject } = context
       const page = pageOf(query)
-      const { rows, total } = await pageOfJobs(hub.database.db, waitingIn(subject), sql`start_after, id`, page)
+      const { rows, total } = await visibleJobs(context, waitingIn(subject), sql`start_after, id`, page)
       return paged(url, page, total, rows.map(presentJob))
     },
   }),
@@ -210,7 +222,7 @@ export const queueRoutes: readonly Route[] = [
     path: '/queues/:queue/jobs/:job',
     tag: TAG,
     summary: 'Remove a job that waits',
-    ...MANAGE,
+    permissions: MANAGE,
     subject: waitingJob,
     handle: forget,
   }),
