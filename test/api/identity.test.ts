@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { assignablePermissions } from '../../apps/hub/identity/permissions.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub
@@ -112,6 +113,15 @@ describe('roles', () => {
     const known = new Set((await tenant.call('GET', '/permissions')).body.data)
     for (const key of builtIn.flatMap((item: Json) => item.permissions))
       expect(key === '*' || known.has(key)).toBe(true)
+  })
+
+  test('[HUB-054] [HUB-055] the viewer holds every key that reads, the operator these and two more', async () => {
+    const { data } = (await tenant.call('GET', '/roles')).body
+    const held = (name: string): string[] =>
+      data.find((item: Json) => item.built_in && item.name === name).permissions.sort()
+    const reading = assignablePermissions.filter(key => key.endsWith('.view'))
+    expect(held('viewer')).toEqual([...reading].sort())
+    expect(held('operator')).toEqual([...reading, 'monitoring.manage', 'iac.submit'].sort())
   })
 })
 

@@ -17,6 +17,7 @@ import fewerPages from '../../../sql/hub/0013_fewer_pages.sql' with { type: 'tex
 import auditCounts from '../../../sql/hub/0014_audit_counts.sql' with { type: 'text' }
 import eventReferences from '../../../sql/hub/0015_event_references.sql' with { type: 'text' }
 import failedDeliveries from '../../../sql/hub/0016_failed_deliveries.sql' with { type: 'text' }
+import viewerSeesAll from '../../../sql/hub/0017_viewer_sees_all.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -37,6 +38,7 @@ export const migrations: readonly Migration[] = [
   { number: 14, name: 'audit_counts', sql: auditCounts },
   { number: 15, name: 'event_references', sql: eventReferences },
   { number: 16, name: 'failed_deliveries', sql: failedDeliveries },
+  { number: 17, name: 'viewer_sees_all', sql: viewerSeesAll },
 ]
 
 /** Any number will do, as long as every hub takes the same. */
