@@ -2,6 +2,7 @@
 // works; secrets kept from an earlier start are checked, and issued again when they no longer work.
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
+import { auditByHub } from './audit/audit.ts'
 import { createCompany } from './companies/companies.ts'
 import { collectors, licenses, servers } from './db/schema.ts'
 import { users } from './db/schema-identity.ts'
@@ -76,7 +77,9 @@ async function ensureAdmin(tx: Tx, companyId: string): Promise<{ id: string; pas
     superAdmin: true,
     password,
   }
-  return { id: (await createUser(tx, user)).id, password }
+  const { id } = await createUser(tx, user)
+  await auditByHub(tx, companyId, 'user.create', { type: 'user', id, name: user.name })
+  return { id, password }
 }
 
 /** True when the token still authenticates as the user. */

@@ -268,6 +268,73 @@ describe('companies, people, tokens', () => {
   })
 })
 
+describe('the audit log', () => {
+  /** What the log has of a company, and of none, oldest first. */
+  const logOf = async (companyId: string | null): Promise<Json[]> => {
+    const client = postgres(databaseUrl, { max: 1 })
+    const rows = await client`select action, actor_type, actor_name, subject_id, subject_name, changes from audit_log
+      where company_id is not distinct from ${companyId} order by created_at`
+    await client.end()
+    return rows
+  }
+
+  test('[AUD-007] what a command does stands in the log, as what a request does', async () => {
+    const { company_id: parent } = await json('company', 'create', '--name', 'Audited')
+    const { company_id: child } = await json('company', 'create', '--name', 'Audited child', '--parent', parent)
+    const { user_id } = await json(
+      'user',
+      'create',
+      '--company',
+      parent,
+      '--email',
+      'a@a.test',
+      '--name',
+      'A',
+      '--admin',
+    )
+    const { token_id } = await json('token', 'create', '--user', 'a@a.test')
+    await json('token', 'revoke', token_id)
+    await json('token', 'revoke', token_id)
+    await json('company', 'grant', '--user', 'a@a.test', '--company', child)
+    await json('company', 'plan', child, '--plan', 'pro')
+    await json('company', 'suspend', child)
+    const { server_id } = await json('server', 'create', '--company', parent, '--name', 'logged')
+    await json('server', 'delete', server_id)
+    await json('server', 'delete', server_id, '--permanent')
+    const ofParent = await logOf(parent)
+    expect(ofParent.map(row => [row.action, row.subject_id])).toEqual([
+      ['company.create', parent],
+      ['company.create', child],
+      ['user.create', user_id],
+      ['token.create', token_id],
+      ['token.revoke', token_id],
+      ['server.create', server_id],
+      ['server.delete', server_id],
+      ['server.delete_permanent', server_id],
+      ['purge.requested', server_id],
+    ])
+    for (const row of ofParent) expect([row.actor_type, row.actor_name]).toEqual(['system', 'hub'])
+    const ofChild = await logOf(child)
+    expect(ofChild.map(row => row.action)).toEqual(['company.grant', 'company.update', 'company.update'])
+    expect(ofChild[1]).toMatchObject({ subject_name: 'Audited child', changes: { plan: { old: null, new: 'pro' } } })
+    await json('company', 'purge', child, '--yes')
+    expect((await logOf(child)).at(-1)?.action).toBe('purge.requested')
+  })
+
+  test('[AUD-007] service accounts too, without their tokens', async () => {
+    const made = await json('service', 'create', '--kind', 'collector', '--name', 'logged')
+    const { token } = await json('service', 'rotate', made.collector_id)
+    const { admin_token } = await json('service', 'rotate-admin-token', made.collector_id)
+    const log = await logOf(null)
+    const actions = log.filter(row => row.subject_id === made.collector_id).map(row => row.action)
+    expect(actions).toEqual(['collector.create', 'collector.update'])
+    const ofToken = log.filter(row => row.subject_name === 'logged' && row.action.startsWith('token.'))
+    expect(ofToken.map(row => row.action).sort()).toEqual(['token.create', 'token.create', 'token.revoke'])
+    for (const secret of [made.token, made.admin_token, token, admin_token])
+      expect(JSON.stringify(log)).not.toContain(secret)
+  })
+})
+
 describe('service accounts and servers', () => {
   test('[HUB-051] [HUB-057] [ADM-007] [OPS-019] a collector gets its token and admin token once; both can be replaced; its limit is of the environment', async () => {
     const made = await json('service', 'create', '--kind', 'collector', '--name', 'c1')

@@ -59,6 +59,18 @@ export async function writeAudit(tx: Tx, entry: AuditEntry): Promise<void> {
   await tx.db.insert(auditLog).values(toRow(entry))
 }
 
+/** The hub itself: its commands, and what it does by the clock. */
+export const HUB_ACTOR: Actor = { type: 'system', id: null, name: 'hub' }
+
+/** An entry for what the hub itself did. */
+export const auditByHub = (
+  tx: Tx,
+  companyId: string | null,
+  action: string,
+  subject: AuditEntry['subject'],
+  changes: AuditChanges = {},
+): Promise<void> => writeAudit(tx, { companyId, actor: HUB_ACTOR, action, subject, changes })
+
 const entryOf = (
   context: RouteContext,
   action: string,

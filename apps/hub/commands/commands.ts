@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import { eq, sql } from 'drizzle-orm'
 import { parseDuration } from '../../../core/config/resolve.ts'
+import { auditByHub, changesBetween } from '../audit/audit.ts'
 import { changePlan, createCompany, purgeCompany } from '../companies/companies.ts'
 import { servers, settings } from '../db/schema.ts'
 import { companies, type PlanOverrides, userCompanyGrants } from '../db/schema-identity.ts'
@@ -86,15 +87,19 @@ export function addCompanyCommands(program: Command, run: Run): void {
     .option('--personal', 'an account of one person, with one fixed license')
     .action((options: PlanOptions & { name: string; parent?: string; personal?: boolean }, command: Command) =>
       run(command, async (hub, print) => {
-        const made = await inTransaction(hub.database.db, async tx =>
-          createCompany(hub, tx, {
+        const made = await inTransaction(hub.database.db, async tx => {
+          const parentId = options.parent === undefined ? null : await companyId(tx, options.parent)
+          const company = await createCompany(hub, tx, {
             name: options.name,
-            parentId: options.parent === undefined ? null : await companyId(tx, options.parent),
+            parentId,
             planCode: options.plan ?? null,
             overrides: overridesOf(options),
             personal: options.personal ?? false,
-          }),
-        )
+          })
+          const subject = { type: 'company', id: company.id, name: options.name }
+          await auditByHub(tx, parentId ?? company.id, 'company.create', subject)
+          return company
+        })
         print({ company_id: made.id, slug: made.slug })
       }),
     )
@@ -125,6 +130,21 @@ export function addCompanyCommands(program: Command, run: Run): void {
   addCompanyAccessCommands(company, run)
 }
 
+/** A company as the log shows it. */
+async function companyRow(tx: Tx, id: string) {
+  const [row] = await tx.db
+    .select({
+      name: companies.name,
+      plan: companies.planCode,
+      plan_expires_at: companies.planExpiresAt,
+      plan_overrides: companies.planOverrides,
+    })
+    .from(companies)
+    .where(eq(companies.id, id))
+  if (!row) throw new Error(`there is no company ${id}`)
+  return row
+}
+
 function addPlanCommand(company: Command, run: Run): void {
   company
     .command('plan')
@@ -138,6 +158,7 @@ function addPlanCommand(company: Command, run: Run): void {
       run(command, async (hub, print) => {
         const changed = await inTransaction(hub.database.db, async tx => {
           const known = await companyId(tx, id)
+          const before = await companyRow(tx, known)
           await changePlan(hub, tx, known, {
             ...(options.plan === undefined ? {} : { planCode: options.plan }),
             ...(options.expiresIn === undefined
@@ -145,6 +166,9 @@ function addPlanCommand(company: Command, run: Run): void {
               : { expiresAt: expiryOf(options.expiresIn, hub.now(), parseDuration) }),
             overrides: overridesOf(options),
           })
+          const { name, ...after } = await companyRow(tx, known)
+          const changes = changesBetween({ ...before, name: undefined }, after)
+          await auditByHub(tx, known, 'company.update', { type: 'company', id: known, name }, changes)
           return known
         })
         print({ company_id: changed })
@@ -163,6 +187,8 @@ function addCompanyAccessCommands(company: Command, run: Run): void {
         const granted = await inTransaction(hub.database.db, async tx => {
           const [user, company] = [await userByEmail(tx, options.user), await companyId(tx, options.company)]
           await tx.db.insert(userCompanyGrants).values({ userId: user.id, companyId: company }).onConflictDoNothing()
+          const subject = { type: 'company', id: company, name: (await companyRow(tx, company)).name }
+          await auditByHub(tx, company, 'company.grant', subject, { user_id: { old: null, new: user.id } })
           return { user_id: user.id, company_id: company }
         })
         print(granted)
@@ -178,7 +204,11 @@ function addCompanyAccessCommands(company: Command, run: Run): void {
           const known = await inTransaction(hub.database.db, async tx => {
             const company = await companyId(tx, id)
             const suspendedAt = action === 'suspend' ? new Date(hub.now()) : null
+            const [before] = await tx.db.select().from(companies).where(eq(companies.id, company)).for('update')
             await tx.db.update(companies).set({ suspendedAt }).where(eq(companies.id, company))
+            const changes = { suspended_at: { old: before?.suspendedAt ?? null, new: suspendedAt } }
+            const subject = { type: 'company', id: company, name: before?.name ?? null }
+            await auditByHub(tx, company, 'company.update', subject, changes)
             return company
           })
           print({ company_id: known })
@@ -225,16 +255,19 @@ export function addUserCommands(program: Command, run: Run): void {
         const password = options.passwordStdin ? await readPassword() : null
         const isAdmin = options.admin || options.superAdmin
         const permissions = isAdmin ? adminPermissions : (list(options.permissions) ?? [])
-        const made = await inTransaction(hub.database.db, async tx =>
-          createUser(tx, {
-            companyId: await companyId(tx, options.company),
+        const made = await inTransaction(hub.database.db, async tx => {
+          const company = await companyId(tx, options.company)
+          const person = await createUser(tx, {
+            companyId: company,
             email: options.email,
             name: options.name,
             permissions,
             superAdmin: options.superAdmin ?? false,
             password,
-          }),
-        )
+          })
+          await auditByHub(tx, company, 'user.create', { type: 'user', id: person.id, name: options.name })
+          return person
+        })
         print({ user_id: made.id, email: made.email })
       }),
     )
@@ -307,9 +340,12 @@ export function addServiceCommands(program: Command, run: Run): void {
         const ipRanges = options.ipRange.flatMap(item => list(item) ?? [])
         if (options.kind === 'collector') {
           const { name, baseUrl, adminUrl } = options
-          const made = await inTransaction(hub.database.db, tx =>
-            createCollector(hub, tx, { name, baseUrl: baseUrl ?? null, adminUrl: adminUrl ?? null, ipRanges }),
-          )
+          const input = { name, baseUrl: baseUrl ?? null, adminUrl: adminUrl ?? null, ipRanges }
+          const made = await inTransaction(hub.database.db, async tx => {
+            const account = await createCollector(hub, tx, input)
+            await auditByHub(tx, null, 'collector.create', { type: 'collector', id: account.id, name })
+            return account
+          })
           print({ collector_id: made.id, token: made.token, admin_token: made.adminToken })
           return
         }
@@ -335,7 +371,12 @@ export function addServiceCommands(program: Command, run: Run): void {
     .argument('<id>', 'collector_id')
     .action((id: string, _options: unknown, command: Command) =>
       run(command, async (hub, print) => {
-        const made = await inTransaction(hub.database.db, tx => rotateAdminToken(hub, tx, id))
+        const made = await inTransaction(hub.database.db, async tx => {
+          const rotated = await rotateAdminToken(hub, tx, id)
+          const changes = { admin_token: { old: '(hidden)', new: '(hidden)' } }
+          await auditByHub(tx, null, 'collector.update', { type: 'collector', id, name: null }, changes)
+          return rotated
+        })
         print({ collector_id: made.id, admin_token: made.adminToken })
       }),
     )
@@ -382,7 +423,9 @@ export function addServerCommands(program: Command, run: Run): void {
             subnet_id: options.subnet ?? null,
             tags: options.tag ?? [],
           }
-          return insertServer(hub, tx, company, input, 'manual')
+          const made = await insertServer(hub, tx, company, input, 'manual')
+          await auditByHub(tx, company, 'server.create', { type: 'server', id: made, name: options.name })
+          return made
         })
         print({ server_id: id })
       }),
@@ -399,8 +442,16 @@ export function addServerCommands(program: Command, run: Run): void {
           const [found] = await tx.db.select().from(servers).where(eq(servers.id, id))
           if (!found) throw new Error(`there is no server ${id}`)
           await lockCompany(tx, found.companyId)
-          if (options.permanent) await destroyServer(hub, tx, found)
-          else if (found.deletedAt === null) await trashServer(hub, tx, found)
+          const audit = (action: string) =>
+            auditByHub(tx, found.companyId, action, { type: 'server', id, name: found.name })
+          if (options.permanent) {
+            await destroyServer(hub, tx, found)
+            await audit('server.delete_permanent')
+            await audit('purge.requested')
+          } else if (found.deletedAt === null) {
+            await trashServer(hub, tx, found)
+            await audit('server.delete')
+          }
         })
         print({ server_id: id })
       }),

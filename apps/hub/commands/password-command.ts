@@ -1,7 +1,7 @@
 // `hub user password`: the way back in for a person without a password, or who has lost it (decision G-01).
 import type { Command } from 'commander'
 import { eq, sql } from 'drizzle-orm'
-import { writeAudit } from '../audit/audit.ts'
+import { auditByHub } from '../audit/audit.ts'
 import { sessions, users } from '../db/schema-identity.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { PASSWORD_CHARS_MIN } from '../web/invitation.ts'
@@ -30,12 +30,8 @@ export function addPasswordCommand(user: Command, run: Run): void {
             .returning({ id: users.id, email: users.email, name: users.name, companyId: users.companyId })
           if (!person) throw new Error(`there is no user ${email}`)
           await tx.db.delete(sessions).where(eq(sessions.userId, person.id))
-          await writeAudit(tx, {
-            companyId: person.companyId,
-            actor: { type: 'system', id: null, name: 'hub' },
-            action: 'user.password_set',
-            subject: { type: 'user', id: person.id, name: person.name },
-          })
+          const subject = { type: 'user', id: person.id, name: person.name }
+          await auditByHub(tx, person.companyId, 'user.password_set', subject)
           return person
         })
         print({ user_id: changed.id, email: changed.email })

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { revokeAgents } from '../agents/agents.ts'
-import { writeAudit } from '../audit/audit.ts'
+import { auditByHub } from '../audit/audit.ts'
 import { licenses, settings } from '../db/schema.ts'
 import { companies, type PlanOverrides } from '../db/schema-identity.ts'
 import { allowLongStatements, leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
@@ -168,12 +168,7 @@ export async function purgeCompany(hub: Hub, tx: Tx, companyId: string): Promise
       )
     }
     await tx.db.execute(sql`delete from companies where id = ${id}`)
-    await writeAudit(tx, {
-      companyId: id,
-      actor: { type: 'system', id: null, name: 'hub' },
-      action: 'purge.requested',
-      subject: { type: 'company', id, name },
-    })
+    await auditByHub(tx, id, 'purge.requested', { type: 'company', id, name })
     await purgeAtCollectors(hub, tx, { scope: 'company', company_id: id, id })
   }
   for (const kind of ['rules', 'silences', 'checks', 'settings'] as const) await reloadCollectors(hub, tx, kind)

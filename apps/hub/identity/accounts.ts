@@ -1,7 +1,7 @@
 // People, API tokens and service accounts, as the commands of the hub and the first start make them (decisions G-01, G-12).
 import { randomUUID } from 'node:crypto'
-import { eq, sql } from 'drizzle-orm'
-import { type AuditEntry, writeAudit } from '../audit/audit.ts'
+import { eq, type SQL, sql } from 'drizzle-orm'
+import { type AuditEntry, auditByHub, HUB_ACTOR, writeAudit } from '../audit/audit.ts'
 import { collectors } from '../db/schema.ts'
 import { apiTokens, users } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
@@ -69,7 +69,7 @@ export type NewToken = {
 
 /** Who issues: the hub itself, unless somebody does. */
 export type Issuer = Pick<AuditEntry, 'actor' | 'ip' | 'userAgent'>
-const BY_HUB: Issuer = { actor: { type: 'system', id: null, name: 'hub' } }
+const BY_HUB: Issuer = { actor: HUB_ACTOR }
 
 /** Creates an API token. The clear token is in the answer and nowhere else. */
 export async function createToken(
@@ -101,19 +101,20 @@ export async function createToken(
   return { id, token: clear }
 }
 
+/** Ends tokens that still work, each with an entry in the log of its user's company. */
+async function endTokens(tx: Tx, which: SQL): Promise<void> {
+  const ended = await tx.db.execute<{ id: string; name: string; company_id: string | null }>(sql`
+    update api_tokens t set revoked_at = now() from users u
+    where u.id = t.user_id and t.revoked_at is null and ${which} returning t.id, t.name, u.company_id`)
+  for (const { id, name, company_id } of ended)
+    await auditByHub(tx, company_id, 'token.revoke', { type: 'token', id, name })
+}
+
+/** One that is revoked stays as it is. */
 export async function revokeToken(tx: Tx, id: string): Promise<void> {
-  const rows = await tx.db
-    .update(apiTokens)
-    .set({ revokedAt: sql`coalesce(${apiTokens.revokedAt}, now())` })
-    .where(eq(apiTokens.id, id))
-    .returning({ id: apiTokens.id, userId: apiTokens.userId, name: apiTokens.name })
-  if (!rows[0]) throw notFound()
-  await writeAudit(tx, {
-    companyId: null,
-    actor: { type: 'system', id: null, name: 'hub' },
-    action: 'token.revoke',
-    subject: { type: 'token', id, name: rows[0].name },
-  })
+  const known = await tx.db.execute(sql`select 1 from api_tokens where id = ${id}`)
+  if (known.length === 0) throw notFound()
+  await endTokens(tx, sql`t.id = ${id}`)
 }
 
 export type ServiceAccount = {
@@ -184,9 +185,7 @@ export async function rotateService(tx: Tx, id: string): Promise<{ id: string; t
   const [old] = await tx.db.execute<{ ip_ranges: string[] | null }>(
     sql`select ip_ranges from api_tokens where user_id = ${row.user_id} and revoked_at is null order by created_at desc limit 1`,
   )
-  await tx.db.execute(
-    sql`update api_tokens set revoked_at = now() where user_id = ${row.user_id} and revoked_at is null`,
-  )
+  await endTokens(tx, sql`t.user_id = ${row.user_id}`)
   const { token } = await createToken(tx, {
     userId: row.user_id,
     name: row.name,

@@ -2,7 +2,7 @@
 // each of them in a job of its own, so that one that is down does not hold the others back (decisions G-42, G-44, G-140).
 import { sql } from 'drizzle-orm'
 import { serverStatusOfRecord } from '../../../core/lifecycle/agent.ts'
-import { writeAudit } from '../audit/audit.ts'
+import { auditByHub } from '../audit/audit.ts'
 import { inTransaction, type Tx } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from './jobs.ts'
@@ -132,11 +132,10 @@ async function purge(hub: Hub, payload: JobPayload): Promise<void> {
 
 const recordPurge = (hub: Hub, payload: JobPayload, action: 'purge.done' | 'purge.failed'): Promise<void> =>
   inTransaction(hub.database.db, tx =>
-    writeAudit(tx, {
-      companyId: String(payload.company_id),
-      actor: { type: 'system', id: null, name: 'hub' },
-      action,
-      subject: { type: String(payload.scope), id: String(payload.id), name: null },
+    auditByHub(tx, String(payload.company_id), action, {
+      type: String(payload.scope),
+      id: String(payload.id),
+      name: null,
     }),
   )
 
