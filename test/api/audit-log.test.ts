@@ -83,7 +83,9 @@ test('every filter of the audit log, alone and with others, lists what matches, 
   await addUpAuditCounts(db)
   await db.execute(insert(tenant.companyId, entries.slice(200)))
   await db.execute(insert(other.companyId, Array.from({ length: 50 }, someEntry)))
-  entries.sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at) || (a.id < b.id ? 1 : -1))
+  // Of those of one time the last written is the newest.
+  entries.reverse()
+  entries.sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at))
   for (let round = 0; round < 60; round++) {
     const query: Record<string, string> = {}
     if (random.chance(0.4)) query.action = random.pick([...ACTIONS, 'nothing.done'])
@@ -104,6 +106,28 @@ test('every filter of the audit log, alone and with others, lists what matches, 
       total: wanted.length,
       ids: wanted.map(entry => entry.id),
     })
+  }
+})
+
+test('[AUD-007] entries of one transaction are listed in the order of writing, newest first, on every page', async () => {
+  const tenant = await hub.tenant()
+  const id = randomUUID()
+  const count = 40
+  await inTransaction(hub.hub.database.db, async tx => {
+    for (let at = 0; at < count; at++)
+      await writeAudit(tx, {
+        companyId: tenant.companyId,
+        actor: { type: 'system', id: null, name: 'hub' },
+        action: 'server.update',
+        subject: { type: 'server', id, name: String(at) },
+      })
+  })
+  for (const query of ['action=server.update', `subject=${id}`]) {
+    const names: string[] = []
+    for (let page = 1; names.length < count; page++)
+      for (const { subject } of (await tenant.call('GET', `/audit-log?${query}&page=${page}`)).body.data)
+        names.push(subject.name)
+    expect(names).toEqual(Array.from({ length: count }, (_, at) => String(count - 1 - at)))
   }
 })
 
@@ -143,8 +167,10 @@ test('totals of the audit log are exact at every moment, while entries are writt
       const actor = { type: 'user', id: random.pick(ACTORS), name: null } as const
       await writeAudit(tx, { companyId, actor, action: random.pick(ACTIONS), subject })
       if (random.chance(0.1))
+        // Writers that delete the same entries in another order would wait for each other.
         await tx.db.execute(sql`delete from audit_log where id in (
-          select id from audit_log where company_id = ${companyId} and created_at < now() - interval '4 days' limit 10)`)
+          select id from audit_log where company_id = ${companyId} and created_at < now() - interval '4 days' limit 10
+          for update skip locked)`)
       if (round % 7 === 6) throw taken
     }).catch(error => {
       if (error !== taken) throw error

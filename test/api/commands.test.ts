@@ -273,7 +273,7 @@ describe('the audit log', () => {
   const logOf = async (companyId: string | null): Promise<Json[]> => {
     const client = postgres(databaseUrl, { max: 1 })
     const rows = await client`select action, actor_type, actor_name, subject_id, subject_name, changes from audit_log
-      where company_id is not distinct from ${companyId} order by created_at`
+      where company_id is not distinct from ${companyId} order by position`
     await client.end()
     return rows
   }

@@ -119,6 +119,21 @@ describe('webhooks', () => {
     expect(JSON.stringify((await own.call('GET', `/webhooks/${data.id}`)).body)).not.toContain(secret)
   })
 
+  test('ids of alerts, their events, deliveries, notifications and audit entries are random: version 4', async () => {
+    const own = await quietTenant()
+    await webhook(own)
+    await send(event(own, await server(own), 'alert.opened'))
+    await idle()
+    const alert = (await own.call('GET', '/monitoring/alerts')).body.data[0]
+    const paths = [`/monitoring/alerts/${alert.id}/events`, '/notifications/deliveries', '/notifications', '/audit-log']
+    const lists = await Promise.all(paths.map(async path => (await own.call('GET', path)).body.data))
+    for (const list of [[alert], ...lists]) {
+      expect(list.length).toBeGreaterThan(0)
+      for (const { id } of list)
+        expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    }
+  })
+
   test('a failing webhook is tried six times with the same delivery id, then the delivery has failed', async () => {
     const own = await quietTenant()
     const { data } = await webhook(own)

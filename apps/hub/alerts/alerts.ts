@@ -299,18 +299,15 @@ export async function commentsOf(db: Executor, alertId: string) {
 export async function listAlertEvents(db: Executor, companyId: string, alertId: string, page: Page) {
   const where = and(eq(alertEvents.companyId, companyId), eq(alertEvents.alertId, alertId))
   const order = [desc(alertEvents.occurredAt), desc(alertEvents.seq)]
-  const ids = db
-    .select({ id: alertEvents.id })
-    .from(alertEvents)
-    .where(where)
-    .orderBy(...order)
-    .limit(page.limit)
-    .offset(page.offset)
+  // The page is found in the index alone, and its events by the key of that index: ids have none.
+  const keys = sql`select occurred_at, seq, id from monitoring_alert_events
+    where company_id = ${companyId} and alert_id = ${alertId}
+    order by occurred_at desc, seq desc limit ${page.limit} offset ${page.offset}`
   const [rows, totals] = await Promise.all([
     db
       .select()
       .from(alertEvents)
-      .where(inArray(alertEvents.id, ids))
+      .where(and(where, sql`(${alertEvents.occurredAt}, ${alertEvents.seq}, ${alertEvents.id}) in (${keys})`))
       .orderBy(...order),
     db.select({ total: count() }).from(alertEvents).where(where),
   ])

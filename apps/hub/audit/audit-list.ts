@@ -41,7 +41,8 @@ export const presentAuditEntry = (row: AuditRow) => ({
   created_at: row.createdAt,
 })
 
-const ORDER = sql`order by created_at desc, id desc`
+/** Entries of one transaction have one time. */
+const ORDER = sql`order by created_at desc, position desc`
 
 /** The ids of a page: what it skips is counted off in an index. */
 function idsOf(companyId: string, filter: AuditFilter, { limit, offset }: Page): SQL {
@@ -51,7 +52,7 @@ function idsOf(companyId: string, filter: AuditFilter, { limit, offset }: Page):
   // Each of the two lists has an index in which it is read up to the end of the page; together they have none.
   const { kind, id } = bySubject(filter.subject)
   const newest = (condition: SQL) => sql`(
-    select id, created_at from audit_log where ${all([...conditions, condition])} ${ORDER} limit ${limit + offset})`
+    select id, created_at, position from audit_log where ${all([...conditions, condition])} ${ORDER} limit ${limit + offset})`
   return sql`select id from (${newest(kind)} union all ${newest(id)}) x ${ORDER} limit ${limit} offset ${offset}`
 }
 
@@ -62,7 +63,7 @@ export async function listAudit(db: Executor, companyId: string, filter: AuditFi
       .select()
       .from(auditLog)
       .where(sql`${auditLog.id} in (${idsOf(companyId, filter, page)})`)
-      .orderBy(desc(auditLog.createdAt), desc(auditLog.id)),
+      .orderBy(desc(auditLog.createdAt), desc(auditLog.position)),
     countAudit(db, companyId, filter),
   ])
   return { rows, total }

@@ -1,4 +1,5 @@
 // The audit log: who did what to what, append-only, never a token, hash, secret or password (decision G-164).
+import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
 import type { Tx } from '../db/transaction.ts'
@@ -38,8 +39,7 @@ export function changesBetween(
 }
 
 const toRow = (entry: AuditEntry): typeof auditLog.$inferInsert => ({
-  // In the order of time, as all ids of long tables: new rows stand together in the index.
-  id: Bun.randomUUIDv7(),
+  id: randomUUID(),
   companyId: entry.companyId,
   actorType: entry.actor.type,
   actorId: entry.actor.id,
@@ -112,7 +112,7 @@ export async function auditMany(
   if (changed.length === 0) return
   const { actor, ip, userAgent, tokenId } = entryOf(context, action, changed[0]!.subject, {}, context.companyId)
   const records = changed.map(({ subject, changes }) => ({
-    id: Bun.randomUUIDv7(),
+    id: randomUUID(),
     subject_type: subject.type,
     subject_id: subject.id,
     subject_name: subject.name,

@@ -1,5 +1,6 @@
 // POST /events: events of collectors applied to alerts, once each, in one transaction a batch (document 2 "Hub processing
 // rules"; decisions G-94 to G-102). Set-based: a batch of 200 costs about ten statements, whatever its size.
+import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/event.ts'
 import type { Severity } from '../../../core/alerting/rule.ts'
@@ -101,7 +102,7 @@ function contextOf(event: AlertEvent, around: Surroundings, nowMs: number): Even
   const named = event.type.startsWith('agent.') ? namedAgent(event) : null
   const isNamedKnown = named !== null && around.agentIds.has(pair(event.company_id, named))
   return {
-    newId: Bun.randomUUIDv7(),
+    newId: randomUUID(),
     nowMs,
     rule: known && known.company_id === event.company_id ? known : null,
     agentDownRule: down
@@ -180,8 +181,7 @@ type Applied = { readonly event: AlertEvent; readonly alertId: string | null }
 /** Logs the events. Returns how many of them were not there. */
 async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
   const log = applied.map(({ event, alertId }) => ({
-    // In the order of time: new rows stand together in the index, however large it is.
-    id: Bun.randomUUIDv7(),
+    id: randomUUID(),
     company_id: event.company_id,
     server_id: event.server_id,
     alert_id: alertId,

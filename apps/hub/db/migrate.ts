@@ -18,6 +18,7 @@ import auditCounts from '../../../sql/hub/0014_audit_counts.sql' with { type: 't
 import eventReferences from '../../../sql/hub/0015_event_references.sql' with { type: 'text' }
 import failedDeliveries from '../../../sql/hub/0016_failed_deliveries.sql' with { type: 'text' }
 import viewerSeesAll from '../../../sql/hub/0017_viewer_sees_all.sql' with { type: 'text' }
+import idsWithoutOrder from '../../../sql/hub/0018_ids_without_order.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -39,6 +40,7 @@ export const migrations: readonly Migration[] = [
   { number: 15, name: 'event_references', sql: eventReferences },
   { number: 16, name: 'failed_deliveries', sql: failedDeliveries },
   { number: 17, name: 'viewer_sees_all', sql: viewerSeesAll },
+  { number: 18, name: 'ids_without_order', sql: idsWithoutOrder },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

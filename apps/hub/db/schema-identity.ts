@@ -139,6 +139,7 @@ export const auditLog = pgTable('audit_log', {
   userAgent: text('user_agent'),
   tokenId: uuid('token_id'),
   createdAt: at('created_at').notNull().defaultNow(),
+  position: bigint('position', { mode: 'number' }).generatedAlwaysAsIdentity(),
 })
 
 export const systemSettings = pgTable('system_settings', {

@@ -214,11 +214,11 @@ export const alerts = pgTable('monitoring_alerts', {
 })
 
 export const alertEvents = pgTable('monitoring_alert_events', {
-  id: uuid('id').primaryKey(),
+  id: uuid('id').notNull(),
   companyId: uuid('company_id').notNull(),
   serverId: uuid('server_id').notNull(),
   alertId: uuid('alert_id'),
-  eventId: text('event_id').notNull(),
+  eventId: text('event_id').primaryKey(),
   seq: version('seq').notNull(),
   type: text('type').notNull(),
   occurredAt: at('occurred_at').notNull(),

@@ -1,5 +1,6 @@
 // Deliveries outside the hub, by webhook and e-mail: what of an event goes where, each a row that shows what became of it
 // and a job that tries it.
+import { randomUUID } from 'node:crypto'
 import { and, count, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rule.ts'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
@@ -67,7 +68,7 @@ const jobOf = (row: { id: string; channel: string; webhookId: string | null }) =
 /** Writes deliveries and the jobs that try them. Returns their ids. */
 export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDelivery[]): Promise<string[]> {
   if (deliveries.length === 0) return []
-  const rows = deliveries.map(delivery => ({ id: Bun.randomUUIDv7(), ...delivery }))
+  const rows = deliveries.map(delivery => ({ id: randomUUID(), ...delivery }))
   const records = rows.map(({ companyId, webhookId, ...row }) => ({
     ...row,
     company_id: companyId,

@@ -1,6 +1,7 @@
 // From applied events to the people and systems that are told of them (decisions G-100, G-104, G-106). Runs as a job
 // after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its own.
 // What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each channel.
+import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { alertsByIds, presentAlert } from '../alerts/alerts.ts'
 import type { Executor } from '../db/connect.ts'
@@ -99,8 +100,7 @@ async function composeFor(
     for (const person of voices.recipients)
       if (reaches(alert.severity, person.bellFrom))
         rung.push({
-          // In the order of time: new rows stand together in the index, however large it is.
-          id: Bun.randomUUIDv7(),
+          id: randomUUID(),
           user_id: person.id,
           company_id: companyId,
           type,
