@@ -13,6 +13,8 @@ import type { Sealer } from './identity/secrets.ts'
 import type { HubMetrics } from './telemetry.ts'
 
 export type CollectorTarget = { readonly id: string; readonly adminUrl: string; readonly adminToken: string }
+/** Why a collector cannot be called from here. */
+export type Unreachable = 'not_registered' | 'no_address' | 'no_token' | 'refused_address'
 export type CollectorAnswer = { readonly status: number; readonly body: unknown }
 
 const BREAK_AFTER_FAILURES = 5
@@ -57,16 +59,22 @@ export class CollectorClient {
   ) {}
 
   private toTarget(row: TargetRow): CollectorTarget | null {
+    const reached = this.reachOf(row)
+    return typeof reached === 'string' ? null : reached
+  }
+
+  private reachOf(row: TargetRow): CollectorTarget | Unreachable {
     const usesConfigured = row.admin_url === null
     const adminUrl = row.admin_url ?? this.config['collector.admin_url']
     const sealed = row.admin_token_sealed === null ? null : this.sealer.open(row.admin_token_sealed)
     const adminToken = usesConfigured ? (this.config['collector.admin_token'] ?? sealed) : sealed
-    if (!adminUrl || !adminToken) return null
+    if (!adminUrl) return 'no_address'
+    if (!adminToken) return 'no_token'
     const url = URL.parse(adminUrl)
-    if (!url) return null
+    if (!url) return 'refused_address'
     if (url.protocol === 'http:' && !isLoopback(url.hostname) && !this.config['listen.insecure']) {
       this.log.error({ collector_id: row.id }, 'plain http to another machine is refused: the collector is not called')
-      return null
+      return 'refused_address'
     }
     return { id: row.id, adminUrl: adminUrl.replace(/\/+$/, ''), adminToken }
   }
@@ -87,12 +95,28 @@ export class CollectorClient {
     return configured ? [configured] : []
   }
 
-  async target(id: string): Promise<CollectorTarget | null> {
-    if (id === CONFIGURED_ID) return this.configured()
+  /**
+   * The ids of every registered collector, for what is done later: a command may know neither the key that opens their tokens nor the
+   * address in the configuration of the hub that serves.
+   */
+  async ids(db: Executor): Promise<string[]> {
+    const rows = await db.execute<{ id: string }>(sql`select id from monitoring_collectors order by internal_id`)
+    if (rows.length > 0) return rows.map(row => row.id)
+    return this.configured() ? [CONFIGURED_ID] : []
+  }
+
+  /** A collector by id, or why it cannot be called. */
+  async reach(id: string): Promise<CollectorTarget | Unreachable> {
+    if (id === CONFIGURED_ID) return this.configured() ?? 'not_registered'
     const rows = await this.database.db.execute<TargetRow>(
       sql`select id, admin_url, admin_token_sealed from monitoring_collectors where id = ${id}`,
     )
-    return rows[0] ? this.toTarget(rows[0]) : null
+    return rows[0] ? this.reachOf(rows[0]) : 'not_registered'
+  }
+
+  async target(id: string): Promise<CollectorTarget | null> {
+    const reached = await this.reach(id)
+    return typeof reached === 'string' ? null : reached
   }
 
   /** The collector to ask about a machine: its agent's, else the first online one; null when there is none. */

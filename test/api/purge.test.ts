@@ -15,7 +15,13 @@ const ok = () => ({ status: 200, body: { data: {} } })
 
 beforeAll(async () => {
   // The waits are the real ones: a test brings the next try forward in the database.
-  hub = await TestHub.start({ 'jobs.backoff_scale': 1, 'jobs.poll': '50ms', 'collector.purge_timeout': '300ms' })
+  // The tokens of collectors are sealed with a key that commands with only the database do not know.
+  hub = await TestHub.start({
+    'jobs.backoff_scale': 1,
+    'jobs.poll': '50ms',
+    'collector.purge_timeout': '300ms',
+    'secret.key': 'known to the hub that serves',
+  })
   admin = new AdminListener()
   await hub.collector(admin.url)
 })
@@ -80,6 +86,53 @@ describe('when the collector is told', () => {
     expect(
       await sql`select id from pgboss.job where name = 'collector.purge' and data->>'company_id' = ${own.companyId}`,
     ).toHaveLength(0)
+  })
+
+  const command = async (...words: string[]): Promise<void> =>
+    expect(await runHub([...words, '--database-url', hub.databaseUrl, '--json'])).toBe(0)
+
+  test('[PUR-015] [PUR-016] [PUR-025] commands that know nothing but the database reach the collector by the hub that serves', async () => {
+    const own = await hub.tenant()
+    const id = await server(own)
+    await command('server', 'delete', id, '--permanent')
+    await jobIn(id, 'completed')
+    const [asked] = admin.asked.filter(item => item.path === `/servers/${id}/data`)
+    expect(asked?.token).toStartWith('adm_')
+    await command('company', 'purge', own.companyId, '--yes')
+    await jobIn(own.companyId, 'completed')
+    expect(admin.count('DELETE', `/companies/${own.companyId}/data`)).toBe(1)
+  })
+
+  test('[RET-013] a change of retention by command is told to the collector at once', async () => {
+    const own = await hub.tenant({ metrics_retention_days: 10 })
+    const before = admin.count('POST', '/reload/settings')
+    await command('company', 'plan', own.companyId, '--retention-days', '20')
+    await until('it is told', async () => admin.count('POST', '/reload/settings') > before)
+  })
+
+  test('[PUR-015] a collector without an address has nothing to be told, but is not purged', async () => {
+    const own = await hub.tenant()
+    const id = await server(own)
+    const silent = await hub.collector()
+    await command('company', 'plan', own.companyId, '--retention-days', '5')
+    await destroy(own, id)
+    const states = await until('both have ended', async () => {
+      const rows = await sql`select data->>'collector_id' as collector, state, output from pgboss.job
+        where name = 'collector.purge' and data->>'id' = ${id} and state in ('completed', 'failed')`
+      return rows.length === 2 && rows
+    })
+    const failed = states.find(row => row.state === 'failed')
+    expect([failed?.collector, failed?.output.message]).toEqual([
+      silent.id,
+      'the collector has no address of its admin API',
+    ])
+    await until('the failure is audited', async () => (await audited(own, id)).includes('purge.failed'))
+    await until('every reload has ended', async () => {
+      const rows =
+        await sql`select state from pgboss.job where name = 'collector.reload' and data->>'collector_id' = ${silent.id}`
+      return rows.length > 0 && rows.every(row => row.state === 'completed')
+    })
+    await sql`delete from monitoring_collectors where id = ${silent.id}`
   })
 
   test('[PUR-015] a deletion that is rolled back leaves no job', async () => {

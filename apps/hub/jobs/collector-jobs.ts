@@ -3,6 +3,7 @@
 import { sql } from 'drizzle-orm'
 import { serverStatusOfRecord } from '../../../core/lifecycle/agent.ts'
 import { auditByHub } from '../audit/audit.ts'
+import type { Unreachable } from '../collector-client.ts'
 import { inTransaction, type Tx } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
 import { type JobPayload, PermanentJobFailure } from './jobs.ts'
@@ -15,15 +16,15 @@ type CollectorQueue = 'collector.reload' | 'collector.agent' | 'collector.purge'
 type Call = { readonly payload: JobPayload; readonly key: string }
 
 async function callCollectors(hub: Hub, tx: Tx, queue: CollectorQueue, calls: readonly Call[]): Promise<void> {
-  const targets = await hub.collectors.targets(tx.db)
+  const ids = await hub.collectors.ids(tx.db)
   hub.jobs.enqueue(
     tx,
-    targets.flatMap(target =>
+    ids.flatMap(id =>
       calls.map(({ payload, key }) => ({
         queue,
-        payload: { ...payload, collector_id: target.id },
-        key: `${key} ${target.id}`,
-        group: target.id,
+        payload: { ...payload, collector_id: id },
+        key: `${key} ${id}`,
+        group: id,
       })),
     ),
   )
@@ -48,6 +49,14 @@ export type PurgeScope = { readonly scope: 'company' | 'server'; readonly compan
 export const purgeAtCollectors = (hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> =>
   callCollectors(hub, tx, 'collector.purge', [{ payload: purge, key: `${purge.scope} ${purge.id}` }])
 
+const UNREACHABLE = {
+  not_registered: 'the collector is no longer registered',
+  no_address: 'the collector has no address of its admin API',
+  no_token: "the collector's admin token cannot be opened: rotate it",
+  refused_address: "the address of the collector's admin API is not allowed",
+} as const satisfies Record<Unreachable, string>
+
+/** Throws PermanentJobFailure for a collector that cannot be called from here. */
 async function call(
   hub: Hub,
   payload: JobPayload,
@@ -57,8 +66,8 @@ async function call(
   body: unknown,
   timeoutMs = CALL_TIMEOUT_MS,
 ): Promise<number> {
-  const target = await hub.collectors.target(String(payload.collector_id))
-  if (!target) throw new PermanentJobFailure('the collector is no longer registered, or has no address')
+  const target = await hub.collectors.reach(String(payload.collector_id))
+  if (typeof target === 'string') throw new PermanentJobFailure(UNREACHABLE[target])
   try {
     const { status } = await hub.collectors.call(target, method, path, body, timeoutMs)
     hub.metrics.collectorRequests.inc({ call: name, result: status < 300 ? 'ok' : String(status) })
@@ -69,7 +78,12 @@ async function call(
   }
 }
 
+/** One without an address pulls the feeds by itself: there is nothing to tell it, and nothing wrong. */
+const isSilent = async (hub: Hub, payload: JobPayload): Promise<boolean> =>
+  (await hub.collectors.reach(String(payload.collector_id))) === 'no_address'
+
 async function reload(hub: Hub, payload: JobPayload): Promise<void> {
+  if (await isSilent(hub, payload)) return
   const status = await call(hub, payload, 'reload', 'POST', `/reload/${String(payload.kind)}`, undefined)
   if (status >= 300) throw new Error(`the collector answered ${status}`)
 }
@@ -90,6 +104,7 @@ type AgentRecordRow = {
 }
 
 async function pushAgent(hub: Hub, payload: JobPayload): Promise<void> {
+  if (await isSilent(hub, payload)) return
   const agentId = String(payload.agent_id)
   const [row] = await hub.database.db.execute<AgentRecordRow>(sql`
     select a.id, a.company_id, a.server_id, a.state, a.token_hash, a.prev_token_hash, a.prev_token_expires_at, a.version,
