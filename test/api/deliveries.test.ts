@@ -431,6 +431,22 @@ describe('suppression', () => {
         event(own, id, type, { rule_id: 'agent_down', series_key: `agent:${id}`, severity: 'critical', value: 90 }),
       ),
   })
+  /** Gives a machine an agent. */
+  const withAgent = async (own: Tenant, id: string, state = 'active'): Promise<string> => {
+    const agentId = crypto.randomUUID()
+    await hub.hub.database
+      .client`insert into monitoring_agents (id, company_id, server_id, machine_id, hostname, state, token_hash)
+      values (${agentId}, ${own.companyId}, ${id}, ${agentId}, 'h', ${state}, ${agentId})`
+    return id
+  }
+  const monitored = async (own: Tenant, body: Json): Promise<string> => withAgent(own, await server(own, body))
+  /** A company whose incidents have so many machines at least. */
+  const companyOf = async (min: number | null): Promise<Tenant> => {
+    const own = await quietTenant()
+    await own.call('PATCH', '/monitoring/settings', { group_down_min: min })
+    await webhook(own)
+    return own
+  }
   const told = () => hooks.map(hook => hook.body.type)
   const overdue = async (own: Tenant) => {
     await hub.hub.database
@@ -450,9 +466,8 @@ describe('suppression', () => {
   })
 
   test('[NTF-004] the loss of a machine in a datacenter waits for the incident, whose message is then the only one', async () => {
-    const own = await quietTenant()
-    const members = [await server(own, { datacenter: 'd' }), await server(own, { datacenter: 'd' })]
-    await webhook(own)
+    const own = await companyOf(2)
+    const members = [await monitored(own, { datacenter: 'd' }), await monitored(own, { datacenter: 'd' })]
     const { group, of } = incident(own, members)
     for (const id of members) await send(...of('agent.down', [id]))
     await idle()
@@ -464,13 +479,12 @@ describe('suppression', () => {
   })
 
   test('[NTF-006] a loss that no incident claims is told once when it has waited, at once when the machine is back, never when it was closed', async () => {
-    const own = await quietTenant()
+    const own = await companyOf(1)
     const [lost, back, closed] = [
-      await server(own, { datacenter: 'd' }),
-      await server(own, { subnet_id: 's' }),
-      await server(own, { subnet_id: 's' }),
+      await monitored(own, { datacenter: 'd' }),
+      await monitored(own, { subnet_id: 's' }),
+      await monitored(own, { subnet_id: 's' }),
     ]
-    await webhook(own)
     const { of } = incident(own, [])
     await send(...of('agent.down', [lost, back, closed]))
     await send(...of('agent.up', [back]))
@@ -482,5 +496,46 @@ describe('suppression', () => {
     hooks.length = 0
     await overdue(own)
     expect(hooks.map(hook => [hook.body.type, hook.body.data.alert.server.id])).toEqual([['agent.down', lost]])
+  })
+
+  /** Whether the loss of the first machine is told at once. */
+  const isToldAtOnce = async (own: Tenant, id: string): Promise<boolean> => {
+    hooks.length = 0
+    await send(...incident(own, []).of('agent.down', [id]))
+    await idle()
+    return told().length === 1
+  }
+
+  test('[GRP-007] [NTF-006] a loss is told at once where too few machines have an agent for an incident', async () => {
+    const own = await companyOf(3)
+    const machines = async (body: Json, states: readonly (string | null)[]): Promise<string> => {
+      const ids: string[] = []
+      for (const state of states) {
+        const id = await server(own, body)
+        ids.push(state === null ? id : await withAgent(own, id, state))
+      }
+      return ids[0] ?? ''
+    }
+    const three = ['active', 'pending', 'active']
+    expect(await isToldAtOnce(own, await machines({ datacenter: 'two' }, ['active', 'active']))).toBe(true)
+    expect(await isToldAtOnce(own, await machines({ datacenter: 'three' }, three))).toBe(false)
+    expect(await isToldAtOnce(own, await machines({ subnet_id: 'three' }, three))).toBe(false)
+    expect(await isToldAtOnce(own, await machines({ datacenter: 'bare' }, ['active', 'active', null]))).toBe(true)
+    expect(await isToldAtOnce(own, await machines({ datacenter: 'left' }, ['active', 'active', 'revoked']))).toBe(true)
+    expect(await isToldAtOnce(own, await machines({}, three))).toBe(true)
+    // One of the two groups is enough.
+    expect(await isToldAtOnce(own, await machines({ datacenter: 'lonely', subnet_id: 'three' }, ['active']))).toBe(
+      false,
+    )
+  })
+
+  test('[GRP-003] [GRP-007] without a setting an incident has five machines, of one company', async () => {
+    const [own, other] = [await companyOf(null), await companyOf(null)]
+    const ids: string[] = []
+    for (let at = 0; at < 4; at++) ids.push(await monitored(own, { datacenter: 'd' }))
+    for (let at = 0; at < 5; at++) await monitored(other, { datacenter: 'd' })
+    expect(await isToldAtOnce(own, ids[0] ?? '')).toBe(true)
+    await monitored(own, { datacenter: 'd' })
+    expect(await isToldAtOnce(own, ids[1] ?? '')).toBe(false)
   })
 })

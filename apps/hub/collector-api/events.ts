@@ -12,6 +12,7 @@ import type { Hub } from '../hub-context.ts'
 import { type Told, tellLater } from '../notifications/outbox.ts'
 import { type EventBook, loadEventBook } from './event-book.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
+import { groupCandidates } from './group-candidates.ts'
 
 export type EventsAnswer = {
   readonly accepted: string[]
@@ -31,7 +32,7 @@ type DownRule = {
 /** What the batch needs to know of servers, rules and agents. */
 type Surroundings = {
   readonly serverIds: ReadonlySet<string>
-  /** Machines in a subnet or datacenter: a wide-area incident may claim them. */
+  /** Machines that are lost and that a wide-area incident may claim. */
   readonly groupableIds: ReadonlySet<string>
   readonly rules: ReadonlyMap<string, { id: string; kind: string; company_id: string }>
   readonly downRules: ReadonlyMap<string, DownRule>
@@ -50,9 +51,11 @@ function namedAgent(event: AlertEvent): string | null {
 /** Events that never open an alert: what they say of an alert is that of one that is there. */
 const CLOSING: ReadonlySet<string> = new Set(['alert.resolved', 'agent.up', 'group_update', 'group_resolved'])
 
+const lossesOf = (events: readonly AlertEvent[]) => events.filter(event => event.type === 'agent.down')
+
 /** The agent_down rules of the companies of `agent.down` events, which alone look at them. */
 async function loadDownRules(tx: Tx, events: readonly AlertEvent[]): Promise<DownRule[]> {
-  const losses = events.filter(event => event.type === 'agent.down')
+  const losses = lossesOf(events)
   if (losses.length === 0) return []
   const companyIds = uuidList(new Set(losses.map(event => event.company_id)))
   const serverIds = uuidList(new Set(losses.map(event => event.server_id)))
@@ -69,10 +72,10 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
   const ruleIds = uuidList(new Set(opening.map(event => event.rule_id).filter(isUuid)))
   const named = opening.filter(event => event.type.startsWith('agent.')).map(namedAgent)
   const agentIds = uuidList(new Set(named.filter(id => id !== null)))
-  const [servers, rules, downRules, agents] = await together([
-    tx.db.execute<{ id: string; company_id: string; is_groupable: boolean }>(sql`
-      select id, company_id, (subnet_id is not null or datacenter is not null) as is_groupable
-      from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`),
+  const [servers, rules, downRules, agents, groupable] = await together([
+    tx.db.execute<{ id: string; company_id: string }>(
+      sql`select id, company_id from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`,
+    ),
     tx.db.execute<{ id: string; kind: string; company_id: string }>(
       sql`select id, kind, company_id from monitoring_rules where id = any(${ruleIds}::uuid[])`,
     ),
@@ -81,10 +84,11 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
       select id, company_id, server_id, state from monitoring_agents
       where id = any(${agentIds}::uuid[]) or (server_id = any(${openingServerIds}::uuid[]) and state <> 'revoked')
       order by enrolled_at`),
+    groupCandidates(tx, new Set(lossesOf(events).map(event => event.server_id))),
   ])
   return {
     serverIds: new Set(servers.map(row => pair(row.company_id, row.id))),
-    groupableIds: new Set(servers.filter(row => row.is_groupable).map(row => row.id)),
+    groupableIds: new Set(groupable.map(row => row.id)),
     rules: new Map(rules.map(row => [row.id, row])),
     downRules: new Map(downRules.map(row => [row.company_id, row])),
     agentByServer: new Map(

@@ -19,6 +19,7 @@ import eventReferences from '../../../sql/hub/0015_event_references.sql' with { 
 import failedDeliveries from '../../../sql/hub/0016_failed_deliveries.sql' with { type: 'text' }
 import viewerSeesAll from '../../../sql/hub/0017_viewer_sees_all.sql' with { type: 'text' }
 import idsWithoutOrder from '../../../sql/hub/0018_ids_without_order.sql' with { type: 'text' }
+import groupCandidates from '../../../sql/hub/0019_group_candidates.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -41,6 +42,7 @@ export const migrations: readonly Migration[] = [
   { number: 16, name: 'failed_deliveries', sql: failedDeliveries },
   { number: 17, name: 'viewer_sees_all', sql: viewerSeesAll },
   { number: 18, name: 'ids_without_order', sql: idsWithoutOrder },
+  { number: 19, name: 'group_candidates', sql: groupCandidates },
 ]
 
 /** Any number will do, as long as every hub takes the same. */
