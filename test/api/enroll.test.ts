@@ -90,6 +90,37 @@ describe('refusals consume no use of the license', () => {
     expect(old.status).toBe(422)
   })
 
+  test('[ENR-004] [ENR-033] texts that are empty count as absent, also those of the operating system', async () => {
+    const { token } = await license()
+    const os = { family: 'linux', name: '', version: '', kernel: '', arch: '' }
+    const who = machine({ os, agent_version: '', machine_id: '' })
+    await server({ name: who.hostname, hostname: who.hostname })
+    const { status, body } = await enrol(token, who)
+    expect(status).toBe(201)
+    const stored = { os_family: 'linux', os_version: null, arch: null, agent_version: null, machine_id: null }
+    expect(await row(body.data.agent_id)).toMatchObject(stored)
+  })
+
+  test('[ENR-008] [ENR-014] [ENR-025] a machine without a name is asked for its license first, and paired by what else there is', async () => {
+    for (const hostname of ['', '  '])
+      expect(codeOf(await enrol('lic_unknown', machine({ hostname })))).toEqual([401, 'invalid_token'])
+    const { token } = await license()
+    expect(codeOf(await enrol(token, machine({ hostname: '' })))).toEqual([422, 'binding_failed'])
+    const auto = await hub.tenant()
+    await auto.call('PATCH', '/monitoring/settings', { auto_create_server: true })
+    const open = await license({}, auto)
+    expect(codeOf(await enrol(open.token, machine({ hostname: '' })))).toEqual([422, 'binding_failed'])
+    const { id } = await server({ name: 'nameless', ip_address: '10.78.0.1' })
+    const who = machine({ hostname: '', ip_addresses: ['10.78.0.1'] })
+    const { status, body } = await enrol(token, who)
+    expect([status, body.data.server_id]).toEqual([201, id])
+    expect((await row(body.data.agent_id)).hostname).toBeNull()
+    expect((await tenant.call('GET', `/monitoring/agents/${body.data.agent_id}`)).body.data.hostname).toBeNull()
+    expect(codeOf(await enrol(token, who))).toEqual([409, 'already_enrolled'])
+    const { hostname: _none, ...without } = machine()
+    expect((await enrol(token, without)).status).toBe(422)
+  })
+
   test('[ENR-009] [LIC-039] [LIC-040] a revoked license is token_revoked; its agents keep working', async () => {
     const { token, data } = await license()
     const who = machine()

@@ -23,7 +23,8 @@ const osField = optional(text(128))
 
 export const enrolBody = Type.Object({
   license: text(256),
-  hostname: text(253),
+  /** May be empty: the licence is looked at first, and a machine without a name is paired otherwise, or not at all. */
+  hostname: text(253, 0),
   ip_addresses: optional(listOf(text(64), 256)),
   machine_id: optional(text(128)),
   os: optional(Type.Object({ family: osField, name: osField, version: osField, kernel: osField, arch: osField })),
@@ -31,7 +32,8 @@ export const enrolBody = Type.Object({
   proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   collector_id: optional(uuid()),
 })
-type EnrolBody = Static<typeof enrolBody>
+/** What a machine says of itself; null instead of a name that says nothing. */
+type EnrolBody = Omit<Static<typeof enrolBody>, 'hostname'> & { readonly hostname: string | null }
 
 /** Why an enrolment is refused, in words that the agent's operator can act on. */
 const REFUSALS = {
@@ -74,7 +76,7 @@ async function findServer(
     )
     .orderBy(servers.createdAt)
     .limit(1)
-  if (byAddress) return byAddress
+  if (byAddress || body.hostname === null) return byAddress ?? null
   const [byHostname] = await tx.db
     .select(columns)
     .from(servers)
@@ -85,15 +87,15 @@ async function findServer(
 }
 
 /** A server that waits for approval, made from what the machine says of itself. */
-async function createDraft(hub: Hub, tx: Tx, companyId: string, body: EnrolBody): Promise<Pairing> {
+async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrolBody): Promise<Pairing> {
   const id = randomUUID()
   const taken = await tx.db.execute(sql`select 1 from servers
-    where company_id = ${companyId} and lower(name) = lower(${body.hostname}) and deleted_at is null`)
+    where company_id = ${companyId} and lower(name) = lower(${hostname}) and deleted_at is null`)
   await tx.db.insert(servers).values({
     id,
     companyId,
-    name: taken.length === 0 ? body.hostname : `${body.hostname} ${id.slice(0, 8)}`,
-    hostname: body.hostname,
+    name: taken.length === 0 ? hostname : `${hostname} ${id.slice(0, 8)}`,
+    hostname,
     ipAddress: body.ip_addresses?.[0] ?? null,
     operatingSystem: body.os?.name ?? null,
     status: 'draft',
@@ -110,8 +112,8 @@ async function pair(hub: Hub, tx: Tx, companyId: string, pinnedId: string | null
   const [setting] = await tx.db.execute<{ auto_create_server: boolean }>(
     sql`select auto_create_server from monitoring_settings where company_id = ${companyId}`,
   )
-  if (pinnedId !== null || !setting?.auto_create_server) throw refused(422, 'binding_failed')
-  return createDraft(hub, tx, companyId, body)
+  if (pinnedId !== null || !setting?.auto_create_server || body.hostname === null) throw refused(422, 'binding_failed')
+  return createDraft(hub, tx, companyId, body.hostname, body)
 }
 
 async function checkQuota(tx: Tx, companyId: string): Promise<void> {
@@ -129,8 +131,8 @@ async function checkMachine(tx: Tx, companyId: string, body: EnrolBody): Promise
   const same = await tx.db.execute<{ hostname: string | null }>(sql`
     select hostname from monitoring_agents
     where company_id = ${companyId} and machine_id = ${body.machine_id} and state <> 'revoked'`)
-  if (same.some(agent => agent.hostname?.toLowerCase() === body.hostname.toLowerCase()))
-    throw refused(409, 'already_enrolled')
+  const nameOf = (hostname: string | null): string => hostname?.toLowerCase() ?? ''
+  if (same.some(agent => nameOf(agent.hostname) === nameOf(body.hostname))) throw refused(409, 'already_enrolled')
   return same[0]?.hostname ?? null
 }
 
@@ -264,8 +266,9 @@ const sourceAddress = (context: RouteContext): string =>
   plainAddress(context.forwardedFor?.split(',')[0]?.trim() || context.ip)
 
 /** Enrols a machine. Attempts are limited by the address of the machine. */
-export async function enrol(context: RouteContext, body: EnrolBody): Promise<Enrolled> {
+export async function enrol(context: RouteContext, given: Static<typeof enrolBody>): Promise<Enrolled> {
   const { hub } = context
+  const body: EnrolBody = { ...given, hostname: given.hostname.trim() || null }
   const address = sourceAddress(context)
   const failures = hub.failureWindows.peek(`enroll ${address}`, hub.config['rate.enroll_failures'])
   if (!failures.allowed) throw tooManyRequests(failures.retryAfterSeconds)

@@ -2,6 +2,7 @@
 import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
+import { isObject } from '../../../core/unchecked.ts'
 import { ApiError } from './api-error.ts'
 import { type Words, words } from './texts.ts'
 
@@ -159,12 +160,21 @@ export function schemaFaults(schema: TSchema, value: unknown): Map<string, Words
 const allowsNull = (schema: TSchema): boolean =>
   Array.isArray(schema.anyOf) && schema.anyOf.some((item: TSchema) => item.type === 'null')
 
-/** Empty text of an optional field equals null (decision G-13); a field that may not be null may not be empty either. */
+/** The members of a field that is an object, null or not; null for any other field. */
+function objectOf(schema: TSchema): TObject | null {
+  const form: TSchema = allowsNull(schema) ? schema.anyOf[0] : schema
+  return form.type === 'object' && form.properties ? (form as TObject) : null
+}
+
+/** Empty text of an optional field equals null (decision G-13), at every depth; a field that may not be null may not be empty either. */
 function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  if (!isObject(value)) return value
   const cleaned: Record<string, unknown> = { ...value }
-  for (const [name, property] of Object.entries(schema.properties))
-    if (cleaned[name] === '' && allowsNull(property)) cleaned[name] = null
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const inner = objectOf(property)
+    if (inner && Object.hasOwn(cleaned, name)) cleaned[name] = withoutEmptyTexts(inner, cleaned[name])
+    else if (cleaned[name] === '' && allowsNull(property)) cleaned[name] = null
+  }
   return cleaned
 }
 
