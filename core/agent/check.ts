@@ -1,7 +1,6 @@
 // The active checks of an agent: what each type needs, and the series labels of its results (document 1 "Check sync
 // envelope", document 3 "Agent config semantics", decisions G-62, G-63).
 import { limits } from '../limits.ts'
-import { sha256Hex } from '../series/hash.ts'
 import { truncateUtf8 } from '../series/labels.ts'
 
 type CheckOf<T extends string, Fields> = {
@@ -32,7 +31,6 @@ export type RawCheck = {
 
 const SERVICE_NAME = /^[A-Za-z0-9@._-]{1,128}$/
 const EXPECT_STATUS_DEFAULT = 200
-const TARGET_HASH_CHARS = 12
 
 /** host and port of `host:port` or `[v6]:port`; null for anything else. */
 export function parseTarget(target: string): { host: string; port: number } | null {
@@ -85,13 +83,5 @@ export function parseCheck(raw: RawCheck): Check | { fault: string } {
   }
 }
 
-/**
- * The `target` label of a check: the text itself up to 128 bytes of UTF-8, else a readable head, `~` and 12 characters of
- * its hash, so that two long addresses with the same beginning stay two series. The rules made for a check use it too.
- */
-export function targetLabel(target: string): string {
-  const head = truncateUtf8(target, limits.labelValueBytesMax)
-  if (head === target) return target
-  const short = truncateUtf8(target, limits.labelValueBytesMax - TARGET_HASH_CHARS - 1)
-  return `${short}~${sha256Hex(target).slice(0, TARGET_HASH_CHARS)}`
-}
+/** The `target` label of a check: cut as the collector cuts any value, since the rules made for the check match what is left (decision G-63). */
+export const targetLabel = (target: string): string => truncateUtf8(target, limits.labelValueBytesMax)

@@ -1,6 +1,6 @@
 // Small decisions of the agent: versions, update manifests, labels of checks, filters, series put together and apart.
 import { expect, test } from 'bun:test'
-import { parseTarget, targetLabel } from '../../core/agent/check.ts'
+import { parseTarget } from '../../core/agent/check.ts'
 import {
   compileFilter,
   filterFault,
@@ -10,6 +10,7 @@ import {
 } from '../../core/agent/filters.ts'
 import {
   capSeries,
+  distinctLabel,
   evictionCount,
   groupCount,
   halveSeries,
@@ -105,15 +106,15 @@ test('[AGT-087] without a valid signature nothing else counts; another platform 
   expect(verdict({ sha256: 'ABC' })).toContain('sha256')
 })
 
-test('a target label over 128 bytes is a readable head and a hash, and two long targets stay two', () => {
+test('a label value over 128 bytes is a readable head and a hash, and two long ones stay two', () => {
   const base = `https://example.com/${'a'.repeat(130)}`
-  const one = targetLabel(`${base}1`)
+  const one = distinctLabel(`${base}1`)
   expect(one.startsWith('https://example.com/aaa')).toBe(true)
   expect(Buffer.byteLength(one)).toBe(128)
-  expect(one).not.toBe(targetLabel(`${base}2`))
+  expect(one).not.toBe(distinctLabel(`${base}2`))
   const exact = 'x'.repeat(128)
-  expect(targetLabel(exact)).toBe(exact)
-  expect(Buffer.byteLength(targetLabel(`https://example.com/${'ä'.repeat(100)}`))).toBeLessThanOrEqual(128)
+  expect(distinctLabel(exact)).toBe(exact)
+  expect(Buffer.byteLength(distinctLabel(`https://example.com/${'ä'.repeat(100)}`))).toBeLessThanOrEqual(128)
 })
 
 test('targets are host:port', () => {
