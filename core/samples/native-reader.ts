@@ -5,6 +5,10 @@ import { assert } from '../assert.ts'
 const LENGTH_BYTES_MAX = 5
 const WORD = 2 ** 32
 
+/** A whole number of eight bytes, exact up to 2^53. */
+export const readInt64 = (view: DataView, at: number): number =>
+  view.getInt32(at + 4, true) * WORD + view.getUint32(at, true)
+
 export class NativeReader {
   readonly view: DataView
   private readonly bytes: Uint8Array
@@ -37,9 +41,9 @@ export class NativeReader {
     return start
   }
 
-  /** A whole number of eight bytes, exact up to 2^53. */
+  /** The whole number that lies at a place of a column. */
   int64(at: number): number {
-    return this.view.getInt32(at + 4, true) * WORD + this.view.getUint32(at, true)
+    return readInt64(this.view, at)
   }
 
   /** Passes a text over; returns its length. It lies before `end()`. */

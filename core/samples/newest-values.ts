@@ -47,8 +47,8 @@ const isBefore = (a: SeriesId, hi: number, lo: number): boolean =>
 
 /** By company and machine. */
 export type MachineName = { readonly companyId: string; readonly serverId: string }
-/** The newest sample of a series as the store has it: `value` is null for what is no number. */
-export type StoredNewest = SeriesId & { readonly value: number | null; readonly tsMs: number }
+/** The newest sample of a series as the store has it. */
+export type StoredNewest = SeriesId & { readonly value: number; readonly tsMs: number }
 const nameOf = ({ companyId, serverId }: MachineName): string => `${companyId}/${serverId}`
 
 export class NewestValues {
@@ -198,8 +198,7 @@ export class NewestValues {
     const found: NewestValue[] = []
     for (const { hi, lo, value, tsMs } of samples) {
       const key = this.find(hi | 0, lo | 0)?.key
-      // The store cannot say what is no number.
-      if (key === undefined || value === null || !Number.isFinite(value)) continue
+      if (key === undefined || !Number.isFinite(value)) continue
       if (tsMs >= sinceMs && metrics.includes(metricOf(key))) found.push({ key, value, tsMs })
     }
     return found.sort((a, b) => (a.key < b.key ? -1 : 1))
@@ -223,7 +222,7 @@ export class NewestValues {
     const at = this.placeOf(machine, hi | 0, lo | 0)
     if (at < 0 || tsMs <= machine.tsMs[at]!) return
     machine.tsMs[at] = tsMs
-    machine.value[at] = value ?? Number.NaN
+    machine.value[at] = value
   }
 
   /** To be asked for before the store is read, for `load`. */

@@ -7,6 +7,7 @@
 //
 // A run of one point ends after the first nine bytes, and all that is not there is zero. Digits of all points have the same decimals.
 import { BITS } from './decimal.ts'
+import { readInt64 } from './native-reader.ts'
 
 /** From the first point of a run to its last it is less. A run lies within one UTC day, since retention deletes whole days. */
 export const RUN_SPAN_MS = 600_000
@@ -263,5 +264,3 @@ function changeAt(view: DataView, at: number, width: number): number {
       return readInt64(view, at)
   }
 }
-
-const readInt64 = (view: DataView, at: number): number => view.getInt32(at + 4, true) * WORD + view.getUint32(at, true)

@@ -6,14 +6,13 @@ import { splitDecimal } from './decimal.ts'
 import type { NativeColumn, NativeWriter } from './native-block.ts'
 import { RUN_POINTS_MAX, RUN_SPAN_MS, RunWriter } from './point-run.ts'
 import { orderRows, RowOrder } from './row-order.ts'
-import { compareUuidWords, uuidWords } from './uuid-words.ts'
+import { compareMachineWords, uuidWords, WORDS_PER_MACHINE } from './uuid-words.ts'
 
 /** The cells of the finer rollup; what a machine's samples have touched is noted in them. */
 export const CELL_5M_MS = 300_000
 const HEADER_WORDS = 24
 const COMPANY_WORD = 2
 const SERVER_WORD = 6
-const WORDS_PER_OWNER = 8
 const UUID_BYTES = 16
 const WORD = 2 ** 32
 const DAY_MS = 86_400_000
@@ -132,7 +131,7 @@ export class SampleBlock {
   readonly owners: BlockOwner[] = []
   readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
   /** Words of company and server of each owner, in ClickHouse's form. */
-  private ownerWords = new Uint32Array(WORDS_PER_OWNER * OWNERS_START)
+  private ownerWords = new Uint32Array(WORDS_PER_MACHINE * OWNERS_START)
   /** Owners by the hash of these words, open addressing, half empty: index + 1, or 0. */
   private ownerPlaces = new Uint32Array(2 * OWNERS_START)
   private owner = new Uint32Array(131_072)
@@ -229,7 +228,7 @@ export class SampleBlock {
 
   private ownerOf(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): number {
     const index = this.owners.length
-    const at = index * WORDS_PER_OWNER
+    const at = index * WORDS_PER_MACHINE
     if (at === this.ownerWords.length) this.growOwners()
     const { ownerWords, ownerPlaces } = this
     const words = entry.idsAt - HEADER_WORDS + COMPANY_WORD
@@ -239,7 +238,7 @@ export class SampleBlock {
     let place = ownerHash(ownerWords, at) & mask
     for (; ownerPlaces[place] !== 0; place = (place + 1) & mask) {
       const known = ownerPlaces[place]! - 1
-      if (!isSameOwner(ownerWords, known * WORDS_PER_OWNER, at)) continue
+      if (!isSameOwner(ownerWords, known * WORDS_PER_MACHINE, at)) continue
       if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId()).purged) return known
       // The tombstone is over: what comes now is not what was dropped.
       break
@@ -263,7 +262,7 @@ export class SampleBlock {
     for (const [index, owner] of this.owners.entries()) {
       // One that was purged before its tombstone ended is not to be found again.
       if (owner.purged) continue
-      let place = ownerHash(words, index * WORDS_PER_OWNER) & mask
+      let place = ownerHash(words, index * WORDS_PER_MACHINE) & mask
       while (this.ownerPlaces[place] !== 0) place = (place + 1) & mask
       this.ownerPlaces[place] = index + 1
     }
@@ -283,11 +282,7 @@ export class SampleBlock {
   private ownerRanks(): Uint32Array {
     const order = Uint32Array.from(this.owners.keys())
     const words = this.ownerWords
-    order.sort((a, b) => {
-      const left = a * WORDS_PER_OWNER
-      const right = b * WORDS_PER_OWNER
-      return compareUuidWords(words, left, right) || compareUuidWords(words, left + 4, right + 4)
-    })
+    order.sort((a, b) => compareMachineWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE))
     const ranks = new Uint32Array(order.length)
     for (let rank = 0; rank < order.length; rank++) ranks[order[rank]!] = rank
     return ranks
@@ -448,7 +443,7 @@ export class SampleBlock {
       const owner = owners[at]!
       let end = at + 1
       while (end < count && owners[end] === owner) end++
-      const words = owner * WORDS_PER_OWNER + word
+      const words = owner * WORDS_PER_MACHINE + word
       const offset = start + at * UUID_BYTES
       for (let part = 0; part < 4; part++) view.setUint32(offset + part * 4, this.ownerWords[words + part]!, true)
       writer.repeat(offset, UUID_BYTES, (end - at) * UUID_BYTES)
@@ -489,11 +484,11 @@ function writeSame(writer: NativeWriter, column: NativeColumn, value: number, co
 
 function ownerHash(words: Uint32Array, at: number): number {
   let hash = 0
-  for (let word = at; word < at + WORDS_PER_OWNER; word++) hash = Math.imul(hash ^ words[word]!, 0x9e37_79b1)
+  for (let word = at; word < at + WORDS_PER_MACHINE; word++) hash = Math.imul(hash ^ words[word]!, 0x9e37_79b1)
   return hash ^ (hash >>> 15)
 }
 
 function isSameOwner(words: Uint32Array, a: number, b: number): boolean {
-  for (let word = 0; word < WORDS_PER_OWNER; word++) if (words[a + word] !== words[b + word]) return false
+  for (let word = 0; word < WORDS_PER_MACHINE; word++) if (words[a + word] !== words[b + word]) return false
   return true
 }

@@ -18,7 +18,7 @@ export function uuidWords(from: Uint32Array, index: number, into: Uint32Array, a
 }
 
 /** Below 0, 0 or above 0 as ClickHouse orders the UUIDs whose words lie at `a` and `b`. */
-export function compareUuidWords(words: Uint32Array, a: number, b: number): number {
+function compareUuidWords(words: Uint32Array, a: number, b: number): number {
   return (
     words[a + 3]! - words[b + 3]! ||
     words[a + 2]! - words[b + 2]! ||

@@ -202,6 +202,19 @@ describe('copies', () => {
     },
   )
 
+  test('[HCK-001] two checks that share a series since before that was refused may stay, and not become more alike', async () => {
+    const own = await hub.tenant()
+    const target = (expect_status: number) => ({ url: 'https://old/', expect_status })
+    await check({ type: 'http', target: target(200) }, own)
+    const other = await check({ type: 'http', target: { url: 'https://new/' } }, own)
+    await hub.hub.database
+      .client`update monitoring_checks set target = ${JSON.stringify(target(204))}::text::jsonb where id = ${other.id}`
+    const change = (body: Json) => own.call('PATCH', `/monitoring/checks/${other.id}`, body)
+    expect((await change({ name: 'renamed', target: target(204) })).status).toBe(200)
+    const alike = await change({ target: target(200) })
+    expect([alike.status, Object.keys(alike.body.errors)]).toEqual([422, ['target']])
+  })
+
   test('[HCK-001] targets of one port and of two protocols, or of two types, are series of their own', async () => {
     const own = await hub.tenant()
     await check({ type: 'port', target: { port: 53, proto: 'tcp' } }, own)

@@ -1,5 +1,6 @@
 // Active checks: what agents probe, per company and scope, with the rules that come with them (decisions G-92, G-119, G-120).
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
@@ -259,8 +260,10 @@ export async function updateCheck(
     const target = patch.target ? validTarget(check.type, patch.target) : check.target
     const enabled = patch.enabled ?? check.enabled
     const changed = { id, type: check.type, target }
+    // One that shares a series from a time when that was allowed may stay as it is.
+    const isOther = !check.enabled || !isDeepStrictEqual(check.target, target)
     if (!isSameSeries(check.type, check.target, target)) await refuseSharedSeries(tx, companyId, changed)
-    else if (enabled && !check.enabled) await refuseSharedSeries(tx, companyId, changed, eq(checks.enabled, true))
+    else if (enabled && isOther) await refuseSharedSeries(tx, companyId, changed, eq(checks.enabled, true))
     await tx.db
       .update(checks)
       .set({
