@@ -5,11 +5,11 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
-import { FeedStore, isRawRecord } from '../apps/collector/hub-link/feed-store.ts'
-import { ChecksFeed } from '../apps/collector/ingest/checks-feed.ts'
+import { ChecksFeed } from '../apps/collector/hub-link/checks-feed.ts'
 import { startIngest } from '../apps/collector/ingest/ingest.ts'
-import { parseAgentRecord } from '../apps/collector/store/agent-record.ts'
-import { AgentRegistry } from '../apps/collector/store/registry.ts'
+import { FeedStore, isRawRecord } from '../apps/collector/store/feed-store.ts'
+import { parseAgentRecord } from '../apps/collector/store/registry/agent-record.ts'
+import { AgentRegistry } from '../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics, createLogger } from '../apps/collector/telemetry.ts'
 import { startWorker } from '../apps/collector/worker/worker.ts'
 import { sha256Hex } from '../core/series/hash.ts'
@@ -71,8 +71,8 @@ const worker = await startWorker({
   registry,
   hub: null,
   nowMs,
-  shardThreadUrl: new URL('../apps/collector/worker/shard-thread.ts', import.meta.url),
-  samplesThreadUrl: new URL('../apps/collector/worker/samples-thread.ts', import.meta.url),
+  shardThreadUrl: new URL('../apps/collector/worker/evaluation/shard-thread.ts', import.meta.url),
+  samplesThreadUrl: new URL('../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
   threads: Number(threads),
   reloadAgentFeeds: null,
   checksStatus: null,

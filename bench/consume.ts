@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FileBusReader } from '../apps/collector/bus/file-bus-reader.ts'
-import { ShardPool } from '../apps/collector/worker/shard-pool.ts'
+import { ShardPool } from '../apps/collector/worker/evaluation/shard-pool.ts'
 import { limits } from '../core/limits.ts'
 import { defaultRules } from './default-rules.ts'
 
@@ -34,7 +34,7 @@ try {
   mkdirSync(join(dir, 'snapshots'))
   const reader = new FileBusReader(busPath, ['evaluation'])
   const pool = await ShardPool.start({
-    threadUrl: new URL('../apps/collector/worker/shard-thread.ts', import.meta.url),
+    threadUrl: new URL('../apps/collector/worker/evaluation/shard-thread.ts', import.meta.url),
     threads: Number(threads),
     config: {
       place: { kind: 'sqlite', busPath, dataDir: dir, snapshotDir: join(dir, 'snapshots') },

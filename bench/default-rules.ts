@@ -1,5 +1,5 @@
 // The company of the benchmarks, and the default rules of a new company.
-import type { RawRule } from '../core/alerting/rule.ts'
+import type { RawRule } from '../core/alerting/rules/rule.ts'
 
 export const company = '0a000000-0000-4000-8000-000000000001'
 export const uuid = (kind: string, index: number): string =>

@@ -1,13 +1,14 @@
 // What evaluation costs in one shard thread: a sample of a series that no rule is bound to, a sample against a bound rule, saving and
 // loading a million states, and the memory of a state. Each question in a process of its own: what one made the compiler of the runtime
 // expect would cost the next. Usage: bun bench/evaluate.ts [QUESTION]. Prints one JSON line a question.
-import { EvaluationState } from '../core/alerting/evaluation-state.ts'
-import { applyEntry } from '../core/alerting/evaluator.ts'
-import type { RawRule } from '../core/alerting/rule.ts'
-import { compileRuleSet, emptyRuleSet } from '../core/alerting/rule-set.ts'
-import { setRules } from '../core/alerting/rule-slots.ts'
-import { encodeSnapshot, restoreSnapshot } from '../core/alerting/snapshot.ts'
-import { sweepServers, sweepStates } from '../core/alerting/sweep.ts'
+
+import { encodeSnapshot, restoreSnapshot } from '../core/alerting/durability/snapshot.ts'
+import { applyEntry } from '../core/alerting/evaluate/evaluator.ts'
+import { sweepServers, sweepStates } from '../core/alerting/evaluate/sweep.ts'
+import type { RawRule } from '../core/alerting/rules/rule.ts'
+import { compileRuleSet, emptyRuleSet } from '../core/alerting/rules/rule-set.ts'
+import { setRules } from '../core/alerting/rules/rule-slots.ts'
+import { EvaluationState } from '../core/alerting/state/evaluation-state.ts'
 import { EntryReader, encodeEntry } from '../core/bus/entry.ts'
 import { limits } from '../core/limits.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'

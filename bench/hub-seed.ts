@@ -2,10 +2,10 @@
 import postgres from 'postgres'
 import { createCompany } from '../apps/hub/companies/companies.ts'
 import { loadHubConfig } from '../apps/hub/config.ts'
-import { inTransaction } from '../apps/hub/db/transaction.ts'
 import { createHub, openHubDatabase } from '../apps/hub/hub.ts'
 import { createCollector, createToken, createUser } from '../apps/hub/identity/accounts.ts'
-import { createLogger } from '../apps/hub/telemetry.ts'
+import { inTransaction } from '../apps/hub/platform/db/transaction.ts'
+import { createLogger } from '../apps/hub/platform/telemetry.ts'
 
 export const sizes = {
   servers: 10_000,

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { collectorPaths } from '../apps/collector/config.ts'
-import { type AgentRecord, isRecordFault, parseAgentRecord } from '../apps/collector/store/agent-record.ts'
-import { AgentRegistry } from '../apps/collector/store/registry.ts'
-import { RegistryStore } from '../apps/collector/store/registry-store.ts'
+import { type AgentRecord, isRecordFault, parseAgentRecord } from '../apps/collector/store/registry/agent-record.ts'
+import { RegistryStore } from '../apps/collector/store/registry/file-registry-store.ts'
+import { AgentRegistry } from '../apps/collector/store/registry/registry.ts'
 import { sha256Hex } from '../core/series/hash.ts'
 
 const COMPANIES = 100

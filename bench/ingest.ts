@@ -14,8 +14,8 @@ import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { ThreadBus } from '../apps/collector/bus/thread-bus.ts'
 import { ingestKeys, loadCollectorConfig } from '../apps/collector/config.ts'
 import { startIngest } from '../apps/collector/ingest/ingest.ts'
-import { isRecordFault, parseAgentRecord } from '../apps/collector/store/agent-record.ts'
-import { AgentRegistry } from '../apps/collector/store/registry.ts'
+import { isRecordFault, parseAgentRecord } from '../apps/collector/store/registry/agent-record.ts'
+import { AgentRegistry } from '../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics } from '../apps/collector/telemetry.ts'
 import { sha256Hex } from '../core/series/hash.ts'
 import { CheckSet } from '../core/wire/agent-config.ts'
@@ -76,7 +76,8 @@ const ingest = await startIngest({
   bus,
   checks: { current: () => checks, onChange: () => () => {} },
   nowMs: Date.now,
-  threads: threadCount === 1 ? null : { count: threadCount, url: file('ingest/listener-thread.ts'), onFailure },
+  threads:
+    threadCount === 1 ? null : { count: threadCount, url: file('ingest/listener/listener-thread.ts'), onFailure },
 })
 const tokensFile = join(directory, 'tokens.json')
 await Bun.write(tokensFile, JSON.stringify(tokens))

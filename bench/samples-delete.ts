@@ -1,11 +1,11 @@
 // How long does the purge of one company among many take, and how long do inserts of others wait meanwhile? What does a day of the
 // janitor cost, 24 sweeps over companies of different retention? Options: companies, days, series a company (one point in 5 minutes).
 
-import type { ClickHouse } from '../apps/collector/store/clickhouse.ts'
-import { companiesWithSamples, rememberRetention } from '../apps/collector/store/retention-memory.ts'
-import { expireSamples, purgeSamples, reclaim } from '../apps/collector/store/samples-delete.ts'
-import { runRollups } from '../apps/collector/store/samples-rollups.ts'
-import { Janitor } from '../apps/collector/worker/janitor.ts'
+import type { ClickHouse } from '../apps/collector/store/clickhouse/clickhouse.ts'
+import { companiesWithSamples, rememberRetention } from '../apps/collector/store/clickhouse/retention-memory.ts'
+import { expireSamples, purgeSamples, reclaim } from '../apps/collector/store/clickhouse/samples-delete.ts'
+import { runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
+import { Janitor } from '../apps/collector/worker/samples/retention-sweep.ts'
 import { machineSeries, readRecording } from './samples-fleet.ts'
 import { companyOf, cpuMsOf, openBenchStore, rounded, say, serverOf, storeFleet } from './samples-store.ts'
 

@@ -1,7 +1,7 @@
 // How fast are reads in a large store? One series over 24 hours of raw samples, one series over 400 days of 1-hour cells, the newest
 // values of one machine among few and among many, while samples keep coming in. Options: machines, series a machine, hours, interval in s.
-import { SamplesReader } from '../apps/collector/store/samples-query.ts'
-import { LatestValues } from '../apps/collector/worker/latest-values.ts'
+import { SamplesReader } from '../apps/collector/store/clickhouse/samples-query.ts'
+import { LatestValues } from '../apps/collector/worker/samples/latest-values.ts'
 import type { SeriesPlan } from '../core/query/query-plan.ts'
 import { keyMetrics, metrics } from '../core/series/catalogue.ts'
 import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
@@ -40,7 +40,7 @@ const { store, remove } = await openBenchStore('reads')
 /** Machine m is serverOf(m), in SQL. */
 const server = `toUUID(concat(substring(leftPad(lower(hex(toUInt64(m) * 2654435761)), 16, '0'), 9), '-0000-4000-8000-', leftPad(lower(hex(toUInt64(m))), 12, '0')))`
 
-/** The points of a run as they lie in the store (core/samples/point-run.ts), of ten values of two decimals. */
+/** The points of a run as they lie in the store (core/samples/block/chunk.ts), of ten values of two decimals. */
 const RUN = 10
 const run = (stepMs: number): string =>
   `concat(char(2), reinterpretAsFixedString(toInt64(5000 + number % 1000)), char(1), reinterpretAsFixedString(toUInt16(${RUN - 1})),

@@ -1,9 +1,9 @@
 // What do rollups cost: in the steady state, a pass every minute while samples come in, at an interval of 30 s and with one sample a cell
 // (300 s), with cells from samples as they pass and from the raw samples; for an hour that a whole fleet sends late; for one cell that few
 // or many machines send late? CPU of the process, engine included.
-import type { ClickHouse } from '../apps/collector/store/clickhouse.ts'
-import { computableBeforeMs, insertLateCells, runRollups } from '../apps/collector/store/samples-rollups.ts'
-import { CellStream } from '../core/samples/cell-stream.ts'
+import type { ClickHouse } from '../apps/collector/store/clickhouse/clickhouse.ts'
+import { computableBeforeMs, insertLateCells, runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
+import { CellStream } from '../core/samples/rollup/cell-stream.ts'
 import { INTERVAL_MS, machineSeries, readRecording } from './samples-fleet.ts'
 import { companyOf, cpuMsOf, openBenchStore, rounded, say, serverOf, storeFleet } from './samples-store.ts'
 

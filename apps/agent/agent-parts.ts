@@ -4,10 +4,10 @@ import type { Clock } from './clock.ts'
 import type { HostFiles } from './collectors/host-files.ts'
 import type { StatFsAsker } from './collectors/stat-fs.ts'
 import type { AgentOptions } from './config.ts'
-import type { Installation } from './installation.ts'
-import type { SettingsInForce } from './settings.ts'
-import type { StateDir } from './state-dir.ts'
-import type { StatusReport } from './status.ts'
+import type { SettingsInForce } from './state/settings.ts'
+import type { StateDir } from './state/state-dir.ts'
+import type { StatusReport } from './state/status.ts'
+import type { Installation } from './update/installation.ts'
 
 export type AgentParts = {
   readonly options: AgentOptions

@@ -1,7 +1,7 @@
 // An enrolled agent at work: one lane samples on the grid of the interval, the other talks to the collector. They meet in
 // the buffer.
 import { fromBinary } from '@bufbuild/protobuf'
-import { actionFor, isRefusal } from '../../core/agent/answer.ts'
+import { actionFor, isRefusal } from '../../core/agent/response-action.ts'
 import { capSeries, seriesOfCycle } from '../../core/agent/sample.ts'
 import {
   configPollDelayMs,
@@ -14,22 +14,22 @@ import {
 } from '../../core/agent/schedule.ts'
 import { AgentConfigSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { AgentParts } from './agent-parts.ts'
-import { BatchBuffer } from './buffer.ts'
 import { Alarm } from './clock.ts'
-import type { CollectorClient } from './collector-client.ts'
-import { CollectorMover } from './collector-move.ts'
 import { CheckRunner } from './collectors/checks.ts'
+import { InventoryReporter } from './collectors/inventory.ts'
 import { linuxCollectors } from './collectors/linux.ts'
 import { portableCollectors } from './collectors/portable.ts'
 import { isServiceActive } from './collectors/probes.ts'
 import { Sampler } from './collectors/sampler.ts'
-import { Credentials } from './credentials.ts'
-import type { Identity } from './identity.ts'
-import { InventoryReporter } from './inventory.ts'
-import { Sender } from './sender.ts'
-import { SeqCounter } from './state-dir.ts'
-import { Updater } from './updater.ts'
-import { type TaskResult, Uplink } from './uplink.ts'
+import { BatchBuffer } from './state/buffer.ts'
+import type { Identity } from './state/identity.ts'
+import { SeqCounter } from './state/state-dir.ts'
+import type { CollectorClient } from './transport/collector-client.ts'
+import { CollectorMover } from './transport/collector-move.ts'
+import { Credentials } from './transport/credentials.ts'
+import { Sender } from './transport/sender.ts'
+import { type TaskResult, Uplink } from './transport/uplink.ts'
+import { Updater } from './update/updater.ts'
 
 export type SessionIdentity = {
   readonly identity: Identity

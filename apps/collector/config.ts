@@ -25,7 +25,7 @@ import {
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import { isUuid } from '../../core/series/uuid.ts'
-import { isAddressOrRange } from './ingest/client-address.ts'
+import { isAddressOrRange } from './ingest/listener/client-address.ts'
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS

@@ -3,7 +3,7 @@
 import { openSync } from 'node:fs'
 import pino, { type Logger, type LoggerOptions } from 'pino'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { errorFacts } from '../../core/error-facts.ts'
+import { errorFacts } from '../../core/error-info.ts'
 import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
 
 export type CollectorRole = 'ingest' | 'worker' | 'all'

@@ -4,9 +4,6 @@ import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { auditByHub } from './audit/audit.ts'
 import { createCompany } from './companies/companies.ts'
-import { collectors, licenses, servers } from './db/schema.ts'
-import { users } from './db/schema-identity.ts'
-import { inTransaction, lockCompany, type Tx } from './db/transaction.ts'
 import type { Hub } from './hub-context.ts'
 import {
   adminPermissions,
@@ -19,6 +16,9 @@ import {
 import { authenticateToken } from './identity/authenticate.ts'
 import { assignablePermissions } from './identity/permissions.ts'
 import { newLicenseToken, newPassword, tokenHash, tokenHint } from './identity/secrets.ts'
+import { collectors, licenses, servers } from './platform/db/schema.ts'
+import { users } from './platform/db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from './platform/db/transaction.ts'
 import { changeServer, insertServer } from './servers/servers.ts'
 
 const ADMIN_EMAIL = 'admin@localhost'

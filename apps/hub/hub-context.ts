@@ -1,13 +1,13 @@
 // What every part of the hub is handed: configuration, database, clock, log, metrics, and the services built from them.
 import type { Logger } from 'pino'
-import type { CollectorClient } from './collector-client.ts'
+import type { CollectorClient } from './collectors/collector-client.ts'
 import type { HubConfig } from './config.ts'
-import type { Database } from './db/connect.ts'
-import type { FixedWindows } from './http/rate-limit.ts'
 import type { Sealer } from './identity/secrets.ts'
-import type { Jobs } from './jobs/jobs.ts'
 import type { Bell } from './notifications/bell.ts'
-import type { HubMetrics } from './telemetry.ts'
+import type { Database } from './platform/db/connect.ts'
+import type { FixedWindows } from './platform/http/rate-limit.ts'
+import type { Jobs } from './platform/jobs/jobs.ts'
+import type { HubMetrics } from './platform/telemetry.ts'
 
 export type Hub = {
   readonly config: HubConfig

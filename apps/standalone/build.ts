@@ -6,9 +6,9 @@ const root = resolve(import.meta.dir, '../..')
 const dist = join(root, 'dist')
 
 /** The entry of each executable, then the files of its threads: a compiled executable needs each as an entry of its own. */
-const shardThread = 'apps/collector/worker/shard-thread.ts'
-const samplesThread = 'apps/collector/worker/samples-thread.ts'
-const ingestThreads = ['apps/collector/ingest/listener-thread.ts', 'apps/collector/bus/bus-thread.ts']
+const shardThread = 'apps/collector/worker/evaluation/shard-thread.ts'
+const samplesThread = 'apps/collector/worker/samples/samples-thread.ts'
+const ingestThreads = ['apps/collector/ingest/listener/listener-thread.ts', 'apps/collector/bus/bus-thread.ts']
 const executables: Readonly<Record<string, readonly string[]>> = {
   'collector-ingest': ['apps/collector/ingest/main.ts', ...ingestThreads],
   'collector-worker': ['apps/collector/worker/main.ts', shardThread, samplesThread],

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import packageFile from '../../package.json' with { type: 'json' }
 import { describeFault } from '../collector/config.ts'
-import { threadFiles } from '../collector/worker/thread-files.ts'
+import { threadFiles } from '../collector/thread-files.ts'
 import { loadSiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault, writeAtomically } from './data-dir.ts'
 import { checkAddress } from './ports.ts'

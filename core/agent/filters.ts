@@ -1,7 +1,7 @@
 // Which file systems, block devices and interfaces an agent reports: the defaults of metrics.md, and the include and
 // exclude lists of the configuration. Expressions are RE2 and cover the whole name, as everywhere in the product.
 // An include list replaces the defaults: it is how an operator asks for what is left out otherwise.
-import { compileRegex, type Regex } from '../alerting/regex.ts'
+import { compileRegex, type Regex } from '../alerting/rules/regex.ts'
 
 /** The longest filter expression that remote configuration may carry (document 3 "Agent config semantics"). */
 export const FILTER_CHARS_MAX = 200

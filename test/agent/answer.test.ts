@@ -1,6 +1,6 @@
 // The error table of document 3 as a decision, row by row, and how error bodies and Retry-After are read.
 import { expect, test } from 'bun:test'
-import { type Action, actionFor, type Call, parseErrorBody, parseRetryAfter } from '../../core/agent/answer.ts'
+import { type Action, actionFor, type Call, parseErrorBody, parseRetryAfter } from '../../core/agent/response-action.ts'
 
 const CALLS: readonly Call[] = ['enroll', 'metrics', 'config', 'inventory', 'renew', 'update']
 

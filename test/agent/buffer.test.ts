@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, trunc
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { BatchBuffer } from '../../apps/agent/buffer.ts'
-import { SeqCounter, StateDir } from '../../apps/agent/state-dir.ts'
+import { BatchBuffer } from '../../apps/agent/state/buffer.ts'
+import { SeqCounter, StateDir } from '../../apps/agent/state/state-dir.ts'
 import { type PointSeries, pointCount } from '../../core/agent/sample.ts'
 
 const log = pino({ level: 'silent' })

@@ -2,10 +2,10 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { parseMachineGuid } from '../../apps/agent/collectors/host.ts'
 import type { HostRoots } from '../../apps/agent/collectors/host-files.ts'
 import { askStatFs, StatFsAsker } from '../../apps/agent/collectors/stat-fs.ts'
-import { parseMachineGuid } from '../../apps/agent/machine.ts'
-import { StateDir } from '../../apps/agent/state-dir.ts'
+import { StateDir } from '../../apps/agent/state/state-dir.ts'
 import { metrics } from '../../core/series/catalogue.ts'
 import { type Rig, withRig } from './rig.ts'
 

@@ -3,7 +3,7 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { createApi } from '../../apps/hub/app.ts'
+import { createApi } from '../../apps/hub/platform/http/app.ts'
 import { apiRoutes } from '../../apps/hub/routes.ts'
 import { isObject, type Unchecked } from '../../core/unchecked.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { FailuresInWindow } from '../../apps/hub/collector-client.ts'
+import { FailuresInWindow } from '../../apps/hub/collectors/collector-client.ts'
 
 /** What the breaker says after each of the calls: seconds of a failure, or of a success with a minus before. */
 const said = (...calls: number[]): boolean[] => {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { inTransaction, leaveTombstones } from '../../apps/hub/db/transaction.ts'
+import { inTransaction, leaveTombstones } from '../../apps/hub/platform/db/transaction.ts'
 import { Random, seedOf } from '../fuzz/seeded.ts'
 import { type Answer, type Json, type Tenant, TestHub } from './hub-harness.ts'
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { createHmac } from 'node:crypto'
 import { SMTPServer } from 'smtp-server'
 import { tellLeftOver } from '../../apps/hub/notifications/outbox.ts'
-import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression.ts'
+import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression-end.ts'
 import { alertEvent as event, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { openDatabase } from '../../apps/hub/db/connect.ts'
-import { migrateDatabase, migrations } from '../../apps/hub/db/migrate.ts'
 import { bringUpToDate } from '../../apps/hub/hub.ts'
-import { installQueues } from '../../apps/hub/jobs/job-store.ts'
+import { openDatabase } from '../../apps/hub/platform/db/connect.ts'
+import { migrateDatabase, migrations } from '../../apps/hub/platform/db/migrate.ts'
+import { installQueues } from '../../apps/hub/platform/jobs/job-store.ts'
 import { newDatabase } from '../support/postgres.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { inTransaction } from '../../apps/hub/db/transaction.ts'
 import { revokeToken } from '../../apps/hub/identity/accounts.ts'
+import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { caller, type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { toAlert } from '../../apps/hub/alerts/alert-store.ts'
-import { alerts } from '../../apps/hub/db/schema.ts'
+import { toAlert } from '../../apps/hub/alerts/alert-rows.ts'
 import { tellLeftOver } from '../../apps/hub/notifications/outbox.ts'
-import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression.ts'
+import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression-end.ts'
+import { alerts } from '../../apps/hub/platform/db/schema.ts'
 import { alertEvent as event, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 

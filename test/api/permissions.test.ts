@@ -2,8 +2,8 @@
 // it is not. And people at the web interface are asked for the same, and told the same.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
-import type { Route } from '../../apps/hub/http/route.ts'
 import { assignablePermissions } from '../../apps/hub/identity/permissions.ts'
+import type { Route } from '../../apps/hub/platform/http/route.ts'
 import { apiRoutes } from '../../apps/hub/routes.ts'
 import { logIn, newPerson, type Session } from '../web/visitor.ts'
 import { type Call, type Json, type Tenant, TestHub } from './hub-harness.ts'

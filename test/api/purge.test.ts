@@ -1,11 +1,11 @@
 // The purge job of the hub against a collector that answers, refuses and hangs.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { purgeAtCollectors } from '../../apps/hub/collectors/collector-jobs.ts'
 import { changePlan } from '../../apps/hub/companies/companies.ts'
 import { hubKeys } from '../../apps/hub/config.ts'
-import { inTransaction } from '../../apps/hub/db/transaction.ts'
-import { purgeAtCollectors } from '../../apps/hub/jobs/collector-jobs.ts'
-import { queueOf } from '../../apps/hub/jobs/queues.ts'
 import { runHub } from '../../apps/hub/main.ts'
+import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
+import { queueOf } from '../../apps/hub/platform/jobs/queues.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 

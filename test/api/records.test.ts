@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { purgeCompany } from '../../apps/hub/companies/companies.ts'
-import { inTransaction } from '../../apps/hub/db/transaction.ts'
+import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { alertEvent, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { resolveScope } from '../../apps/hub/scopes/scope.ts'
-import type { RuleScope } from '../../core/alerting/rule.ts'
+import type { RuleScope } from '../../core/alerting/rules/rule.ts'
 import { Random, seedOf } from '../fuzz/seeded.ts'
 import { type Tenant, TestHub } from './hub-harness.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeParent, changePlan, deleteCompany, purgeCompany } from '../../apps/hub/companies/companies.ts'
-import { inTransaction, type Tx } from '../../apps/hub/db/transaction.ts'
-import { applyExpiredPlans, cleanUp, endLicenseMigrations } from '../../apps/hub/jobs/schedule.ts'
+import { inTransaction, type Tx } from '../../apps/hub/platform/db/transaction.ts'
+import { applyExpiredPlans, cleanUp, endLicenseMigrations } from '../../apps/hub/schedule.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 

@@ -1,7 +1,7 @@
 // Where webhooks may go: https to public addresses, connected to exactly the address that was checked.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { isPrivateAddress } from '../../apps/hub/http/addresses.ts'
 import { destinationOf, postTo } from '../../apps/hub/notifications/webhook.ts'
+import { isPrivateAddress } from '../../apps/hub/platform/http/addresses.ts'
 import { TestHub, until } from './hub-harness.ts'
 
 // For receiver.test alone, valid for a hundred years; its key protects nothing.

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import { sharedFacts } from '../../apps/collector/hub-link/heartbeat.ts'
-import { type FactsBoard, FileFacts, RedisFacts } from '../../apps/collector/store/process-facts.ts'
-import { openRedis, whenReady } from '../../apps/collector/store/redis-client.ts'
-import { redisKeys } from '../../apps/collector/store/redis-keys.ts'
+import { type FactsBoard, FileFacts, RedisFacts } from '../../apps/collector/store/process-heartbeats.ts'
+import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { startTestRedis } from '../support/redis.ts'
 
 const MAX_AGE_MS = 90_000

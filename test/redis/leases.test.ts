@@ -1,10 +1,10 @@
 // Leases of shards between workers, on a real server.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Redis } from 'ioredis'
-import { openRedis, whenReady } from '../../apps/collector/store/redis-client.ts'
-import { DUTIES, redisKeys } from '../../apps/collector/store/redis-keys.ts'
-import { RedisLeases } from '../../apps/collector/store/redis-leases.ts'
-import { Leases } from '../../apps/collector/worker/leases.ts'
+import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { DUTIES, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
+import { Leases } from '../../apps/collector/worker/storage/lease-keeper.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 

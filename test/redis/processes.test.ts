@@ -1,6 +1,6 @@
 // Two ingest and two worker processes on one Redis: what is promised of one process holds for several, whichever of them dies.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { openClickHouse } from '../../apps/collector/store/clickhouse.ts'
+import { openClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
 import { shardOfServer } from '../../core/bus/entry.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { pause, until } from '../support/until.ts'

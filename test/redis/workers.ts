@@ -7,12 +7,12 @@ import pino from 'pino'
 import { busStats, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
 import { loadCollectorConfig, workerKeys } from '../../apps/collector/config.ts'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
-import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
-import { openRedis, whenReady } from '../../apps/collector/store/redis-client.ts'
-import { redisKeys } from '../../apps/collector/store/redis-keys.ts'
-import { AgentRegistry } from '../../apps/collector/store/registry.ts'
+import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
-import { openWorkerPlace } from '../../apps/collector/worker/open-place.ts'
+import { openWorkerPlace } from '../../apps/collector/worker/storage/open-storage.ts'
 import { type RunningWorker, startWorker } from '../../apps/collector/worker/worker.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { entryOf, freshDatabase } from '../support/clickhouse.ts'
@@ -107,7 +107,7 @@ export class Workers {
       hub,
       nowMs: Date.now,
       shardThreadUrl: new URL('../worker/clocked-shard-thread.ts', import.meta.url),
-      samplesThreadUrl: new URL(join(root, 'apps/collector/worker/samples-thread.ts'), import.meta.url),
+      samplesThreadUrl: new URL(join(root, 'apps/collector/worker/samples/samples-thread.ts'), import.meta.url),
       threads: 2,
       reloadAgentFeeds: null,
       checksStatus: null,

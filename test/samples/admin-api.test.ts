@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { AdminDeps, Feed, PurgeDeps, ReloadOutcome } from '../../apps/collector/admin/deps.ts'
 import { createPurger } from '../../apps/collector/admin/purge.ts'
 import { createAdminApp } from '../../apps/collector/admin/server.ts'
-import { AgentRegistry } from '../../apps/collector/store/registry.ts'
-import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
-import type { Tombstone } from '../../apps/collector/worker/samples-messages.ts'
-import type { RejectedRule } from '../../core/alerting/rule.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
+import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
+import type { Tombstone } from '../../apps/collector/worker/samples/samples-messages.ts'
+import type { RejectedRule } from '../../core/alerting/rules/rule.ts'
 import type { RetentionSettings } from '../../core/retention/window.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
@@ -167,7 +167,7 @@ describe('the admin API', () => {
 
   beforeAll(async () => {
     samples = await startSamples({
-      threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
+      threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'sqlite', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: engineUrl,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
-import { insertLateCells } from '../../apps/collector/store/samples-rollups.ts'
+import type { ClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
+import { insertLateCells } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { engineDirectory, openTestStore } from '../support/clickhouse.ts'
 

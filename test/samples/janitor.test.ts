@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { workerKeys } from '../../apps/collector/config.ts'
-import { Janitor } from '../../apps/collector/worker/janitor.ts'
-import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
+import { Janitor } from '../../apps/collector/worker/samples/retention-sweep.ts'
+import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { RetentionSettings } from '../../core/retention/window.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
@@ -69,7 +69,7 @@ describe('the janitor', () => {
 
   beforeAll(async () => {
     samples = await startSamples({
-      threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
+      threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'sqlite', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: engineUrl,

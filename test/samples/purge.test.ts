@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
-import { purgeSamples } from '../../apps/collector/store/samples-delete.ts'
+import type { ClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
+import { purgeSamples } from '../../apps/collector/store/clickhouse/samples-delete.ts'
 import { openTestStore } from '../support/clickhouse.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { ClickHouse } from '../../apps/collector/store/clickhouse.ts'
-import { SamplesReader } from '../../apps/collector/store/samples-query.ts'
-import { computableBeforeMs, readCompleteness, runRollups } from '../../apps/collector/store/samples-rollups.ts'
-import { RollupSchedule } from '../../apps/collector/worker/rollups.ts'
-import { SampleWriter } from '../../apps/collector/worker/sample-writer.ts'
+import type { ClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
+import { SamplesReader } from '../../apps/collector/store/clickhouse/samples-query.ts'
+import {
+  computableBeforeMs,
+  readCompleteness,
+  runRollups,
+} from '../../apps/collector/store/clickhouse/samples-rollups.ts'
+import { RollupSchedule } from '../../apps/collector/worker/samples/rollup-schedule.ts'
+import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../core/query/query-plan.ts'
 import { type Aggregate, aggregates } from '../../core/query/series-request.ts'
 import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type ClickHouse, openClickHouse } from '../../apps/collector/store/clickhouse.ts'
-import { migrateSamples, SAMPLES_SCHEMA_VERSION } from '../../apps/collector/store/samples-schema.ts'
+import { type ClickHouse, openClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
+import { migrateSamples, SAMPLES_SCHEMA_VERSION } from '../../apps/collector/store/clickhouse/samples-schema.ts'
 import tables from '../../sql/samples/0001_tables.sql' with { type: 'text' }
 import { engineUrl, freshDatabase, openTestStore } from '../support/clickhouse.ts'
 

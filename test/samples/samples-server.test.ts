@@ -1,5 +1,9 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { type SamplesClient, SamplesUnavailable, startSamples } from '../../apps/collector/worker/samples-client.ts'
+import {
+  type SamplesClient,
+  SamplesUnavailable,
+  startSamples,
+} from '../../apps/collector/worker/samples/samples-client.ts'
 import { freePort } from '../../apps/standalone/ports.ts'
 import { briefly, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { startClickHouseServer } from '../support/clickhouse-server.ts'
@@ -32,7 +36,7 @@ describe('the samples store on a ClickHouse server', () => {
   test('[STO-001] samples wait on the bus while the server is away, and are stored, read and purged when it is there', async () => {
     const port = freePort()
     const client = await startSamples({
-      threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
+      threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'sqlite', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: `http://127.0.0.1:${port}`,

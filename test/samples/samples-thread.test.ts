@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples-client.ts'
+import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { SeriesPlan } from '../../core/query/query-plan.ts'
 import { engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
@@ -31,7 +31,7 @@ describe('the samples thread', () => {
 
   beforeAll(async () => {
     samples = await startSamples({
-      threadUrl: new URL('../../apps/collector/worker/samples-thread.ts', import.meta.url),
+      threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'sqlite', path: bus.path, hold: { ms: 300_000, bytes: 1024 ** 3 } },
       consumers: bus.consumers,
       clickhouse: engineUrl,

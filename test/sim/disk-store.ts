@@ -1,8 +1,8 @@
 // The store that the worker uses, on disk, opened anew at every start of the simulated process; the fuse decides where it dies.
-import { EvaluationStore, type WrittenSnapshot } from '../../apps/collector/store/evaluation-store.ts'
-import type { AlertEvent } from '../../core/alerting/event.ts'
-import type { JournalRecord } from '../../core/alerting/journal-record.ts'
-import type { RuleNote } from '../../core/alerting/rule-note.ts'
+import { EvaluationStore, type WrittenSnapshot } from '../../apps/collector/store/file-evaluation-store.ts'
+import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
+import type { RuleNote } from '../../core/alerting/durability/rule-change-record.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { Fuse, SimStore } from './durable.ts'
 
 export class DiskStore implements SimStore {

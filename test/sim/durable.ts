@@ -1,9 +1,9 @@
 // What outlives the simulated process: the bus, and the store of the evaluation, in memory, with the point at which it dies.
 import type { BusGroup, BusReader } from '../../apps/collector/bus/bus.ts'
-import type { ShardStore } from '../../apps/collector/worker/shard-store.ts'
-import type { AlertEvent } from '../../core/alerting/event.ts'
-import type { JournalRecord } from '../../core/alerting/journal-record.ts'
-import type { RuleNote } from '../../core/alerting/rule-note.ts'
+import type { ShardStore } from '../../apps/collector/worker/evaluation/shard-store.ts'
+import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
+import type { RuleNote } from '../../core/alerting/durability/rule-change-record.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 
 /** The process died. */
 export class Killed extends Error {}

@@ -2,7 +2,7 @@
 // between any two steps. States are independent of each other, so that many patterns are series of one machine, each with its own key.
 // EXHAUSTIVE=1 runs all of it; otherwise every part of the space is sampled.
 import { expect, test } from 'bun:test'
-import type { NoDataMode, RawRule } from '../../core/alerting/rule.ts'
+import type { NoDataMode, RawRule } from '../../core/alerting/rules/rule.ts'
 import { type Plan, type SimAction, type SimSeries, START_MS, type TimedAction } from './plan.ts'
 import { World } from './world.ts'
 

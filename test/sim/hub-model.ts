@@ -1,5 +1,5 @@
 // The hub's processing rules 1 to 3 of document 2, and what is open after them.
-import type { AlertEvent } from '../../core/alerting/event.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 
 export class HubModel {
   private readonly seen = new Map<string, string>()

@@ -6,7 +6,7 @@
 // sqlite: one worker on its files. redis: two workers over a Redis server; at each moment one of them dies or both, and at times one
 // stays away for so long that the other takes its shards. COMMAND starts the worker, by default the one of the sources.
 import { join } from 'node:path'
-import type { AlertEvent } from '../../core/alerting/event.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { ruleRecord } from '../support/rule-record.ts'

@@ -1,5 +1,5 @@
 // The hub's own alert lifecycle behind the processing rules, in memory: what its alerts come to in a world.
-import type { AlertEvent } from '../../core/alerting/event.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import { type Alert, applyEvent, isActive } from '../../core/lifecycle/alert.ts'
 
 const keyOf = (event: { server_id: string; rule_id: string; series_key: string }): string =>

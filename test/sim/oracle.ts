@@ -1,8 +1,9 @@
 // What must happen, written from document 2 and its decisions alone: slow, naive, every sample kept, every question answered by
 // looking back at them. It shares no code with the evaluation; from core it takes types.
-import type { EvaluationSettings, ServerAttributes } from '../../core/alerting/evaluation-state.ts'
-import type { RawRule } from '../../core/alerting/rule.ts'
-import type { RawSilence } from '../../core/alerting/suppression.ts'
+
+import type { RawSilence } from '../../core/alerting/evaluate/suppression.ts'
+import type { RawRule } from '../../core/alerting/rules/rule.ts'
+import type { EvaluationSettings, ServerAttributes } from '../../core/alerting/state/evaluation-state.ts'
 import type { SimBatch } from './plan.ts'
 
 export type OracleStep =

@@ -1,7 +1,8 @@
 // A simulated world as a list of what happens in it, made from a seed. It is data, so that a failing world can be shrunk.
-import type { EvaluationSettings, ServerAttributes } from '../../core/alerting/evaluation-state.ts'
-import type { RawRule } from '../../core/alerting/rule.ts'
-import type { RawSilence } from '../../core/alerting/suppression.ts'
+
+import type { RawSilence } from '../../core/alerting/evaluate/suppression.ts'
+import type { RawRule } from '../../core/alerting/rules/rule.ts'
+import type { EvaluationSettings, ServerAttributes } from '../../core/alerting/state/evaluation-state.ts'
 import { type Random, randomOf } from './random.ts'
 
 export const START_MS = 1_767_225_600_000

@@ -1,8 +1,8 @@
 // What holds in every world, whatever happens in it. SIM_SEED = the first seed, SIM_WORLDS = how many.
 import { expect, test } from 'bun:test'
-import { ShardLoop } from '../../apps/collector/worker/shard-loop.ts'
-import type { EvaluationState } from '../../core/alerting/evaluation-state.ts'
-import type { AlertEvent } from '../../core/alerting/event.ts'
+import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
+import type { EvaluationState } from '../../core/alerting/state/evaluation-state.ts'
 import { encodeEntry, shardOfServer } from '../../core/bus/entry.ts'
 import { limits } from '../../core/limits.ts'
 import { sampleBatchOf } from './batch.ts'

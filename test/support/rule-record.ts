@@ -1,5 +1,5 @@
 // A rule of the feed with every field, for tests that keep or replay rules.
-import type { RawRule } from '../../core/alerting/rule.ts'
+import type { RawRule } from '../../core/alerting/rules/rule.ts'
 
 export const company = 'c0000000-0000-4000-8000-000000000001'
 export const RULE_ID = '10000000-0000-4000-8000-000000000001'

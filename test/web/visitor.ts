@@ -1,8 +1,8 @@
 // A person at the web interface without a browser: forms, cookies and the live stream over HTTP, against a hub of the API's harness.
 import { randomUUID } from 'node:crypto'
-import { inTransaction } from '../../apps/hub/db/transaction.ts'
 import { createUser } from '../../apps/hub/identity/accounts.ts'
-import type { Picture } from '../../apps/hub/web/picture.ts'
+import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
+import type { Picture } from '../../apps/hub/web/live-view.ts'
 import type { TestHub } from '../api/hub-harness.ts'
 
 export const PASSWORD = 'correct horse battery staple'

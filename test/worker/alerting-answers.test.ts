@@ -1,9 +1,9 @@
 // "Why did it (not) fire?": each reason has its words.
 import { expect, test } from 'bun:test'
-import { serverAlerting } from '../../apps/collector/worker/shard-alerting.ts'
-import type { EvaluationState } from '../../core/alerting/evaluation-state.ts'
-import { compileSilences } from '../../core/alerting/suppression.ts'
-import { sweepServers, sweepStates } from '../../core/alerting/sweep.ts'
+import { serverAlerting } from '../../apps/collector/worker/evaluation/shard-alerting.ts'
+import { compileSilences } from '../../core/alerting/evaluate/suppression.ts'
+import { sweepServers, sweepStates } from '../../core/alerting/evaluate/sweep.ts'
+import type { EvaluationState } from '../../core/alerting/state/evaluation-state.ts'
 import { evaluationWith, SERVER, send } from '../support/evaluation.ts'
 import { company, ruleRecord } from '../support/rule-record.ts'
 

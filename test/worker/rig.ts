@@ -7,9 +7,9 @@ import pino from 'pino'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { collectorPaths, loadCollectorConfig, workerKeys } from '../../apps/collector/config.ts'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
-import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
-import { AgentRegistry } from '../../apps/collector/store/registry.ts'
-import { RegistryStore } from '../../apps/collector/store/registry-store.ts'
+import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
+import { RegistryStore } from '../../apps/collector/store/registry/file-registry-store.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { type CollectorMetrics, createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { type RunningWorker, startWorker } from '../../apps/collector/worker/worker.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
@@ -183,7 +183,7 @@ export class WorkerRig {
           }),
       nowMs: Date.now,
       shardThreadUrl: new URL('./clocked-shard-thread.ts', import.meta.url),
-      samplesThreadUrl: new URL(join(root, 'apps/collector/worker/samples-thread.ts'), import.meta.url),
+      samplesThreadUrl: new URL(join(root, 'apps/collector/worker/samples/samples-thread.ts'), import.meta.url),
       threads: 2,
       reloadAgentFeeds: null,
       checksStatus: null,

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/agent-record.ts'
-import { AgentRegistry } from '../../apps/collector/store/registry.ts'
-import { RegistryStore } from '../../apps/collector/store/registry-store.ts'
+import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
+import { RegistryStore } from '../../apps/collector/store/registry/file-registry-store.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { agentId, agentRecord } from '../ingest/rig.ts'
 
 const recordOf = (changes: Record<string, unknown>) => {

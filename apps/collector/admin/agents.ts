@@ -1,7 +1,7 @@
 // PUT and DELETE /internal/v1/agents/{agent_id}: the hub's short cut beside the feed (decisions G-38 and G-42).
 import { isUuid } from '../../../core/series/uuid.ts'
-import { readBody } from '../ingest/read-body.ts'
-import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/agent-record.ts'
+import { readBody } from '../read-body.ts'
+import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/registry/agent-record.ts'
 import { AdminError, badField } from './admin-error.ts'
 import { type AdminCall, uuidOf } from './call.ts'
 import type { AdminDeps } from './deps.ts'

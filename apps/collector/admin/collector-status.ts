@@ -1,5 +1,5 @@
 // The state of the collector that GET /internal/v1/status shows (decision G-131), as the worker gathers it.
-import type { RejectedRule } from '../../../core/alerting/rule.ts'
+import type { RejectedRule } from '../../../core/alerting/rules/rule.ts'
 
 /** Of every feed: its cursor, its last pull (0 = never) and why the last one failed. */
 export type FeedStatus = {

@@ -1,9 +1,9 @@
 // What the admin API needs from the rest of the worker, handed in by main.ts.
 import type { SeriesSource } from '../../../core/query/query-plan.ts'
 import type { RetentionSettings } from '../../../core/retention/window.ts'
-import type { AgentRecord, JsonObject } from '../store/agent-record.ts'
-import type { SamplesClient } from '../worker/samples-client.ts'
-import type { Tombstone } from '../worker/samples-messages.ts'
+import type { AgentRecord, JsonObject } from '../store/registry/agent-record.ts'
+import type { SamplesClient } from '../worker/samples/samples-client.ts'
+import type { Tombstone } from '../worker/samples/samples-messages.ts'
 import type { CollectorStatus } from './collector-status.ts'
 
 export type PresenceState = 'online' | 'down' | 'unknown'

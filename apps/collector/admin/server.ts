@@ -1,7 +1,7 @@
 // The hub's way into the collector, /internal/v1: who may call, which paths there are, and how answers and faults look. What a
 // call does stands in the file named after it.
 import { Elysia } from 'elysia'
-import { SamplesUnavailable } from '../worker/samples-client.ts'
+import { SamplesUnavailable } from '../worker/samples/samples-client.ts'
 import { AdminError, errorResponse } from './admin-error.ts'
 import { pushAgent, revokeAgent } from './agents.ts'
 import { isKnownToken } from './authorize.ts'

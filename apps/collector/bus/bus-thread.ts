@@ -1,5 +1,5 @@
 // The entry of the bus thread: it alone has the writing side of the bus on one machine, and waits for the disk in place of everybody else.
-import { errorFacts } from '../../../core/error-facts.ts'
+import { errorFacts } from '../../../core/error-info.ts'
 import { serveBus } from './bus-port.ts'
 import { FileBusWriter } from './file-bus-writer.ts'
 import type { FromBusThread, ToBusThread } from './thread-bus.ts'

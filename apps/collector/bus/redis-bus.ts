@@ -4,9 +4,9 @@
 import type { Redis } from 'ioredis'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
-import { asBuffer, RedisScript, redisCause } from '../store/redis-client.ts'
-import type { RedisKeys } from '../store/redis-keys.ts'
-import { LUA_NOW, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis-scripts.ts'
+import { asBuffer, RedisScript, redisCause } from '../store/redis/redis-client.ts'
+import type { RedisKeys } from '../store/redis/redis-keys.ts'
+import { LUA_NOW, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scripts.ts'
 import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
 
 const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => partition)

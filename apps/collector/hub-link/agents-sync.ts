@@ -2,8 +2,8 @@
 // by the registry's store, beside the records it belongs to; processes that share the store share the work.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
-import { type AgentRecord, isRecordFault, parseAgentRecord } from '../store/agent-record.ts'
-import type { AgentRegistry } from '../store/registry.ts'
+import { type AgentRecord, isRecordFault, parseAgentRecord } from '../store/registry/agent-record.ts'
+import type { AgentRegistry } from '../store/registry/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { pullPages } from './feed-sync.ts'
 import type { HubClient } from './hub-client.ts'

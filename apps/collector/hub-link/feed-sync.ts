@@ -1,11 +1,11 @@
 // A feed of raw records (rules, silences, checks): pulled page by page, applied in one piece, kept on disk (document 1 "Rule sync
 // envelope"; document 2 "Rule sync on the collector").
 import type { Logger } from 'pino'
-import { isSilenceForgotten } from '../../../core/alerting/suppression.ts'
+import { isSilenceForgotten } from '../../../core/alerting/evaluate/suppression.ts'
 import { limits } from '../../../core/limits.ts'
 import { applyFeed, dropExpired, type FeedState, feedStart } from '../../../core/sync/feed.ts'
+import { type FeedStore, isRawRecord, type RawRecord } from '../store/feed-store.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { type FeedStore, isRawRecord, type RawRecord } from './feed-store.ts'
 import { describeAnswer, type FeedName, type HubClient } from './hub-client.ts'
 import { type PullOutcome, SyncLoop, type SyncResult, type SyncStatus } from './sync-loop.ts'
 

@@ -1,6 +1,6 @@
 // The collector's own report to the hub (document 1 "/heartbeat"; decision G-32): every 30 s.
 import type { Logger } from 'pino'
-import type { FactsBoard, ProcessFacts } from '../store/process-facts.ts'
+import type { FactsBoard, ProcessFacts } from '../store/process-heartbeats.ts'
 import { describeAnswer, type HeartbeatBody, type HubClient } from './hub-client.ts'
 
 /** What a process of several reports: its own facts with those of the others, or alone where these cannot be read now. */

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
-import { isJsonObject, type JsonObject } from '../store/agent-record.ts'
+import { isJsonObject, type JsonObject } from '../store/registry/agent-record.ts'
 
 const PREFIX = '/api/v1/monitoring/collector'
 const TIMEOUT_MS = 10_000

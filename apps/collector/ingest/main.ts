@@ -12,16 +12,16 @@ import {
 } from '../config.ts'
 import { createProgram, failureExit, lookEvery, ReadyFile, stopOnSignals } from '../executable.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
+import { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
 import { Heartbeat, sharedFacts } from '../hub-link/heartbeat.ts'
 import { startOpsServer } from '../ops-server.ts'
-import { AgentRegistry } from '../store/registry.ts'
+import { AgentRegistry } from '../store/registry/registry.ts'
 import { createCollectorMetrics, createLogger } from '../telemetry.ts'
+import { threadFiles } from '../thread-files.ts'
 import { productVersion } from '../version.ts'
-import { threadFiles } from '../worker/thread-files.ts'
-import { ChecksFeed } from './checks-feed.ts'
 import { startIngest } from './ingest.ts'
-import { openIngestPlace } from './place.ts'
+import { openIngestPlace } from './ingest-storage.ts'
 
 const files = threadFiles(import.meta.url)
 

@@ -1,7 +1,7 @@
 // Tombstones of purged tenants (document 3 "Purge"): a small file that is written and synced before anything is deleted, so that a
 // restart in mid-purge still drops what is on its way. They live for fifteen minutes.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
-import type { Tombstone } from '../worker/samples-messages.ts'
+import type { Tombstone } from '../worker/samples/samples-messages.ts'
 
 /** True for what was written as a tombstone. */
 export const isTombstone = (value: unknown): value is Tombstone =>

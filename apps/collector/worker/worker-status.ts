@@ -1,21 +1,21 @@
 // What the worker knows of itself, gathered for /status and for the metrics.
 import type { Logger } from 'pino'
-import type { RejectedRule } from '../../../core/alerting/rule.ts'
 import {
   activeSilences,
   compileSilences,
   emptySilenceSet,
   type RawSilence,
   type SilenceSet,
-} from '../../../core/alerting/suppression.ts'
+} from '../../../core/alerting/evaluate/suppression.ts'
+import type { RejectedRule } from '../../../core/alerting/rules/rule.ts'
 import type { ChecksStatus, CollectorStatus, FeedStatus, RetentionStatus } from '../admin/collector-status.ts'
 import type { FeedSync } from '../hub-link/feed-sync.ts'
 import type { SyncStatus } from '../hub-link/sync-loop.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import type { WorkerCounts, WorkerPlace } from './place.ts'
-import type { SamplesClient } from './samples-client.ts'
-import type { ShardStatus } from './shard-messages.ts'
-import type { ShardPool } from './shard-pool.ts'
+import type { ShardStatus } from './evaluation/shard-messages.ts'
+import type { ShardPool } from './evaluation/shard-pool.ts'
+import type { SamplesClient } from './samples/samples-client.ts'
+import type { WorkerCounts, WorkerPlace } from './storage/worker-storage.ts'
 
 export type WorkerStatusDeps = {
   readonly version: string

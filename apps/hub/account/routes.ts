@@ -4,15 +4,26 @@ import { Type } from '@sinclair/typebox'
 import { and, desc, eq } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { auditEntryAnswer, listAudit, presentAuditEntry } from '../audit/audit-list.ts'
-import { companies, sessions, users } from '../db/schema-identity.ts'
-import { inTransaction } from '../db/transaction.ts'
-import { answer, answerList, answerPage, id, listed, named, nullable, reference, string, time } from '../http/answer.ts'
-import { invalidField, notFound } from '../http/api-error.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { isUuid, oneOf, text, timeZone } from '../http/schema.ts'
-import { languages } from '../http/texts.ts'
 import { usableCompanies } from '../identity/authenticate.ts'
+import { companies, sessions, users } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { isUuid, oneOf, text, timeZone } from '../platform/http/request-schema.ts'
+import {
+  answer,
+  answerList,
+  answerPage,
+  id,
+  listed,
+  named,
+  nullable,
+  reference,
+  string,
+  time,
+} from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { languages } from '../platform/http/texts.ts'
 
 const TAG = 'My account'
 

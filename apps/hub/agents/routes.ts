@@ -2,14 +2,14 @@
 
 import { Type } from '@sinclair/typebox'
 import { agentStates } from '../../../core/lifecycle/agent.ts'
-import { alertAnswer } from '../alerts/alert-answer.ts'
+import { alertAnswer } from '../alerts/alert-response.ts'
 import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
-import { answer, answerPage } from '../http/answer.ts'
-import { bulkAnswer, forEachId } from '../http/bulk.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { flag, flagOf, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
-import { agentAnswer } from './agent-answer.ts'
+import { bulkAnswer, forEachId } from '../platform/http/bulk.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { flag, flagOf, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+import { answer, answerPage } from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { agentAnswer } from './agent-response.ts'
 import {
   deleteAgent,
   findAgent,

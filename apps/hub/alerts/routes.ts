@@ -1,20 +1,20 @@
 // REST: /monitoring/alerts (document 1 "Alerts"; decision G-94).
 
 import { Type } from '@sinclair/typebox'
-import { severities } from '../../../core/alerting/rule.ts'
+import { severities } from '../../../core/alerting/rules/rule.ts'
 import { alertStates } from '../../../core/lifecycle/alert.ts'
-import { answer, answerPage } from '../http/answer.ts'
-import { bulkAnswer, forEachId } from '../http/bulk.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { instant, listOf, oneOf, optional, text, uuid } from '../http/schema.ts'
+import { bulkAnswer, forEachId } from '../platform/http/bulk.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { instant, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+import { answer, answerPage } from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import {
   alertAnswer,
   alertCommentAnswer,
   alertEventAnswer,
   alertStatsAnswer,
   alertWithComments,
-} from './alert-answer.ts'
+} from './alert-response.ts'
 import {
   acknowledgeAlert,
   alertStats,

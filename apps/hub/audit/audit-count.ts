@@ -1,7 +1,7 @@
 // How many entries of the audit log a filter has. Counts are kept by day (UTC), action, actor and kind of subject (sql/hub/0014): a total is
 // the sum of the whole days in the filter's span, and of entries that are counted at its ends, so that it is exact and costs little.
 import { type SQL, sql } from 'drizzle-orm'
-import type { Executor } from '../db/connect.ts'
+import type { Executor } from '../platform/db/connect.ts'
 
 export type AuditFilter = {
   readonly action?: string | undefined

@@ -2,12 +2,12 @@
 
 import { Type } from '@sinclair/typebox'
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
-import type { Executor } from '../db/connect.ts'
-import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
-import { id, named, nullable, string, time } from '../http/answer.ts'
-import { notFound } from '../http/api-error.ts'
-import type { Page } from '../http/paging.ts'
-import { isUuid } from '../http/schema.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { type AuditChanges, auditLog } from '../platform/db/schema-identity.ts'
+import { notFound } from '../platform/http/api-error.ts'
+import type { Page } from '../platform/http/paging.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import { type AuditFilter, all, bySubject, countAudit, entriesBy } from './audit-count.ts'
 
 export type AuditRow = typeof auditLog.$inferSelect

@@ -1,9 +1,9 @@
 // The audit log: who did what to what, append-only, never a token, hash, secret or password (decision G-164).
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { type AuditChanges, auditLog } from '../db/schema-identity.ts'
-import type { Tx } from '../db/transaction.ts'
-import type { RouteContext } from '../http/route.ts'
+import { type AuditChanges, auditLog } from '../platform/db/schema-identity.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import type { RouteContext } from '../platform/http/route.ts'
 
 export type Actor = {
   readonly type: 'user' | 'collector' | 'matcher' | 'system'

@@ -1,10 +1,10 @@
 // REST: /audit-log.
 
 import { Type } from '@sinclair/typebox'
-import { answer, answerPage } from '../http/answer.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, route } from '../http/route.ts'
-import { instant, text, uuid } from '../http/schema.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { instant, text, uuid } from '../platform/http/request-schema.ts'
+import { answer, answerPage } from '../platform/http/response-schema.ts'
+import { type Route, route } from '../platform/http/route.ts'
 import { auditEntryAnswer, findAuditEntry, listAudit, presentAuditEntry } from './audit-list.ts'
 
 const TAG = 'Audit log'

@@ -1,11 +1,11 @@
 // What each type of check looks at: the form of its target, the metric and labels of its series, the rules it starts with
 // (document 1 "Check sync envelope"; decisions G-63, G-91, G-92).
 import { isDeepStrictEqual } from 'node:util'
-import type { RawMatchers } from '../../../core/alerting/matchers.ts'
-import type { Severity } from '../../../core/alerting/rule.ts'
+import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
+import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import { truncateLabelValue } from '../../../core/series/labels.ts'
-import type { CheckType } from '../db/schema.ts'
-import { type Words, words } from '../http/texts.ts'
+import type { CheckType } from '../platform/db/schema.ts'
+import { type Words, words } from '../platform/http/texts.ts'
 
 export const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const satisfies readonly CheckType[]
 

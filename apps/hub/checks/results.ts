@@ -1,12 +1,12 @@
 // GET /monitoring/checks/{check}/results: the latest result of a check on each machine, read from the collector.
 
 import { sql } from 'drizzle-orm'
-import { compileMatchers, matchesLabels } from '../../../core/alerting/matchers.ts'
+import { compileMatchers, matchesLabels } from '../../../core/alerting/rules/matchers.ts'
 import { limits } from '../../../core/limits.ts'
 import { isObject } from '../../../core/unchecked.ts'
-import { uuidList } from '../db/transaction.ts'
-import type { Page } from '../http/paging.ts'
 import type { Hub } from '../hub-context.ts'
+import { uuidList } from '../platform/db/transaction.ts'
+import type { Page } from '../platform/http/paging.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import { defaultCheckRule, targetMatchers } from './check-target.ts'
 import type { CheckRow } from './checks.ts'

@@ -5,10 +5,15 @@ import { asc, count, eq } from 'drizzle-orm'
 import { collectorStatus } from '../../../core/lifecycle/agent.ts'
 import { isObject } from '../../../core/unchecked.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import type { Executor } from '../db/connect.ts'
-import { collectors } from '../db/schema.ts'
-import { users } from '../db/schema-identity.ts'
-import { inTransaction } from '../db/transaction.ts'
+import type { Hub } from '../hub-context.ts'
+import { createCollector } from '../identity/accounts.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { collectors } from '../platform/db/schema.ts'
+import { users } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { notFound } from '../platform/http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { isUuid, oneOf, optional, text } from '../platform/http/request-schema.ts'
 import {
   amount,
   answer,
@@ -21,14 +26,9 @@ import {
   string,
   time,
   wordOf,
-} from '../http/answer.ts'
-import { notFound } from '../http/api-error.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { isUuid, oneOf, optional, text } from '../http/schema.ts'
-import type { Hub } from '../hub-context.ts'
-import { createCollector } from '../identity/accounts.ts'
-import { reloadCollectors } from '../jobs/collector-jobs.ts'
+} from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { reloadCollectors } from './collector-jobs.ts'
 
 const TAG = 'Monitoring overview and settings'
 const url = () => Type.String({ format: 'uri', maxLength: 512 })

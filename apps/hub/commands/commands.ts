@@ -5,10 +5,6 @@ import { eq, sql } from 'drizzle-orm'
 import { parseDuration } from '../../../core/config/resolve.ts'
 import { auditByHub, changesBetween } from '../audit/audit.ts'
 import { changePlan, createCompany, purgeCompany } from '../companies/companies.ts'
-import { servers, settings } from '../db/schema.ts'
-import { companies, type PlanOverrides, userCompanyGrants } from '../db/schema-identity.ts'
-import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
-import { isUuid } from '../http/schema.ts'
 import {
   adminPermissions,
   checkAssignable,
@@ -20,6 +16,10 @@ import {
   rotateAdminToken,
   rotateService,
 } from '../identity/accounts.ts'
+import { servers, settings } from '../platform/db/schema.ts'
+import { companies, type PlanOverrides, userCompanyGrants } from '../platform/db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
 import { destroyServer, insertServer, trashServer } from '../servers/servers.ts'
 import { expiryOf, numberOrNone, type Run, wholeNumber } from './output.ts'
 import { addPasswordCommand, readPassword } from './password-command.ts'

@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import { eq, sql } from 'drizzle-orm'
 import { auditByHub } from '../audit/audit.ts'
-import { sessions, users } from '../db/schema-identity.ts'
-import { inTransaction } from '../db/transaction.ts'
+import { sessions, users } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
 import { PASSWORD_CHARS_MIN } from '../web/invitation.ts'
 import type { Run } from './output.ts'
 

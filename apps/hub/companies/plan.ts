@@ -1,11 +1,11 @@
 // The effective plan of a company and what a change of it does (decision G-05; document 1 "Settings", retention rule).
 import { sql } from 'drizzle-orm'
 import { changeRetention } from '../../../core/retention/plan-change.ts'
-import type { Executor } from '../db/connect.ts'
-import type { PlanOverrides } from '../db/schema-identity.ts'
-import type { Tx } from '../db/transaction.ts'
+import { reloadCollectors } from '../collectors/collector-jobs.ts'
 import type { Hub } from '../hub-context.ts'
-import { reloadCollectors } from '../jobs/collector-jobs.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import type { PlanOverrides } from '../platform/db/schema-identity.ts'
+import type { Tx } from '../platform/db/transaction.ts'
 
 export type EffectivePlan = {
   readonly code: string

@@ -1,10 +1,10 @@
 // Who calls: the user behind a bearer token or a session cookie, what it may do, and in which company (decisions G-02,
 // G-03, G-04, G-12). Read from the database at every request, so that a lost permission is lost at once.
 import { sql } from 'drizzle-orm'
-import type { Executor } from '../db/connect.ts'
-import { ApiError } from '../http/api-error.ts'
-import { isUuid } from '../http/schema.ts'
-import { words } from '../http/texts.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import { words } from '../platform/http/texts.ts'
 import { effectivePermissions } from './permissions.ts'
 import { tokenHash } from './secrets.ts'
 

@@ -1,12 +1,12 @@
 // REST: /users, /roles, /permissions (group "Identity and permissions").
 
 import { Type } from '@sinclair/typebox'
-import { answer, answerList, answerPage, string } from '../http/answer.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../http/schema.ts'
-import { languages } from '../http/texts.ts'
-import { invitationAnswer, invitationWithLink, roleAnswer, userAnswer } from './identity-answer.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../platform/http/request-schema.ts'
+import { answer, answerList, answerPage, string } from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { languages } from '../platform/http/texts.ts'
+import { invitationAnswer, invitationWithLink, roleAnswer, userAnswer } from './identity-response.ts'
 import { findInvitation, invite, listInvitations, presentInvitation, withdrawInvitation } from './invitations.ts'
 import {
   addUser,

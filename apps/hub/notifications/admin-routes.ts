@@ -3,17 +3,27 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq } from 'drizzle-orm'
-import { severities } from '../../../core/alerting/rule.ts'
+import { severities } from '../../../core/alerting/rules/rule.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import type { Executor } from '../db/connect.ts'
-import { notificationChannels, notificationDeliveries, notificationTemplates } from '../db/schema-identity.ts'
-import { inTransaction } from '../db/transaction.ts'
-import { answer, answerList, answerPage, anyObject, id, named, string, time, wordOf } from '../http/answer.ts'
-import { invalidField, notFound } from '../http/api-error.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { boolean, email, isUuid, oneOf, scope, text } from '../http/schema.ts'
-import { languages } from '../http/texts.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { notificationChannels, notificationDeliveries, notificationTemplates } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { boolean, email, isUuid, oneOf, scope, text } from '../platform/http/request-schema.ts'
+import {
+  answer,
+  answerList,
+  answerPage,
+  anyObject,
+  id,
+  named,
+  string,
+  time,
+  wordOf,
+} from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { languages } from '../platform/http/texts.ts'
 import { validScope } from '../scopes/scope.ts'
 import { addDeliveries, deliveryAnswer, deliveryPage, findDelivery, queuedAnswer, redeliver } from './deliveries.ts'
 import { defaultTemplate, fillTemplate, templateTypes } from './templates.ts'

@@ -2,9 +2,9 @@
 // Postgres carries the word (NOTIFY, with the commit of the notification); a hub reads only what somebody listens for.
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
-import type { Database } from '../db/connect.ts'
-import { notifications } from '../db/schema-identity.ts'
-import { isAnyOf, type Tx } from '../db/transaction.ts'
+import type { Database } from '../platform/db/connect.ts'
+import { notifications } from '../platform/db/schema-identity.ts'
+import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
 
 type Row = typeof notifications.$inferSelect
 type Listener = (message: Readonly<Record<string, unknown>>) => void

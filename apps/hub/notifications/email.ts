@@ -1,7 +1,7 @@
 // One try of an e-mail delivery over SMTP.
 import nodemailer from 'nodemailer'
 import type { Hub } from '../hub-context.ts'
-import type { JobPayload } from '../jobs/jobs.ts'
+import type { JobPayload } from '../platform/jobs/jobs.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
 const TIMEOUT_MS = 15_000

@@ -2,8 +2,8 @@
 // commits; one dispatch job of a company works off all of its rows, so that nobody reads of an end before its beginning.
 import { sql } from 'drizzle-orm'
 import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
-import { inTransaction, type Tx, uuidList } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
+import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
 
 /** What is told of an alert as it was when the event was applied; the rest is read when it is told. */
 type ToldAlert = Pick<

@@ -1,8 +1,8 @@
 // Who is told, and from which severity on each channel (decision G-104).
 import { sql } from 'drizzle-orm'
-import type { Severity } from '../../../core/alerting/rule.ts'
-import type { Executor } from '../db/connect.ts'
+import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import { grantersOf } from '../identity/permissions.ts'
+import type { Executor } from '../platform/db/connect.ts'
 import { languageOf } from './templates.ts'
 
 type RecipientRow = {

@@ -2,14 +2,24 @@
 
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, sql } from 'drizzle-orm'
-import { severities } from '../../../core/alerting/rule.ts'
-import type { Executor } from '../db/connect.ts'
-import { notificationPreferences, notifications } from '../db/schema-identity.ts'
-import { amount, answer, answerPage, id, named, nullable, string, time, wordOf } from '../http/answer.ts'
-import { notFound } from '../http/api-error.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, route } from '../http/route.ts'
-import { isUuid, oneOf } from '../http/schema.ts'
+import { severities } from '../../../core/alerting/rules/rule.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { notificationPreferences, notifications } from '../platform/db/schema-identity.ts'
+import { notFound } from '../platform/http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { isUuid, oneOf } from '../platform/http/request-schema.ts'
+import {
+  amount,
+  answer,
+  answerPage,
+  id,
+  named,
+  nullable,
+  string,
+  time,
+  wordOf,
+} from '../platform/http/response-schema.ts'
+import { type Route, route } from '../platform/http/route.ts'
 import { presentNotification } from './bell.ts'
 import { streamNotifications } from './stream.ts'
 

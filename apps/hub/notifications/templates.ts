@@ -1,9 +1,9 @@
 // The texts of notifications by event type and language; a company can replace each (decision G-104).
 import { eq } from 'drizzle-orm'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
-import type { Executor } from '../db/connect.ts'
-import { notificationTemplates } from '../db/schema-identity.ts'
 import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { notificationTemplates } from '../platform/db/schema-identity.ts'
 
 export type NotificationLanguage = 'en' | 'vi'
 export const languageOf = (text: string): NotificationLanguage => (text === 'vi' ? 'vi' : 'en')

@@ -4,10 +4,10 @@ import { createHmac } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { eq, sql } from 'drizzle-orm'
-import { webhooks } from '../db/schema-identity.ts'
-import { isPrivateAddress } from '../http/addresses.ts'
 import type { Hub } from '../hub-context.ts'
-import { type JobPayload, PermanentJobFailure } from '../jobs/jobs.ts'
+import { webhooks } from '../platform/db/schema-identity.ts'
+import { isPrivateAddress } from '../platform/http/addresses.ts'
+import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
 /** Where a webhook may be sent: `addresses` are those to connect to, null for whatever the name leads to. */

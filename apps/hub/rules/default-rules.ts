@@ -2,9 +2,9 @@
 // certificates gives two.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import type { RuleKind, Severity } from '../../../core/alerting/rule.ts'
-import { rules } from '../db/schema.ts'
-import type { Tx } from '../db/transaction.ts'
+import type { RuleKind, Severity } from '../../../core/alerting/rules/rule.ts'
+import { rules } from '../platform/db/schema.ts'
+import type { Tx } from '../platform/db/transaction.ts'
 
 type DefaultRule = {
   readonly key: string

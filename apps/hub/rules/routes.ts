@@ -2,23 +2,34 @@
 
 import { Type } from '@sinclair/typebox'
 import { inArray, sql } from 'drizzle-orm'
-import { noDataModes, operators, ruleKinds, severities } from '../../../core/alerting/rule.ts'
+import { noDataModes, operators, ruleKinds, severities } from '../../../core/alerting/rules/rule.ts'
 import { limits } from '../../../core/limits.ts'
 import { metrics } from '../../../core/series/catalogue.ts'
 import type { Unchecked } from '../../../core/unchecked.ts'
 import { auditRequest } from '../audit/audit.ts'
-import { rules } from '../db/schema.ts'
-import { inTransaction, lockCompany, uuidList } from '../db/transaction.ts'
-import { amount, answer, answerList, answerPage, serverReference } from '../http/answer.ts'
-import { bulkAnswer, forEachId } from '../http/bulk.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { boolean, flag, flagOf, integer, listOf, oneOf, optional, scope, text, uuid } from '../http/schema.ts'
-import { reloadCollectors } from '../jobs/collector-jobs.ts'
+import { reloadCollectors } from '../collectors/collector-jobs.ts'
+import { rules } from '../platform/db/schema.ts'
+import { inTransaction, lockCompany, uuidList } from '../platform/db/transaction.ts'
+import { bulkAnswer, forEachId } from '../platform/http/bulk.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import {
+  boolean,
+  flag,
+  flagOf,
+  integer,
+  listOf,
+  oneOf,
+  optional,
+  scope,
+  text,
+  uuid,
+} from '../platform/http/request-schema.ts'
+import { amount, answer, answerList, answerPage, serverReference } from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { resolveScope } from '../scopes/scope.ts'
 import { createDefaultRules } from './default-rules.ts'
 import { PREVIEW_HOURS_MAX, previewRule } from './preview.ts'
-import { metricAnswer, previewAnswer, ruleAnswer } from './rule-answer.ts'
+import { metricAnswer, previewAnswer, ruleAnswer } from './rule-response.ts'
 import {
   createRule,
   deleteRule,

@@ -2,7 +2,7 @@
 // decisions G-65 to G-69). version counts user edits; sync_version is the feed's cursor.
 import { randomUUID } from 'node:crypto'
 import { and, count, desc, eq, getTableColumns, ilike, inArray, sql } from 'drizzle-orm'
-import type { RawMatchers } from '../../../core/alerting/matchers.ts'
+import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
 import {
   type NoDataMode,
   type Operator,
@@ -10,21 +10,21 @@ import {
   type RuleScope,
   ruleFaults,
   type Severity,
-} from '../../../core/alerting/rule.ts'
+} from '../../../core/alerting/rules/rule.ts'
 import type { Unchecked } from '../../../core/unchecked.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import { type Executor, violatedUniqueIndex } from '../db/connect.ts'
-import { rules } from '../db/schema.ts'
-import { users } from '../db/schema-identity.ts'
-import { inTransaction, lockCompany, type Tx } from '../db/transaction.ts'
-import { invalidField, notFound } from '../http/api-error.ts'
-import type { Page } from '../http/paging.ts'
-import type { RouteContext } from '../http/route.ts'
-import { faultsError, isUuid } from '../http/schema.ts'
-import type { Words } from '../http/texts.ts'
-import { words } from '../http/texts.ts'
-import { reloadCollectors } from '../jobs/collector-jobs.ts'
+import { reloadCollectors } from '../collectors/collector-jobs.ts'
 import { likePattern } from '../licenses/licenses.ts'
+import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
+import { rules } from '../platform/db/schema.ts'
+import { users } from '../platform/db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import type { Page } from '../platform/http/paging.ts'
+import { faultsError, isUuid } from '../platform/http/request-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import type { Words } from '../platform/http/texts.ts'
+import { words } from '../platform/http/texts.ts'
 import { isScope, resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
 
 export type Rule = typeof rules.$inferSelect

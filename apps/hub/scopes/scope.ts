@@ -1,14 +1,14 @@
 // The scope of rules, silences and checks: how it comes in, what it must be (decision G-68), and how tags, environments,
 // roles and datacenters become resolved_server_ids, in the same transaction as whatever changes them (document 1).
 import { type SQL, sql } from 'drizzle-orm'
-import type { RuleScope } from '../../../core/alerting/rule.ts'
-import type { Executor } from '../db/connect.ts'
-import { type Tx, uuidList } from '../db/transaction.ts'
-import { faultsError, schemaFaults, scope as scopeForm } from '../http/schema.ts'
-import type { Words } from '../http/texts.ts'
-import { words } from '../http/texts.ts'
+import type { RuleScope } from '../../../core/alerting/rules/rule.ts'
+import { type ReloadKind, reloadCollectors } from '../collectors/collector-jobs.ts'
 import type { Hub } from '../hub-context.ts'
-import { type ReloadKind, reloadCollectors } from '../jobs/collector-jobs.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
+import { faultsError, schemaFaults, scope as scopeForm } from '../platform/http/request-schema.ts'
+import type { Words } from '../platform/http/texts.ts'
+import { words } from '../platform/http/texts.ts'
 
 type Listed = readonly string[] | null | undefined
 

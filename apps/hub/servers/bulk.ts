@@ -1,12 +1,12 @@
 // A change of many machines by one request: one transaction and a statement a table, whatever their number.
 import { and, eq, sql } from 'drizzle-orm'
 import { auditMany, changesBetween } from '../audit/audit.ts'
-import { servers } from '../db/schema.ts'
-import { inTransaction, lockCompany, type Tx, uuidList } from '../db/transaction.ts'
-import { ApiError, invalidField, notFound } from '../http/api-error.ts'
-import { type Refusal, refusalOf } from '../http/bulk.ts'
-import type { RouteContext } from '../http/route.ts'
 import type { Hub } from '../hub-context.ts'
+import { servers } from '../platform/db/schema.ts'
+import { inTransaction, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
+import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
+import { type Refusal, refusalOf } from '../platform/http/bulk.ts'
+import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { AGENT_ID, type Server, type ServerInput, type ServerRow, tellAgents } from './servers.ts'
 

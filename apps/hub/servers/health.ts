@@ -5,10 +5,10 @@ import { sql } from 'drizzle-orm'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
 import { isObject } from '../../../core/unchecked.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alerts.ts'
-import type { Executor } from '../db/connect.ts'
-import { invalid } from '../http/api-error.ts'
-import { words } from '../http/texts.ts'
 import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { invalid } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/texts.ts'
 import type { ServerRow } from './servers.ts'
 
 export type CollectorNote = { available: boolean; reason: null | 'unavailable' | 'not_configured' | 'no_data' }

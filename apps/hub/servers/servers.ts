@@ -5,17 +5,23 @@ import { and, asc, count, eq, ilike, inArray, or, sql } from 'drizzle-orm'
 import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
 import { resolveServerAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import type { Executor } from '../db/connect.ts'
-import { violatedUniqueIndex } from '../db/connect.ts'
-import { agents, type ServerOrigin, type ServerStatus, servers } from '../db/schema.ts'
-import { allowLongStatements, inTransaction, leaveTombstones, lockCompany, type Tx } from '../db/transaction.ts'
-import { invalidField, notFound } from '../http/api-error.ts'
-import type { Page } from '../http/paging.ts'
-import type { RouteContext } from '../http/route.ts'
-import { isUuid } from '../http/schema.ts'
+import { purgeAtCollectors, pushAgents } from '../collectors/collector-jobs.ts'
 import type { Hub } from '../hub-context.ts'
-import { purgeAtCollectors, pushAgents } from '../jobs/collector-jobs.ts'
 import { likePattern } from '../licenses/licenses.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { violatedUniqueIndex } from '../platform/db/connect.ts'
+import { agents, type ServerOrigin, type ServerStatus, servers } from '../platform/db/schema.ts'
+import {
+  allowLongStatements,
+  inTransaction,
+  leaveTombstones,
+  lockCompany,
+  type Tx,
+} from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import type { Page } from '../platform/http/paging.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 
 const PUSHED_AT_ONCE = 500

@@ -1,11 +1,11 @@
 // REST: /monitoring/silences (decision G-121).
 
 import { Type } from '@sinclair/typebox'
-import { answer, answerPage } from '../http/answer.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { instant, oneOf, optional, scope, text } from '../http/schema.ts'
-import { silenceAnswer, silencePreview } from './silence-answer.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { instant, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
+import { answer, answerPage } from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
+import { silenceAnswer, silencePreview } from './silence-response.ts'
 import {
   createSilence,
   deleteSilence,

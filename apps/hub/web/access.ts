@@ -1,10 +1,11 @@
 // Who looks at the live page, in which company, with which permissions: the same session, company and permission rules as the API.
-import { clientAddress, isInRanges } from '../http/addresses.ts'
-import { ApiError } from '../http/api-error.ts'
-import type { Arrival } from '../http/pipeline.ts'
-import { words } from '../http/texts.ts'
+
 import type { Hub } from '../hub-context.ts'
 import { authenticate, type Caller, companyOf, sessionCookie } from '../identity/authenticate.ts'
+import { clientAddress, isInRanges } from '../platform/http/addresses.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import type { Arrival } from '../platform/http/pipeline.ts'
+import { words } from '../platform/http/texts.ts'
 import type { Visitor } from './sessions.ts'
 
 /** A person with a session; a bearer token opens the API, not the pages. */

@@ -1,8 +1,9 @@
 // The page behind an invitation's link: whoever has it chooses a name and a password, and is logged in.
-import { clientAddress } from '../http/addresses.ts'
-import type { Arrival } from '../http/pipeline.ts'
+
 import type { Hub } from '../hub-context.ts'
 import { acceptInvitation, type Invited, invitationOf } from '../identity/invitations.ts'
+import { clientAddress } from '../platform/http/addresses.ts'
+import type { Arrival } from '../platform/http/pipeline.ts'
 import { isTrustedPeer, visitorOf } from './access.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'

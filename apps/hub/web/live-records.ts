@@ -2,10 +2,10 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
 import { type AlertRow, activeStates, alertStats, alertsByIds } from '../alerts/alerts.ts'
-import type { ServerStatus } from '../db/schema.ts'
 import type { Hub } from '../hub-context.ts'
 import { likePattern } from '../licenses/licenses.ts'
-import type { AlertPicture, Connectivity, ServerState } from './picture.ts'
+import type { ServerStatus } from '../platform/db/schema.ts'
+import type { AlertPicture, Connectivity, ServerState } from './live-view.ts'
 
 export type ServerRecord = {
   readonly id: string

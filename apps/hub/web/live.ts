@@ -1,13 +1,14 @@
 // GET /web/live: one stream of server-sent events for a page (decision G-123). Every five seconds a picture; once for each server that
 // comes into view, its curve. The session is looked up again before every picture, so that a lost permission is lost at once.
-import { ApiError, tooManyRequests } from '../http/api-error.ts'
-import type { Arrival } from '../http/pipeline.ts'
-import { respondError, toApiError } from '../http/respond.ts'
+
 import type { Hub } from '../hub-context.ts'
+import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
+import type { Arrival } from '../platform/http/pipeline.ts'
+import { respondError, toApiError } from '../platform/http/respond.ts'
 import { companyToShow, type Guest, guestOf, visitorOf } from './access.ts'
-import type { LivePictures, LiveView } from './live-picture.ts'
+import { connectivities, type EndReason, type Picture, type ServerState } from './live-view.ts'
+import type { LivePictures, LiveView } from './live-views.ts'
 import { languageOf } from './login.ts'
-import { connectivities, type EndReason, type Picture, type ServerState } from './picture.ts'
 
 const PICTURE_EVERY_MS = 5_000
 const HEARTBEAT_EVERY_MS = 15_000

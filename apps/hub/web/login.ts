@@ -1,7 +1,8 @@
 // The login: a form without script, limited by e-mail and address (decision G-02), and the logout.
-import type { Arrival } from '../http/pipeline.ts'
-import { preferredLanguage } from '../http/texts.ts'
+
 import type { Hub } from '../hub-context.ts'
+import type { Arrival } from '../platform/http/pipeline.ts'
+import { preferredLanguage } from '../platform/http/texts.ts'
 import { guestOf, isTrustedPeer, visitorOf } from './access.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'

@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { writeAudit } from '../audit/audit.ts'
-import { sessions } from '../db/schema-identity.ts'
-import { inTransaction } from '../db/transaction.ts'
 import type { Hub } from '../hub-context.ts'
 import { type Caller, sessionCookie, sessionHours } from '../identity/authenticate.ts'
 import { newSessionToken, tokenHash } from '../identity/secrets.ts'
+import { sessions } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
 
 export type Visitor = { readonly ip: string; readonly userAgent: string | null }
 export type LoginUser = { readonly id: string; readonly name: string; readonly companyId: string | null }

@@ -1,10 +1,6 @@
 // The screen that issues and revokes API tokens (decisions G-01, G-12). Tokens are managed with a session, never with a token.
 
 import { and, asc, eq, sql } from 'drizzle-orm'
-import { users } from '../db/schema-identity.ts'
-import { ApiError } from '../http/api-error.ts'
-import type { Arrival } from '../http/pipeline.ts'
-import { render } from '../http/texts.ts'
 import type { Hub } from '../hub-context.ts'
 import { assignablePermissions, expandPermissions } from '../identity/permissions.ts'
 import {
@@ -16,6 +12,10 @@ import {
   type TokenInput,
   type TokenRow,
 } from '../identity/tokens.ts'
+import { users } from '../platform/db/schema-identity.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import type { Arrival } from '../platform/http/pipeline.ts'
+import { render } from '../platform/http/texts.ts'
 import { type Guest, guestOf, visitorOf } from './access.ts'
 import { readForm } from './form.ts'
 import { header } from './header.ts'

@@ -3,11 +3,19 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq } from 'drizzle-orm'
-import { severities } from '../../../core/alerting/rule.ts'
+import { severities } from '../../../core/alerting/rules/rule.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import type { Executor } from '../db/connect.ts'
-import { notificationDeliveries, webhooks } from '../db/schema-identity.ts'
-import { inTransaction } from '../db/transaction.ts'
+import type { Hub } from '../hub-context.ts'
+import { newWebhookSecret } from '../identity/secrets.ts'
+import { addDeliveries, deliveryAnswer, deliveryPage, queuedAnswer, redeliver } from '../notifications/deliveries.ts'
+import { templateTypes } from '../notifications/templates.ts'
+import { mayCall } from '../notifications/webhook.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { notificationDeliveries, webhooks } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { boolean, isUuid, listOf, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
 import {
   amount,
   answer,
@@ -21,16 +29,8 @@ import {
   string,
   time,
   wordOf,
-} from '../http/answer.ts'
-import { invalidField, notFound } from '../http/api-error.ts'
-import { paged, pageOf, pageQuery } from '../http/paging.ts'
-import { type Route, type RouteContext, route } from '../http/route.ts'
-import { boolean, isUuid, listOf, oneOf, optional, scope, text } from '../http/schema.ts'
-import type { Hub } from '../hub-context.ts'
-import { newWebhookSecret } from '../identity/secrets.ts'
-import { addDeliveries, deliveryAnswer, deliveryPage, queuedAnswer, redeliver } from '../notifications/deliveries.ts'
-import { templateTypes } from '../notifications/templates.ts'
-import { mayCall } from '../notifications/webhook.ts'
+} from '../platform/http/response-schema.ts'
+import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { validScope } from '../scopes/scope.ts'
 
 const TAG = 'Webhooks'

@@ -1,5 +1,5 @@
 // Events against what a scenario expects of them, in words that an operator reads.
-import type { AlertEvent } from '../event.ts'
+import type { AlertEvent } from '../evaluate/event.ts'
 import type { ExpectedEvent, Scenario } from './scenario.ts'
 import { durationText } from './tokens.ts'
 

@@ -1,6 +1,6 @@
 // A rule in a scenario: `cpu: cpu_usage_percent{core="0"} > 90 for=5m …` (the format stands in parse.ts).
-import type { RawMatchers } from '../matchers.ts'
-import { type NoDataMode, noDataModes, type Operator, operators, type Severity, severities } from '../rule.ts'
+import type { RawMatchers } from '../rules/matchers.ts'
+import { type NoDataMode, noDataModes, type Operator, operators, type Severity, severities } from '../rules/rule.ts'
 import type { ScenarioRule } from './scenario.ts'
 import { duration, LineFault, list, number, options, unquoted } from './tokens.ts'
 

@@ -3,10 +3,11 @@
 
 import { assert } from '../../assert.ts'
 import { EntryReader } from '../../bus/entry.ts'
-import { leaveScope } from '../binding.ts'
-import { type EvaluationSettings, EvaluationState, type ServerAttributes } from '../evaluation-state.ts'
-import { applyEntry } from '../evaluator.ts'
-import type { AlertEvent } from '../event.ts'
+import { applyJournal, takeJournal } from '../durability/journal.ts'
+import type { JournalRecord } from '../durability/journal-record.ts'
+import { encodeSnapshot, restoreSnapshot } from '../durability/snapshot.ts'
+import { applyEntry } from '../evaluate/evaluator.ts'
+import type { AlertEvent } from '../evaluate/event.ts'
 import {
   type GroupDownState,
   newGroupDown,
@@ -15,16 +16,15 @@ import {
   type SavedGroups,
   saveGroups,
   sweepGroups,
-} from '../group-down.ts'
-import type { GroupParameters } from '../group-parameters.ts'
-import { applyJournal, takeJournal } from '../journal.ts'
-import type { JournalRecord } from '../journal-record.ts'
-import type { RawRule } from '../rule.ts'
-import { changedCompanies, compileRuleSet } from '../rule-set.ts'
-import { setRules } from '../rule-slots.ts'
-import { encodeSnapshot, restoreSnapshot } from '../snapshot.ts'
-import { compileSilences, type RawSilence } from '../suppression.ts'
-import { sweepFlapping, sweepServers, sweepStates } from '../sweep.ts'
+} from '../evaluate/group-down.ts'
+import type { GroupParameters } from '../evaluate/group-parameters.ts'
+import { compileSilences, type RawSilence } from '../evaluate/suppression.ts'
+import { sweepFlapping, sweepServers, sweepStates } from '../evaluate/sweep.ts'
+import { leaveScope } from '../rules/binding.ts'
+import type { RawRule } from '../rules/rule.ts'
+import { changedCompanies, compileRuleSet } from '../rules/rule-set.ts'
+import { setRules } from '../rules/rule-slots.ts'
+import { type EvaluationSettings, EvaluationState, type ServerAttributes } from '../state/evaluation-state.ts'
 
 /** What outlives the process. */
 export type Durable = {

@@ -8,7 +8,7 @@ import {
   type SavedGroups,
   saveGroups,
   sweepGroups,
-} from '../../../core/alerting/group-down.ts'
+} from '../../../core/alerting/evaluate/group-down.ts'
 
 const attributes = new Map(
   ['a', 'b', 'c'].map(id => [

@@ -1,6 +1,6 @@
 // When a group of silent machines counts as one incident, field by field.
 import { expect, test } from 'bun:test'
-import { groupParameters } from '../../../core/alerting/group-parameters.ts'
+import { groupParameters } from '../../../core/alerting/evaluate/group-parameters.ts'
 
 const defaults = { windowMs: 60_000, min: 5, ratio: 0.3 }
 

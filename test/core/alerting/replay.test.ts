@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { firingsOf, replayRule } from '../../../core/alerting/replay.ts'
-import type { RawRule } from '../../../core/alerting/rule.ts'
+import { firingsOf, replayRule } from '../../../core/alerting/evaluate/backtest.ts'
+import type { RawRule } from '../../../core/alerting/rules/rule.ts'
 
 const START_MS = Date.parse('2026-03-01T00:00:00Z')
 const STEP_MS = 30_000

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runRulesTest } from '../../../apps/collector/worker/rules-test.ts'
+import { runRulesTest } from '../../../apps/collector/worker/evaluation/rules-test.ts'
 import { parseScenarios } from '../../../core/alerting/scenario/parse.ts'
 import { runScenario } from '../../../core/alerting/scenario/run.ts'
 

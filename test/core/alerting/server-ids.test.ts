@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { packRule } from '../../../core/alerting/packed-rule.ts'
-import { compileRule, type RawRule } from '../../../core/alerting/rule.ts'
-import { hasServerId, packServerIds } from '../../../core/alerting/server-ids.ts'
+import { packRule } from '../../../core/alerting/rules/packed-rule.ts'
+import { compileRule, type RawRule } from '../../../core/alerting/rules/rule.ts'
+import { hasServerId, packServerIds } from '../../../core/alerting/rules/server-ids.ts'
 import { uuidFromText } from '../../../core/series/hash.ts'
 import { ruleRecord } from '../../support/rule-record.ts'
 

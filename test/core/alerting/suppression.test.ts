@@ -5,7 +5,7 @@ import {
   isSilenceForgotten,
   type RawSilence,
   suppressReason,
-} from '../../../core/alerting/suppression.ts'
+} from '../../../core/alerting/evaluate/suppression.ts'
 import { applyFeed, dropExpired, emptyFeed } from '../../../core/sync/feed.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { AlertEvent, EventType } from '../../../core/alerting/event.ts'
+import type { AlertEvent, EventType } from '../../../core/alerting/evaluate/event.ts'
 import { type Alert, type AlertBook, applyEvent, closeGroup, type EventContext } from '../../../core/lifecycle/alert.ts'
 
 const NOW = 1_800_000_000_000

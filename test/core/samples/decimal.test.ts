@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { BITS, splitDecimal } from '../../../core/samples/decimal.ts'
+import { BITS, splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { randomFrom } from '../../support/random.ts'
 
 const digits = new Float64Array(2)

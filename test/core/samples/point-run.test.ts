@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { splitDecimal } from '../../../core/samples/decimal.ts'
-import { eachPoint, lastPoint, RUN_POINTS_MAX, RunWriter } from '../../../core/samples/point-run.ts'
+import { eachPoint, lastPoint, RUN_POINTS_MAX, RunWriter } from '../../../core/samples/block/chunk.ts'
+import { splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { randomFrom } from '../../support/random.ts'
 
 type Point = readonly [tsMs: number, value: number]

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
-import { CellColumns } from '../../../core/samples/cell-columns.ts'
-import { BITS, splitDecimal } from '../../../core/samples/decimal.ts'
-import { NativeWriter } from '../../../core/samples/native-block.ts'
-import { NativeReader } from '../../../core/samples/native-reader.ts'
-import { RunWriter } from '../../../core/samples/point-run.ts'
-import { RawCells } from '../../../core/samples/raw-cells.ts'
-import { machineWords, writeUuidColumn } from '../../../core/samples/uuid-words.ts'
+import { CellColumns } from '../../../core/samples/block/cell-columns.ts'
+import { RunWriter } from '../../../core/samples/block/chunk.ts'
+import { BITS, splitDecimal } from '../../../core/samples/block/decimal.ts'
+import { NativeReader } from '../../../core/samples/block/native-reader.ts'
+import { NativeWriter } from '../../../core/samples/block/native-writer.ts'
+import { machineWords, writeUuidColumn } from '../../../core/samples/block/uuid-words.ts'
+import { RawCells } from '../../../core/samples/rollup/raw-cells.ts'
 import { randomFrom } from '../../support/random.ts'
 
 const CELL_MS = 300_000

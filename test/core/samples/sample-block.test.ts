@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { EntryReader, encodeEntry } from '../../../core/bus/entry.ts'
-import { NativeWriter } from '../../../core/samples/native-block.ts'
-import { type OrderColumns, orderRows, RowOrder } from '../../../core/samples/row-order.ts'
-import { SampleBlock } from '../../../core/samples/sample-block.ts'
+import { NativeWriter } from '../../../core/samples/block/native-writer.ts'
+import { type OrderColumns, orderRows, RowOrder } from '../../../core/samples/block/row-order.ts'
+import { SampleBlock } from '../../../core/samples/block/sample-block.ts'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)

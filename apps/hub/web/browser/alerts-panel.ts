@@ -1,5 +1,5 @@
 // The open alerts: what, where, since when, how bad; acknowledge and close for those who may.
-import type { AlertPicture, Picture } from '../picture.ts'
+import type { AlertPicture, Picture } from '../live-view.ts'
 import { post } from './api.ts'
 import { el, KeyedList, setAttribute, setText, show } from './elements.ts'
 import { ago, count, fullTime, sinceTime, valueText } from './format.ts'

@@ -1,6 +1,6 @@
 // The curve of CPU and memory of one server over the last hour. New values are added as pictures bring them.
 import uPlot from 'uplot'
-import { chartMinutes, type LatestValues, type ServerSeries } from '../picture.ts'
+import { chartMinutes, type LatestValues, type ServerSeries } from '../live-view.ts'
 import { clockTime, percent } from './format.ts'
 import { t } from './page.ts'
 

@@ -1,5 +1,5 @@
 // The stream of the live page, kept open: read as it comes, opened again when it breaks, given up while nobody looks.
-import type { EndReason, Picture, ServerSeries } from '../picture.ts'
+import type { EndReason, Picture, ServerSeries } from '../live-view.ts'
 
 export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'waiting'
 

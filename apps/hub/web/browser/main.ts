@@ -1,5 +1,5 @@
 // The live page: one stream of pictures, and the address that says which part of the company is shown.
-import { connectivities, type Picture, type ServerState } from '../picture.ts'
+import { connectivities, type Picture, type ServerState } from '../live-view.ts'
 import { AlertsPanel } from './alerts-panel.ts'
 import { el, setAttribute, setText, show } from './elements.ts'
 import { LiveStream, type StreamState } from './live-stream.ts'

@@ -1,5 +1,5 @@
 // One server: its state, its newest values, its curve.
-import { type CollectorState, chartMinutes, type ServerPicture, type ServerSeries } from '../picture.ts'
+import { type CollectorState, chartMinutes, type ServerPicture, type ServerSeries } from '../live-view.ts'
 import { Chart } from './chart.ts'
 import { el, setAttribute, setText, show } from './elements.ts'
 import { ago, count, fullTime, load, percent } from './format.ts'

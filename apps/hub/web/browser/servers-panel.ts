@@ -1,5 +1,5 @@
 // The servers: how many in which state (and at the same time the choice of what is shown), search, cards, pages.
-import type { Picture, ServerPicture, ServerSeries, ServerState } from '../picture.ts'
+import type { Picture, ServerPicture, ServerSeries, ServerState } from '../live-view.ts'
 import { AddServer } from './add-server.ts'
 import { el, KeyedList, setAttribute, setText, show } from './elements.ts'
 import { count } from './format.ts'

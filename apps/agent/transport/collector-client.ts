@@ -1,0 +1,123 @@
+// HTTP to the collector: headers of the protocol, deadlines, bounded answers, no redirects (document 3 "Agent to collector",
+// "Versioning"). A token leaves the process in the Authorization header only.
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import { type Answer, parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
+import { limits } from '../../../core/limits.ts'
+
+export type Reply = Answer & {
+  readonly body: Uint8Array
+  /** error.message of the collector, or the cause of no answer: for the log and status.json. */
+  readonly message: string
+  readonly requestId: string
+}
+
+export type Request = {
+  readonly method: 'GET' | 'POST'
+  /** Below `{collector_url}/agent/v1`. */
+  readonly path: string
+  readonly token: string | null
+  /** Of another collector than the one in use. */
+  readonly collectorUrl?: string
+  readonly body?: Uint8Array
+  readonly encoding?: 'zstd'
+  readonly ifNoneMatch?: string
+}
+
+const REQUEST_TIMEOUT_MS = 30_000
+const ANSWER_BYTES_MAX = 4 * 1024 * 1024
+const PROTOBUF = 'application/x-protobuf'
+
+export type ClientOptions = {
+  readonly collectorUrl: string
+  /** PEM of the certificate authority that signs the collector's certificate; null for the system's. */
+  readonly caPem: string | null
+  readonly agentVersion: string
+  readonly log: Logger
+  readonly now: () => number
+}
+
+export class CollectorClient {
+  readonly #options: ClientOptions
+  readonly #stop = new AbortController()
+  #collectorUrl: string
+
+  constructor(options: ClientOptions) {
+    this.#options = options
+    this.#collectorUrl = options.collectorUrl
+  }
+
+  get collectorUrl(): string {
+    return this.#collectorUrl
+  }
+
+  /** Sends everything from now on to another collector. */
+  moveTo(collectorUrl: string): void {
+    this.#collectorUrl = collectorUrl
+  }
+
+  /** Ends requests under way. */
+  close(): void {
+    this.#stop.abort()
+  }
+
+  /** One request. Never throws for what network or collector do: that is an answer too. */
+  async call(request: Request): Promise<Reply> {
+    const requestId = randomUUID()
+    const { log, now } = this.#options
+    try {
+      const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)])
+      const response = await this.#fetch(request, requestId, signal)
+      const body = await readBounded(response)
+      const { status } = response
+      // A login page of a proxy must not pass for the collector keeping a batch.
+      if (status < 300 && response.headers.get('content-type')?.startsWith('text/html'))
+        throw new Error('a web page answered instead of the collector')
+      const error = status >= 400 ? parseErrorBody(new TextDecoder().decode(body)) : { code: null, message: null }
+      const { headers } = response
+      const retryAfterMs = parseRetryAfter(headers.get('retry-after'), headers.get('date'), now())
+      const message = error.message ?? error.code ?? `HTTP ${status}`
+      log.debug({ path: request.path, status, code: error.code, request_id: requestId }, 'collector answered')
+      return { kind: 'answer', status, code: error.code, retryAfterMs, body, message, requestId }
+    } catch (error) {
+      const cause = error instanceof Error ? error.message : String(error)
+      log.debug({ path: request.path, cause, request_id: requestId }, 'collector did not answer')
+      return { kind: 'no_answer', cause, body: new Uint8Array(), message: cause, requestId }
+    }
+  }
+
+  #fetch(request: Request, requestId: string, signal: AbortSignal): Promise<Response> {
+    const { caPem, agentVersion } = this.#options
+    const collectorUrl = request.collectorUrl ?? this.#collectorUrl
+    const headers: Record<string, string> = {
+      Accept: PROTOBUF,
+      'X-SVC-Proto': String(limits.protoMax),
+      'X-SVC-Agent-Version': agentVersion,
+      'X-Request-Id': requestId,
+      'User-Agent': `svc-agent/${agentVersion}`,
+    }
+    if (request.token !== null) headers.Authorization = `Bearer ${request.token}`
+    if (request.body) headers['Content-Type'] = PROTOBUF
+    if (request.encoding) headers['Content-Encoding'] = request.encoding
+    if (request.ifNoneMatch) headers['If-None-Match'] = request.ifNoneMatch
+    return fetch(`${collectorUrl.replace(/\/+$/, '')}/agent/v1${request.path}`, {
+      method: request.method,
+      headers,
+      redirect: 'manual',
+      signal,
+      ...(request.body ? { body: request.body } : {}),
+      ...(caPem !== null ? { tls: { ca: caPem } } : {}),
+    })
+  }
+}
+
+async function readBounded(response: Response): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of response.body ?? []) {
+    size += part.length
+    if (size > ANSWER_BYTES_MAX) throw new Error(`an answer of more than ${ANSWER_BYTES_MAX} bytes`)
+    parts.push(part)
+  }
+  return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+}

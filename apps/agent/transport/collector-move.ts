@@ -1,0 +1,115 @@
+// The move to another collector by remote configuration (document 3 "Agent to collector"): only to a signed https address, only
+// after the new collector has answered /ping and knows this agent, never for an agent that locked remote configuration.
+import { fromBinary } from '@bufbuild/protobuf'
+import { actionFor } from '../../../core/agent/response-action.ts'
+import {
+  moveFault,
+  parseSignedAddress,
+  type SignedAddress,
+  signedAddressText,
+} from '../../../core/agent/signed-address.ts'
+import { limits } from '../../../core/limits.ts'
+import { PingResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { AgentParts } from '../agent-parts.ts'
+import type { StateDir } from '../state/state-dir.ts'
+import { isSigned } from '../update/signature.ts'
+import type { CollectorClient, Reply } from './collector-client.ts'
+
+const FILE = 'collector'
+
+export type Move = {
+  readonly url: string
+  readonly signedAtMs: number
+  /** The address that was configured then: another one in the configuration is an operator's word, and ends the move. */
+  readonly configuredUrl: string
+}
+
+/** The move that holds; null without one, or when the configured address is another one since. */
+export function readMove(dir: StateDir, configuredUrl: string): Move | null {
+  const text = dir.read(FILE)
+  if (text === null) return null
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return null
+  }
+  const fields = new Map<string, unknown>(typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [])
+  const url = fields.get('url')
+  const signedAtMs = fields.get('signed_at_ms')
+  if (typeof url !== 'string' || typeof signedAtMs !== 'number') return null
+  return fields.get('configured_url') === configuredUrl ? { url, signedAtMs, configuredUrl } : null
+}
+
+function writeMove(dir: StateDir, { url, signedAtMs, configuredUrl }: Move): void {
+  const document = { url, signed_at_ms: signedAtMs, configured_url: configuredUrl }
+  dir.write(FILE, `${JSON.stringify(document, null, 2)}\n`, true)
+}
+
+/** Forgets the move: what is enrolled anew begins at the configured address. */
+export const forgetMove = (dir: StateDir): void => dir.remove(FILE)
+
+/** Whether an answer to /ping is one of a collector that speaks the protocol of this agent. */
+function isValidPing(reply: Reply): boolean {
+  if (reply.kind !== 'answer' || reply.status !== 200) return false
+  try {
+    const { serverTimeMs, protoMin, protoMax } = fromBinary(PingResponseSchema, reply.body)
+    return serverTimeMs > 0n && protoMin >= 1 && protoMin <= limits.protoMax && limits.protoMax <= protoMax
+  } catch {
+    return false
+  }
+}
+
+export class CollectorMover {
+  readonly #parts: AgentParts
+  readonly #client: CollectorClient
+  readonly #token: () => string
+  readonly #configuredUrl: string
+  #lastSignedAtMs: number
+
+  constructor(parts: AgentParts, client: CollectorClient, token: () => string, configuredUrl: string) {
+    this.#parts = parts
+    this.#client = client
+    this.#token = token
+    this.#configuredUrl = configuredUrl
+    this.#lastSignedAtMs = readMove(parts.dir, configuredUrl)?.signedAtMs ?? 0
+  }
+
+  /** Moves when the remote configuration in force says so, rightly. Asked after every look at the configuration. */
+  async consider(): Promise<void> {
+    const { settings, status } = this.#parts
+    const address = parseSignedAddress(settings.offeredCollectorUrl)
+    // An address without a signature is information only.
+    if (address === null) return status.warn('collector_url', [])
+    if (!('fault' in address) && address.url === this.#client.collectorUrl) return status.warn('collector_url', [])
+    const fault = 'fault' in address ? address.fault : await this.#move(address)
+    status.warn('collector_url', fault === null ? [] : [`remote config: collector_url is not taken over: ${fault}`])
+  }
+
+  /** Null after the move, else why there is none. */
+  async #move(address: SignedAddress): Promise<string | null> {
+    const { options, dir, status, log } = this.#parts
+    const { url: collectorUrl, signedAtMs, signature } = address
+    const { publicKeyPem } = options.update
+    if (publicKeyPem === null) return 'without update.public_key_file no signature is trusted'
+    const text = signedAddressText(collectorUrl, signedAtMs)
+    const isSignatureValid = isSigned(text, Buffer.from(signature, 'base64url'), publicKeyPem)
+    const fault = moveFault(address, { isSignatureValid, lastSignedAtMs: this.#lastSignedAtMs })
+    if (fault !== null) return fault
+    if (!isValidPing(await this.#client.call({ method: 'GET', path: '/ping', token: null, collectorUrl })))
+      return 'it does not answer /ping as a collector of this protocol'
+    // One that does not know this agent would leave it unauthorized, where no configuration could call it back.
+    const config = await this.#client.call({ method: 'GET', path: '/config', token: this.#token(), collectorUrl })
+    if (actionFor('config', config) !== 'success') return `it does not take this agent: ${config.message}`
+    try {
+      writeMove(dir, { url: collectorUrl, signedAtMs, configuredUrl: this.#configuredUrl })
+    } catch (error) {
+      return `it cannot be kept on disk: ${error instanceof Error ? error.message : String(error)}`
+    }
+    this.#lastSignedAtMs = signedAtMs
+    this.#client.moveTo(collectorUrl)
+    status.update({ collectorUrl })
+    log.info({ collector_url: collectorUrl }, 'moved to another collector')
+    return null
+  }
+}

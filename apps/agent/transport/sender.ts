@@ -1,0 +1,192 @@
+// Sends what is buffered, oldest first, and an empty batch as the heartbeat when there is nothing (document 3 "Agent to
+// collector" /metrics, "Errors"; decisions G-50, G-54, G-55).
+import { zstdCompressSync } from 'node:zlib'
+import { create, fromBinary } from '@bufbuild/protobuf'
+import type { Logger } from 'pino'
+import { type Action, actionFor } from '../../../core/agent/response-action.ts'
+import { halveSeries, mergeSeries, type PointSeries, pointCount } from '../../../core/agent/sample.ts'
+import { limits } from '../../../core/limits.ts'
+import { AgentStatsSchema, type MetricsAck, MetricsAckSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { Clock } from '../clock.ts'
+import type { BatchBuffer, BufferGroup } from '../state/buffer.ts'
+import type { SettingsInForce } from '../state/settings.ts'
+import type { SeqCounter } from '../state/state-dir.ts'
+import type { StatusReport } from '../state/status.ts'
+import type { CollectorClient, Reply } from './collector-client.ts'
+import { encodeBatch } from './wire.ts'
+
+export type SendResult = {
+  readonly action: Action
+  readonly reply: Reply | null
+  /** The etag of the collector's last acknowledgement, '' without one. */
+  readonly configEtag: string
+}
+
+export type SenderParts = {
+  readonly client: CollectorClient
+  readonly buffer: BatchBuffer
+  readonly seq: SeqCounter
+  readonly settings: SettingsInForce
+  readonly status: StatusReport
+  readonly clock: Clock
+  readonly log: Logger
+  readonly token: () => string
+}
+
+/** A clock further off than this loses points at the collector, which takes them 5 minutes ahead at most. */
+const SKEW_WARN_MS = 60_000
+/** Where the size of a request is judged before it is compressed. */
+const INFLATED_BYTES_MAX = limits.inflatedBytesMax - 64 * 1024
+
+const SENT_NOTHING: SendResult = { action: 'success', reply: null, configEtag: '' }
+
+export class Sender {
+  readonly #parts: SenderParts
+  readonly #startedAtMs: number
+  #cpu = { usage: process.cpuUsage(), atMs: performance.now() }
+  #sendErrors = 0
+  /** Smaller once the collector called a request of several cycles too large. */
+  #pointsMax: number = limits.pointsPerRequestMax
+
+  constructor(parts: SenderParts) {
+    this.#parts = parts
+    this.#startedAtMs = parts.clock.elapsed()
+  }
+
+  /** One turn: the oldest cycles that fit into a request, or the heartbeat. Cycles leave the buffer once they are kept. */
+  async send(): Promise<SendResult> {
+    const group = this.#parts.buffer.oldest(this.#pointsMax)
+    if (group === null) return this.#post([])
+    const result = await this.#sendGroup(group)
+    if (result.action === 'success' || result.action === 'drop') this.#sendingWorked(group, result)
+    return result
+  }
+
+  #sendingWorked({ entryNumbers, series }: BufferGroup, { action, reply }: SendResult): void {
+    const { buffer, log } = this.#parts
+    if (action === 'success') {
+      buffer.remove(entryNumbers)
+      return
+    }
+    log.error(
+      { points: pointCount(series), message: reply?.message, request_id: reply?.requestId },
+      'the collector refuses a batch: dropping it',
+    )
+    buffer.giveUp(entryNumbers, 'refused by the collector')
+  }
+
+  async #sendGroup({ entryNumbers, series }: BufferGroup): Promise<SendResult> {
+    const merged = mergeSeries(series)
+    const requests = this.#fit(merged)
+    let last = SENT_NOTHING
+    for (const request of requests) {
+      last = await this.#post(request)
+      if (last.action === 'split' && entryNumbers.length > 1) {
+        // Several cycles were put together here: smaller requests come first, and no point is given up for that.
+        this.#pointsMax = Math.max(1, Math.floor(pointCount(request) / 2))
+        return this.send()
+      }
+      if (last.action === 'split') last = await this.#sendHalves(request)
+      if (last.action !== 'success') return last
+    }
+    return last
+  }
+
+  /** The two halves of a request that was too large, each sent once; a half that is too large again is dropped. */
+  async #sendHalves(series: readonly PointSeries[]): Promise<SendResult> {
+    const halves = halveSeries(series)
+    if (halves === null) return this.#dropHalf(series, SENT_NOTHING)
+    let last = SENT_NOTHING
+    for (const half of halves) {
+      last = await this.#post(half)
+      if (last.action === 'split' || last.action === 'drop') last = this.#dropHalf(half, last)
+      if (last.action !== 'success') return last
+    }
+    return last
+  }
+
+  #dropHalf(series: readonly PointSeries[], result: SendResult): SendResult {
+    const points = pointCount(series)
+    this.#parts.log.error(
+      { points, message: result.reply?.message, request_id: result.reply?.requestId },
+      'the collector refuses a part of a batch: dropping it',
+    )
+    this.#parts.buffer.countDropped(points)
+    return { ...result, action: 'success' }
+  }
+
+  /** The series in as many requests as the limits on points and bytes ask for. */
+  #fit(series: readonly PointSeries[]): (readonly PointSeries[])[] {
+    const { batchBytesMax } = this.#parts.settings.current
+    const raw = encodeBatch(0n, 0, series, create(AgentStatsSchema))
+    const fits =
+      pointCount(series) <= limits.pointsPerRequestMax &&
+      raw.length <= INFLATED_BYTES_MAX &&
+      zstdCompressSync(raw).length + 1024 <= batchBytesMax
+    const halves = fits ? null : halveSeries(series)
+    return halves === null ? [series] : halves.flatMap(half => this.#fit(half))
+  }
+
+  async #post(series: readonly PointSeries[]): Promise<SendResult> {
+    const { client, seq, clock, token } = this.#parts
+    const nowMs = clock.now()
+    const bytes = encodeBatch(seq.take(nowMs), nowMs, series, this.#stats())
+    const body = zstdCompressSync(bytes)
+    const reply = await client.call({ method: 'POST', path: '/metrics', token: token(), body, encoding: 'zstd' })
+    const action = actionFor('metrics', reply)
+    if (action !== 'success') {
+      this.#sendErrors++
+      return { action, reply, configEtag: '' }
+    }
+    return { action, reply, configEtag: this.#acknowledged(reply) }
+  }
+
+  /** Notes what the acknowledgement says. An answer without a readable one still means that the batch is kept. */
+  #acknowledged(reply: Reply): string {
+    const { status, clock, log } = this.#parts
+    let ack: MetricsAck
+    try {
+      ack = fromBinary(MetricsAckSchema, reply.body)
+    } catch {
+      return ''
+    }
+    status.warn('collector', ack.warnings)
+    if (ack.droppedPoints > 0) log.warn({ points: ack.droppedPoints }, 'the collector dropped points')
+    const skewMs = Number(ack.serverTimeMs) - clock.now()
+    const isSkewed = ack.serverTimeMs > 0n && Math.abs(skewMs) > SKEW_WARN_MS
+    status.warn('clock', isSkewed ? ['the clock of this machine differs from the collector by more than a minute'] : [])
+    return ack.configEtag
+  }
+
+  /** Facts for status.json. */
+  facts(): { bufferBatches: number; bufferBytes: number; droppedPoints: number; sendErrors: number } {
+    const { buffer } = this.#parts
+    return {
+      bufferBatches: buffer.batchCount,
+      bufferBytes: buffer.bytes,
+      droppedPoints: buffer.droppedPoints,
+      sendErrors: this.#sendErrors,
+    }
+  }
+
+  #stats() {
+    const { buffer, settings, status, clock } = this.#parts
+    const usage = process.cpuUsage()
+    const atMs = performance.now()
+    const busyMicros = usage.user + usage.system - this.#cpu.usage.user - this.#cpu.usage.system
+    const cpuPercent = atMs > this.#cpu.atMs ? busyMicros / ((atMs - this.#cpu.atMs) * 10) : 0
+    this.#cpu = { usage, atMs }
+    return create(AgentStatsSchema, {
+      uptimeSeconds: BigInt(Math.floor((clock.elapsed() - this.#startedAtMs) / 1000)),
+      bufferBytes: BigInt(buffer.bytes),
+      bufferBatches: buffer.batchCount,
+      droppedPoints: BigInt(buffer.droppedPoints),
+      sendErrors: BigInt(this.#sendErrors),
+      intervalSeconds: settings.current.intervalMs / 1000,
+      cpuPercent,
+      rssBytes: BigInt(process.memoryUsage.rss()),
+      configEtag: settings.appliedEtag,
+      warnings: status.warnings,
+    })
+  }
+}

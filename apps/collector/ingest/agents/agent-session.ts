@@ -1,0 +1,156 @@
+// What ingest knows of an agent that sends to it: its record, its known series, its rates, when it was last seen. Sessions follow
+// the registry: a revoked or removed agent loses its session, one that moved to another machine starts anew.
+import { sha256Words } from '../../../../core/series/hash.ts'
+import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
+import { RateBucket } from '../../../../core/wire/rate-bucket.ts'
+import type { AgentRecord } from '../../store/registry/agent-record.ts'
+import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
+import { NOTHING_TOLD, type ToldRefusals } from './refusal-log.ts'
+
+/** All definitions of an agent's series go to the bus again at least so often, in case a reader lost them. */
+const ANNOUNCE_PERIOD_MS = 3_600_000
+/** An agent silent for so long has no active series; its session is given up. */
+export const SESSION_IDLE_MS = 3_600_000
+
+/** An ETag as it is sent: text for headers, bytes for acknowledgements. */
+export type Etag = { readonly text: string; readonly bytes: Uint8Array }
+
+export class AgentSession {
+  record: AgentRecord
+  series: AgentSeries
+  isClosed = false
+  /** Batches of the agent may be admitted in this thread now. False once it is closed, or lives in another thread. */
+  isHere = true
+  /** Batches that the bus has not answered for. */
+  publishing = 0
+  /** Called when there are none of these any more: somebody waits for it. */
+  whenQuiet: (() => void) | null = null
+  readonly metricsRate = new RateBucket()
+  readonly configRate = new RateBucket()
+  readonly inventoryRate = new RateBucket()
+  lastSeenAtMs = 0
+  /** Not yet told to the hub. */
+  isSeenNews = false
+  agentVersion = ''
+  protoVersion = 0
+  /** The ETag of its config; null when it must be worked out. */
+  etag: Etag | null = null
+  /** Entries with definitions that the bus has not answered for. */
+  definitionsInFlight = 0
+  /** Definitions must go out again: a publish that carried them was refused. */
+  mustAnnounce = false
+  announceAtMs = 0
+  /** Warnings of this agent are logged again from this instant on. */
+  logAtMs = 0
+  told: ToldRefusals = NOTHING_TOLD
+
+  constructor(record: AgentRecord, company: CompanySeries, nowMs: number) {
+    this.record = record
+    this.series = new AgentSeries(company)
+    this.announceAfter(nowMs)
+  }
+
+  /** All definitions go out again at an instant of the next hour that is the agent's own. */
+  announceAfter(nowMs: number): void {
+    this.mustAnnounce = false
+    this.announceAtMs = nowMs + (sha256Words(this.record.agentId).lo % ANNOUNCE_PERIOD_MS)
+  }
+
+  announced(nowMs: number): void {
+    this.mustAnnounce = false
+    if (nowMs >= this.announceAtMs) this.announceAtMs = nowMs + ANNOUNCE_PERIOD_MS
+  }
+}
+
+export class Sessions {
+  private readonly byAgent = new Map<string, AgentSession>()
+  private readonly companies = new Map<string, OwnCompanySeries>()
+  private readonly registry: AgentRegistry
+  private readonly stopListening: () => void
+
+  constructor(registry: AgentRegistry) {
+    this.registry = registry
+    this.stopListening = registry.onChange(changes => this.follow(changes))
+  }
+
+  /** The session of an agent, made at its first call. */
+  of(record: AgentRecord, nowMs: number): AgentSession {
+    let session = this.byAgent.get(record.agentId)
+    if (!session) {
+      session = new AgentSession(record, this.companyOf(record.companyId), nowMs)
+      this.byAgent.set(record.agentId, session)
+    }
+    return session
+  }
+
+  values(): IterableIterator<AgentSession> {
+    return this.byAgent.values()
+  }
+
+  /** Series active within the last hour, of all agents. */
+  activeSeries(): number {
+    let total = 0
+    for (const company of this.companies.values()) total += company.inUse
+    return total
+  }
+
+  /** Gives up sessions of silent agents and places of silent series. */
+  sweep(nowMs: number): void {
+    const nowSeconds = Math.floor(nowMs / 1000)
+    for (const session of this.byAgent.values()) {
+      if (nowMs - session.lastSeenAtMs < SESSION_IDLE_MS || session.isSeenNews) session.series.expire(nowSeconds)
+      else if (session.lastSeenAtMs > 0) this.close(session)
+    }
+  }
+
+  /** Every ETag is worked out again: the set of checks changed. */
+  forgetEtags(): void {
+    for (const session of this.byAgent.values()) session.etag = null
+  }
+
+  stop(): void {
+    this.stopListening()
+  }
+
+  private companyOf(companyId: string): CompanySeries {
+    let company = this.companies.get(companyId)
+    if (!company) {
+      company = new OwnCompanySeries()
+      this.companies.set(companyId, company)
+    }
+    return company
+  }
+
+  private close(session: AgentSession): void {
+    session.isClosed = true
+    session.isHere = false
+    session.series.release()
+    this.byAgent.delete(session.record.agentId)
+  }
+
+  private follow(changes: readonly AgentChange[]): void {
+    for (const { agentId, before, record } of changes) {
+      // Checks go to the latest agent of a machine alone: a change of one agent may concern the others of its machine.
+      for (const serverId of new Set([before?.serverId, record?.serverId]))
+        if (serverId)
+          for (const other of this.registry.agentsOfServer(serverId)) {
+            const session = this.byAgent.get(other.agentId)
+            if (session) session.etag = null
+          }
+      const session = this.byAgent.get(agentId)
+      if (!session) continue
+      const isMoved =
+        record && (record.serverId !== session.record.serverId || record.companyId !== session.record.companyId)
+      if (!record || record.state === 'revoked') {
+        this.close(session)
+        continue
+      }
+      if (isMoved) {
+        session.series.release()
+        session.series = new AgentSeries(this.companyOf(record.companyId))
+      }
+      session.record = record
+      session.etag = null
+    }
+  }
+}

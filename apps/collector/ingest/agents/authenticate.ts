@@ -1,0 +1,134 @@
+// From the Authorization header to the agent, and to its session (document 3 "Authentication"; decision G-36). A token that was seen
+// before is found by its text: no hash a request. Identity comes from here and from nothing else.
+import { sha256Hex } from '../../../../core/series/hash.ts'
+import type { AgentRecord } from '../../store/registry/agent-record.ts'
+import type { AgentRegistry } from '../../store/registry/registry.ts'
+import type { RegistryLookup } from '../../store/registry/registry-lookup.ts'
+import type { CollectorMetrics } from '../../telemetry.ts'
+import { type ApiError, agentRevoked, unauthorized, unavailable } from '../listener/responses.ts'
+import type { AgentSession, Sessions } from './agent-session.ts'
+import type { RefusalLog } from './refusal-log.ts'
+
+const TOKEN_CHARS_MAX = 512
+const CREDENTIALS_MAX = 250_000
+
+/** Why a request is not let in; the reason label of svc_auth_failures_total. */
+const authFailures = ['missing', 'unknown', 'expired', 'revoked', 'unavailable'] as const
+export type AuthFailure = (typeof authFailures)[number]
+
+/** What a caller is told that is not let in. */
+export function authError(reason: AuthFailure): ApiError {
+  switch (reason) {
+    case 'revoked':
+      return agentRevoked()
+    case 'unavailable':
+      return unavailable('the token cannot be checked now')
+    case 'missing':
+    case 'unknown':
+    case 'expired':
+      return unauthorized()
+  }
+}
+
+/** A token that was let in, and whose it is. */
+export class Credential<S extends AgentSession> {
+  /** The record of which the token is the current one; another record is looked at again. */
+  private currentOf: AgentRecord | null = null
+
+  constructor(
+    readonly session: S,
+    private readonly tokenHash: string,
+  ) {}
+
+  isValid(nowMs: number): boolean {
+    const { record } = this.session
+    if (record === this.currentOf) return true
+    if (record.tokenHash === this.tokenHash) this.currentOf = record
+    return record === this.currentOf || (record.prevTokenHash === this.tokenHash && nowMs < record.prevTokenExpiresAtMs)
+  }
+}
+
+/** From the hash of a token to the record of its agent; asks the hub about one that the registry does not have. */
+export class Identifier {
+  constructor(
+    private readonly parts: {
+      readonly registry: AgentRegistry
+      readonly lookup: RegistryLookup
+      readonly metrics: CollectorMetrics
+      readonly refusals: RefusalLog
+      readonly nowMs: () => number
+    },
+  ) {
+    for (const reason of authFailures) parts.metrics.authFailures.inc({ reason }, 0)
+  }
+
+  /** `tokenHash` null: the request carries no token. */
+  async identify(tokenHash: string | null): Promise<AgentRecord | AuthFailure> {
+    const found = await this.find(tokenHash)
+    if (typeof found === 'string') this.parts.metrics.authFailures.inc({ reason: found })
+    return found
+  }
+
+  /** False when the record was replaced since it was found. */
+  isCurrent(record: AgentRecord): boolean {
+    return this.parts.registry.byAgent(record.agentId) === record
+  }
+
+  private async find(tokenHash: string | null): Promise<AgentRecord | AuthFailure> {
+    const { registry, lookup, nowMs } = this.parts
+    if (tokenHash === null) return 'missing'
+    let match = registry.byTokenHash(tokenHash, nowMs())
+    if (!match) {
+      // Another process may just have written it: the worker, to which the hub pushes.
+      registry.refresh()
+      match = registry.byTokenHash(tokenHash, nowMs())
+    }
+    if (!match) {
+      const result = await lookup.resolve(tokenHash)
+      if (result === 'unavailable') return 'unavailable'
+      match = registry.byTokenHash(tokenHash, nowMs())
+      if (!match) return 'unknown'
+    }
+    if (match.record.state !== 'revoked' && match.isValid) return match.record
+    const reason = match.record.state === 'revoked' ? 'revoked' : 'expired'
+    this.parts.refusals.noteStranger(match.record, authError(reason))
+    return reason
+  }
+}
+
+export class Authenticator {
+  /** By the whole header. */
+  private readonly credentials = new Map<string, Credential<AgentSession>>()
+
+  constructor(
+    private readonly identifier: Identifier,
+    private readonly sessions: Sessions,
+  ) {}
+
+  /** The session at once for a token that was seen before; else a promise, for the hub may have to be asked. */
+  authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError> {
+    const credential = header === null ? undefined : this.credentials.get(header)
+    if (credential && !credential.session.isClosed && credential.isValid(nowMs)) return credential.session
+    return this.resolve(header, nowMs)
+  }
+
+  /** The hash of the token of a header, or null when there is none. */
+  static tokenHash(header: string | null): string | null {
+    const token = header === null ? null : (/^Bearer +(\S+) *$/i.exec(header)?.[1] ?? null)
+    return token === null || token.length > TOKEN_CHARS_MAX ? null : sha256Hex(token)
+  }
+
+  private async resolve(header: string | null, nowMs: number): Promise<AgentSession | ApiError> {
+    if (header !== null) this.credentials.delete(header)
+    const tokenHash = Authenticator.tokenHash(header)
+    let record = await this.identifier.identify(tokenHash)
+    while (typeof record !== 'string' && !this.identifier.isCurrent(record))
+      record = await this.identifier.identify(tokenHash)
+    if (typeof record === 'string' || header === null || tokenHash === null)
+      return authError(typeof record === 'string' ? record : 'missing')
+    const session = this.sessions.of(record, nowMs)
+    if (this.credentials.size >= CREDENTIALS_MAX) this.credentials.clear()
+    this.credentials.set(header, new Credential(session, tokenHash))
+    return session
+  }
+}

@@ -1,0 +1,177 @@
+// POST /agent/v1/enroll: a licence becomes an agent token (document 1 "/enroll"; document 3 "Enrolment"; decisions G-26 to G-30, G-39).
+// The hub decides; the collector hands on what it says, and knows the agent before it answers.
+import { create, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
+import { sha256Hex } from '../../../../core/series/hash.ts'
+import { isUuid } from '../../../../core/series/uuid.ts'
+import {
+  type EnrollRequest,
+  EnrollRequestSchema,
+  EnrollResponseSchema,
+} from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { describeAnswer, type HubAnswer, type HubRefusal, isOwnTokenRefused } from '../../hub-link/hub-client.ts'
+import { discardBody, inflate, readBody } from '../../read-body.ts'
+import { type AgentRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
+import type { IngestContext } from '../context.ts'
+import {
+  ApiError,
+  badRequest,
+  bodyForm,
+  messageResponse,
+  protocolOf,
+  rateLimited,
+  unavailable,
+} from '../listener/responses.ts'
+
+const RETRY_SECONDS_DEFAULT = 60
+
+/** Reads a small message of a request: protobuf, or JSON where that is on. */
+export async function readMessage<T>(
+  context: IngestContext,
+  request: Request,
+  parse: { readonly binary: (bytes: Uint8Array) => T; readonly json: (json: JsonValue) => T },
+): Promise<{ readonly message: T; readonly isJson: boolean } | ApiError> {
+  const { config } = context
+  const form = bodyForm(request.headers.get('content-type'), config['debug.accept_json'])
+  if (form instanceof ApiError) {
+    await discardBody(request)
+    return form
+  }
+  const body = await readBody(request, config['ingest.limits.max_body_bytes'])
+  if (body instanceof ApiError) return body
+  const bytes = inflate(body, request.headers.get('content-encoding'), config['ingest.limits.max_inflated_bytes'])
+  if (bytes instanceof ApiError) return bytes
+  const isJson = form === 'json'
+  try {
+    const json: JsonValue = isJson ? JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) : null
+    return { message: isJson ? parse.json(json) : parse.binary(bytes), isJson }
+  } catch {
+    return badRequest('the body is not the message that this endpoint takes')
+  }
+}
+
+const readEnroll = {
+  binary: (bytes: Uint8Array) => fromBinary(EnrollRequestSchema, bytes),
+  json: (json: JsonValue) => fromJson(EnrollRequestSchema, json, { ignoreUnknownFields: true }),
+}
+
+/** `peer`: the address at the other end of the connection. */
+export async function enroll(context: IngestContext, request: Request, peer: string): Promise<Response | ApiError> {
+  const { headers } = request
+  const protocol = protocolOf(headers)
+  if (protocol instanceof ApiError) {
+    await discardBody(request)
+    return protocol
+  }
+  const read = await readMessage(context, request, readEnroll)
+  if (read instanceof ApiError) return read
+  const { message, isJson } = read
+  if (message.license === '') return badRequest('field license is missing')
+  if (!context.hub) return unavailable('enrolment needs the hub, and none is configured')
+  const clientAddress = context.proxies.clientAddress(peer, headers.get('x-forwarded-for'))
+  const answer = await context.hub.enroll(enrollBody(message, protocol.version), clientAddress)
+  if (answer.kind !== 'ok') return enrollError(context, answer)
+  return finish(context, answer.data, isJson)
+}
+
+function enrollBody(message: EnrollRequest, protoVersion: number) {
+  return {
+    license: message.license,
+    hostname: message.hostname,
+    ip_addresses: message.ipAddresses,
+    machine_id: message.machineId || undefined,
+    os: osOf(message),
+    agent_version: message.agentVersion || undefined,
+    proto_version: protoVersion,
+  }
+}
+
+/** What an agent does not say of its system is left out: the hub takes an empty text for a fault. */
+function osOf({ os }: EnrollRequest): Record<string, string> {
+  const { family = '', name = '', version = '', kernel = '', arch = '' } = os ?? {}
+  return Object.fromEntries(Object.entries({ family, name, version, kernel, arch }).filter(([, text]) => text !== ''))
+}
+
+/** What the hub refused, in the agent's words (decision G-27). */
+function enrollError(context: IngestContext, answer: Exclude<HubAnswer, { kind: 'ok' }>): ApiError {
+  if (answer.kind === 'unreachable') {
+    context.log.warn({ reason: describeAnswer(answer) }, 'cannot enrol an agent')
+    return unavailable('the hub cannot be reached')
+  }
+  const { status, code } = answer
+  if (status === 401 && !isOwnTokenRefused(status, code))
+    return new ApiError(401, code, 'the licence is not valid, was revoked, or has expired')
+  if (status === 409 && (code === 'already_enrolled' || code === 'token_used'))
+    return new ApiError(
+      409,
+      code,
+      code === 'token_used' ? 'every use of the licence is taken' : 'this machine is enrolled already',
+    )
+  if (status === 422)
+    return code === 'quota_exceeded'
+      ? new ApiError(422, code, "the plan's number of agents is reached")
+      : new ApiError(422, 'binding_failed', 'no server could be paired with this machine')
+  if (status === 429) return rateLimited(answer.retryAfterSeconds ?? RETRY_SECONDS_DEFAULT)
+  context.log.error({ reason: describeAnswer(answer) }, 'cannot enrol an agent')
+  return hubFault(answer)
+}
+
+/** A refusal that says nothing about the agent: it may come again. */
+export const hubFault = (answer: HubRefusal): ApiError =>
+  unavailable('the hub cannot answer now', answer.retryAfterSeconds ?? RETRY_SECONDS_DEFAULT)
+
+async function finish(context: IngestContext, data: JsonObject, isJson: boolean): Promise<Response | ApiError> {
+  const { agent_id: agentId, company_id: companyId, server_id: serverId, agent_token: agentToken } = data
+  const isComplete =
+    typeof agentId === 'string' &&
+    isUuid(agentId) &&
+    typeof companyId === 'string' &&
+    typeof serverId === 'string' &&
+    typeof agentToken === 'string' &&
+    agentToken !== ''
+  if (!isComplete) {
+    context.log.error("the hub's answer to an enrolment is not complete")
+    return unavailable('the hub cannot answer now')
+  }
+  const tokenHash = sha256Hex(agentToken)
+  // The record says whether the agent is active or pending. Without it the first batch asks again.
+  if (!context.registry.byTokenHash(tokenHash, context.nowMs())) {
+    await context.lookup.resolve(tokenHash)
+    context.lookup.forgetUnknown(tokenHash)
+  }
+  const record = context.registry.byAgent(agentId) ?? provisional(agentId, companyId, serverId, data)
+  context.log.info({ agent_id: agentId, company_id: companyId, server_id: serverId }, 'an agent is enrolled')
+  const config = context.configs.messageOf(record)
+  return messageResponse(
+    EnrollResponseSchema,
+    create(EnrollResponseSchema, {
+      agentId,
+      agentToken,
+      collectorUrl: config.collectorUrl,
+      config,
+      serverTimeMs: BigInt(Math.floor(context.nowMs())),
+    }),
+    isJson,
+  )
+}
+
+/** Only for the config of the answer; it does not enter the registry. */
+function provisional(agentId: string, companyId: string, serverId: string, data: JsonObject): AgentRecord {
+  const seconds = isJsonObject(data.config) ? data.config.interval_seconds : 0
+  return {
+    agentId,
+    companyId,
+    serverId,
+    state: 'pending',
+    tokenHash: '',
+    prevTokenHash: '',
+    prevTokenExpiresAtMs: 0,
+    version: 0,
+    syncVersion: 0,
+    serverStatus: '',
+    subnetId: '',
+    datacenter: '',
+    hostname: '',
+    intervalSeconds: typeof seconds === 'number' ? seconds : 0,
+    enrolledAtMs: 0,
+  }
+}

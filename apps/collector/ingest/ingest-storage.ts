@@ -1,0 +1,125 @@
+// Where an ingest process has its bus and its registry: on the disk of its machine, beside the worker, or in Redis with the other
+// processes of its collector (decisions G-142 and G-144). main.ts chooses by bus.kind.
+import type { Logger } from 'pino'
+import type { BusWriter } from '../bus/bus.ts'
+import { FileBusWriter } from '../bus/file-bus-writer.ts'
+import { RedisBusWriter } from '../bus/redis-bus.ts'
+import { ThreadBus } from '../bus/thread-bus.ts'
+import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type IngestConfig } from '../config.ts'
+import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-heartbeats.ts'
+import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis/redis-client.ts'
+import { redisKeys } from '../store/redis/redis-keys.ts'
+import { RedisRegistryStore } from '../store/redis/redis-registry-store.ts'
+import { RedisShared } from '../store/redis/redis-shared.ts'
+import { RegistryStore } from '../store/registry/file-registry-store.ts'
+import type { RegistryBacking } from '../store/registry/registry.ts'
+
+/** How often what other processes wrote to Redis (pushes, revocations, purges, reload calls) is looked for, at least. */
+const REDIS_LOOK_MS = 500
+const BUS_GROUP_WAIT_MS = 5
+/** How long a start waits for Redis before it serves, and answers 503, without it. */
+const REDIS_WAIT_MS = 2_000
+
+export type IngestPlace = {
+  readonly registry: RegistryBacking
+  readonly bus: BusWriter
+  /** For heartbeats. */
+  readonly facts: FactsBoard
+  readonly lookMs: number
+  /** Fetches what other processes wrote. Resolves to true when checks are to be pulled. */
+  look(): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** The thread of a bus on disk, where listeners have threads of their own; null where the caller's thread writes it. */
+export type BusThread = { readonly url: URL | string; readonly onFailure: (error: Error) => void }
+
+export function openIngestPlace(config: IngestConfig, log: Logger, busThread: BusThread | null): Promise<IngestPlace> {
+  const url = config['redis.url']
+  return config['bus.kind'] === 'redis' && url !== null
+    ? openOnRedis(config, url, log)
+    : openOnDisk(config, log, busThread)
+}
+
+async function openBus(config: IngestConfig, log: Logger, thread: BusThread | null): Promise<BusWriter> {
+  const options = {
+    path: collectorPaths(config.data_dir).bus,
+    bytesMax: config['bus.max_bytes'],
+    ageMaxMs: config['bus.max_age'],
+    groupWaitMs: BUS_GROUP_WAIT_MS,
+  }
+  const onPublished = () => {}
+  const said = 'cannot write to the bus; agents keep their batches'
+  if (!thread) {
+    const onError = (error: unknown) => log.error({ err: error }, said)
+    return new FileBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
+  }
+  const onError = (facts: unknown) => log.error({ cause: facts }, said)
+  return ThreadBus.open({ threadUrl: thread.url, options, onPublished, onError, onFailure: thread.onFailure })
+}
+
+async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThread | null): Promise<IngestPlace> {
+  const registry = new RegistryStore(collectorPaths(config.data_dir).registry)
+  const bus = await openBus(config, log, busThread)
+  let reloads = registry.reloadCount('checks')
+  return {
+    registry,
+    bus,
+    facts: new FileFacts({
+      directory: collectorPaths(config.data_dir).facts,
+      role: 'ingest',
+      maxAgeMs: factsMaxAgeMs(config),
+      nowMs: Date.now,
+    }),
+    lookMs: DISK_LOOK_MS,
+    look: async () => {
+      const before = reloads
+      reloads = registry.reloadCount('checks')
+      return reloads !== before
+    },
+    close: () => bus.close(),
+  }
+}
+
+async function openOnRedis(config: IngestConfig, url: string, log: Logger): Promise<IngestPlace> {
+  const redis = openRedis({ url, name: 'collector-ingest', ...toldTo(log) })
+  const keys = redisKeys(config['redis.prefix'])
+  const wait = new Promise<void>(resolve => setTimeout(resolve, REDIS_WAIT_MS).unref())
+  await Promise.race([whenReady(redis), wait])
+  void whenReady(redis)
+    .then(() => durabilityFaults(redis))
+    .then(faults => {
+      for (const fault of faults) log.warn(fault)
+    })
+    .catch(error => log.warn({ cause: redisCause(error) }, 'cannot read how Redis is set up'))
+  const registry = new RedisRegistryStore(redis, keys)
+  const shared = new RedisShared(redis, keys, Date.now)
+  const bus = new RedisBusWriter({
+    redis,
+    keys,
+    bytesMax: config['bus.max_bytes'],
+    ageMaxMs: config['bus.max_age'],
+    onError: cause => log.error({ cause }, 'cannot write to the bus; agents keep their batches'),
+  })
+  const look = async (): Promise<boolean> => {
+    // While Redis is away its connection has said so; what others wrote is found afterwards.
+    if (redis.status !== 'ready') return false
+    await registry.poll()
+    return (await shared.look()).reloads.includes('checks')
+  }
+  await look().catch(error =>
+    log.error({ cause: redisCause(error) }, 'cannot read the registry that the processes share'),
+  )
+  return {
+    registry,
+    bus,
+    facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
+    lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
+    look,
+    close: async () => {
+      await bus.close()
+      await registry.settled().catch(() => {})
+      redis.disconnect()
+    },
+  }
+}

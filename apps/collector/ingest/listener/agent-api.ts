@@ -1,0 +1,211 @@
+// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one place where errors become answers.
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
+import { create } from '@bufbuild/protobuf'
+import type { Logger } from 'pino'
+import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../../core/config/address.ts'
+import { limits } from '../../../../core/limits.ts'
+import { PingResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { IngestConfig } from '../../config.ts'
+import { discardBody, isBrokenOff } from '../../read-body.ts'
+import type { BatchMetrics } from '../../telemetry.ts'
+import { enroll } from '../agents/enroll.ts'
+import { receiveInventory } from '../agents/receive-inventory.ts'
+import { renewCredentials } from '../agents/renew-credentials.ts'
+import { serveConfig } from '../agents/serve-config.ts'
+import { serveUpdate } from '../agents/serve-update.ts'
+import type { IngestContext } from '../context.ts'
+import type { MetricsReceiver } from '../metrics/receive-metrics.ts'
+import { ApiError, badRequest, errorResponse, messageResponse } from './responses.ts'
+
+/** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
+const IDLE_SECONDS = 45
+/** The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their place. */
+const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
+
+/** How long a stop waits for requests under way. */
+const STOP_GRACE_MS = 3_000
+
+type Handler = (request: Request, peer: () => string) => Promise<Response | ApiError> | Response | ApiError
+export type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST'; readonly handle: Handler }
+/** By path. */
+export type Endpoints = Readonly<Record<string, Endpoint>>
+
+export type ListenerParts = {
+  readonly config: IngestConfig
+  readonly log: Logger
+  readonly metrics: Pick<BatchMetrics, 'hot'>
+  readonly endpoints: Endpoints
+  /** In place of the one of `config.listen`: chosen by the first of several threads. */
+  readonly port?: number
+  /** Other threads listen on the same port. */
+  readonly isPortShared: boolean
+}
+
+export type AgentListener = {
+  readonly url: string
+  readonly port: number
+  /**
+   * Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. Requests under way are answered;
+   * connections without one are closed.
+   */
+  reloadCertificate(): Promise<void>
+  /** No new requests; those under way are answered. */
+  stop(): Promise<void>
+}
+
+export function ping(request: Request, nowMs: number): Response {
+  const serverTimeMs = Math.floor(nowMs)
+  const { protoMin, protoMax } = limits
+  if ((request.headers.get('accept') ?? '').includes('application/x-protobuf'))
+    return messageResponse(
+      PingResponseSchema,
+      create(PingResponseSchema, { serverTimeMs: BigInt(serverTimeMs), protoMin, protoMax }),
+      false,
+    )
+  return Response.json({ server_time_ms: serverTimeMs, proto_min: protoMin, proto_max: protoMax })
+}
+
+/** Every endpoint, batches included. */
+export function allEndpoints(context: IngestContext, receiver: MetricsReceiver): Endpoints {
+  return {
+    '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(request, context.nowMs()) },
+    '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
+    ...rareEndpoints(context),
+  }
+}
+
+/** What needs the registry or the hub: served by the thread that has both. */
+export function rareEndpoints(context: IngestContext): Endpoints {
+  return {
+    '/agent/v1/enroll': {
+      name: 'enroll',
+      method: 'POST',
+      handle: (request, peer) => enroll(context, request, peer()),
+    },
+    '/agent/v1/config': { name: 'config', method: 'GET', handle: request => serveConfig(context, request) },
+    '/agent/v1/inventory': { name: 'inventory', method: 'POST', handle: request => receiveInventory(context, request) },
+    '/agent/v1/credentials/renew': {
+      name: 'renew',
+      method: 'POST',
+      handle: request => renewCredentials(context, request),
+    },
+    '/agent/v1/update': { name: 'update', method: 'GET', handle: request => serveUpdate(context, request) },
+  }
+}
+
+/** Counts and logs an answer. A request with an X-Request-Id, a failure, and every rare call leave a line. */
+function note(parts: ListenerParts, endpoint: string, request: Request, status: number): void {
+  const key = `${endpoint} ${status}`
+  const { requests } = parts.metrics.hot
+  requests.set(key, (requests.get(key) ?? 0) + 1)
+  const requestId = request.headers.get('x-request-id')
+  if (requestId === null && endpoint === 'metrics') return
+  const line = { endpoint, status, ...(requestId === null ? {} : { request_id: requestId.slice(0, 64) }) }
+  if (requestId !== null) parts.log.info(line, 'agent request')
+  else parts.log.debug(line, 'agent request')
+}
+
+/** What an endpoint answers; an error that nobody expected is logged, and answered without its cause. */
+export async function responseOf(log: Logger, endpoint: Endpoint, request: Request, peer: () => string) {
+  try {
+    const result = await endpoint.handle(request, peer)
+    return result instanceof ApiError ? errorResponse(result) : result
+  } catch (error) {
+    if (isBrokenOff(error)) return errorResponse(badRequest('the body ended early'))
+    log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
+    return errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
+  }
+}
+
+async function answer(parts: ListenerParts, endpoint: Endpoint, request: Request, peer: () => string) {
+  const response = await responseOf(parts.log, endpoint, request, peer)
+  note(parts, endpoint.name, request, response.status)
+  return response
+}
+
+async function notFound(parts: ListenerParts, request: Request): Promise<Response> {
+  await discardBody(request)
+  const endpoint = parts.endpoints[new URL(request.url).pathname]
+  const response = endpoint
+    ? errorResponse(new ApiError(405, 'method_not_allowed', `this path takes ${endpoint.method}`))
+    : errorResponse(new ApiError(404, 'not_found', 'there is no such path'))
+  if (endpoint) response.headers.set('allow', endpoint.method)
+  note(parts, 'other', request, response.status)
+  return response
+}
+
+/**
+ * A port that threads share is shared with every process that asks in the same way: another ingest on it would take a part of the
+ * agents in silence. So the first thread asks for it alone, for a moment. Throws when another process has it.
+ */
+function assertPortIsFree(hostname: string, port: number): void {
+  try {
+    Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
+  } catch (error) {
+    const reason = listenAdvice(codeOf(error)) ?? 'the system refuses'
+    throw new Error(`cannot serve on ${hostname}:${port}: ${reason}`)
+  }
+}
+
+/** Serves the agent API on `config.listen`. */
+export function startListener(parts: ListenerParts): AgentListener {
+  const { config, endpoints, isPortShared } = parts
+  const { hostname, port: configuredPort } = splitAddress(config.listen)
+  const port = parts.port ?? configuredPort
+  const certFile = config['tls.cert_file']
+  const keyFile = config['tls.key_file']
+  const isTls = certFile !== null && keyFile !== null
+  if (!isTls && !isLoopback(hostname) && !config['listen.insecure'])
+    throw new Error(
+      `cannot serve plain HTTP on ${config.listen}: it is no loopback address; set tls.cert_file and tls.key_file, or listen.insecure`,
+    )
+  const readTls = () =>
+    isTls ? { tls: { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }, http2: true } : {}
+  const serve = (onPort: number, tls: ReturnType<typeof readTls>) => {
+    const routes: Record<
+      string,
+      Record<string, (request: Request, server: Bun.Server<undefined>) => Promise<Response>>
+    > = {}
+    for (const [path, endpoint] of Object.entries(endpoints))
+      routes[path] = {
+        [endpoint.method]: (request, server) =>
+          answer(parts, endpoint, request, () => server.requestIP(request)?.address ?? ''),
+      }
+    return Bun.serve({
+      hostname,
+      port: onPort,
+      // A listener with another certificate takes the port over before this one leaves it. Connections that are being made then are
+      // reset, or go over to it where net.ipv4.tcp_migrate_req is set.
+      reusePort: isPortShared || isTls,
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: RUNTIME_BODY_BYTES_MAX,
+      routes,
+      fetch: request => notFound(parts, request),
+      error: () => errorResponse(new ApiError(500, 'server_error', 'internal error', 30)),
+      ...tls,
+    })
+  }
+  if (parts.port === undefined && port !== 0) assertPortIsFree(hostname, port)
+  let server = serve(port, readTls())
+  const boundPort = server.port ?? port
+  return {
+    url: urlOf(isTls ? 'https' : 'http', hostname, boundPort),
+    port: boundPort,
+    reloadCertificate: async () => {
+      if (!isTls) return
+      const next = readTls()
+      // Checked before the old listener goes: a bad file must not end the service.
+      if (next.tls) createSecureContext(next.tls)
+      const old = server
+      server = serve(boundPort, next)
+      void old.stop(false)
+    },
+    stop: async () => {
+      const deadline = new Promise<void>(settle => setTimeout(settle, STOP_GRACE_MS).unref())
+      await Promise.race([server.stop(false), deadline])
+      // Bodies that still trickle are not waited for: nobody was told that they are kept.
+      await server.stop(true)
+    },
+  }
+}

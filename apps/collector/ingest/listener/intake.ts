@@ -1,0 +1,103 @@
+// Where batches come in: over one listener in this thread, or over several in threads of their own.
+import type { SeenAgent } from '../../hub-link/report-seen.ts'
+import { KnownAgents } from '../agents/known-agents.ts'
+import { type BatchCallers, type IngestContext, noteAgent } from '../context.ts'
+import { MetricsReceiver } from '../metrics/receive-metrics.ts'
+import { allEndpoints, rareEndpoints, startListener } from './agent-api.ts'
+import { Directory, newDirectoryBuffers } from './agent-directory.ts'
+import { ListenerPool } from './listener-pool.ts'
+
+/** Listener threads besides the main thread. */
+export type ListenerThreads = {
+  readonly count: number
+  /** The file of a listener thread. */
+  readonly url: URL | string
+  /** A thread is gone: the process must end. */
+  readonly onFailure: (error: Error) => void
+}
+
+export type Intake = {
+  readonly url: string
+  /** The agents that have sent, for the hub's records. */
+  agents(): Iterable<SeenAgent>
+  activeSeries(): number
+  /** The set of checks changed: every ETag is worked out again. */
+  forgetEtags(): void
+  reloadCertificate(): Promise<void>
+  /** No new requests; those under way are answered. */
+  stop(): Promise<void>
+}
+
+/** Callers where one thread does everything. */
+const ownCallers = ({ authenticator, configs }: IngestContext): BatchCallers => ({
+  authenticate: (header, nowMs) => authenticator.authenticate(header, nowMs),
+  etagOf: session => configs.etagOf(session),
+  noteBatch: (session, protocol, atMs) => {
+    session.lastSeenAtMs = atMs
+    session.isSeenNews = true
+    noteAgent(session, protocol)
+  },
+})
+
+/** Batches come in over a listener in this thread. Throws in words for the operator. */
+export function startOwnIntake(context: IngestContext): Intake {
+  const { config, log, metrics, sessions } = context
+  const receiver = new MetricsReceiver({ ...context, callers: ownCallers(context) })
+  const endpoints = allEndpoints(context, receiver)
+  const listener = startListener({ config, log, metrics, endpoints, isPortShared: false })
+  return {
+    url: listener.url,
+    agents: () => sessions.values(),
+    activeSeries: () => sessions.activeSeries(),
+    forgetEtags: () => {},
+    reloadCertificate: () => listener.reloadCertificate(),
+    stop: () => listener.stop(),
+  }
+}
+
+/** Batches come in over listeners in threads of their own. `onListening`: before the first request is answered. Rejects in words for the operator. */
+export async function startThreadsIntake(
+  context: IngestContext,
+  threads: ListenerThreads,
+  onListening: (url: string) => void,
+): Promise<Intake> {
+  const { config, log, metrics, registry, bus, configs, identifier, nowMs } = context
+  const directory = new Directory(newDirectoryBuffers())
+  const agents: KnownAgents = new KnownAgents({
+    registry,
+    identifier,
+    configs,
+    directory,
+    nowMs,
+    onNews: news => pool.tellNews({ agents: news, isEveryEtagStale: false }),
+  })
+  const pool: ListenerPool = new ListenerPool({
+    threads: threads.count,
+    threadUrl: threads.url,
+    config,
+    log,
+    metrics,
+    bus,
+    directory,
+    answers: {
+      identify: (tokenHash, answer) => agents.identify(tokenHash, answer),
+      etagAt: place => agents.etagAt(place),
+      noteVersion: (place, agentVersion, protoVersion) => agents.noteVersion(place, agentVersion, protoVersion),
+    },
+    endpoints: rareEndpoints(context),
+    onFailure: threads.onFailure,
+    onListening,
+  })
+  await pool.start()
+  return {
+    url: pool.url,
+    agents: () => agents.values(),
+    activeSeries: () => agents.activeSeries(),
+    forgetEtags: () => pool.tellNews({ agents: [], isEveryEtagStale: true }),
+    reloadCertificate: () => pool.reloadCertificate(),
+    stop: async () => {
+      await pool.stop()
+      agents.stop()
+    },
+  }
+}

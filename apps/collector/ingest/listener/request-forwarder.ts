@@ -1,0 +1,73 @@
+// Requests other than batches on their way from a listener thread to the main thread, which has the registry and the hub. The body is
+// read here, within its limit; the answer is the main thread's, byte for byte.
+
+import { readBody } from '../../read-body.ts'
+import type { Endpoint, Endpoints } from './agent-api.ts'
+import { ApiError } from './responses.ts'
+import type { CarriedRequest, CarriedResponse, FromListener } from './thread-messages.ts'
+
+const carried: readonly (Pick<Endpoint, 'name' | 'method'> & { readonly path: string })[] = [
+  { path: '/agent/v1/enroll', name: 'enroll', method: 'POST' },
+  { path: '/agent/v1/config', name: 'config', method: 'GET' },
+  { path: '/agent/v1/inventory', name: 'inventory', method: 'POST' },
+  { path: '/agent/v1/credentials/renew', name: 'renew', method: 'POST' },
+  { path: '/agent/v1/update', name: 'update', method: 'GET' },
+]
+
+/** The side of a listener thread. */
+export class Carrier {
+  private nextCall = 1
+  private readonly waiting = new Map<number, (response: CarriedResponse) => void>()
+
+  constructor(
+    private readonly bodyBytesMax: number,
+    private readonly tell: (message: FromListener, transfer: ArrayBuffer[]) => void,
+  ) {}
+
+  endpoints(): Endpoints {
+    return Object.fromEntries(
+      carried.map(({ path, name, method }) => [
+        path,
+        { name, method, handle: (request: Request, peer: () => string) => this.carry(request, peer()) },
+      ]),
+    )
+  }
+
+  receive(call: number, response: CarriedResponse): void {
+    this.waiting.get(call)?.(response)
+    this.waiting.delete(call)
+  }
+
+  private async carry(request: Request, peer: string): Promise<Response> {
+    const headers = new Headers(request.headers)
+    const read = request.method === 'POST' ? await readBody(request, this.bodyBytesMax) : null
+    // A body beyond the limit is told by its length: the main thread refuses it where it would have read it.
+    headers.delete('transfer-encoding')
+    if (read instanceof ApiError) headers.set('content-length', String(this.bodyBytesMax + 1))
+    else if (read) headers.set('content-length', String(read.length))
+    const body = read instanceof ApiError || read === null || read.length === 0 ? null : new Uint8Array(read)
+    const call = this.nextCall++
+    const carriedRequest = { url: request.url, method: request.method, headers: [...headers], body, peer }
+    const { promise, resolve } = Promise.withResolvers<CarriedResponse>()
+    this.waiting.set(call, resolve)
+    this.tell({ kind: 'request', call, request: carriedRequest }, body ? [body.buffer] : [])
+    const response = await promise
+    return new Response(response.body.length > 0 ? response.body : null, {
+      status: response.status,
+      headers: [...response.headers],
+    })
+  }
+}
+
+/** The side of the main thread: answers a request as if it had come over a connection of its own. */
+export async function answerCarried(
+  endpoints: Endpoints,
+  { url, method, headers, body, peer }: CarriedRequest,
+  toResponse: (endpoint: Endpoint, request: Request, peer: () => string) => Promise<Response>,
+): Promise<CarriedResponse> {
+  const endpoint = endpoints[new URL(url).pathname]
+  if (!endpoint) return { status: 404, headers: [], body: new Uint8Array(0) }
+  const request = new Request(url, { method, headers: [...headers], ...(body ? { body } : {}) })
+  const response = await toResponse(endpoint, request, () => peer)
+  return { status: response.status, headers: [...response.headers], body: new Uint8Array(await response.arrayBuffer()) }
+}

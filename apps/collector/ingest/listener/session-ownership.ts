@@ -1,0 +1,114 @@
+// An agent as a listener thread knows it. Its rates and series live in exactly one thread at a time: the one that served it last.
+import { AgentSeries, type AgentSeriesState } from '../../../../core/wire/agent-series.ts'
+import type { AgentRecord } from '../../store/registry/agent-record.ts'
+import { AgentSession, type Etag } from '../agents/agent-session.ts'
+import type { ToldRefusals } from '../agents/refusal-log.ts'
+import type { SharedCompanySeries } from './agent-directory.ts'
+
+/** Where the state of an agent is, as this thread sees it. */
+export type Whereabouts = 'away' | 'arriving' | 'here' | 'leaving'
+
+/** The state of an agent on its way from one thread to another. */
+export type AgentState = {
+  readonly companyId: string
+  readonly serverId: string
+  /** The company whose places the series have. */
+  readonly company: number
+  readonly series: AgentSeriesState
+  readonly rateFullAtMs: number
+  readonly mustAnnounce: boolean
+  readonly announceAtMs: number
+  readonly logAtMs: number
+  readonly told: ToldRefusals
+}
+
+/** The memory of a state, which changes hands with it. */
+export const transferOf = ({ series: { words } }: AgentState): ArrayBuffer[] =>
+  words.length === 0 ? [] : [words.buffer]
+
+export class ThreadSession extends AgentSession {
+  whereabouts: Whereabouts = 'away'
+  /** Settles when the state has come, has gone, or must be asked for again. */
+  move: PromiseWithResolvers<void> | null = null
+  /** Threads that asked for the state, in their order. */
+  readonly wantedBy: number[] = []
+  isEtagStale = false
+
+  constructor(
+    /** Its place in the directory. */
+    readonly place: number,
+    record: AgentRecord,
+    public company: SharedCompanySeries,
+    etag: Etag,
+    nowMs: number,
+  ) {
+    super(record, company, nowMs)
+    this.etag = etag
+    this.isHere = false
+  }
+
+  /** Batches may be admitted here from now on. */
+  settleHere(): void {
+    this.whereabouts = 'here'
+    this.isHere = true
+    this.endMove()
+  }
+
+  startMove(whereabouts: 'arriving' | 'leaving'): void {
+    this.whereabouts = whereabouts
+    this.isHere = false
+    this.move = Promise.withResolvers()
+  }
+
+  goAway(): void {
+    this.whereabouts = 'away'
+    this.isHere = false
+    this.endMove()
+  }
+
+  private endMove(): void {
+    const { move } = this
+    this.move = null
+    move?.resolve()
+  }
+
+  /** Starts anew: nobody has a state of the agent. */
+  startFresh(nowMs: number): void {
+    this.series = new AgentSeries(this.company)
+    this.metricsRate.restore(0)
+    this.announceAfter(nowMs)
+    this.settleHere()
+  }
+
+  detach(): AgentState {
+    const { companyId, serverId } = this.record
+    return {
+      companyId,
+      serverId,
+      company: this.company.company,
+      series: this.series.detach(),
+      rateFullAtMs: this.metricsRate.fullAtMs,
+      mustAnnounce: this.mustAnnounce,
+      announceAtMs: this.announceAtMs,
+      logAtMs: this.logAtMs,
+      told: this.told,
+    }
+  }
+
+  attach(state: AgentState): void {
+    this.metricsRate.restore(state.rateFullAtMs)
+    this.mustAnnounce = state.mustAnnounce
+    this.announceAtMs = state.announceAtMs
+    this.logAtMs = state.logAtMs
+    this.told = state.told
+    this.series = AgentSeries.of(this.company, state.series)
+    this.settleHere()
+  }
+
+  /** The series of another machine are not those of this one. */
+  startSeriesAnew(company: SharedCompanySeries): void {
+    if (this.isHere || this.whereabouts === 'leaving') this.series.release()
+    this.company = company
+    this.series = new AgentSeries(company)
+  }
+}

@@ -1,0 +1,139 @@
+// How the state of an agent gets from the thread that has it to the thread that its next connection meets. The thread that has it lets
+// the batches under way reach the bus first, then gives it away whole: so limits, rates and series are exact, and batches of a machine
+// keep their order, whichever threads serve them.
+import { assert } from '../../../../core/assert.ts'
+import type { Directory } from './agent-directory.ts'
+import { type AgentState, type ThreadSession, transferOf } from './session-ownership.ts'
+
+/** What threads say to each other. `place`: of the agent in the directory. */
+type BetweenThreads =
+  | { readonly kind: 'want'; readonly place: number }
+  | { readonly kind: 'state'; readonly place: number; readonly state: AgentState }
+  /** It is not here any more: look into the directory again. */
+  | { readonly kind: 'gone'; readonly place: number }
+
+export type HandOverParts = {
+  readonly thread: number
+  readonly directory: Directory
+  /** By thread; null for this one. */
+  readonly peers: readonly (MessagePort | null)[]
+  readonly sessionAt: (place: number) => ThreadSession | undefined
+  readonly nowMs: () => number
+  readonly onArrival: () => void
+}
+
+export class HandOver {
+  constructor(private readonly parts: HandOverParts) {
+    for (const [peer, port] of parts.peers.entries())
+      if (port)
+        port.onmessage = event => {
+          this.receive(peer, event.data)
+        }
+  }
+
+  /** Brings the state of an agent here. Resolves when it has come, or when that must be tried again. */
+  async bring(session: ThreadSession): Promise<void> {
+    const { thread, directory, nowMs } = this.parts
+    if (session.move) return session.move.promise
+    if (session.whereabouts !== 'away') return
+    const owner = directory.claim(session.place, thread)
+    if (owner === thread) {
+      session.startFresh(nowMs())
+      return
+    }
+    session.startMove('arriving')
+    this.tell(owner, { kind: 'want', place: session.place })
+    return session.move!.promise
+  }
+
+  /** The agent is gone, revoked, or silent for long: its state ends, whoever wants it starts anew. */
+  close(session: ThreadSession): void {
+    const { directory } = this.parts
+    const { place, whereabouts } = session
+    session.isClosed = true
+    session.whenQuiet = null
+    // What arrives later is given up in `receive`.
+    if (whereabouts === 'here' || whereabouts === 'leaving') {
+      session.series.release()
+      directory.assign(place, null)
+    }
+    session.goAway()
+    this.disappoint(session)
+  }
+
+  /** Whoever waits for the state here looks into the directory again. */
+  private disappoint(session: ThreadSession): void {
+    for (const peer of session.wantedBy.splice(0)) this.tell(peer, { kind: 'gone', place: session.place })
+  }
+
+  private tell(thread: number, message: BetweenThreads): void {
+    const port = this.parts.peers[thread]
+    assert(port, 'a thread speaks to the others')
+    port.postMessage(message, message.kind === 'state' ? transferOf(message.state) : [])
+  }
+
+  private receive(peer: number, message: BetweenThreads): void {
+    const { place } = message
+    const session = this.parts.sessionAt(place)
+    switch (message.kind) {
+      case 'want':
+        if (!session || session.whereabouts === 'away') this.tell(peer, { kind: 'gone', place })
+        else {
+          session.wantedBy.push(peer)
+          if (session.whereabouts === 'here') this.leave(session)
+        }
+        return
+      case 'gone':
+        if (session) {
+          session.goAway()
+          this.disappoint(session)
+        }
+        return
+      case 'state':
+        this.take(place, session, message.state)
+    }
+  }
+
+  private take(place: number, session: ThreadSession | undefined, state: AgentState): void {
+    const { directory, nowMs } = this.parts
+    const isSameMachine =
+      session && session.record.companyId === state.companyId && session.record.serverId === state.serverId
+    if (!isSameMachine) directory.seriesOf(state.company).give(state.series.count)
+    if (!session) {
+      directory.assign(place, null)
+      return
+    }
+    this.parts.onArrival()
+    assert(session.whereabouts === 'arriving', 'a state comes to the thread that asked for it')
+    if (isSameMachine) session.attach(state)
+    else {
+      session.startFresh(nowMs())
+      session.metricsRate.restore(state.rateFullAtMs)
+    }
+    // Requests that waited here are served before the state goes on.
+    if (session.wantedBy.length > 0)
+      setImmediate(() => {
+        if (session.whereabouts === 'here' && session.wantedBy.length > 0) this.leave(session)
+      })
+  }
+
+  private leave(session: ThreadSession): void {
+    session.startMove('leaving')
+    if (session.publishing === 0) this.depart(session)
+    else
+      session.whenQuiet = () => {
+        session.whenQuiet = null
+        this.depart(session)
+      }
+  }
+
+  private depart(session: ThreadSession): void {
+    const { place, wantedBy } = session
+    const to = wantedBy.shift()
+    assert(to !== undefined, 'a state leaves for somebody')
+    this.parts.directory.assign(place, to)
+    this.tell(to, { kind: 'state', place, state: session.detach() })
+    session.goAway()
+    this.disappoint(session)
+  }
+}

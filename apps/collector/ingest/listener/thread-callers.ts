@@ -1,0 +1,215 @@
+// Who calls a listener thread: tokens and agents that it has seen, kept current by the news of the main thread. Nobody is let in before
+// the thread has read all news there are, so a revocation holds in every thread from the moment it holds in the registry.
+import { assert } from '../../../../core/assert.ts'
+import { type AgentSession, type Etag, SESSION_IDLE_MS } from '../agents/agent-session.ts'
+import { Authenticator, authError, Credential } from '../agents/authenticate.ts'
+import { type BatchCallers, noteAgent } from '../context.ts'
+import type { Directory } from './agent-directory.ts'
+import { type AgentProtocol, ApiError } from './responses.ts'
+import { ThreadSession } from './session-ownership.ts'
+import { HandOver } from './session-transfer.ts'
+import type { AgentNews, FromListener, KnownAgent, ToListener } from './thread-messages.ts'
+
+const CREDENTIALS_MAX = 250_000
+
+type News = Extract<ToListener, { kind: 'news' }>
+
+export type ThreadCallersParts = {
+  readonly thread: number
+  readonly directory: Directory
+  readonly peers: readonly (MessagePort | null)[]
+  readonly tell: (message: FromListener) => void
+  readonly nowMs: () => number
+  /** A state came from another thread. */
+  readonly onArrival: () => void
+}
+
+const encoder = new TextEncoder()
+
+export class ThreadCallers implements BatchCallers {
+  /** By the whole header. */
+  private readonly credentials = new Map<string, Credential<ThreadSession>>()
+  private readonly sessions = new Map<number, ThreadSession>()
+  /** Equal ETags are kept once. */
+  private readonly etags = new Map<string, Etag>()
+  private readonly handOver: HandOver
+  private newsRead: number
+  private newsWaiting: (() => void)[] = []
+  private nextCall = 1
+  private readonly asking = new Map<number, (answer: ThreadSession | ApiError) => void>()
+  private readonly askingEtag = new Map<number, { readonly session: ThreadSession; readonly done: () => void }>()
+
+  constructor(private readonly parts: ThreadCallersParts) {
+    const { thread, directory, peers, nowMs, onArrival } = parts
+    this.newsRead = directory.news
+    this.handOver = new HandOver({
+      thread,
+      directory,
+      peers,
+      nowMs,
+      onArrival,
+      sessionAt: place => this.sessions.get(place),
+    })
+  }
+
+  authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError> {
+    const credential = header === null ? undefined : this.credentials.get(header)
+    if (credential && this.isReady(credential, nowMs)) return credential.session
+    return this.resolve(header)
+  }
+
+  etagOf(session: AgentSession): Etag {
+    // It came with the agent, and is asked for again before the agent is let in once it may be another.
+    assert(session.etag, 'an agent that was let in has an ETag')
+    return session.etag
+  }
+
+  noteBatch(session: AgentSession, protocol: AgentProtocol, atMs: number): void {
+    if (!(session instanceof ThreadSession)) return
+    const { agentVersion, protoVersion } = session
+    session.lastSeenAtMs = atMs
+    this.parts.directory.noteSeen(session.place, atMs)
+    noteAgent(session, protocol)
+    if (session.agentVersion !== agentVersion || session.protoVersion !== protoVersion)
+      this.parts.tell({
+        kind: 'version',
+        place: session.place,
+        agentVersion: session.agentVersion,
+        protoVersion: session.protoVersion,
+      })
+  }
+
+  /** Gives up sessions of silent agents and places of silent series. */
+  sweep(nowMs: number): void {
+    const nowSeconds = Math.floor(nowMs / 1000)
+    for (const session of this.sessions.values()) {
+      const { whereabouts, place } = session
+      const seenAtMs = this.parts.directory.lastSeenAtMs(place)
+      const isSilent = seenAtMs > 0 && nowMs - seenAtMs >= SESSION_IDLE_MS
+      if (whereabouts === 'here' && !isSilent) session.series.expire(nowSeconds)
+      else if (isSilent && session.publishing === 0 && (whereabouts === 'here' || whereabouts === 'away'))
+        this.close(session)
+    }
+  }
+
+  /** Takes an answer or news of the main thread, in the order in which they were sent. */
+  receive(message: Extract<ToListener, { kind: 'known' | 'etag' | 'news' }>): void {
+    switch (message.kind) {
+      case 'known': {
+        const { found, call } = message
+        this.asking.get(call)?.(typeof found === 'string' ? authError(found) : this.know(found))
+        this.asking.delete(call)
+        return
+      }
+      case 'etag': {
+        const asked = this.askingEtag.get(message.call)
+        this.askingEtag.delete(message.call)
+        if (asked && message.etag !== null) {
+          asked.session.etag = this.etagWith(message.etag)
+          asked.session.isEtagStale = false
+        }
+        asked?.done()
+        return
+      }
+      case 'news':
+        this.read(message)
+    }
+  }
+
+  private isReady(credential: Credential<ThreadSession>, nowMs: number): boolean {
+    const { session } = credential
+    return (
+      session.isHere && !session.isEtagStale && this.parts.directory.news === this.newsRead && credential.isValid(nowMs)
+    )
+  }
+
+  private async resolve(header: string | null): Promise<AgentSession | ApiError> {
+    const { nowMs } = this.parts
+    for (;;) {
+      await this.allNewsRead()
+      let credential = header === null ? undefined : this.credentials.get(header)
+      if (!credential || credential.session.isClosed || !credential.isValid(nowMs())) {
+        const tokenHash = Authenticator.tokenHash(header)
+        const session = await this.ask(tokenHash)
+        if (session instanceof ApiError) return session
+        if (header === null || tokenHash === null) return authError('missing')
+        credential = new Credential(session, tokenHash)
+        if (this.credentials.size >= CREDENTIALS_MAX) this.credentials.clear()
+        this.credentials.set(header, credential)
+      }
+      const { session } = credential
+      if (session.isEtagStale && !session.isClosed) await this.freshEtag(session)
+      if (!session.isHere && !session.isClosed) await this.handOver.bring(session)
+      // Anything may have changed meanwhile: then all of it is looked at again.
+      if (this.isReady(credential, nowMs())) return session
+    }
+  }
+
+  private ask(tokenHash: string | null): Promise<ThreadSession | ApiError> {
+    const call = this.nextCall++
+    return new Promise(resolve => {
+      this.asking.set(call, resolve)
+      this.parts.tell({ kind: 'who', call, tokenHash })
+    })
+  }
+
+  private freshEtag(session: ThreadSession): Promise<void> {
+    const call = this.nextCall++
+    return new Promise(done => {
+      this.askingEtag.set(call, { session, done })
+      this.parts.tell({ kind: 'which_etag', call, place: session.place })
+    })
+  }
+
+  private async allNewsRead(): Promise<void> {
+    while (this.parts.directory.news !== this.newsRead)
+      await new Promise<void>(resolve => void this.newsWaiting.push(resolve))
+  }
+
+  /** The session of an agent that was let in, made at its first call to this thread. */
+  private know({ place, company, record, etag }: KnownAgent): ThreadSession {
+    const held = this.sessions.get(place)
+    if (held) return held
+    const { directory, nowMs } = this.parts
+    const session = new ThreadSession(place, record, directory.seriesOf(company), this.etagWith(etag), nowMs())
+    this.sessions.set(place, session)
+    return session
+  }
+
+  private etagWith(text: string): Etag {
+    let etag = this.etags.get(text)
+    if (!etag) {
+      if (this.etags.size >= CREDENTIALS_MAX) this.etags.clear()
+      etag = { text, bytes: encoder.encode(text) }
+      this.etags.set(text, etag)
+    }
+    return etag
+  }
+
+  private read({ number, agents, isEveryEtagStale }: News): void {
+    for (const news of agents) this.follow(news)
+    if (isEveryEtagStale) for (const session of this.sessions.values()) session.isEtagStale = true
+    this.newsRead = number
+    const waiting = this.newsWaiting
+    this.newsWaiting = []
+    for (const resolve of waiting) resolve()
+  }
+
+  private follow({ place, company, record }: AgentNews): void {
+    const session = this.sessions.get(place)
+    if (!session) return
+    if (!record) {
+      this.close(session)
+      return
+    }
+    const isMoved = record.serverId !== session.record.serverId || record.companyId !== session.record.companyId
+    if (isMoved) session.startSeriesAnew(this.parts.directory.seriesOf(company))
+    session.record = record
+    session.isEtagStale = true
+  }
+
+  private close(session: ThreadSession): void {
+    this.sessions.delete(session.place)
+    this.handOver.close(session)
+  }
+}

@@ -1,0 +1,297 @@
+// POST /agent/v1/metrics, the hot path: authenticate, rate, inflate, decode and admit, publish, acknowledge. A batch is acknowledged
+// only once the bus holds it (document 3 "Agent to collector"; decisions G-24, G-55 to G-58). Between decode and encode there is no
+// await: one decoder and one batch serve every request of the thread.
+import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf'
+import { EntryEncoder } from '../../../../core/bus/entry.ts'
+import { SampleBatch } from '../../../../core/series/sample-batch.ts'
+import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../../core/wire/admission.ts'
+import { AgentSeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
+import { BatchDecoder } from '../../../../core/wire/decode-batch.ts'
+import { MetricsAckSchema, MetricsBatchSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { PublishRefusal } from '../../bus/bus.ts'
+import { discardBody, giveBack, inflate, readBody } from '../../read-body.ts'
+import type { AgentSession } from '../agents/agent-session.ts'
+import { RefusalLog } from '../agents/refusal-log.ts'
+import type { MetricsContext } from '../context.ts'
+import {
+  ApiError,
+  badRequest,
+  bodyForm,
+  messageResponse,
+  protobufHeaders,
+  protocolOf,
+  rateLimited,
+  tooLarge,
+  unavailable,
+} from '../listener/responses.ts'
+import { type Ack, AckEncoder } from './metrics-ack.ts'
+
+/** Made once: a Response copies them faster than it makes them of an object. */
+const ackInit = { headers: new Headers(protobufHeaders) }
+const LOG_PERIOD_MS = 600_000
+const noWarnings: readonly string[] = []
+
+type Admitted = { readonly entry: Uint8Array; readonly ack: Ack }
+
+/** A batch on its way to the bus, and what must be undone when the bus does not take it. */
+type Publishing = {
+  readonly answer: Promise<PublishRefusal | null>
+  readonly series: AgentSeries
+  readonly seriesBefore: number
+  readonly isAnnouncing: boolean
+  readonly hasDefinitions: boolean
+}
+
+export class MetricsReceiver {
+  private readonly context: MetricsContext
+  private readonly limits: AdmissionLimits
+  private readonly batch = new SampleBatch()
+  private readonly decoder: BatchDecoder
+  private readonly acks = new AckEncoder()
+  private readonly entries = new EntryEncoder()
+  /** Used again while nothing was noted in it. */
+  private report = new AdmissionReport()
+  private readonly bodyBytesMax: number
+  private readonly inflatedBytesMax: number
+  private readonly acceptsJson: boolean
+  private readonly refusals: RefusalLog
+
+  constructor(context: MetricsContext) {
+    this.context = context
+    const { config } = context
+    this.limits = {
+      seriesPerAgentMax: config['ingest.limits.max_series_per_agent'],
+      seriesPerCompanyMax: config['ingest.limits.max_series_per_company'],
+      pointsMax: config['ingest.limits.max_points'],
+      pointAgeMaxMs: config['ingest.limits.max_point_age'],
+      pointAheadMaxMs: config['ingest.limits.max_point_ahead'],
+    }
+    this.bodyBytesMax = config['ingest.limits.max_body_bytes']
+    this.inflatedBytesMax = config['ingest.limits.max_inflated_bytes']
+    this.acceptsJson = config['debug.accept_json']
+    this.refusals = new RefusalLog(context.log, context.nowMs)
+    this.decoder = new BatchDecoder(this.batch, this.limits)
+  }
+
+  /** Answers a batch. An ApiError is told to the agent. */
+  async receive(request: Request): Promise<Response | ApiError> {
+    const startedAtMs = performance.now()
+    const { headers } = request
+    const protocol = protocolOf(headers)
+    if (protocol instanceof ApiError) return refuseUnread(request, protocol)
+    const found = this.admitCaller(headers)
+    let session = found instanceof Promise ? await found : found
+    if (session instanceof ApiError) return refuseUnread(request, session)
+    const form = bodyForm(headers.get('content-type'), this.acceptsJson)
+    if (form instanceof ApiError) return refuseUnread(request, this.refusals.note(session, form))
+    const encoding = headers.get('content-encoding')
+    const body = await readBody(request, this.bodyBytesMax)
+    if (body instanceof ApiError) return this.refusals.note(session, body)
+    if (!session.isHere) {
+      // It was closed, or another thread took it, while the body came.
+      session = await this.context.callers.authenticate(headers.get('authorization'), this.context.nowMs())
+      if (session instanceof ApiError) return session
+    }
+    const taking = this.take(session, body, encoding, form)
+    if (taking instanceof ApiError) return this.refusals.note(session, taking)
+    const { ack, publishing } = taking
+    if (publishing) {
+      let refusal: PublishRefusal | null
+      try {
+        refusal = await publishing.answer
+      } catch (error) {
+        this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
+        refusal = 'failed'
+      }
+      const refused = this.settle(session, publishing, ack, refusal)
+      if (--session.publishing === 0 && session.whenQuiet) session.whenQuiet()
+      if (refused) return refused
+    }
+    this.context.callers.noteBatch(session, protocol, ack.serverTimeMs)
+    this.context.metrics.hot.batches++
+    const answer = this.acks.encode(ack)
+    this.context.metrics.requestSeconds.add((performance.now() - startedAtMs) / 1000)
+    return form === 'json'
+      ? messageResponse(MetricsAckSchema, fromBinary(MetricsAckSchema, answer), true)
+      : new Response(answer, ackInit)
+  }
+
+  /** Token and rate: what is asked before the body. At once for a token that was seen before. */
+  private admitCaller(headers: Headers): AgentSession | ApiError | Promise<AgentSession | ApiError> {
+    const { callers, nowMs } = this.context
+    const atMs = nowMs()
+    const found = callers.authenticate(headers.get('authorization'), atMs)
+    return found instanceof Promise ? found.then(session => this.takeRate(session, atMs)) : this.takeRate(found, atMs)
+  }
+
+  private takeRate(session: AgentSession | ApiError, nowMs: number): AgentSession | ApiError {
+    if (session instanceof ApiError) return session
+    const waitSeconds = session.metricsRate.take(this.context.rates.metrics, nowMs)
+    return waitSeconds > 0 ? this.refusals.note(session, rateLimited(waitSeconds)) : session
+  }
+
+  /** Inflates, decodes and admits a body, and hands it to the bus. Runs to its end without an await. */
+  private take(
+    session: AgentSession,
+    body: Uint8Array,
+    encoding: string | null,
+    form: 'protobuf' | 'json',
+  ): { readonly ack: Ack; readonly publishing: Publishing | null } | ApiError {
+    const { context } = this
+    const startedAtMs = performance.now()
+    const inflated = inflate(body, encoding, this.inflatedBytesMax)
+    if (inflated instanceof ApiError) return inflated
+    const bytes = form === 'json' ? batchFromJson(inflated) : inflated
+    if (bytes instanceof ApiError) return bytes
+    const { hot, decodeSeconds } = context.metrics
+    hot.wireBytes += body.length
+    hot.inflatedBytes += inflated.length
+    if (inflated !== body) giveBack(body)
+    const nowMs = context.nowMs()
+    if (session.record.state !== 'active' || session.record.serverId === '') {
+      const ack = this.takePending(bytes, session, nowMs)
+      return ack instanceof ApiError ? ack : { ack, publishing: null }
+    }
+    const { series } = session
+    const seriesBefore = series.count
+    const isAnnouncing = session.mustAnnounce || session.definitionsInFlight > 0 || nowMs >= session.announceAtMs
+    series.announcesAll = isAnnouncing
+    const admitted = this.admit(session, bytes, nowMs)
+    giveBack(bytes)
+    decodeSeconds.add((performance.now() - startedAtMs) / 1000)
+    if (admitted instanceof ApiError) return admitted
+    const hasDefinitions = this.batch.definitions.length > 0
+    if (hasDefinitions) session.definitionsInFlight++
+    session.publishing++
+    const answer = context.bus.publish(session.record.serverId, admitted.entry)
+    return { ack: admitted.ack, publishing: { answer, series, seriesBefore, isAnnouncing, hasDefinitions } }
+  }
+
+  /** What follows from the bus's answer; an error when it did not take the batch. */
+  private settle(
+    session: AgentSession,
+    publishing: Publishing,
+    ack: Ack,
+    refusal: PublishRefusal | null,
+  ): ApiError | null {
+    const { series, seriesBefore, isAnnouncing, hasDefinitions } = publishing
+    if (hasDefinitions) session.definitionsInFlight--
+    if (refusal === null) {
+      if (isAnnouncing) session.announced(ack.serverTimeMs)
+      this.context.metrics.hot.points += ack.acceptedPoints
+      return null
+    }
+    // The definitions never reached the bus: what was new is new again, and what was announced is announced again.
+    if (session.series === series && series.count > seriesBefore) series.rollback(seriesBefore)
+    if (isAnnouncing || hasDefinitions) session.mustAnnounce = true
+    this.context.metrics.hot.refusedByBus++
+    if (refusal === 'full') this.refusals.noteFullBus()
+    return unavailable('the batch cannot be kept now; send it again')
+  }
+
+  /** Decodes a batch into an entry. Runs to its end without an await. */
+  private admit(session: AgentSession, bytes: Uint8Array, nowMs: number): Admitted | ApiError {
+    const { batch, decoder, limits } = this
+    const report = this.cleanReport()
+    const refusal = decoder.decode(bytes, session.series, nowMs, report)
+    if (refusal) return this.refusal(refusal)
+    const { facts } = decoder
+    const { record } = session
+    const entry = this.entries.encode(
+      {
+        companyId: record.companyId,
+        serverId: record.serverId,
+        agentId: record.agentId,
+        receivedAtMs: nowMs,
+        seq: facts.seq,
+        intervalSeconds: facts.intervalSeconds,
+      },
+      batch,
+    )
+    const warnings = isClean(report)
+      ? noWarnings
+      : this.noteReport(session, report.finish(limits.seriesPerAgentMax), nowMs)
+    const ack = {
+      serverTimeMs: nowMs,
+      seqLow: facts.seqLow,
+      seqHigh: facts.seqHigh,
+      etag: this.context.callers.etagOf(session).bytes,
+      acceptedPoints: batch.pointCount,
+      droppedPoints: report.droppedPoints,
+      warnings,
+    }
+    return { entry, ack }
+  }
+
+  /** A pending agent is answered, but nothing of it is kept (decision G-24). */
+  private takePending(bytes: Uint8Array, session: AgentSession, nowMs: number): Ack | ApiError {
+    const report = this.cleanReport()
+    const refusal = this.decoder.decode(bytes, new AgentSeries(new OwnCompanySeries()), nowMs, report)
+    if (refusal) return this.refusal(refusal)
+    const { facts } = this.decoder
+    const points = this.batch.pointCount
+    this.context.metrics.hot.dropped.pending_agent += points
+    if (!isClean(report)) this.countDropped(report)
+    return {
+      serverTimeMs: nowMs,
+      seqLow: facts.seqLow,
+      seqHigh: facts.seqHigh,
+      etag: this.context.callers.etagOf(session).bytes,
+      acceptedPoints: 0,
+      droppedPoints: points + report.droppedPoints,
+      warnings: ['agent pending approval'],
+    }
+  }
+
+  private refusal(refusal: 'malformed' | 'too_many_points'): ApiError {
+    return refusal === 'malformed'
+      ? badRequest('the body is no MetricsBatch')
+      : tooLarge(`the batch has more than ${this.limits.pointsMax} points`)
+  }
+
+  private cleanReport(): AdmissionReport {
+    if (!isClean(this.report)) this.report = new AdmissionReport()
+    return this.report
+  }
+
+  private countDropped(report: AdmissionReport): void {
+    const { dropped } = this.context.metrics.hot
+    for (const reason of dropReasons) dropped[reason] += report.dropped[reason]
+  }
+
+  /** Counts what was dropped, and tells the log of it now and then. */
+  private noteReport(session: AgentSession, warnings: readonly string[], nowMs: number): readonly string[] {
+    this.countDropped(this.report)
+    if (nowMs >= session.logAtMs) {
+      session.logAtMs = nowMs + LOG_PERIOD_MS
+      this.context.log.warn(
+        {
+          agent_id: session.record.agentId,
+          company_id: session.record.companyId,
+          warnings: this.report.loggable(),
+        },
+        'something of a batch was dropped or changed',
+      )
+    }
+    return warnings
+  }
+}
+
+/** An agent that is refused whatever its body says. */
+async function refuseUnread(request: Request, refusal: ApiError): Promise<ApiError> {
+  await discardBody(request)
+  return refusal
+}
+
+const isClean = (report: AdmissionReport): boolean =>
+  report.droppedPoints === 0 && report.warnings.length === 0 && report.seriesLimit === null
+
+/** A batch in JSON as the bytes of the same message. */
+function batchFromJson(text: Uint8Array): Uint8Array | ApiError {
+  try {
+    const json: JsonValue = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(text))
+    return toBinary(MetricsBatchSchema, fromJson(MetricsBatchSchema, json, { ignoreUnknownFields: true }))
+  } catch {
+    return badRequest('the body is no MetricsBatch in JSON')
+  }
+}

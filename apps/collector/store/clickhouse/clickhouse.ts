@@ -1,0 +1,270 @@
+// The samples store: ClickHouse by URL, or the same engine in this process. Everything that differs between the two stands
+// here: how it is opened, and how a block in Native format gets in.
+import {
+  accessSync,
+  closeSync,
+  constants,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { codeOf } from '../../../../core/config/address.ts'
+import { sha256Hex } from '../../../../core/series/hash.ts'
+import { openChdb } from './chdb-connection.ts'
+import { embeddedEngineConfig } from './samples-engine-config.ts'
+
+const REQUEST_TIMEOUT_MS = 30_000
+const EMBEDDED = 'embedded:'
+const SHARED_MEMORY = '/dev/shm'
+/** Faults reach the log of the collector through what is thrown, without statements. */
+const SILENT = { level: ClickHouseLogLevel.OFF }
+
+export type QueryParams = Readonly<
+  Record<string, string | number | readonly string[] | readonly number[] | readonly bigint[]>
+>
+
+export type ClickHouse = {
+  readonly database: string
+  readonly isEmbedded: boolean
+  /** Rows of a statement, each an array in the order of its columns. */
+  rows(sql: string, params?: QueryParams): Promise<unknown[][]>
+  /** Rows of a statement as blocks in Native format (core/samples/block/native-reader.ts). */
+  blocks(sql: string, params?: QueryParams): Promise<Uint8Array>
+  /** The same where it may take long: other reads do not wait for it. */
+  scan(sql: string, params?: QueryParams): Promise<Uint8Array>
+  /** A statement without result. It may take long: neither reads nor inserts wait for it. */
+  command(sql: string, params?: QueryParams): Promise<void>
+  /** Inserts a block. The same `token` a second time changes nothing (within the table's window of blocks). */
+  insertBlock(table: string, block: Uint8Array, token: string): Promise<void>
+  close(): Promise<void>
+}
+
+export type ClickHouseOptions = {
+  /** `embedded:DIR` or the URL of a server. */
+  readonly url: string
+  readonly database: string
+}
+
+/** The name of a database as it may stand in SQL. */
+export const isDatabaseName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)
+
+/** Opens the store. Throws when the embedded engine cannot start; a server is not contacted yet. */
+export function openClickHouse(options: ClickHouseOptions): ClickHouse {
+  if (!isDatabaseName(options.database)) throw new Error('clickhouse.database must be a plain identifier')
+  return options.url.startsWith(EMBEDDED)
+    ? openEmbedded(options.url.slice(EMBEDDED.length), options.database)
+    : openServer(options)
+}
+
+/** A fault of the store worth another try: anything but a statement that the engine refuses. */
+export const causeOf = (error: unknown): string =>
+  error instanceof ClickHouseError
+    ? `${error.type ?? 'error'} (code ${error.code})`
+    : error instanceof Error
+      ? error.message
+      : String(error)
+
+function isRows(value: unknown): value is { data: unknown[][] } {
+  return typeof value === 'object' && value !== null && 'data' in value && Array.isArray(value.data)
+}
+
+function statements(client: ClickHouseClient) {
+  return {
+    rows: async (sql: string, params?: QueryParams): Promise<unknown[][]> => {
+      const result = await client.query({ query: sql, format: 'JSONCompact', query_params: { ...params } })
+      const json: unknown = await result.json()
+      if (!isRows(json)) throw new Error('the samples store answered in an unknown form')
+      return json.data
+    },
+    blocks: async (sql: string, params?: QueryParams): Promise<Uint8Array> => {
+      const { stream } = await client.exec({ query: `${sql} FORMAT Native`, query_params: { ...params } })
+      const chunks: Uint8Array[] = []
+      for await (const chunk of stream) chunks.push(chunk)
+      return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+    },
+    command: async (sql: string, params?: QueryParams): Promise<void> => {
+      await client.command({ query: sql, query_params: { ...params } })
+    },
+  }
+}
+
+const insertSettings = (token: string): string =>
+  `SETTINGS insert_deduplication_token = '${token}', optimize_on_insert = 0, max_insert_threads = 1, max_threads = 1`
+
+function openServer({ url, database }: ClickHouseOptions): ClickHouse {
+  const client = createClient({
+    url,
+    log: SILENT,
+    request_timeout: REQUEST_TIMEOUT_MS,
+    max_open_connections: 8,
+    compression: { request: false, response: false },
+    // Long lists of parameters are no part of the address, which proxies cut.
+    use_multipart_params_auto: true,
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
+  })
+  const { rows, blocks, command } = statements(client)
+  return {
+    database,
+    isEmbedded: false,
+    rows,
+    blocks,
+    scan: blocks,
+    command,
+    insertBlock: async (table, block, token) => {
+      const values = Readable.from([Buffer.from(block.buffer, block.byteOffset, block.byteLength)], {
+        objectMode: false,
+      })
+      const query = `INSERT INTO ${database}.${table} ${insertSettings(token)} FORMAT Native`
+      const result = await client.exec({ query, values })
+      for await (const _ of result.stream);
+    },
+    close: () => client.close(),
+  }
+}
+
+type BlockFile = { readonly path: string; readonly descriptor: number }
+
+/**
+ * The engine reads binary input from files only. They lie in memory where there is a place for that, and are used again, so
+ * that their pages need not be made anew for every block.
+ */
+function blockFiles(dataDirectory: string) {
+  const onDisk = join(dataDirectory, 'blocks')
+  let directory = blockDirectory(dataDirectory)
+  const free: BlockFile[] = []
+  const create = (): BlockFile => {
+    const path = join(directory, `${process.pid}-${crypto.randomUUID()}.native`)
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    return { path, descriptor: openSync(path, 'wx', 0o600) }
+  }
+  const remove = (file: BlockFile): void => {
+    closeSync(file.descriptor)
+    rmSync(file.path, { force: true })
+  }
+  const write = (block: Uint8Array): BlockFile => {
+    const file = free.pop() ?? create()
+    try {
+      for (let at = 0; at < block.length; ) at += writeSync(file.descriptor, block, at, block.length - at, at)
+      ftruncateSync(file.descriptor, block.length)
+      return file
+    } catch (error) {
+      remove(file)
+      if (codeOf(error) !== 'ENOSPC' || directory === onDisk) throw error
+      // The memory is too small for blocks, as it may be in a container: from now on they lie beside the data.
+      for (const other of free.splice(0)) remove(other)
+      removeIfEmpty(directory)
+      directory = onDisk
+      return write(block)
+    }
+  }
+  return {
+    write,
+    release: (file: BlockFile): void => {
+      free.push(file)
+    },
+    /** For one that the engine did not read: somebody may have cleared the memory of the machine, and the next try makes a new one. */
+    remove,
+    /** Another store of this process may still use the directory; the last one removes it. */
+    close: (): void => {
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      for (const file of free.splice(0)) remove(file)
+      removeIfEmpty(directory)
+    },
+  }
+}
+
+function removeIfEmpty(directory: string): void {
+  if (readdirSync(directory).length === 0) rmdirSync(directory)
+}
+
+/** A directory in memory when there is one to write to, else one beside the data. What a killed process left is removed. */
+function blockDirectory(dataDirectory: string): string {
+  let directory = join(dataDirectory, 'blocks')
+  try {
+    accessSync(SHARED_MEMORY, constants.W_OK)
+    directory = join(SHARED_MEMORY, `samples-${sha256Hex(resolve(dataDirectory)).slice(0, 16)}`)
+  } catch {
+    // No shared memory here: a file system beside the data does.
+  }
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  for (const name of readdirSync(directory))
+    if (!name.startsWith(`${process.pid}-`)) rmSync(join(directory, name), { force: true })
+  return directory
+}
+
+const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+
+/**
+ * Connections to the engine of this process: each runs one statement after the other, so that what may take long, what comes in and what
+ * is read have their own.
+ */
+function openLane(directory: string, count: number) {
+  const members = Array.from({ length: count }, () => {
+    const { connection } = openChdb(directory, embeddedEngineConfig(directory))
+    const client = createClient({ connection, log: SILENT })
+    return { client, ...statements(client), waiting: 0 }
+  })
+  const running = new Set<Promise<unknown>>()
+  /** Has the connection run it that has least to do. */
+  function run<T>(act: (member: (typeof members)[number]) => Promise<T>): Promise<T> {
+    const member = members.reduce((least, each) => (each.waiting < least.waiting ? each : least))
+    member.waiting++
+    const work = act(member).finally(() => {
+      member.waiting--
+      running.delete(work)
+    })
+    running.add(work)
+    return work
+  }
+  return {
+    rows: (sql: string, params?: QueryParams) => run(member => member.rows(sql, params)),
+    blocks: (sql: string, params?: QueryParams) => run(member => member.blocks(sql, params)),
+    command: (sql: string, params?: QueryParams) => run(member => member.command(sql, params)),
+    close: async () => {
+      // A statement whose connection goes before its end takes the process along.
+      while (running.size > 0) await Promise.allSettled(running)
+      for (const { client } of members) await client.close()
+    },
+  }
+}
+
+const READERS = 2
+
+function openEmbedded(directory: string, database: string): ClickHouse {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const reads = openLane(directory, READERS)
+  const inserts = openLane(directory, 1)
+  const works = openLane(directory, 1)
+  const files = blockFiles(directory)
+  return {
+    database,
+    isEmbedded: true,
+    rows: reads.rows,
+    blocks: reads.blocks,
+    scan: works.blocks,
+    command: works.command,
+    insertBlock: async (table, block, token) => {
+      const file = files.write(block)
+      try {
+        await inserts.command(
+          `INSERT INTO ${database}.${table} SELECT * FROM file(${quoted(file.path)}, Native) ${insertSettings(token)}`,
+        )
+      } catch (error) {
+        files.remove(file)
+        throw error
+      }
+      files.release(file)
+    },
+    close: async () => {
+      for (const lane of [reads, inserts, works]) await lane.close()
+      files.close()
+    },
+  }
+}

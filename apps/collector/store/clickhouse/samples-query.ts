@@ -1,0 +1,371 @@
+// Reading samples. Every statement is bound by company and server; every value is a bound parameter; every point counts once,
+// however often it was sent.
+import { cellMs, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
+import type { Aggregate } from '../../../../core/query/series-request.ts'
+import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
+import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
+import { MachineIndex, machineWords } from '../../../../core/samples/block/uuid-words.ts'
+import { type HeldSource, idOf, nothingHeld } from '../../../../core/samples/latest/buffered-points.ts'
+import type { MachineName, NewestValue, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
+import { PointsOfSeries } from '../../../../core/samples/latest/series-points.ts'
+import { parseSeriesKey } from '../../../../core/series/series-key.ts'
+import type { ClickHouse } from './clickhouse.ts'
+
+/** One series of an answer: labels without the metric's name, points in time order, stamped with their bucket's start. */
+export type SeriesPoints = { readonly labels: Record<string, string>; readonly points: [tsMs: number, value: number][] }
+export type SeriesAnswer = {
+  readonly series: SeriesPoints[]
+  /** What was read in the end, for telemetry. */
+  readonly source: SeriesSource
+}
+
+/** A series of a machine: its id as the store knows it, and its full key. */
+type Definition = { readonly id: bigint; readonly key: string }
+
+const DEFINITIONS_MS = 10_000
+const DEFINITIONS_MAX = 2_000
+
+const OWNER = 'company_id = {company:UUID} AND server_id = {server:UUID}'
+const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
+/** To compile a statement takes the engine 100 ms, once it has come a few times: more than all reads of a day would win by it. */
+const UNCOMPILED = 'compile_expressions = 0, compile_aggregate_expressions = 0, compile_sort_description = 0'
+/** Small reads are cheapest on one thread; a long range is worth a second. */
+const SETTINGS = `SETTINGS max_threads = 1, ${UNCOMPILED}`
+const SETTINGS_LONG = `SETTINGS max_threads = 2, ${UNCOMPILED}`
+const DAY_MS = 86_400_000
+const UUID_BYTES = 16
+/** A few hundred rows, of many parts: what helps with many rows costs more than it saves. */
+const FEW_ROWS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
+const LONG_RANGE_MS = 2 * DAY_MS
+
+/** Runs that may have points in [since, until]. What is in them, and which rows count, is found out here: the engine needs several times as long. */
+const RUNS_SINCE = `ts > fromUnixTimestamp64Milli({since:Int64} - ${RUN_SPAN_MS}, 'UTC')`
+const RUNS = `${RUNS_SINCE} AND ts <= ${INSTANT('until')}`
+/** Series and days that are read at once: their points are in memory together. */
+const SERIES_DAYS_MAX = 64
+
+/**
+ * What a cell gives to a bucket, and its weight, by which parts of one bucket are put together (`together`): the average is weighted by
+ * counts, the last value is the latest sample's.
+ */
+const PARTS: Readonly<Record<Aggregate, string>> = {
+  avg: 'sum, toFloat64(count)',
+  min: 'min, toFloat64(1)',
+  max: 'max, toFloat64(1)',
+  last: 'last, toFloat64(toUnixTimestamp64Milli(last_ts))',
+}
+
+/** Of two cells of one version the one that came later counts: parts of a month lie in the order in which they were inserted. */
+const PARTS_MAX = 2_048
+
+type Bucket = { readonly startMs: number; readonly part: number; readonly weight: number }
+
+/** Two parts of one bucket, the earlier one first. */
+function together(agg: Aggregate, cells: Bucket, samples: Bucket): Bucket {
+  const { startMs } = cells
+  switch (agg) {
+    case 'avg':
+      return { startMs, part: cells.part + samples.part, weight: cells.weight + samples.weight }
+    case 'min':
+      return { startMs, part: Math.min(cells.part, samples.part), weight: 1 }
+    case 'max':
+      return { startMs, part: Math.max(cells.part, samples.part), weight: 1 }
+    case 'last':
+      return cells.weight > samples.weight ? cells : samples
+  }
+}
+
+/** Values of one series, in the order of time, as buckets. Cells end where the samples begin: at most one bucket is of both. */
+function bucketsOf(agg: Aggregate, values: readonly (PointsOfSeries | undefined)[], stepMs: number): Bucket[] {
+  const buckets: Bucket[] = []
+  for (const { tsMs, value, weight } of values.filter(each => each !== undefined))
+    for (const [at, time] of tsMs.entries()) {
+      const bucket = { startMs: Math.floor(time / stepMs) * stepMs, part: value[at]!, weight: weight[at]! }
+      const last = buckets.at(-1)
+      if (last?.startMs === bucket.startMs) buckets[buckets.length - 1] = together(agg, last, bucket)
+      else buckets.push(bucket)
+    }
+  return buckets
+}
+
+type ValuesOfSeries = ReadonlyMap<bigint, PointsOfSeries>
+
+/** The series of an answer. */
+function seriesOf(
+  { agg, stepMs }: SeriesPlan,
+  cells: ValuesOfSeries,
+  samples: ValuesOfSeries,
+  definitions: readonly Definition[],
+): SeriesPoints[] {
+  const series: SeriesPoints[] = []
+  for (const { id, key } of definitions) {
+    const points: [tsMs: number, value: number][] = []
+    for (const { startMs, part, weight } of bucketsOf(agg, [cells.get(id), samples.get(id)], stepMs)) {
+      const value = agg === 'avg' ? part / weight : part
+      if (Number.isFinite(value)) points.push([startMs, value])
+    }
+    if (points.length > 0) series.push({ labels: parseSeriesKey(key).labels, points })
+  }
+  return series
+}
+
+const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSeries> =>
+  new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
+
+/** Reads one store. Keeps the definitions of series that were asked for lately, so that a dashboard costs one statement. */
+export class SamplesReader {
+  private readonly store: ClickHouse
+  private readonly nowMs: () => number
+  private readonly held: HeldSource
+  private readonly known = new Map<string, { readonly definitions: readonly Definition[]; readonly untilMs: number }>()
+
+  /** `held` are points that the store does not have yet. */
+  constructor(store: ClickHouse, nowMs: () => number, held: HeldSource = nothingHeld) {
+    this.store = store
+    this.nowMs = nowMs
+    this.held = held
+  }
+
+  /** New series were stored, or some were deleted. Those of other processes are seen after DEFINITIONS_MS. */
+  forgetDefinitions(): void {
+    this.known.clear()
+  }
+
+  /** The series of a machine that belong to `metrics`, in the order of their keys. */
+  private async definitionsOf(
+    companyId: string,
+    serverId: string,
+    metrics: readonly string[],
+  ): Promise<readonly Definition[]> {
+    const name = [companyId, serverId, ...metrics].join(' ')
+    const nowMs = this.nowMs()
+    const known = this.known.get(name)
+    if (known && known.untilMs > nowMs) return known.definitions
+    const rows = await this.store.rows(
+      `SELECT DISTINCT toString(series_id), key FROM ${this.store.database}.series
+       WHERE ${OWNER} AND metric IN {metrics:Array(String)} ORDER BY key ${SETTINGS}`,
+      { company: companyId, server: serverId, metrics },
+    )
+    const definitions = rows.map(([id, key]) => ({ id: BigInt(String(id)), key: String(key) }))
+    // An empty answer is not kept: the first samples of a machine are to be seen at once.
+    if (definitions.length > 0) {
+      if (this.known.size >= DEFINITIONS_MAX) this.known.clear()
+      this.known.set(name, { definitions, untilMs: nowMs + DEFINITIONS_MS })
+    }
+    return definitions
+  }
+
+  /** Answers a plan. `completeMs` is up to where the cells of its source are computed, and right. */
+  async querySeries(plan: SeriesPlan, completeMs: number): Promise<SeriesAnswer> {
+    if (plan.isEmpty) return { series: [], source: plan.source }
+    const definitions = await this.definitionsOf(plan.companyId, plan.serverId, [plan.metric])
+    if (definitions.length === 0) return { series: [], source: plan.source }
+    const { source } = plan
+    if (source !== 'raw') {
+      const { series, cellCount } = await this.readParts(plan, source, definitions, completeMs)
+      if (cellCount > 0 || !plan.fallsBackToRaw) return { series, source }
+    }
+    const { series } = await this.readParts(plan, 'raw', definitions, Number.NEGATIVE_INFINITY)
+    return { series, source: 'raw' }
+  }
+
+  /** Reads series by series, a few at a time: cells before `completeMs`, samples from there. */
+  private async readParts(
+    plan: SeriesPlan,
+    source: SeriesSource,
+    definitions: readonly Definition[],
+    completeMs: number,
+  ): Promise<{ readonly series: SeriesPoints[]; readonly cellCount: number }> {
+    const { agg, toMs } = plan
+    const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
+    const fromMs = source === 'raw' ? readFromMs : Math.floor(readFromMs / cellMs[source]) * cellMs[source]
+    const youngFromMs = Math.max(fromMs, completeMs)
+    const none: ValuesOfSeries = new Map()
+    const days = Math.max(1, Math.ceil((toMs - youngFromMs) / DAY_MS))
+    const together = Math.max(1, Math.floor(SERIES_DAYS_MAX / days))
+    const series: SeriesPoints[] = []
+    let cellCount = 0
+    for (let at = 0; at < definitions.length; at += together) {
+      const some = definitions.slice(at, at + together)
+      // Two statements at once: together they take longer to plan than to run.
+      const [cells, young] = await Promise.all([
+        source === 'raw' ? none : this.cells(plan, source, some, fromMs, completeMs),
+        toMs < completeMs ? none : this.points(plan, some, agg, youngFromMs, toMs),
+      ])
+      for (const { tsMs } of cells.values()) cellCount += tsMs.length
+      series.push(...seriesOf(plan, cells, young, some))
+    }
+    return { series, cellCount }
+  }
+
+  /** What cells of some series of a machine give to an aggregate, from `fromMs` on and before `completeMs`, each cell in its last version. */
+  private async cells(
+    { companyId, serverId, agg, toMs }: SeriesPlan,
+    source: Exclude<SeriesSource, 'raw'>,
+    definitions: readonly Definition[],
+    fromMs: number,
+    completeMs: number,
+  ): Promise<ValuesOfSeries> {
+    const cells = emptySeries(definitions)
+    const bytes = await this.store.blocks(
+      `SELECT series_id, ts, version, _part_index, ${PARTS[agg]} FROM ${this.store.database}.rollup_${source}
+       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)}
+         AND ts >= ${INSTANT('from')} AND ts <= ${INSTANT('to')} AND ts < ${INSTANT('complete')} ${SETTINGS}, ${FEW_ROWS}`,
+      {
+        company: companyId,
+        server: serverId,
+        ids: definitions.map(({ id }) => id),
+        from: fromMs,
+        to: toMs,
+        complete: completeMs,
+      },
+    )
+    const reader = new NativeReader(bytes)
+    const { view } = reader
+    for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+      const [ids, times, versions, parts, values, weights] = [0, 1, 2, 3, 4, 5].map(() => reader.column(rows * 8))
+      for (let at = 0; at < rows * 8; at += 8) {
+        const seq = reader.int64(versions! + at) * PARTS_MAX + Math.min(PARTS_MAX - 1, reader.int64(parts! + at))
+        const [value, weight] = [view.getFloat64(values! + at, true), view.getFloat64(weights! + at, true)]
+        cells.get(view.getBigUint64(ids! + at, true))?.add(reader.int64(times! + at), value, seq, weight)
+      }
+    }
+    for (const ofSeries of cells.values()) ofSeries.order()
+    return cells
+  }
+
+  /** The raw points of some series of a machine in [fromMs, toMs], each time once, in the order of time. */
+  private async points(
+    { companyId, serverId }: MachineName,
+    definitions: readonly Definition[],
+    agg: Aggregate,
+    fromMs: number,
+    toMs: number,
+  ): Promise<ValuesOfSeries> {
+    const points = emptySeries(definitions)
+    const take = (id: bigint, seq: number) => (tsMs: number, value: number) => {
+      if (tsMs >= fromMs && tsMs <= toMs) points.get(id)?.add(tsMs, value, seq, agg === 'last' ? tsMs : 1)
+    }
+    // Before the store is asked: what is stored meanwhile is in both.
+    const held = [...this.held(companyId, serverId)]
+    const bytes = await this.store.blocks(
+      `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS}
+       ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${FEW_ROWS}`,
+      { company: companyId, server: serverId, ids: definitions.map(({ id }) => id), since: fromMs, until: toMs },
+    )
+    const reader = new NativeReader(bytes)
+    const { view } = reader
+    for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+      const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
+      reader.column(0)
+      for (let at = 0; at < rows * 8; at += 8) {
+        const length = reader.text()
+        const taken = take(view.getBigUint64(ids! + at, true), reader.int64(seqs! + at))
+        eachPoint(view, reader.end() - length, length, reader.int64(times! + at), taken)
+      }
+    }
+    for (const point of held) take(idOf(point), Number.POSITIVE_INFINITY)(point.tsMs, point.value)
+    for (const ofSeries of points.values()) ofSeries.order()
+    return points
+  }
+
+  /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
+  async newestValues(
+    companyId: string,
+    serverId: string,
+    metrics: readonly string[],
+    sinceMs: number,
+  ): Promise<NewestValue[]> {
+    const definitions = await this.definitionsOf(companyId, serverId, metrics)
+    if (definitions.length === 0) return []
+    const machine = { companyId, serverId }
+    const points = await this.points(machine, definitions, 'last', sinceMs, this.nowMs() + DAY_MS)
+    const values: NewestValue[] = []
+    for (const { id, key } of definitions) {
+      const { tsMs, value } = points.get(id) ?? new PointsOfSeries()
+      if (tsMs.length > 0) values.push({ key, value: value.at(-1)!, tsMs: tsMs.at(-1)! })
+    }
+    return values
+  }
+
+  /** The newest sample since `sinceMs` of every series of a machine, without their keys: one statement instead of two. */
+  async newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
+    const params = { company: companyId, server: serverId, since: sinceMs }
+    return newestOf(await this.store.blocks(this.runsSince(OWNER), params), [{ companyId, serverId }], sinceMs)
+  }
+
+  private runsSince(isOwned: string): string {
+    return `SELECT company_id, server_id, series_id, ts, seq, points FROM ${this.store.database}.samples_raw
+            WHERE ${isOwned} AND ${RUNS_SINCE} ${SETTINGS}, ${FEW_ROWS}`
+  }
+
+  /** Machines that have series of these metrics, in the order in which the store has them. */
+  async machinesOf(metrics: readonly string[]): Promise<MachineName[]> {
+    const rows = await this.store.rows(
+      `SELECT DISTINCT company_id, server_id FROM ${this.store.database}.series
+       WHERE metric IN {metrics:Array(String)} ORDER BY company_id, server_id ${SETTINGS}`,
+      { metrics },
+    )
+    return rows.map(([companyId, serverId]) => ({ companyId: String(companyId), serverId: String(serverId) }))
+  }
+
+  /** The newest stored sample since `sinceMs` of every series of these machines. Who asks for anything else does not wait for it. */
+  async newestOfMachines(machines: readonly MachineName[], sinceMs: number): Promise<(MachineName & StoredNewest)[]> {
+    const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
+    const bytes = await this.store.scan(this.runsSince(isOne), {
+      companies: machines.map(({ companyId }) => companyId),
+      servers: machines.map(({ serverId }) => serverId),
+      since: sinceMs,
+    })
+    return newestOf(bytes, machines, sinceMs)
+  }
+
+  /** Keys of all series of these metrics, over all machines, up to `countMax`. */
+  async keysOf(metrics: readonly string[], countMax: number): Promise<string[]> {
+    const rows = await this.store.rows(
+      `SELECT DISTINCT key FROM ${this.store.database}.series WHERE metric IN {metrics:Array(String)} LIMIT {count:UInt32} ${SETTINGS}`,
+      { metrics, count: countMax },
+    )
+    return rows.map(([key]) => String(key))
+  }
+}
+
+/** The newest sample since `sinceMs` of every series in rows of samples_raw, which are of these machines. */
+function newestOf(
+  bytes: Uint8Array,
+  machines: readonly MachineName[],
+  sinceMs: number,
+): (MachineName & StoredNewest)[] {
+  const newest = machines.map(() => new Map<bigint, { value: number; tsMs: number; seq: number }>())
+  const index = new MachineIndex(machineWords(machines))
+  const reader = new NativeReader(bytes)
+  const { view } = reader
+  for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+    const [companies, servers] = [reader.column(rows * UUID_BYTES), reader.column(rows * UUID_BYTES)]
+    const [ids, times, seqs] = [0, 1, 2].map(() => reader.column(rows * 8))
+    reader.column(0)
+    for (let row = 0; row < rows; row++) {
+      const length = reader.text()
+      const ofMachine = newest[index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)]
+      const id = view.getBigUint64(ids! + row * 8, true)
+      const firstMs = reader.int64(times! + row * 8)
+      const last = ofMachine?.get(id)
+      if (!ofMachine || (last && firstMs + RUN_SPAN_MS < last.tsMs)) continue
+      const seq = reader.int64(seqs! + row * 8)
+      const { tsMs, value } = lastPoint(view, reader.end() - length, length, firstMs)
+      if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue
+      ofMachine.set(id, { value, tsMs, seq })
+    }
+  }
+  return newest.flatMap((ofMachine, at) =>
+    [...ofMachine].map(([id, { value, tsMs }]) => ({
+      companyId: machines[at]!.companyId,
+      serverId: machines[at]!.serverId,
+      hi: Number(id >> 32n),
+      lo: Number(id & 0xffff_ffffn),
+      value,
+      tsMs,
+    })),
+  )
+}

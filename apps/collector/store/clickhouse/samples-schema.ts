@@ -1,0 +1,67 @@
+// Brings the samples store to the schema that this program knows. Every step is idempotent; a newer store is refused.
+import tables from '../../../../sql/samples/0001_tables.sql' with { type: 'text' }
+import decimals from '../../../../sql/samples/0002_decimals.sql' with { type: 'text' }
+import runs from '../../../../sql/samples/0003_runs.sql' with { type: 'text' }
+import views from '../../../../sql/samples/0004_views.sql' with { type: 'text' }
+import sync from '../../../../sql/samples/0005_sync.sql' with { type: 'text' }
+import type { ClickHouse } from './clickhouse.ts'
+
+type Step = {
+  readonly sql: string
+  /** A column of samples_raw that is there once the step was taken: it cannot be taken again. */
+  readonly column?: string
+  /** A table that a step which was cut off then leaves behind. */
+  readonly leaves?: string
+}
+const STEPS: readonly Step[] = [
+  { sql: tables },
+  { sql: decimals },
+  { sql: runs, column: 'points', leaves: 'next_raw' },
+  { sql: views },
+  { sql: sync },
+]
+export const SAMPLES_SCHEMA_VERSION = STEPS.length
+
+/** A store that this program must not touch. The message is for the operator. */
+export class SamplesStoreNewer extends Error {}
+
+async function storedVersion(store: ClickHouse): Promise<number> {
+  const exists = await store.rows(
+    "SELECT count() FROM system.tables WHERE database = {database:String} AND name = 'schema_version'",
+    { database: store.database },
+  )
+  if (Number(exists[0]?.[0]) === 0) return 0
+  const version = await store.rows(`SELECT max(version) FROM ${store.database}.schema_version`)
+  return Number(version[0]?.[0] ?? 0)
+}
+
+async function hasColumn(store: ClickHouse, column: string): Promise<boolean> {
+  const found = await store.rows(
+    "SELECT count() FROM system.columns WHERE database = {database:String} AND table = 'samples_raw' AND name = {column:String}",
+    { database: store.database, column },
+  )
+  return Number(found[0]?.[0]) > 0
+}
+
+async function run(store: ClickHouse, step: string): Promise<void> {
+  for (const statement of step.split(';')) {
+    const sql = statement.trim().replaceAll('{db}', store.database)
+    if (sql !== '') await store.command(sql)
+  }
+}
+
+/** Runs the steps that the store lacks. Throws SamplesStoreNewer for a store of a later program. */
+export async function migrateSamples(store: ClickHouse): Promise<void> {
+  const stored = await storedVersion(store)
+  if (stored > SAMPLES_SCHEMA_VERSION)
+    throw new SamplesStoreNewer(
+      `cannot open the samples store: its schema is version ${stored}, this program knows ${SAMPLES_SCHEMA_VERSION}; use the newer program`,
+    )
+  for (const [index, { sql, column, leaves }] of STEPS.entries()) {
+    if (index < stored) continue
+    const isTaken = column !== undefined && (await hasColumn(store, column))
+    if (!isTaken) await run(store, sql)
+    else if (leaves !== undefined) await store.command(`DROP TABLE IF EXISTS ${store.database}.${leaves} SYNC`)
+    await store.command(`INSERT INTO ${store.database}.schema_version SELECT ${index + 1}, now64(3, 'UTC')`)
+  }
+}

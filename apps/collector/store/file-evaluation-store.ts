@@ -1,0 +1,348 @@
+// What evaluation keeps on disk: one SQLite file with the outbox, the journal and the keys of series, and one file a shard with its
+// snapshot. An event and the state that it left behind are committed together; only then does the thread go on.
+import { Database } from 'bun:sqlite'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/durability/journal-record.ts'
+import { type RuleNote, ruleName } from '../../../core/alerting/durability/rule-change-record.ts'
+import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
+import { recordText } from '../../../core/alerting/rules/packed-rule.ts'
+import type { RawRule } from '../../../core/alerting/rules/rule.ts'
+import { limits } from '../../../core/limits.ts'
+
+/** 2: keys of series stand by shard, changes of rules by their place on the bus. 3: records of rules stand once, changes name them. */
+const FORMAT_VERSION = 3
+
+type NoteRow = {
+  readonly position: number
+  readonly since: number
+  readonly rule_id: string
+  readonly before: string | null
+  readonly after: string | null
+}
+
+export type OutboxRow = { readonly id: number; readonly pairKey: string; readonly event: AlertEvent }
+
+function openDatabase(path: string): Database {
+  const database = new Database(path, { create: true, strict: true })
+  database.run('PRAGMA busy_timeout = 10000')
+  database.run('PRAGMA journal_mode = WAL')
+  database.run('PRAGMA synchronous = FULL')
+  database
+    .transaction(() => {
+      const version = database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
+      if (version > FORMAT_VERSION)
+        throw new Error(
+          `cannot open evaluation state ${path}: it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
+        )
+      database.run(`CREATE TABLE IF NOT EXISTS outbox (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, pair_key TEXT NOT NULL, type TEXT NOT NULL,
+        created_ms INTEGER NOT NULL, event TEXT NOT NULL)`)
+      database.run(`CREATE TABLE IF NOT EXISTS journal (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, shard INTEGER NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL,
+        is_open INTEGER NOT NULL, record TEXT NOT NULL)`)
+      // Open alerts stay in the journal for as long as they are open: they are what is left of a snapshot that cannot be read.
+      database.run('CREATE INDEX IF NOT EXISTS journal_open ON journal (key) WHERE is_open = 1')
+      database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
+      database.run(`CREATE TABLE IF NOT EXISTS shard_keys (
+        shard INTEGER NOT NULL, full_key TEXT NOT NULL, PRIMARY KEY (shard, full_key)) WITHOUT ROWID`)
+      database.run('CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
+      database.run(`CREATE TABLE IF NOT EXISTS rule_notes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NULL, position INTEGER NOT NULL, since INTEGER NOT NULL,
+        rule_id TEXT NOT NULL, before TEXT, after TEXT)`)
+      database.run('CREATE INDEX IF NOT EXISTS rule_notes_by_thread ON rule_notes (thread, rule_id)')
+      database.run('CREATE TABLE IF NOT EXISTS rule_records (name TEXT PRIMARY KEY, record TEXT NOT NULL)')
+      if (version === 1) fromFormat1(database)
+      if (version === 1 || version === 2) fromFormat2(database)
+      database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
+    })
+    .immediate()
+  return database
+}
+
+/**
+ * Format 1 did not say whose keys they are: every shard gets all, and gives up those that it does not use. It saved the shards before
+ * each change of rules; what was in force when it ended stands by company.
+ */
+function fromFormat1(database: Database): void {
+  const insert = database.query(
+    'INSERT OR IGNORE INTO shard_keys (shard, full_key) SELECT ?, full_key FROM series_keys',
+  )
+  for (let shard = 0; shard < limits.stateShards; shard++) insert.run(shard)
+  database.run('DROP TABLE series_keys')
+  database.run(`INSERT INTO rule_notes (thread, position, since, rule_id, before, after)
+    SELECT thread, 0, since, rule.value ->> 'id', NULL, rule.value FROM applied_rules, json_each(applied_rules.rules) AS rule`)
+  database.run('DROP TABLE applied_rules')
+}
+
+/** Format 2 kept the records of a rule, before and after, with each change. */
+function fromFormat2(database: Database): void {
+  for (const side of ['before', 'after']) {
+    const name = `rule_id || ':' || (${side} ->> 'sync_version')`
+    database.run(`INSERT OR IGNORE INTO rule_records SELECT ${name}, ${side} FROM rule_notes WHERE ${side} IS NOT NULL`)
+    database.run(`UPDATE rule_notes SET ${side} = ${name} WHERE ${side} IS NOT NULL`)
+  }
+}
+
+/** A snapshot that is durable and not in force yet. */
+export type WrittenSnapshot = { readonly place: () => void; readonly discard: () => void }
+
+/** One a thread; they share the file. */
+export class EvaluationStore {
+  private readonly database: Database
+  private readonly snapshotDir: string
+  /** Number of the last journal record of this thread, or of any when it started: later ones of its shards are greater. */
+  journalMark: number
+
+  constructor(dataDir: string, snapshotDir: string) {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    mkdirSync(snapshotDir, { recursive: true, mode: 0o700 })
+    this.database = openDatabase(join(dataDir, 'evaluation.db'))
+    this.snapshotDir = snapshotDir
+    this.journalMark =
+      this.database.query<{ seq: number }, []>("SELECT seq FROM sqlite_sequence WHERE name = 'journal'").get()?.seq ?? 0
+  }
+
+  /** Commits events and the states behind them. An event that the outbox still holds is not added again. */
+  commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
+    const insertEvent = this.database.query(
+      'INSERT OR IGNORE INTO outbox (event_id, pair_key, type, created_ms, event) VALUES (?, ?, ?, ?, ?)',
+    )
+    const supersede = this.database.query('UPDATE journal SET is_open = 0 WHERE key = ? AND is_open = 1')
+    const insertRecord = this.database.query(
+      'INSERT INTO journal (shard, position, key, is_open, record) VALUES (?, ?, ?, ?, ?)',
+    )
+    this.database
+      .transaction(() => {
+        for (const event of events)
+          insertEvent.run(event.event_id, eventPairKey(event), event.type, Math.floor(nowMs), JSON.stringify(event))
+        for (const record of journal) {
+          const key = journalKey(record)
+          supersede.run(key)
+          const { lastInsertRowid } = insertRecord.run(
+            record.shard,
+            position,
+            key,
+            isOpenRecord(record) ? 1 : 0,
+            JSON.stringify(record),
+          )
+          this.journalMark = Number(lastInsertRowid)
+        }
+      })
+      .immediate()
+  }
+
+  /** Commits events together with a value that is kept by name: the state that led to them. */
+  commitKept(events: readonly AlertEvent[], name: string, value: unknown, nowMs: number): void {
+    this.database
+      .transaction(() => {
+        this.commit(events, [], 0, nowMs)
+        this.database.query('INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)').run(name, JSON.stringify(value))
+      })
+      .immediate()
+  }
+
+  /** A value that was kept, or null. */
+  kept(name: string): unknown {
+    const row = this.database.query<{ value: string }, [string]>('SELECT value FROM kept WHERE name = ?').get(name)
+    return row ? JSON.parse(row.value) : null
+  }
+
+  /** Journal records of a shard that a snapshot at `position` and `mark` does not reflect, in the order they were made. */
+  *journalAfter(shard: number, position: number, mark: number): Generator<{ position: number; record: JournalRecord }> {
+    const rows = this.database.query<{ position: number; record: string }, [number, number, number]>(
+      'SELECT position, record FROM journal WHERE shard = ? AND (position > ? OR id > ?) ORDER BY id',
+    )
+    for (const row of rows.iterate(shard, position, mark))
+      yield { position: row.position, record: JSON.parse(row.record) }
+  }
+
+  /** Keys of series that machines of the shard send. */
+  keys(shard: number): string[] {
+    return this.database
+      .query<{ full_key: string }, [number]>('SELECT full_key FROM shard_keys WHERE shard = ?')
+      .all(shard)
+      .map(row => row.full_key)
+  }
+
+  keepKeys(shard: number, keys: readonly string[]): void {
+    if (keys.length === 0) return
+    const insert = this.database.query('INSERT OR IGNORE INTO shard_keys (shard, full_key) VALUES (?, ?)')
+    this.database
+      .transaction(() => {
+        for (const key of keys) insert.run(shard, key)
+      })
+      .immediate()
+  }
+
+  /** Keys that no snapshot of the shard needs any more. */
+  dropKeys(shard: number, keys: readonly string[]): void {
+    if (keys.length === 0) return
+    const remove = this.database.query('DELETE FROM shard_keys WHERE shard = ? AND full_key = ?')
+    this.database
+      .transaction(() => {
+        for (const key of keys) remove.run(shard, key)
+      })
+      .immediate()
+  }
+
+  /** Notes rules as a thread is about to put them in force, or to take them out. */
+  keepRules(thread: number, notes: readonly RuleNote[]): void {
+    const insert = this.database.query(
+      'INSERT INTO rule_notes (thread, position, since, rule_id, before, after) VALUES (?, ?, ?, ?, ?, ?)',
+    )
+    this.database
+      .transaction(() => {
+        for (const { position, since, ruleId, before, after } of notes)
+          insert.run(thread, position, since, ruleId, this.keepRecord(before), this.keepRecord(after))
+      })
+      .immediate()
+  }
+
+  /** Keeps the record of a rule, once for all threads. Returns the name under which it stands. */
+  private keepRecord(rule: RawRule | null): string | null {
+    if (!rule) return null
+    const name = ruleName(rule)
+    const isThere = this.database.query('SELECT 1 FROM rule_records WHERE name = ?').get(name) !== null
+    if (!isThere) this.database.query('INSERT INTO rule_records VALUES (?, ?)').run(name, recordText(rule))
+    return name
+  }
+
+  /** The notes of a thread, in the order in which they were made. */
+  ruleNotes(thread: number): RuleNote[] {
+    const record = (text: string | null) => (text === null ? null : JSON.parse(text))
+    return this.database
+      .query<NoteRow, [number]>(
+        `SELECT position, since, rule_id, b.record AS before, a.record AS after FROM rule_notes
+          LEFT JOIN rule_records b ON b.name = before LEFT JOIN rule_records a ON a.name = after
+          WHERE thread = ? ORDER BY id`,
+      )
+      .all(thread)
+      .map(({ position, since, rule_id: ruleId, before, after }) => ({
+        ...{ position, since, ruleId, before: record(before), after: record(after) },
+      }))
+  }
+
+  /** Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays, before all of the bus: the set may not be kept yet. */
+  passRules(thread: number, position: number): void {
+    const removed = this.database
+      .query(
+        `DELETE FROM rule_notes WHERE thread = ?1 AND position <= ?2
+          AND id NOT IN (SELECT max(id) FROM rule_notes WHERE thread = ?1 GROUP BY rule_id)`,
+      )
+      .run(thread, position)
+    const passed = this.database
+      .query('UPDATE rule_notes SET before = NULL, position = 0 WHERE thread = ? AND position BETWEEN 1 AND ?')
+      .run(thread, position)
+    if (removed.changes + passed.changes > 0)
+      this.database.run(`DELETE FROM rule_records WHERE name NOT IN (
+        SELECT before FROM rule_notes WHERE before IS NOT NULL UNION SELECT after FROM rule_notes WHERE after IS NOT NULL)`)
+  }
+
+  /** Writes a snapshot and puts it in place, at once. */
+  saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void {
+    const temporary = `${this.snapshotPath(shard)}.new`
+    const file = openSync(temporary, 'w', 0o600)
+    try {
+      writeSync(file, bytes)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    this.placeSnapshot(temporary, shard, position, mark)
+  }
+
+  /** Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for that. One at a time a shard. */
+  async writeSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): Promise<WrittenSnapshot> {
+    const temporary = `${this.snapshotPath(shard)}.written`
+    const file = await open(temporary, 'w', 0o600)
+    try {
+      await file.writeFile(bytes)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    return {
+      place: () => this.placeSnapshot(temporary, shard, position, mark),
+      discard: () => rmSync(temporary, { force: true }),
+    }
+  }
+
+  /** A snapshot becomes the one in force; the journal that it reflects is forgotten, open alerts excepted. */
+  private placeSnapshot(temporary: string, shard: number, position: number, mark: number): void {
+    renameSync(temporary, this.snapshotPath(shard))
+    this.database
+      .query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ? AND is_open = 0')
+      .run(shard, position, mark)
+  }
+
+  /** The bytes of a shard's snapshot, or null when it has none. */
+  loadSnapshot(shard: number): Uint8Array | null {
+    try {
+      return readFileSync(this.snapshotPath(shard))
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+      throw error
+    }
+  }
+
+  private snapshotPath(shard: number): string {
+    return join(this.snapshotDir, `shard-${String(shard).padStart(2, '0')}.snapshot`)
+  }
+
+  outboxDepth(): number {
+    return this.database.query<{ depth: number }, []>('SELECT count(*) AS depth FROM outbox').get()!.depth
+  }
+
+  oldestEventMs(): number | null {
+    return this.database.query<{ oldest: number | null }, []>('SELECT min(created_ms) AS oldest FROM outbox').get()!
+      .oldest
+  }
+
+  /** The oldest events, in order. */
+  nextEvents(limit: number): OutboxRow[] {
+    return this.database
+      .query<{ id: number; pair_key: string; event: string }, [number]>(
+        'SELECT id, pair_key, event FROM outbox ORDER BY id LIMIT ?',
+      )
+      .all(limit)
+      .map(row => ({ id: row.id, pairKey: row.pair_key, event: JSON.parse(row.event) }))
+  }
+
+  /** Events that the hub has, or will never take. */
+  removeEvents(ids: readonly number[]): void {
+    const remove = this.database.query('DELETE FROM outbox WHERE id = ?')
+    this.database
+      .transaction(() => {
+        for (const id of ids) remove.run(id)
+      })
+      .immediate()
+  }
+
+  /** Events of a purged company, or of one machine of it, and its open alerts. */
+  removeEventsOf(companyId: string, serverId: string | null): void {
+    this.database
+      .query("DELETE FROM outbox WHERE event ->> 'company_id' = ?1 AND (?2 IS NULL OR event ->> 'server_id' = ?2)")
+      .run(companyId, serverId)
+    this.database
+      .query(
+        "DELETE FROM journal WHERE is_open = 1 AND record ->> 'companyId' = ?1 AND (?2 IS NULL OR record ->> 'serverId' = ?2)",
+      )
+      .run(companyId, serverId)
+  }
+
+  /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
+  trimOutbox(eventsMax: number): number {
+    const over = this.outboxDepth() - eventsMax
+    if (over <= 0) return 0
+    this.database
+      .query("DELETE FROM outbox WHERE id IN (SELECT id FROM outbox ORDER BY type <> 'alert.reminder', id LIMIT ?)")
+      .run(over)
+    return over
+  }
+
+  close(): void {
+    this.database.close()
+  }
+}

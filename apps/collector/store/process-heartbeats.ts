@@ -1,0 +1,109 @@
+// What the processes of one collector tell each other of themselves, so that the heartbeat of each tells of all of them (document 1
+// "/heartbeat": ingest_rps and outbox_depth in one body, though ingest and worker may be processes of their own; decision G-32).
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import type { Redis } from 'ioredis'
+import type { RedisKeys } from './redis/redis-keys.ts'
+import { isJsonObject } from './registry/agent-record.ts'
+
+/** A process leaves out what it cannot know. */
+export type ProcessFacts = { readonly ingestRps?: number; readonly outboxDepth?: number }
+
+export interface FactsBoard {
+  /** Notes what this process knows. Resolves to the sums over every process that noted something lately. */
+  exchange(own: ProcessFacts): Promise<ProcessFacts>
+}
+
+/** Facts as they are noted: JSON with the time. */
+const noteOf = (own: ProcessFacts, nowMs: number): string =>
+  JSON.stringify({ at_ms: nowMs, ingest_rps: own.ingestRps, outbox_depth: own.outboxDepth })
+
+type Note = { readonly atMs: number; readonly facts: ProcessFacts }
+
+/** A note that cannot be read is as good as an old one. */
+function readNote(text: string): Note {
+  try {
+    const json: unknown = JSON.parse(text)
+    if (!isJsonObject(json) || typeof json.at_ms !== 'number') return { atMs: 0, facts: {} }
+    const { at_ms: atMs, ingest_rps: ingestRps, outbox_depth: outboxDepth } = json
+    return {
+      atMs,
+      facts: {
+        ...(typeof ingestRps === 'number' ? { ingestRps } : {}),
+        ...(typeof outboxDepth === 'number' ? { outboxDepth } : {}),
+      },
+    }
+  } catch {
+    return { atMs: 0, facts: {} }
+  }
+}
+
+/** The sums; what nobody knows is left out. */
+function sumOf(all: readonly ProcessFacts[]): ProcessFacts {
+  const sum = (values: readonly (number | undefined)[]): number | undefined => {
+    const known = values.filter(value => value !== undefined)
+    return known.length > 0 ? known.reduce((total, value) => total + value, 0) : undefined
+  }
+  const ingestRps = sum(all.map(facts => facts.ingestRps))
+  const outboxDepth = sum(all.map(facts => facts.outboxDepth))
+  return {
+    ...(ingestRps === undefined ? {} : { ingestRps: Math.round(ingestRps * 100) / 100 }),
+    ...(outboxDepth === undefined ? {} : { outboxDepth }),
+  }
+}
+
+/** On one machine: a file a role in data_dir, where each role has one process. */
+export class FileFacts implements FactsBoard {
+  constructor(
+    private readonly parts: {
+      readonly directory: string
+      readonly role: 'ingest' | 'worker'
+      /** Older notes are of processes that are gone. */
+      readonly maxAgeMs: number
+      readonly nowMs: () => number
+    },
+  ) {
+    mkdirSync(parts.directory, { recursive: true, mode: 0o700 })
+  }
+
+  async exchange(own: ProcessFacts): Promise<ProcessFacts> {
+    const { directory, role, maxAgeMs, nowMs } = this.parts
+    const path = join(directory, `${role}.json`)
+    writeFileSync(`${path}.tmp`, noteOf(own, nowMs()), { mode: 0o600 })
+    renameSync(`${path}.tmp`, path)
+    const others = readdirSync(directory)
+      .filter(name => name.endsWith('.json') && name !== `${role}.json`)
+      .map(name => readNote(readFileSync(join(directory, name), 'utf8')))
+      .filter(note => nowMs() - note.atMs <= maxAgeMs)
+    return sumOf([own, ...others.map(note => note.facts)])
+  }
+}
+
+/** Over machines: a field a process in one hash. */
+export class RedisFacts implements FactsBoard {
+  private readonly name = `${hostname()}:${process.pid}`
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+    private readonly maxAgeMs: number,
+    private readonly nowMs: () => number,
+  ) {}
+
+  async exchange(own: ProcessFacts): Promise<ProcessFacts> {
+    const { redis, keys, maxAgeMs, name } = this
+    const nowMs = this.nowMs()
+    await redis.hset(keys.processes, name, noteOf(own, nowMs))
+    const sum: ProcessFacts[] = [own]
+    const gone: string[] = []
+    for (const [other, text] of Object.entries(await redis.hgetall(keys.processes))) {
+      const note = readNote(text)
+      if (other === name) continue
+      if (nowMs - note.atMs > maxAgeMs) gone.push(other)
+      else sum.push(note.facts)
+    }
+    if (gone.length > 0) await redis.hdel(keys.processes, ...gone)
+    return sumOf(sum)
+  }
+}

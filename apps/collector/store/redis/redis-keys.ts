@@ -1,0 +1,79 @@
+// Every key that the processes of one collector share in Redis, and what lies under it (decision G-143). The scripts touch several
+// keys at once, so that the server is one Redis (or a primary with replicas), not a Redis Cluster.
+import { limits } from '../../../../core/limits.ts'
+
+/** What is leased beside the shards: duties that one worker has at a time (groups, retention). */
+export const DUTIES = limits.stateShards
+/** Number of leases: the shards, and the duties. */
+export const LEASES = limits.stateShards + 1
+
+export type RedisKeys = ReturnType<typeof redisKeys>
+
+export const redisKeys = (prefix: string) => ({
+  prefix,
+
+  // The bus: one stream a shard. The id of an entry is `P-0`, P the last position in it; fields t (time, ms), c (bytes of the
+  // partition before it), n (number of batches), b (the batches, one after another).
+  stream: (partition: number): string => `${prefix}bus:${partition}`,
+  /** Hash: head:N last position, bytes:N bytes ever published, held:N bytes that wait, oldest:N when the oldest of them came, held: all, overflow: when a batch was last refused at the bound. */
+  busState: `${prefix}bus:state`,
+  /** Hash: evaluation:N and samples:N, the position that the consumer has passed for good. */
+  busPassed: `${prefix}bus:passed`,
+  /** Hash: N -> position that is evaluated, for the lag that /status shows; nothing is removed by it. */
+  busEvaluated: `${prefix}bus:evaluated`,
+
+  /** Sorted set of workers by the time at which they count as gone. */
+  workers: `${prefix}workers`,
+  /** The last fencing number. */
+  fence: `${prefix}lease:fence`,
+  /** `OWNER FENCE`, expiring: who evaluates a shard. */
+  lease: (lease: number): string => (lease === DUTIES ? `${prefix}lease:duties` : `${prefix}lease:shard:${lease}`),
+
+  /** Snapshot of a shard, as core/alerting/durability/snapshot.ts writes it. */
+  snapshot: (shard: number): string => `${prefix}snapshot:${shard}`,
+  /** Hash: key of a record -> JSON as in the journal: alerts that are open, and what is left of a snapshot that cannot be read. */
+  openRecords: (shard: number): string => `${prefix}journal:${shard}:open`,
+  /** List of JSON {i: number, p: position, r: record}: journal since the snapshot. */
+  journal: (shard: number): string => `${prefix}journal:${shard}`,
+  /** Hash: journal -> number of the last record that the shard ever wrote. */
+  shardState: (shard: number): string => `${prefix}shard:${shard}`,
+  /** Set of full series keys of a shard. */
+  seriesKeys: (shard: number): string => `${prefix}keys:${shard}`,
+  /** List of JSON {p: position, s: cursor, id: rule, c: company, b and a: names before and after}: rules that changed since the snapshot. */
+  ruleNotes: (shard: number): string => `${prefix}rules:notes:${shard}`,
+  /** Hash: rule -> the newest such note of any shard. */
+  newestRules: `${prefix}rules:notes:newest`,
+  /** JSON of a rule by its name `ID:SYNC_VERSION`, expiring. */
+  ruleText: (name: string): string => `${prefix}rules:text:${name}`,
+  /** Stream of events for the hub, in the order in which they were made; the id is `NUMBER-0`; fields e (event), t (type), c (made at, ms). */
+  outbox: (shard: number): string => `${prefix}outbox:${shard}`,
+  /** Hash: last -> number of the last event, and event_id -> its number for those that wait. */
+  outboxIds: (shard: number): string => `${prefix}outbox:${shard}:ids`,
+  /** String: JSON of a value kept by name. */
+  kept: (name: string): string => `${prefix}kept:${name}`,
+
+  /** `up MS` or `down MS`: presence of an agent since its last change (document 2 "Agent presence"). */
+  agentState: (agentId: string): string => `${prefix}agent:${agentId}:st`,
+  /** Hash: server id -> since when, ms: machines that are declared lost. */
+  presenceDown: `${prefix}presence:down`,
+
+  /** Hash: agent id -> JSON record, or `-` for one that was removed. */
+  agents: `${prefix}registry:agents`,
+  /** Sorted set: agent id by the number of its last change. */
+  agentChanges: `${prefix}registry:changes`,
+  /** Hash: change, since, synced_at_ms. */
+  registryState: `${prefix}registry:state`,
+
+  /** Hash: since, synced_at_ms, records (JSON): the set of a feed and its cursor. */
+  feed: (feed: string): string => `${prefix}feed:${feed}`,
+  /** Hash: `HOST:PID` -> JSON {at_ms, ingest_rps, outbox_depth}: what each process last told of itself, for heartbeats. */
+  processes: `${prefix}processes`,
+  /** Counter: raised by every reload call (document 3 "Hub to collector admin API"). */
+  reload: (feed: string): string => `${prefix}${feed}:reload`,
+  /** Hash: `COMPANY SERVER` -> JSON tombstone; the field of a company's purge has no server. */
+  tombstones: `${prefix}purge:tombstones`,
+  /** List for the answers to one question to other workers, expiring. */
+  answers: (question: string): string => `${prefix}answers:${question}`,
+  /** Channel of questions to workers. */
+  questions: `${prefix}questions`,
+})

@@ -1,0 +1,90 @@
+// Leases of the shards in Redis: who evaluates what, with a number in every value that grows with each change of owner, so that a
+// script can refuse what an owner of before still writes. One script renews, takes what is free and tells the fair share.
+import type { Redis } from 'ioredis'
+import { limits } from '../../../../core/limits.ts'
+import { RedisScript } from './redis-client.ts'
+import { DUTIES, LEASES, type RedisKeys } from './redis-keys.ts'
+import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
+
+/** A lease that this worker has: `token` is its value in Redis, and goes with every write. */
+export type HeldLease = { readonly lease: number; readonly token: string }
+
+/** KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free. Returns the share, then number and token of each lease. */
+const TEND = new RedisScript(`${LUA_NOW}${LUA_TEXT}
+local owner, ttlMs, takes = ARGV[1], ARGV[2], ARGV[3] == '1'
+local nowMs = now()
+if takes then
+  redis.call('ZADD', KEYS[1], text(nowMs + ttlMs), owner)
+else
+  redis.call('ZREM', KEYS[1], owner)
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(nowMs))
+local share = math.ceil(${limits.stateShards} / math.max(1, redis.call('ZCARD', KEYS[1])))
+local held, free, shards = {share}, {}, 0
+for lease = 0, #KEYS - 3 do
+  local key = KEYS[lease + 3]
+  local value = redis.call('GET', key)
+  if not value then
+    free[#free + 1] = lease
+  elseif string.sub(value, 1, #owner + 1) == owner .. ' ' then
+    redis.call('PEXPIRE', key, ttlMs)
+    held[#held + 1] = lease
+    held[#held + 1] = value
+    if lease < ${DUTIES} then shards = shards + 1 end
+  end
+end
+if takes then
+  for _, lease in ipairs(free) do
+    if lease == ${DUTIES} or shards < share then
+      local value = owner .. ' ' .. text(redis.call('INCR', KEYS[2]))
+      redis.call('SET', KEYS[lease + 3], value, 'PX', ttlMs)
+      held[#held + 1] = lease
+      held[#held + 1] = value
+      if lease < ${DUTIES} then shards = shards + 1 end
+    end
+  end
+end
+return held
+`)
+
+/** KEYS: lease. ARGV: token. */
+const RELEASE = new RedisScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+`)
+
+/** For scripts that write under a lease; `lost` is what they answer without it. */
+export const LUA_HOLDS = `
+local function holds(lease, token)
+  return redis.call('GET', lease) == token
+end
+`
+
+export class RedisLeases {
+  private readonly leaseKeys: string[]
+
+  /** `owner` is this worker's alone, for ever: a worker that was started again is another one. */
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+    readonly owner: string,
+    private readonly ttlMs: number,
+  ) {
+    this.leaseKeys = Array.from({ length: LEASES }, (_, lease) => keys.lease(lease))
+  }
+
+  /** Renews what this worker has; with `takes` also takes free shards up to its share, and the duties. */
+  async tend(takes: boolean): Promise<{ readonly share: number; readonly held: readonly HeldLease[] }> {
+    const keys = [this.keys.workers, this.keys.fence, ...this.leaseKeys]
+    const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0])
+    const parts = Array.isArray(answer) ? answer : []
+    const held: HeldLease[] = []
+    for (let at = 1; at + 1 < parts.length; at += 2)
+      held.push({ lease: Number(parts[at]), token: String(parts[at + 1]) })
+    return { share: Number(parts[0] ?? 0), held }
+  }
+
+  async release({ lease, token }: HeldLease): Promise<void> {
+    await RELEASE.run(this.redis, [this.keys.lease(lease)], [token])
+  }
+}

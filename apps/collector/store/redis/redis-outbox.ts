@@ -1,0 +1,213 @@
+// The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one machine stay in the
+// order in which they were made. Also what a duty keeps by name, committed with the events that came of it.
+import type { Redis } from 'ioredis'
+import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
+import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
+import { eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
+import { shardOfServer } from '../../../../core/bus/entry.ts'
+import { limits } from '../../../../core/limits.ts'
+import type { OutboxRow } from '../file-evaluation-store.ts'
+import { RedisScript } from './redis-client.ts'
+import { DUTIES, type RedisKeys } from './redis-keys.ts'
+import { LUA_HOLDS } from './redis-leases.ts'
+import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
+
+/** KEYS: outbox, ids. ARGV: numbers and event ids of what leaves. */
+const REMOVE = new RedisScript(`
+for at = 1, #ARGV, 2 do
+  redis.call('XDEL', KEYS[1], ARGV[at] .. '-0')
+  redis.call('HDEL', KEYS[2], ARGV[at + 1])
+end
+return 1
+`)
+
+/** KEYS: lease, kept value, then outbox and ids of each event. ARGV: token, value, made at, then id, type, JSON of each event. */
+const COMMIT_KEPT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+redis.call('SET', KEYS[2], ARGV[2])
+for event = 0, (#ARGV - 3) / 3 - 1 do
+  local at, key = 4 + event * 3, 3 + event * 2
+  addEvent(KEYS[key], KEYS[key + 1], ARGV[at], ARGV[at + 1], ARGV[3], ARGV[at + 2])
+end
+return 1
+`)
+
+const PAGE = 1_000
+
+export class RedisOutboxStore {
+  /** Events that were read and may be removed: their ids by row. */
+  private readonly eventIds = new Map<number, string>()
+  private nextShard = 0
+  private depth = 0
+  private oldestMs: number | null = null
+
+  /** `ownedShards`: those whose lease this worker has now. */
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+    private readonly ownedShards: () => readonly number[],
+  ) {}
+
+  private static rowId(shard: number, number: number): number {
+    return number * limits.stateShards + shard
+  }
+
+  /** The oldest events of the shards of this worker; a machine's in order. */
+  async nextEvents(limit: number): Promise<OutboxRow[]> {
+    const shards = await this.filledShards()
+    const rows: OutboxRow[] = []
+    this.eventIds.clear()
+    for (const shard of shards) {
+      if (rows.length >= limit) break
+      const found = await this.redis.xrange(this.keys.outbox(shard), '-', '+', 'COUNT', limit - rows.length)
+      for (const [id, fields] of found) {
+        const event: AlertEvent = JSON.parse(fields[1]!)
+        const row = RedisOutboxStore.rowId(shard, Number.parseInt(id, 10))
+        this.eventIds.set(row, event.event_id)
+        rows.push({ id: row, pairKey: eventPairKey(event), event })
+      }
+    }
+    return rows
+  }
+
+  /** Shards of this worker with events, another first every time. */
+  private async filledShards(): Promise<number[]> {
+    const filled = await this.measure()
+    if (filled.length === 0) return filled
+    this.nextShard = (this.nextShard + 1) % filled.length
+    return [...filled.slice(this.nextShard), ...filled.slice(0, this.nextShard)]
+  }
+
+  /** Notes how many events wait in the shards of this worker, and since when. Returns the shards that have some. */
+  async measure(): Promise<number[]> {
+    const owned = this.ownedShards()
+    const [depths, oldest] = await Promise.all([
+      Promise.all(owned.map(shard => this.redis.xlen(this.keys.outbox(shard)))),
+      Promise.all(owned.map(shard => this.redis.xrange(this.keys.outbox(shard), '-', '+', 'COUNT', 1))),
+    ])
+    this.depth = depths.reduce((sum, depth) => sum + depth, 0)
+    const times = oldest.flatMap(rows => rows.map(([, fields]) => Number(fields[5])))
+    this.oldestMs = times.length === 0 ? null : Math.min(...times)
+    return owned.filter((_, index) => depths[index]! > 0)
+  }
+
+  /** Events that the hub has, or will never take. */
+  async removeEvents(rowIds: readonly number[]): Promise<void> {
+    const byShard = new Map<number, (string | number)[]>()
+    for (const row of rowIds) {
+      const shard = row % limits.stateShards
+      const args = byShard.get(shard) ?? []
+      args.push(Math.floor(row / limits.stateShards), this.eventIds.get(row) ?? '')
+      byShard.set(shard, args)
+    }
+    for (const [shard, args] of byShard)
+      await REMOVE.run(this.redis, [this.keys.outbox(shard), this.keys.outboxIds(shard)], args)
+  }
+
+  /** Events of a purged company, or of one machine of it, and its open alerts, in the shards of this worker. */
+  async removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
+    const owned = this.ownedShards()
+    const shards = serverId === null ? owned : owned.filter(shard => shard === shardOfServer(serverId))
+    for (const shard of shards) await this.removeOpen(shard, companyId, serverId)
+    for (const shard of shards)
+      await this.removeWhere(shard, Number.POSITIVE_INFINITY, ({ company_id, server_id }) =>
+        serverId === null ? company_id === companyId : company_id === companyId && server_id === serverId,
+      )
+  }
+
+  /** At the bound, of which this worker has the part of its shards: the oldest reminders go first, then the oldest. */
+  async trimOutbox(eventsMax: number): Promise<number> {
+    await this.measure()
+    const owned = this.ownedShards()
+    let over = this.depth - Math.floor((eventsMax * owned.length) / limits.stateShards)
+    if (over <= 0) return 0
+    let removed = 0
+    for (const isReminder of [true, false])
+      for (const shard of owned) {
+        if (over <= 0) return removed
+        const gone = await this.removeWhere(shard, over, event => !isReminder || event.type === 'alert.reminder')
+        over -= gone
+        removed += gone
+      }
+    return removed
+  }
+
+  private async removeOpen(shard: number, companyId: string, serverId: string | null): Promise<void> {
+    const key = this.keys.openRecords(shard)
+    const gone: string[] = []
+    for (const [field, text] of Object.entries(await this.redis.hgetall(key))) {
+      const { r: record }: { r: JournalRecord } = JSON.parse(text)
+      if (record.companyId === companyId && (serverId === null || record.serverId === serverId)) gone.push(field)
+    }
+    if (gone.length > 0) await this.redis.hdel(key, ...gone)
+  }
+
+  private async removeWhere(
+    shard: number,
+    countMax: number,
+    isWanted: (event: AlertEvent) => boolean,
+  ): Promise<number> {
+    const args: string[] = []
+    let from = '-'
+    while (args.length / 2 < countMax) {
+      const rows = await this.redis.xrange(this.keys.outbox(shard), from, '+', 'COUNT', PAGE)
+      for (const [id, fields] of rows) {
+        from = `(${id}`
+        const event: AlertEvent = JSON.parse(fields[1]!)
+        if (isWanted(event) && args.length / 2 < countMax) args.push(String(Number.parseInt(id, 10)), event.event_id)
+      }
+      if (rows.length < PAGE) break
+    }
+    const { outbox, outboxIds } = this.keys
+    for (let at = 0; at < args.length; at += PAGE)
+      await REMOVE.run(this.redis, [outbox(shard), outboxIds(shard)], args.slice(at, at + PAGE))
+    return args.length / 2
+  }
+
+  /** Events that waited in this worker's shards when it last looked. */
+  outboxDepth(): number {
+    return this.depth
+  }
+
+  oldestEventMs(): number | null {
+    return this.oldestMs
+  }
+
+  /** A value that was kept, or null. */
+  async kept(name: string): Promise<unknown> {
+    const text = await this.redis.get(this.keys.kept(name))
+    return text === null ? null : JSON.parse(text)
+  }
+
+  /**
+   * Keeps a value together with the events that led to it, under the lease of the duties. False when the lease is not held any more:
+   * nothing was kept.
+   */
+  async commitKept(
+    token: string,
+    events: readonly AlertEvent[],
+    name: string,
+    value: unknown,
+    nowMs: number,
+  ): Promise<boolean> {
+    const scriptKeys = [this.keys.lease(DUTIES), this.keys.kept(name)]
+    const args: (string | number)[] = [token, JSON.stringify(value), Math.floor(nowMs)]
+    for (const event of events) {
+      const shard = shardOfServer(event.server_id)
+      scriptKeys.push(this.keys.outbox(shard), this.keys.outboxIds(shard))
+      args.push(event.event_id, event.type, JSON.stringify(event))
+    }
+    return (await COMMIT_KEPT.run(this.redis, scriptKeys, args)) === 1
+  }
+
+  /** Machines that are declared lost, of all shards, and since when. */
+  async downMachines(): Promise<[serverId: string, sinceMs: number][]> {
+    const found = await this.redis.hgetall(this.keys.presenceDown)
+    return Object.entries(found).map(([serverId, sinceMs]) => [serverId, Number(sinceMs)])
+  }
+
+  /** Machines that are no longer anybody's: purged, or without an agent. */
+  async forgetDown(serverIds: readonly string[]): Promise<void> {
+    if (serverIds.length > 0) await this.redis.hdel(this.keys.presenceDown, ...serverIds)
+  }
+}

@@ -1,0 +1,146 @@
+// The registry that all processes of a collector share in Redis. Each holds it whole in memory and takes over what others wrote by the
+// number of the change, so that a look-up of a token costs no round trip; the look for changes is what redis.cache_ttl bounds. The
+// rule of versions holds in the script too: an older record never replaces a newer one, and revoked is for good (G-35).
+import type { Redis } from 'ioredis'
+import { agentStates } from '../../../../core/lifecycle/agent.ts'
+import type { AgentRecord } from '../registry/agent-record.ts'
+import type { RegistryCursor, RegistryRow } from '../registry/file-registry-store.ts'
+import { RedisScript } from './redis-client.ts'
+import type { RedisKeys } from './redis-keys.ts'
+
+const REMOVED = '-'
+const ROWS_A_CALL = 500
+const PAGE = 2_000
+
+/** KEYS: agents, changes, state. ARGV: since and time of the cursor (empty: unchanged), then agent id and record of each row. */
+const WRITE = new RedisScript(`
+for at = 3, #ARGV, 2 do
+  local id, record = ARGV[at], ARGV[at + 1]
+  local held = redis.call('HGET', KEYS[1], id)
+  local isNewer = true
+  if record ~= '${REMOVED}' and held and held ~= '${REMOVED}' then
+    local a, b = cjson.decode(held), cjson.decode(record)
+    isNewer = b.version > a.version or (b.version == a.version and b.syncVersion >= a.syncVersion)
+    -- A revocation holds whatever version another process has written meanwhile.
+    if b.state == 'revoked' and a.state ~= 'revoked' and not isNewer then
+      record = string.gsub(held, '"state":"%a+"', '"state":"revoked"', 1)
+      isNewer = true
+    elseif a.state == 'revoked' then
+      record = string.gsub(record, '"state":"%a+"', '"state":"revoked"', 1)
+    end
+  end
+  if isNewer then
+    redis.call('HSET', KEYS[1], id, record)
+    redis.call('ZADD', KEYS[2], redis.call('HINCRBY', KEYS[3], 'change', 1), id)
+  end
+end
+for field, value in pairs({since = ARGV[1], synced_at_ms = ARGV[2]}) do
+  if value ~= '' and tonumber(redis.call('HGET', KEYS[3], field) or '0') < tonumber(value) then
+    redis.call('HSET', KEYS[3], field, value)
+  end
+end
+return 1
+`)
+
+const isRecord = (value: unknown): value is AgentRecord =>
+  typeof value === 'object' &&
+  value !== null &&
+  'agentId' in value &&
+  'tokenHash' in value &&
+  'state' in value &&
+  agentStates.some(state => state === value.state)
+
+/** Stands behind AgentRegistry like the store on disk; what comes and goes over the network is on either side of it. */
+export class RedisRegistryStore {
+  private readonly found: RegistryRow[] = []
+  private cursorNow: RegistryCursor = { since: 0, syncedAtMs: 0 }
+  private change = 0
+  /** Arguments of the scripts that are to run, in order. */
+  private readonly writes: (readonly (string | number)[])[] = []
+  private writing: Promise<void> | null = null
+
+  /** Empty until the first `poll`, which reads the whole registry. */
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+  ) {}
+
+  /** Fetches what was written since the last look, and writes what could not be written before. */
+  async poll(): Promise<void> {
+    if (this.writes.length > 0) await this.flush()
+    // The cursor first: the records that it stands for were written before it.
+    const [since, syncedAtMs, last] = await this.redis.hmget(this.keys.registryState, 'since', 'synced_at_ms', 'change')
+    // A server that knows less than it did was started anew, without its data: everything is read again.
+    if (Number(last ?? 0) < this.change) this.change = 0
+    for (;;) {
+      const page = await this.redis.zrangebyscore(
+        this.keys.agentChanges,
+        `(${this.change}`,
+        '+inf',
+        'WITHSCORES',
+        'LIMIT',
+        0,
+        PAGE,
+      )
+      const ids = page.filter((_, index) => index % 2 === 0)
+      if (ids.length === 0) break
+      const records = await this.redis.hmget(this.keys.agents, ...ids)
+      ids.forEach((agentId, index) => {
+        const text = records[index]
+        const record: unknown = text === REMOVED || text === null || text === undefined ? null : JSON.parse(text)
+        this.found.push({ agentId, record: isRecord(record) ? record : null })
+      })
+      this.change = Number(page.at(-1))
+    }
+    this.cursorNow = { since: Number(since ?? 0), syncedAtMs: Number(syncedAtMs ?? 0) }
+  }
+
+  /** Whether the last looks found something that was not read yet. */
+  get hasChanges(): boolean {
+    return this.found.length > 0
+  }
+
+  /** What the last looks found. */
+  readChanges(): RegistryRow[] {
+    return this.found.splice(0)
+  }
+
+  cursor(): RegistryCursor {
+    return this.cursorNow
+  }
+
+  /** Hands rows over to be written, the cursor with the last of them. What Redis does not take now is written later. */
+  write(rows: readonly RegistryRow[], cursor: RegistryCursor | null): void {
+    const args = rows.flatMap(({ agentId, record }) => [agentId, record ? JSON.stringify(record) : REMOVED])
+    for (let at = 0; at < args.length || at === 0; at += ROWS_A_CALL * 2) {
+      const isLast = at + ROWS_A_CALL * 2 >= args.length
+      const head = isLast && cursor ? [cursor.since, cursor.syncedAtMs] : ['', '']
+      this.writes.push([...head, ...args.slice(at, at + ROWS_A_CALL * 2)])
+    }
+    // Whoever must know asks `settled`.
+    this.flush().catch(() => {})
+  }
+
+  /** Resolves once everything that was handed over is in Redis; rejects when it is not taken now. */
+  async settled(): Promise<void> {
+    await this.flush()
+  }
+
+  private flush(): Promise<void> {
+    if (this.writes.length === 0) return Promise.resolve()
+    this.writing ??= this.writeAll()
+    return this.writing
+  }
+
+  private async writeAll(): Promise<void> {
+    const { agents, agentChanges, registryState } = this.keys
+    try {
+      for (let next = this.writes[0]; next; next = this.writes[0]) {
+        await WRITE.run(this.redis, [agents, agentChanges, registryState], next)
+        this.writes.shift()
+      }
+    } finally {
+      this.writing = null
+    }
+  }
+}

@@ -1,0 +1,335 @@
+// What the evaluation of one shard keeps in Redis: snapshot, journal, keys of series, rules in force, and the events it makes. Everything
+// is read once, when the shard is taken over. Writes are handed over in order and done one after another, each under the token of
+// the lease: what is durable is always what some instant of the evaluation had made, and an owner of before cannot add to it.
+import type { Redis } from 'ioredis'
+import { isOpenRecord, type JournalRecord, journalKey } from '../../../../core/alerting/durability/journal-record.ts'
+import { type RuleNote, ruleName } from '../../../../core/alerting/durability/rule-change-record.ts'
+import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
+import { recordText } from '../../../../core/alerting/rules/packed-rule.ts'
+import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import { asBuffer, RedisScript } from './redis-client.ts'
+import type { RedisKeys } from './redis-keys.ts'
+import { LUA_HOLDS } from './redis-leases.ts'
+import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
+
+/** The shard is another worker's now, or Redis did not take a write: evaluation of it starts again from what is durable. */
+export class ShardLost extends Error {}
+
+/**
+ * KEYS: lease, outbox, its ids, lost machines, journal, shard state, open records. ARGV: token, made at, prefix of agent states, last
+ * journal number, number of events, then id, type, machine, agent (empty for rule events), time, JSON of each; then key, 1 = open,
+ * JSON of each journal record.
+ */
+const COMMIT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+local at = 6
+for _ = 1, tonumber(ARGV[5]) do
+  local id, kind, server, agent, sinceMs, event = unpack(ARGV, at, at + 5)
+  at = at + 6
+  local isNew = addEvent(KEYS[2], KEYS[3], id, kind, ARGV[2], event)
+  if isNew and kind == 'agent.down' then
+    redis.call('SET', ARGV[3] .. agent .. ':st', 'down ' .. sinceMs)
+    redis.call('HSET', KEYS[4], server, sinceMs)
+  elseif isNew and kind == 'agent.up' then
+    redis.call('SET', ARGV[3] .. agent .. ':st', 'up ' .. sinceMs)
+    redis.call('HDEL', KEYS[4], server)
+  end
+end
+for record = at, #ARGV, 3 do
+  redis.call('RPUSH', KEYS[5], ARGV[record + 2])
+  if ARGV[record + 1] == '1' then
+    redis.call('HSET', KEYS[7], ARGV[record], ARGV[record + 2])
+  else
+    redis.call('HDEL', KEYS[7], ARGV[record])
+  end
+end
+redis.call('HSET', KEYS[6], 'journal', ARGV[4])
+return 1
+`)
+
+/** KEYS: lease, snapshot, journal, notes of rules, shard state. ARGV: token, bytes, position, journal mark. What came after the two stays. */
+const SAVE = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+redis.call('SET', KEYS[2], ARGV[2])
+local after = tonumber(redis.call('HGET', KEYS[5], 'journal') or '0') - tonumber(ARGV[4])
+if after > 0 then redis.call('LTRIM', KEYS[3], -after, -1) else redis.call('DEL', KEYS[3]) end
+while true do
+  local note = redis.call('LINDEX', KEYS[4], 0)
+  if not note or cjson.decode(note).p > tonumber(ARGV[3]) then break end
+  redis.call('LPOP', KEYS[4])
+end
+return 1
+`)
+
+/** KEYS: lease, set. ARGV: token, members. */
+const ADD_KEYS = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+for at = 2, #ARGV, 1000 do redis.call('SADD', KEYS[2], unpack(ARGV, at, math.min(at + 999, #ARGV))) end
+return 1
+`)
+
+/** KEYS: lease, set. ARGV: token, members. */
+const DROP_KEYS = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+for at = 2, #ARGV, 1000 do redis.call('SREM', KEYS[2], unpack(ARGV, at, math.min(at + 999, #ARGV))) end
+return 1
+`)
+
+/** KEYS: lease, notes of the shard, newest notes of all. ARGV: token, then rule id, cursor and JSON of each note. */
+const KEEP_RULES = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+for at = 2, #ARGV, 3 do
+  redis.call('RPUSH', KEYS[2], ARGV[at + 2])
+  local newest = redis.call('HGET', KEYS[3], ARGV[at])
+  if not newest or cjson.decode(newest).s < tonumber(ARGV[at + 1]) then redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 2]) end
+end
+return 1
+`)
+
+/** A rule as a note of it names it; its JSON stands for a day under that name, once for all shards. */
+const RULE_TEXT_SECONDS = 86_400
+const KEYS_A_CALL = 5_000
+const AGENT_SERIES = 'agent:'
+
+/** A journal record with its number and its position on the bus. */
+type Numbered = { readonly i: number; readonly p: number; readonly r: JournalRecord }
+
+type Found = {
+  readonly snapshot: Buffer | null
+  /** What the snapshot may not reflect, and all that is open, in the order in which it was made. */
+  readonly journal: readonly Numbered[]
+  readonly journalMark: number
+  readonly keys: readonly string[]
+  /** Changes of rules since the snapshot, and the newest of every rule by any shard. */
+  readonly notes: readonly RuleNote[]
+}
+
+/** A note as it stands in Redis: position, cursor, rule, company, names of what it was and is. */
+type NamedNote = {
+  readonly p: number
+  readonly s: number
+  readonly id: string
+  readonly c: string
+  readonly b: string | null
+  readonly a: string | null
+}
+
+/** Records of the journal, each once, by number. */
+function inOrder(texts: readonly string[]): Numbered[] {
+  const byNumber = new Map<number, Numbered>()
+  for (const text of texts) {
+    const record: Numbered = JSON.parse(text)
+    byNumber.set(record.i, record)
+  }
+  return [...byNumber.values()].sort((a, b) => a.i - b.i)
+}
+
+type Place = {
+  readonly redis: Redis
+  readonly keys: RedisKeys
+  readonly shard: number
+  readonly token: string
+  /** Shared by the shards of a thread. */
+  readonly records: RuleRecords
+}
+
+/** Records of rules, which notes name: the first shard that needs one writes it, and the others of its thread wait for that. */
+export class RuleRecords {
+  private readonly writing = new Map<string, Promise<void>>()
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+  ) {}
+
+  keep(rule: RawRule): Promise<void> {
+    const key = this.keys.ruleText(ruleName(rule))
+    const writing = this.writing.get(key) ?? this.write(key, rule).finally(() => this.writing.delete(key))
+    this.writing.set(key, writing)
+    return writing
+  }
+
+  private async write(key: string, rule: RawRule): Promise<void> {
+    const isThere = (await this.redis.expire(key, RULE_TEXT_SECONDS)) === 1
+    if (!isThere) await this.redis.set(key, recordText(rule), 'EX', RULE_TEXT_SECONDS)
+  }
+}
+
+/**
+ * What a replay of the shard must know of rules. What other shards noted last counts as noted before everything here: a state under
+ * such a rule is not one of a removed rule, though this worker has an older set.
+ */
+async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
+  const [newest, own] = await Promise.all([redis.hvals(keys.newestRules), redis.lrange(keys.ruleNotes(shard), 0, -1)])
+  const ofOthers = newest.map((text): NamedNote => ({ ...JSON.parse(text), p: 0 })).sort((a, b) => a.s - b.s)
+  const notes = ofOthers.concat(own.map((text): NamedNote => JSON.parse(text)))
+  const names = [...new Set(notes.flatMap(({ a, b }) => [a, b]))].filter(name => name !== null)
+  const texts = names.length === 0 ? [] : await redis.mget(names.map(keys.ruleText))
+  const rules = new Map(names.map((name, index) => [name, texts[index] ?? null]))
+  // A name whose text is gone is more than a day old: every worker has had that set since.
+  const known = notes.filter(({ a, b }) => [a, b].every(name => name === null || rules.get(name) !== null))
+  const ruleOf = (name: string | null): RawRule | null => (name === null ? null : JSON.parse(rules.get(name) ?? 'null'))
+  return known.map(({ p, s, id, a, b }) => ({ position: p, since: s, ruleId: id, before: ruleOf(b), after: ruleOf(a) }))
+}
+
+export class RedisShardStore {
+  /** Number of the last journal record of the shard. */
+  journalMark: number
+  private readonly waiting: (() => Promise<unknown>)[] = []
+  private writing: Promise<void> | null = null
+  private failure: ShardLost | null = null
+
+  private constructor(
+    private readonly place: Place,
+    private found: Found | null,
+  ) {
+    this.journalMark = found?.journalMark ?? 0
+  }
+
+  /**
+   * Reads what is kept of the shard. The lease must be held already: nobody writes any more then.
+   */
+  static async open(place: Place): Promise<RedisShardStore> {
+    const { redis, keys, shard } = place
+    const [snapshot, journal, open, state, seriesKeys, notes] = await Promise.all([
+      redis.getBuffer(keys.snapshot(shard)),
+      redis.lrange(keys.journal(shard), 0, -1),
+      redis.hvals(keys.openRecords(shard)),
+      redis.hget(keys.shardState(shard), 'journal'),
+      redis.smembers(keys.seriesKeys(shard)),
+      readNotes(place),
+    ])
+    return new RedisShardStore(place, {
+      snapshot,
+      journal: inOrder([...journal, ...open]),
+      journalMark: Number(state ?? 0),
+      keys: seriesKeys,
+      notes,
+    })
+  }
+
+  /** Resolves once everything that was handed over is durable. Rejects with ShardLost when it will never be. */
+  async settled(): Promise<void> {
+    while (this.writing) await this.writing
+    if (this.failure) throw this.failure
+  }
+
+  private write(operation: () => Promise<unknown>): void {
+    if (this.failure) return
+    this.waiting.push(operation)
+    this.writing ??= this.writeAll()
+  }
+
+  private async writeAll(): Promise<void> {
+    try {
+      for (let next = this.waiting.shift(); next; next = this.waiting.shift())
+        if ((await next()) !== 1) throw new Error('the lease is not held any more')
+    } catch (error) {
+      this.failure = new ShardLost(`shard ${this.place.shard} cannot be written`, { cause: error })
+      this.waiting.length = 0
+    }
+    this.writing = null
+  }
+
+  commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
+    const { redis, keys, shard, token } = this.place
+    const records = journal.flatMap(record => [
+      journalKey(record),
+      isOpenRecord(record) ? 1 : 0,
+      JSON.stringify({ i: ++this.journalMark, p: position, r: record }),
+    ])
+    const args: (string | number)[] = [token, Math.floor(nowMs), `${keys.prefix}agent:`, this.journalMark]
+    args.push(events.length)
+    for (const event of events) {
+      const isAgent = event.type === 'agent.down' || event.type === 'agent.up'
+      const agentId = isAgent ? event.series_key.slice(AGENT_SERIES.length) : ''
+      args.push(event.event_id, event.type, event.server_id, agentId, Date.parse(event.occurred_at))
+      args.push(JSON.stringify(event))
+    }
+    args.push(...records)
+    const scriptKeys = [
+      keys.lease(shard),
+      keys.outbox(shard),
+      keys.outboxIds(shard),
+      keys.presenceDown,
+      keys.journal(shard),
+      keys.shardState(shard),
+      keys.openRecords(shard),
+    ]
+    this.write(() => COMMIT.run(redis, scriptKeys, args))
+  }
+
+  *journalAfter(
+    _shard: number,
+    position: number,
+    mark: number,
+  ): Generator<{ position: number; record: JournalRecord }> {
+    for (const { i, p, r } of this.found?.journal ?? []) if (p > position || i > mark) yield { position: p, record: r }
+  }
+
+  keys(_shard: number): string[] {
+    return [...(this.found?.keys ?? [])]
+  }
+
+  keepKeys(_shard: number, seriesKeys: readonly string[]): void {
+    this.writeKeys(ADD_KEYS, seriesKeys)
+  }
+
+  /** Keys that no snapshot of the shard needs any more. */
+  dropKeys(_shard: number, seriesKeys: readonly string[]): void {
+    this.writeKeys(DROP_KEYS, seriesKeys)
+  }
+
+  private writeKeys(script: RedisScript, seriesKeys: readonly string[]): void {
+    const { redis, keys, shard, token } = this.place
+    for (let at = 0; at < seriesKeys.length; at += KEYS_A_CALL) {
+      const some = seriesKeys.slice(at, at + KEYS_A_CALL)
+      this.write(() => script.run(redis, [keys.lease(shard), keys.seriesKeys(shard)], [token, ...some]))
+    }
+  }
+
+  keepRules(_thread: number, notes: readonly RuleNote[]): void {
+    const { redis, keys, shard, token, records } = this.place
+    const named = notes.map(
+      ({ position, since, ruleId, before, after }): NamedNote => ({
+        p: position,
+        s: since,
+        id: ruleId,
+        c: (after ?? before)?.company_id ?? '',
+        b: before && ruleName(before),
+        a: after && ruleName(after),
+      }),
+    )
+    const args = named.flatMap(note => [note.id, note.s, JSON.stringify(note)])
+    const rules = notes.flatMap(({ before, after }) => [before, after]).filter(rule => rule !== null)
+    this.write(async () => {
+      for (const rule of rules) await records.keep(rule)
+      const scriptKeys = [keys.lease(shard), keys.ruleNotes(shard), keys.newestRules]
+      return KEEP_RULES.run(redis, scriptKeys, [token, ...args])
+    })
+  }
+
+  /** What was noted when the shard was opened. */
+  ruleNotes(_thread: number): RuleNote[] {
+    return [...(this.found?.notes ?? [])]
+  }
+
+  /** The notes go with the journal when the snapshot is saved. */
+  passRules(_thread: number, _position: number): void {}
+
+  saveSnapshot(_shard: number, bytes: Uint8Array, position: number, mark: number): void {
+    const { redis, keys, shard, token } = this.place
+    const scriptKeys = [keys.lease(shard), keys.snapshot(shard), keys.journal(shard), keys.ruleNotes(shard)]
+    scriptKeys.push(keys.shardState(shard))
+    this.write(() => SAVE.run(redis, scriptKeys, [token, asBuffer(bytes), position, mark]))
+  }
+
+  loadSnapshot(_shard: number): Uint8Array | null {
+    return this.found?.snapshot ?? null
+  }
+
+  /** What was read at the opening is not needed any more. */
+  restored(): void {
+    this.found = null
+  }
+}

@@ -1,0 +1,113 @@
+// What processes of one collector tell each other through Redis: reload calls by a counter a feed, tombstones of purged tenants, and
+// that ingest had to refuse batches. Each process looks at all of it with one round trip every second.
+import type { Redis } from 'ioredis'
+import type { Tombstone } from '../../worker/samples/samples-messages.ts'
+import { isTombstone } from '../tombstones.ts'
+import { RedisScript } from './redis-client.ts'
+import type { RedisKeys } from './redis-keys.ts'
+
+export const reloadFeeds = ['rules', 'silences', 'checks', 'settings'] as const
+export type ReloadFeed = (typeof reloadFeeds)[number]
+
+/** KEYS: tombstones, newest notes of rules. ARGV: field, JSON, purged company or empty, prefix of rule texts, then fields that ran out. */
+const WRITE_TOMBSTONE = new RedisScript(`
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+for at = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[at]) end
+if ARGV[3] ~= '' then
+  local notes = redis.call('HGETALL', KEYS[2])
+  for at = 1, #notes, 2 do
+    local note = cjson.decode(notes[at + 1])
+    if note.c == ARGV[3] then
+      redis.call('HDEL', KEYS[2], notes[at])
+      for _, name in ipairs({ note.a, note.b }) do
+        if name ~= cjson.null then redis.call('DEL', ARGV[4] .. name) end
+      end
+    end
+  end
+end
+return 1
+`)
+
+export type SharedNews = {
+  /** Feeds that were to be pulled since the last look. */
+  readonly reloads: readonly ReloadFeed[]
+  /** Tombstones that were not there at the last look. */
+  readonly tombstones: readonly Tombstone[]
+  /** When ingest last refused a batch at the bound, where that is news; ms. */
+  readonly overflowAtMs: number | null
+}
+
+const fieldOf = ({ companyId, serverId }: Tombstone): string => `${companyId} ${serverId ?? ''}`
+
+export class RedisShared {
+  private counts: readonly (string | null)[] | null = null
+  private held: readonly Tombstone[] = []
+  private overflowAtMs = 0
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly keys: RedisKeys,
+    private readonly nowMs: () => number,
+  ) {}
+
+  /** Tells every process to pull a feed now. Rejects when Redis does not take it. */
+  async raiseReload(feed: ReloadFeed): Promise<void> {
+    await this.redis.incr(this.keys.reload(feed))
+  }
+
+  /** Looks for news. The first look tells the tombstones that hold, and no reloads. */
+  async look(): Promise<SharedNews> {
+    const [counts, tombstones, overflow] = await Promise.all([
+      this.redis.mget(reloadFeeds.map(feed => this.keys.reload(feed))),
+      this.redis.hvals(this.keys.tombstones),
+      this.redis.hget(this.keys.busState, 'overflow'),
+    ])
+    const before = this.counts
+    this.counts = counts
+    const overflowAtMs = Number(overflow ?? 0)
+    const isOverflowNews = overflowAtMs > this.overflowAtMs
+    this.overflowAtMs = overflowAtMs
+    return {
+      reloads: reloadFeeds.filter((_, index) => before !== null && counts[index] !== before[index]),
+      tombstones: this.take(tombstones),
+      overflowAtMs: isOverflowNews ? overflowAtMs : null,
+    }
+  }
+
+  private take(texts: readonly string[]): Tombstone[] {
+    const nowMs = this.nowMs()
+    const living = texts
+      .map((text): unknown => JSON.parse(text))
+      .filter(isTombstone)
+      .filter(tombstone => tombstone.untilMs > nowMs)
+    const news = living.filter(
+      found => !this.held.some(held => fieldOf(held) === fieldOf(found) && held.untilMs >= found.untilMs),
+    )
+    this.held = living
+    return news
+  }
+
+  /** Tombstones that still hold, as of the last look. */
+  living(): readonly Tombstone[] {
+    const nowMs = this.nowMs()
+    return this.held.filter(tombstone => tombstone.untilMs > nowMs)
+  }
+
+  /** Makes a tombstone known to every process. Rejects when it cannot be written. */
+  async write(tombstone: Tombstone): Promise<void> {
+    const nowMs = this.nowMs()
+    const over = this.held.filter(held => held.untilMs <= nowMs).map(fieldOf)
+    await WRITE_TOMBSTONE.run(
+      this.redis,
+      [this.keys.tombstones, this.keys.newestRules],
+      [
+        fieldOf(tombstone),
+        JSON.stringify(tombstone),
+        tombstone.serverId === null ? tombstone.companyId : '',
+        this.keys.ruleText(''),
+        ...over.filter(field => field !== fieldOf(tombstone)),
+      ],
+    )
+    this.held = [...this.held.filter(held => fieldOf(held) !== fieldOf(tombstone)), tombstone]
+  }
+}

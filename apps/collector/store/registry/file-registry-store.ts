@@ -1,0 +1,224 @@
+// The registry on disk: a SQLite file that the processes of one collector share. Every written row gets the next change number,
+// so that each process finds what the others wrote; the cursor of the agents feed stands beside the rows it belongs to.
+import { Database } from 'bun:sqlite'
+import { chmodSync } from 'node:fs'
+import { agentStates } from '../../../../core/lifecycle/agent.ts'
+import type { AgentRecord } from './agent-record.ts'
+
+const FORMAT_VERSION = 2
+
+export type RegistryCursor = { readonly since: number; readonly syncedAtMs: number }
+
+/** A row: the record, or that the agent was removed. */
+export type RegistryRow = { readonly agentId: string; readonly record: AgentRecord | null }
+
+type Row = {
+  agent_id: string
+  company_id: string
+  server_id: string
+  state: number
+  token_hash: string
+  prev_token_hash: string
+  prev_expires_ms: number
+  version: number
+  sync_version: number
+  server_status: string
+  subnet_id: string
+  datacenter: string
+  hostname: string
+  interval_seconds: number
+  enrolled_ms: number
+  removed: number
+  change: number
+}
+
+const COLUMNS =
+  'agent_id, company_id, server_id, state, token_hash, prev_token_hash, prev_expires_ms, version, sync_version, server_status, subnet_id, datacenter, interval_seconds, enrolled_ms, removed, change, hostname'
+
+const SCHEMA = `CREATE TABLE IF NOT EXISTS agents (
+  agent_id TEXT PRIMARY KEY, company_id TEXT NOT NULL, server_id TEXT NOT NULL, state INTEGER NOT NULL,
+  token_hash TEXT NOT NULL, prev_token_hash TEXT NOT NULL, prev_expires_ms INTEGER NOT NULL, version INTEGER NOT NULL,
+  sync_version INTEGER NOT NULL, server_status TEXT NOT NULL, subnet_id TEXT NOT NULL, datacenter TEXT NOT NULL,
+  interval_seconds INTEGER NOT NULL, enrolled_ms INTEGER NOT NULL, removed INTEGER NOT NULL, change INTEGER NOT NULL,
+  hostname TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID`
+
+const REVOKED = agentStates.indexOf('revoked')
+
+/** The rule of versions holds between processes too: an older record never replaces a newer row, and revoked is for good. */
+const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(16)}?)
+  ON CONFLICT (agent_id) DO UPDATE SET ${COLUMNS.split(', ')
+    .filter(column => column !== 'agent_id' && column !== 'state')
+    .map(column => `${column} = excluded.${column}`)
+    .join(', ')},
+    state = CASE WHEN agents.removed = 0 AND agents.state = ${REVOKED} THEN agents.state ELSE excluded.state END
+  WHERE agents.removed = 1 OR excluded.version > agents.version
+    OR (excluded.version = agents.version AND excluded.sync_version >= agents.sync_version)`
+
+/** Rows of removed agents are kept for the other processes to see, then dropped. */
+const REMOVED_ROWS_MAX = 100_000
+
+export class RegistryStore {
+  private readonly database: Database
+  private readonly path: string
+  /** The highest change number that this process has read or written. */
+  private change = 0
+  private dataVersion = -1
+  /** Equal texts (companies, subnets, data centres) are kept once. */
+  private readonly shared = new Map<string, string>()
+
+  constructor(path: string) {
+    this.path = path
+    this.database = new Database(path, { create: true, strict: true })
+    if (path !== ':memory:') chmodSync(path, 0o600)
+    this.database.run('PRAGMA busy_timeout = 10000')
+    this.database.run('PRAGMA journal_mode = WAL')
+    this.database.run('PRAGMA synchronous = NORMAL')
+    this.database.transaction(() => this.migrate()).immediate()
+  }
+
+  private migrate(): void {
+    const version = this.database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
+    if (version > FORMAT_VERSION)
+      throw new Error(
+        `cannot open registry ${this.path}: it is of format ${version}, this program knows ${FORMAT_VERSION}; use the newer program`,
+      )
+    this.database.run(SCHEMA)
+    this.database.run('CREATE INDEX IF NOT EXISTS agents_by_change ON agents (change)')
+    this.database.run(
+      'CREATE TABLE IF NOT EXISTS cursor (id INTEGER PRIMARY KEY CHECK (id = 1), since INTEGER NOT NULL, synced_at_ms INTEGER NOT NULL, change INTEGER NOT NULL)',
+    )
+    this.database.run('INSERT OR IGNORE INTO cursor (id, since, synced_at_ms, change) VALUES (1, 0, 0, 0)')
+    this.database.run('CREATE TABLE IF NOT EXISTS reloads (feed TEXT PRIMARY KEY, count INTEGER NOT NULL)')
+    if (version === 1) {
+      // Format 2 knows hostnames: the feed is read again from its start, which completes the records that are kept.
+      this.database.run("ALTER TABLE agents ADD COLUMN hostname TEXT NOT NULL DEFAULT ''")
+      this.database.run('UPDATE cursor SET since = 0')
+    }
+    this.database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
+    this.database
+      .query('DELETE FROM agents WHERE removed = 1 AND change < (SELECT change FROM cursor) - ?')
+      .run(REMOVED_ROWS_MAX)
+  }
+
+  private share(text: string): string {
+    const held = this.shared.get(text)
+    if (held !== undefined) return held
+    this.shared.set(text, text)
+    return text
+  }
+
+  private toRecord(row: Row): AgentRecord {
+    const status = row.server_status
+    return {
+      agentId: row.agent_id,
+      companyId: this.share(row.company_id),
+      serverId: row.server_id,
+      state: agentStates[row.state] ?? 'revoked',
+      tokenHash: row.token_hash,
+      prevTokenHash: row.prev_token_hash,
+      prevTokenExpiresAtMs: row.prev_expires_ms,
+      version: row.version,
+      syncVersion: row.sync_version,
+      serverStatus: status === 'maintenance' || status === 'decommissioned' ? status : '',
+      subnetId: this.share(row.subnet_id),
+      datacenter: this.share(row.datacenter),
+      hostname: row.hostname,
+      intervalSeconds: row.interval_seconds,
+      enrolledAtMs: row.enrolled_ms,
+    }
+  }
+
+  /** Everything that was written since the last call, by any process; the first call gives the whole registry. */
+  readChanges(): RegistryRow[] {
+    // data_version moves when another connection commits: a poll without news costs one pragma.
+    const { data_version: dataVersion } = this.database
+      .query<{ data_version: number }, []>('PRAGMA data_version')
+      .get() ?? { data_version: 0 }
+    if (dataVersion === this.dataVersion) return []
+    this.dataVersion = dataVersion
+    const changes: RegistryRow[] = []
+    const rows = this.database.query<Row, [number]>(`SELECT ${COLUMNS} FROM agents WHERE change > ? ORDER BY change`)
+    for (const row of rows.iterate(this.change)) {
+      changes.push({ agentId: row.agent_id, record: row.removed ? null : this.toRecord(row) })
+      this.change = row.change
+    }
+    return changes
+  }
+
+  cursor(): RegistryCursor {
+    const row = this.database
+      .query<{ since: number; synced_at_ms: number }, []>('SELECT since, synced_at_ms FROM cursor')
+      .get()
+    return { since: row?.since ?? 0, syncedAtMs: row?.synced_at_ms ?? 0 }
+  }
+
+  /** Writes rows, and the cursor when it is given, in one transaction. */
+  write(rows: readonly RegistryRow[], cursor: RegistryCursor | null): void {
+    this.database
+      .transaction(() => {
+        const before = this.database.query<{ change: number }, []>('SELECT change FROM cursor').get()?.change ?? 0
+        let change = before
+        const insert = this.database.query(UPSERT)
+        const remove = this.database.query(
+          "UPDATE agents SET removed = 1, token_hash = '', prev_token_hash = '', change = ? WHERE agent_id = ?",
+        )
+        const revoke = this.database.query(
+          `UPDATE agents SET state = ${REVOKED}, change = ? WHERE agent_id = ? AND removed = 0 AND state <> ${REVOKED}`,
+        )
+        for (const { agentId, record } of rows) {
+          change++
+          if (record) insert.run(...valuesOf(record), change, record.hostname)
+          else remove.run(change, agentId)
+          // A revocation holds whatever version another process has written meanwhile.
+          if (record?.state === 'revoked') revoke.run(change, agentId)
+        }
+        this.database.query('UPDATE cursor SET change = ?').run(change)
+        if (cursor)
+          this.database
+            .query('UPDATE cursor SET since = max(since, ?), synced_at_ms = max(synced_at_ms, ?)')
+            .run(cursor.since, cursor.syncedAtMs)
+        // What others wrote in between keeps its place before ours: it is read at the next poll.
+        if (before === this.change) this.change = change
+      })
+      .immediate()
+  }
+
+  /** Tells the other processes to pull a feed now: raises its counter (document 3: the shared counter of a reload call). */
+  raiseReload(feed: string): void {
+    this.database
+      .query('INSERT INTO reloads (feed, count) VALUES (?, 1) ON CONFLICT (feed) DO UPDATE SET count = count + 1')
+      .run(feed)
+  }
+
+  /** How often a feed was to be pulled by all processes; one that sees it grow pulls. */
+  reloadCount(feed: string): number {
+    return (
+      this.database.query<{ count: number }, [string]>('SELECT count FROM reloads WHERE feed = ?').get(feed)?.count ?? 0
+    )
+  }
+
+  close(): void {
+    this.database.close()
+  }
+}
+
+function valuesOf(record: AgentRecord): (string | number)[] {
+  return [
+    record.agentId,
+    record.companyId,
+    record.serverId,
+    agentStates.indexOf(record.state),
+    record.tokenHash,
+    record.prevTokenHash,
+    record.prevTokenExpiresAtMs,
+    record.version,
+    record.syncVersion,
+    record.serverStatus,
+    record.subnetId,
+    record.datacenter,
+    record.intervalSeconds,
+    record.enrolledAtMs,
+    0,
+  ]
+}

@@ -1,0 +1,106 @@
+// A token that the registry does not have is asked of the hub (document 1 "Collector-facing endpoints"; decision G-36): one question
+// a token at a time, a "no" remembered for a minute, and never a "no" made of a hub that could not be reached.
+import type { Logger } from 'pino'
+import { RateBucket, RateLimit } from '../../../../core/wire/rate-bucket.ts'
+import { describeAnswer, type HubClient } from '../../hub-link/hub-client.ts'
+import type { CollectorMetrics } from '../../telemetry.ts'
+import { isRecordFault, parseAgentRecord } from './agent-record.ts'
+import type { AgentRegistry } from './registry.ts'
+
+/** `found`: the registry has it now. */
+export type LookupResult = 'found' | 'unknown' | 'unavailable'
+
+const NEGATIVES_MAX = 50_000
+/** A flood of random tokens must leave room in the hub's limit of 1,200 calls a minute. */
+const LOOKUPS_PER_MINUTE = 600
+const LOOKUPS_BURST = 200
+
+export type RegistryLookupOptions = {
+  readonly registry: AgentRegistry
+  readonly hub: HubClient | null
+  readonly negativeTtlMs: number
+  readonly log: Logger
+  readonly metrics: CollectorMetrics
+  readonly nowMs: () => number
+}
+
+export class RegistryLookup {
+  private readonly options: RegistryLookupOptions
+  private readonly running = new Map<string, Promise<LookupResult>>()
+  /** Token hash -> when it may be asked again. In the order of asking. */
+  private readonly negatives = new Map<string, number>()
+  private readonly limit = new RateLimit(LOOKUPS_PER_MINUTE, LOOKUPS_BURST)
+  private readonly bucket = new RateBucket()
+
+  constructor(options: RegistryLookupOptions) {
+    this.options = options
+    for (const result of ['found', 'unknown', 'unavailable', 'negative_cached'])
+      options.metrics.registryLookups.inc({ result }, 0)
+  }
+
+  /** Asks the hub about a token hash that the registry does not have. */
+  async resolve(tokenHash: string): Promise<LookupResult> {
+    const { metrics, nowMs } = this.options
+    const askAgainAtMs = this.negatives.get(tokenHash)
+    if (askAgainAtMs !== undefined) {
+      if (nowMs() < askAgainAtMs) {
+        metrics.registryLookups.inc({ result: 'negative_cached' })
+        return 'unknown'
+      }
+      this.negatives.delete(tokenHash)
+    }
+    let asked = this.running.get(tokenHash)
+    if (!asked) {
+      asked = this.ask(tokenHash).finally(() => this.running.delete(tokenHash))
+      this.running.set(tokenHash, asked)
+    }
+    const result = await asked
+    metrics.registryLookups.inc({ result })
+    return result
+  }
+
+  /** A token that was issued just now is asked for again at its next use, whatever a hub that lagged behind said of it. */
+  forgetUnknown(tokenHash: string): void {
+    this.negatives.delete(tokenHash)
+  }
+
+  private async ask(tokenHash: string): Promise<LookupResult> {
+    const { hub, registry, log, nowMs } = this.options
+    if (!hub) return 'unknown'
+    if (this.bucket.take(this.limit, nowMs()) > 0) return 'unavailable'
+    const answer = await hub.lookupByToken(tokenHash)
+    if (answer.kind === 'refused' && answer.status === 404) {
+      this.rememberUnknown(tokenHash)
+      return 'unknown'
+    }
+    if (answer.kind !== 'ok') {
+      log.warn({ reason: describeAnswer(answer) }, 'cannot look a token up at the hub')
+      return 'unavailable'
+    }
+    const record = parseAgentRecord(answer.data.agent)
+    if (isRecordFault(record)) {
+      log.error({ field: record.field, expected: record.expected }, "the hub's answer to a look-up is no agent record")
+      return 'unavailable'
+    }
+    try {
+      registry.apply([record])
+    } catch (error) {
+      // It is known in memory; only a restart would have to ask again.
+      log.error({ err: error }, 'cannot keep an agent record on disk')
+    }
+    if (registry.byTokenHash(tokenHash, nowMs())) return 'found'
+    // The hub knows an older or a newer token of the agent than the one that was asked.
+    this.rememberUnknown(tokenHash)
+    return 'unknown'
+  }
+
+  private rememberUnknown(tokenHash: string): void {
+    const { nowMs, negativeTtlMs } = this.options
+    if (this.negatives.size >= NEGATIVES_MAX)
+      for (const oldest of this.negatives.keys()) {
+        this.negatives.delete(oldest)
+        break
+      }
+    this.negatives.set(tokenHash, nowMs() + negativeTtlMs)
+  }
+}

@@ -1,0 +1,201 @@
+// Sends the outbox to the hub in order (decision G-141): batches of at most 200, kept and tried again while the hub cannot take them,
+// halved where it refuses a batch, a single bad event written to a dead-letter file. Runs in the main thread of a worker.
+import { appendFileSync } from 'node:fs'
+import type { Logger } from 'pino'
+import { limits } from '../../../../core/limits.ts'
+import { describeAnswer, type HubAnswer, type HubClient } from '../../hub-link/hub-client.ts'
+import type { OutboxRow } from '../../store/file-evaluation-store.ts'
+import { isJsonObject } from '../../store/registry/agent-record.ts'
+
+const BACKOFF_START_MS = 1000
+const BACKOFF_CAP_MS = 60_000
+/** Events may also come from a thread that could not say so: the outbox is looked at this often. */
+const LOOK_MS = 1000
+const STOP_MAX_MS = 3000
+/** How many events wait is counted this often where the hub does not take them. */
+const TRIM_MS = 10_000
+
+/** Client errors that are about the collector's token or the moment, not about the batch. */
+const KEPT_CLIENT_ERRORS = new Set([401, 403, 407, 408, 425, 429])
+/** These say that the batch is at fault whoever answers, a proxy before the hub included. */
+const REFUSED_BY_ANYONE = new Set([400, 413, 422])
+
+/** How long until the next look, 0 = at once; idle = nothing waits. */
+type Step = { readonly waitMs: number; readonly isIdle: boolean }
+const AGAIN: Step = { waitMs: 0, isIdle: false }
+
+type Soon<T> = T | Promise<T>
+
+/** Where the events wait: on disk, or in Redis. */
+export type OutboxStore = {
+  /** The oldest events, in order. */
+  nextEvents(limit: number): Soon<OutboxRow[]>
+  /** Events that the hub has, or will never take. */
+  removeEvents(ids: readonly number[]): Soon<void>
+  /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
+  trimOutbox(eventsMax: number): Soon<number>
+}
+
+export type OutboxOptions = {
+  readonly store: OutboxStore
+  readonly hub: HubClient
+  readonly log: Logger
+  readonly deadLetterPath: string
+  readonly nowMs: () => number
+  readonly onSent: (result: 'accepted' | 'rejected' | 'dead_lettered', count: number) => void
+  readonly onDropped: (count: number) => void
+}
+
+export class Outbox {
+  private isStopping = false
+  /** The store may be closed: an answer that comes now is not worked on, and its events are sent again after the next start. */
+  private isOver = false
+  private wakeUp: (() => void) | null = null
+  private hasNews = false
+  private running: Promise<void> = Promise.resolve()
+  private backoffMs = 0
+  private trimAtMs = 0
+
+  constructor(private readonly options: OutboxOptions) {}
+
+  start(): void {
+    this.running = this.run()
+  }
+
+  /** Events were committed. */
+  wake(): void {
+    this.hasNews = true
+    if (this.backoffMs === 0) this.wakeUp?.()
+  }
+
+  /** Sends what can be sent once more, then ends; what is left stays on disk. A hub that does not answer is not waited for. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    this.wakeUp?.()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, STOP_MAX_MS)
+    })
+    await Promise.race([this.running, late])
+    clearTimeout(timer)
+    this.isOver = true
+  }
+
+  private async run(): Promise<void> {
+    while (!this.isStopping) {
+      this.hasNews = false
+      const { waitMs, isIdle } = await this.step()
+      if (waitMs > 0 && !(isIdle && this.hasNews) && !this.isStopping) await this.sleep(waitMs)
+    }
+    while (!this.isOver && (await this.step()).waitMs === 0);
+  }
+
+  /** Sends once. A fault of this machine (the disk is full) is logged and tried again like one of the hub. */
+  private async step(): Promise<Step> {
+    try {
+      await this.trim()
+      return await this.sendNext(limits.eventsPerRequest)
+    } catch (error) {
+      this.options.log.error({ err: error }, 'cannot work on the outbox; events are kept and sent later')
+      return this.backOff(null)
+    }
+  }
+
+  /** The bound holds while the hub is away for days. */
+  private async trim(): Promise<void> {
+    const { store, onDropped, log } = this.options
+    const atMs = performance.now()
+    if (atMs < this.trimAtMs) return
+    this.trimAtMs = atMs + TRIM_MS
+    const dropped = await store.trimOutbox(limits.outboxEventsMax)
+    if (dropped === 0) return
+    onDropped(dropped)
+    log.error({ dropped, bound: limits.outboxEventsMax }, 'the outbox is full; the oldest events are given up')
+  }
+
+  private sleep(ms: number): Promise<void> {
+    return new Promise(resolve => {
+      const done = () => {
+        clearTimeout(timer)
+        this.wakeUp = null
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      this.wakeUp = done
+    })
+  }
+
+  /** Sends the oldest events. */
+  private async sendNext(limit: number): Promise<Step> {
+    const rows = await this.options.store.nextEvents(limit)
+    if (rows.length === 0) return { waitMs: LOOK_MS, isIdle: true }
+    const answer = await this.options.hub.postEvents(rows.map(row => row.event))
+    if (this.isOver) return { waitMs: LOOK_MS, isIdle: true }
+    const verdict = judge(answer)
+    if (verdict === 'keep') return this.backOff(answer)
+    this.recovered()
+    if (verdict === 'delivered') await this.settle(rows, answer)
+    else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
+    else await this.deadLetter(rows[0]!, describeAnswer(answer))
+    return AGAIN
+  }
+
+  private recovered(): void {
+    if (this.backoffMs > 0) this.options.log.info('the hub takes events again')
+    this.backoffMs = 0
+  }
+
+  /** Accepted and rejected events leave the outbox; rejected ones are logged and counted. */
+  private async settle(rows: readonly OutboxRow[], answer: HubAnswer): Promise<void> {
+    const { store, log, onSent } = this.options
+    const listed = answer.kind === 'ok' && Array.isArray(answer.data.rejected) ? answer.data.rejected : []
+    const reasons = new Map(listed.map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]))
+    const refused = rows.filter(row => reasons.has(row.event.event_id))
+    for (const { event } of refused)
+      log.warn({ event_id: event.event_id, reason: reasons.get(event.event_id) }, 'the hub rejected an event')
+    await store.removeEvents(rows.map(row => row.id))
+    if (refused.length < rows.length) onSent('accepted', rows.length - refused.length)
+    if (refused.length > 0) onSent('rejected', refused.length)
+  }
+
+  /** `answer` null: the fault is not the hub's, and has been logged. */
+  private backOff(answer: HubAnswer | null): Step {
+    const wantedMs = answer?.kind === 'refused' ? (answer.retryAfterSeconds ?? 0) * 1000 : 0
+    if (answer && this.backoffMs === 0)
+      this.options.log.warn(
+        { cause: describeAnswer(answer) },
+        'cannot give events to the hub; they are kept and sent later',
+      )
+    this.backoffMs = Math.min(BACKOFF_CAP_MS, this.backoffMs === 0 ? BACKOFF_START_MS : this.backoffMs * 2)
+    return { waitMs: Math.max(this.backoffMs, wantedMs), isIdle: false }
+  }
+
+  private async deadLetter(row: OutboxRow, cause: string): Promise<void> {
+    const { store, log, onSent, deadLetterPath, nowMs } = this.options
+    const line = JSON.stringify({ at: new Date(nowMs()).toISOString(), cause, event: row.event })
+    appendFileSync(deadLetterPath, `${line}\n`, { mode: 0o600 })
+    log.error(
+      { event_id: row.event.event_id, type: row.event.type, cause },
+      'the hub will not take an event; it is in the dead-letter file',
+    )
+    await store.removeEvents([row.id])
+    onSent('dead_lettered', 1)
+  }
+}
+
+/**
+ * `refused`: this batch, or something in it, will never be taken as it is. What does not bear the hub's form of an error (a bare 404,
+ * a page instead of JSON) comes from something else at its address: the events are kept.
+ */
+function judge(answer: HubAnswer): 'delivered' | 'keep' | 'refused' {
+  if (answer.kind === 'ok') return isJsonObject(answer.body.data) ? 'delivered' : 'keep'
+  if (answer.kind === 'unreachable' || answer.status >= 500 || KEPT_CLIENT_ERRORS.has(answer.status)) return 'keep'
+  const isOfHub = answer.status >= 400 && answer.code !== ''
+  return isOfHub || REFUSED_BY_ANYONE.has(answer.status) ? 'refused' : 'keep'
+}
+
+function textOf(entry: unknown, field: string): string {
+  if (typeof entry !== 'object' || entry === null) return ''
+  const value = (entry as Record<string, unknown>)[field]
+  return typeof value === 'string' ? value : ''
+}

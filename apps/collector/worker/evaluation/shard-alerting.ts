@@ -1,0 +1,134 @@
+// "Why did it (not) fire?" for one machine: the last decision on every series that a rule covers, and for every other rule of its
+// company why it covers none. A rule that is not named at all is disabled or deleted at the hub.
+
+import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
+import { isInScope } from '../../../../core/alerting/rules/binding.ts'
+import { matchesLabels } from '../../../../core/alerting/rules/matchers.ts'
+import type { CompiledRule } from '../../../../core/alerting/rules/rule.ts'
+import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'
+import { labelsOf, shownKey } from '../../../../core/alerting/state/series-dictionary.ts'
+import type { ServerSeries } from '../../../../core/alerting/state/server-series.ts'
+import { FIRING, FLAG_NO_DATA, PENDING } from '../../../../core/alerting/state/state-table.ts'
+import type { RuleAlerting, SeriesAlerting, ServerAlerting } from './shard-messages.ts'
+
+const instant = (ms: number): string | null => (Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : null)
+const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000))
+
+/** The alerting of one machine; null when the thread has not seen it. */
+export function serverAlerting(evaluation: EvaluationState, serverId: string, nowMs: number): ServerAlerting | null {
+  const server = evaluation.servers.find(candidate => candidate?.serverId === serverId)
+  if (!server) return null
+  const series: SeriesAlerting[] = []
+  for (let index = 0; index < server.count; index++)
+    for (let row = server.head[index]!; row >= 0; row = evaluation.states.next[row]!)
+      series.push(seriesAlerting(evaluation, server, row, nowMs))
+  const { state, lastSeenMs, intervalSeconds } = server.presence
+  return {
+    companyId: server.companyId,
+    presence: { state, lastSeenMs, intervalSeconds },
+    series,
+    rules: rulesWithoutSeries(evaluation, server, new Set(series.map(each => each.rule_id))),
+  }
+}
+
+function rulesWithoutSeries(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  covering: ReadonlySet<string>,
+): RuleAlerting[] {
+  const others: RuleAlerting[] = []
+  for (const compiled of evaluation.companyRules(server.companyId).byId.values())
+    if (!covering.has(compiled.id))
+      others.push({
+        rule_id: compiled.id,
+        rule_name: compiled.name,
+        decision: whyNoSeries(evaluation, server, compiled),
+      })
+  for (const { rule_id, company_id, reason, message } of evaluation.rules.rejected)
+    if (company_id === server.companyId)
+      others.push({ rule_id, rule_name: null, decision: `invalid (${reason}): ${message}` })
+  return others
+}
+
+function whyNoSeries(evaluation: EvaluationState, server: ServerSeries, compiled: CompiledRule): string {
+  if (!isInScope(compiled, server.serverId)) return 'the machine is not in its scope'
+  let count = 0
+  let matching = 0
+  let nameless = 0
+  for (let index = 0; index < server.count; index++) {
+    const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))
+    if (!definition) nameless++
+    if (definition?.metric !== compiled.metric) continue
+    count++
+    if (matchesLabels(compiled.matchers, labelsOf(definition))) matching++
+  }
+  if (count === 0 && nameless > 0)
+    return `the names of ${nameless} of the machine's series are not known here, as after a loss of alerting.rules_dir; ingest tells them again within an hour, and at once when it is restarted`
+  if (count === 0) return `the machine sends no series of ${compiled.metric}`
+  if (matching === 0) return `none of its ${count} series of ${compiled.metric} matches the matchers`
+  return `in force since the last sample of its ${matching} series: evaluated from the next one on`
+}
+
+function seriesAlerting(evaluation: EvaluationState, server: ServerSeries, row: number, nowMs: number): SeriesAlerting {
+  const { states } = evaluation
+  const index = states.series[row]!
+  const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))
+  const rule = evaluation.slots[states.rule[row]!]!.rule
+  const phase = states.phase[row]!
+  const lastValue = states.lastValue[row]!
+  const suppressedBy = evaluation.suppressionOf(server.companyId, server.serverId, nowMs)
+  return {
+    rule_id: rule.compiled.id,
+    rule_name: rule.compiled.name,
+    series_key: definition ? shownKey(definition) : '',
+    state: phase === FIRING ? 'firing' : phase === PENDING ? 'pending' : 'ok',
+    since:
+      phase === FIRING ? instant(states.openedTsMs(row)) : phase === PENDING ? instant(states.sinceTsMs(row)) : null,
+    last_value: Number.isFinite(lastValue) ? lastValue : null,
+    last_sample_at: instant(states.lastTsMs[row]!),
+    flapping: evaluation.flapping.get(row)?.isFlapping === true,
+    no_data: (states.flags[row]! & FLAG_NO_DATA) !== 0,
+    suppressed_by: suppressedBy,
+    decision: [decision(evaluation, row, rule), ...circumstances(evaluation, row, rule, nowMs)].join('; '),
+  }
+}
+
+/** The last decision in words. */
+function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule): string {
+  const { states } = evaluation
+  const { compiled } = rule
+  const value = states.lastValue[row]!
+  const condition = `${value} ${compiled.operator} ${compiled.threshold}`
+  const heldMs = states.lastTsMs[row]! - states.sinceTsMs(row)
+  if (Number.isNaN(value)) return 'no sample evaluated yet'
+  if (states.phase[row] === PENDING) {
+    if (heldMs < compiled.forMs) return `${condition} for ${seconds(heldMs)} s of ${seconds(compiled.forMs)} s`
+    return `${condition} for ${seconds(heldMs)} s, but the sample was stale: more than ${seconds(rule.staleMs)} s older than the newest of its series; opens with the next one that is not`
+  }
+  if (states.phase[row] !== FIRING) return `${condition} does not hold`
+  if ((states.flags[row]! & FLAG_NO_DATA) !== 0) return 'open because the series is silent'
+  if (violates(rule.operatorCode, value, rule.threshold)) return `open: ${condition} holds`
+  if (Number.isNaN(states.sinceTsMs(row)))
+    return `open: ${value} has not passed recover_threshold ${compiled.recoverThreshold}`
+  return `open: recovering for ${seconds(heldMs)} s of ${seconds(compiled.recoverForMs)} s`
+}
+
+/** What else bears on whether something is told of the state. */
+function circumstances(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): string[] {
+  const { states, settings } = evaluation
+  const server = evaluation.servers[states.server[row]!]!
+  const words: string[] = []
+  const silentMs = nowMs - states.lastReceivedMs[row]!
+  if (silentMs > settings.noDataAfterMs) {
+    const gap = states.phase[row] === PENDING ? ', a gap that begins the wait anew' : ''
+    words.push(`no sample for ${seconds(silentMs)} s${gap} (no_data: ${rule.compiled.noData})`)
+  }
+  if (server.presence.state === 'down') words.push('the agent is lost, which is told by agent.down alone')
+  if (evaluation.flapping.get(row)?.isFlapping)
+    words.push(
+      `flapping: openings, endings and reminders are withheld until ${seconds(settings.flapping.stableMs)} s pass without one`,
+    )
+  const suppressedBy = evaluation.suppressionOf(server.companyId, server.serverId, nowMs)
+  if (suppressedBy) words.push(`suppressed (${suppressedBy}): events are kept, nobody is notified`)
+  return words
+}

@@ -1,0 +1,291 @@
+// The loops of one shard thread: a single one for all its shards on one machine, one a shard over Redis, where shards come and go with
+// their leases. Whatever is said to the thread is said to each of its loops; what a loop must know that starts later is kept here.
+
+import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
+import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
+import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import { shardOfServer } from '../../../../core/bus/entry.ts'
+import { limits } from '../../../../core/limits.ts'
+import { busConsumers } from '../../bus/bus.ts'
+import { FileBusReader } from '../../bus/file-bus-reader.ts'
+import { BusAway, RedisBusReader } from '../../bus/redis-bus.ts'
+import { EvaluationStore } from '../../store/file-evaluation-store.ts'
+import { openRedis, whenReady } from '../../store/redis/redis-client.ts'
+import { redisKeys } from '../../store/redis/redis-keys.ts'
+import { RedisShardStore, RuleRecords, ShardLost } from '../../store/redis/redis-shard-store.ts'
+import type { Tombstone } from '../samples/samples-messages.ts'
+import { ShardLoop } from './shard-loop.ts'
+import type {
+  FromShardThread,
+  ServerAttributesUpdate,
+  ShardPlace,
+  ShardThreadConfig,
+  ToShardThread,
+} from './shard-messages.ts'
+
+/** How often the bus is looked at without a wake-up: on one machine by each loop; Redis by one look for all loops of the thread. */
+const SQLITE_POLL_MS = 50
+const REDIS_LOOK_MS = 25
+/** A loop over Redis is woken by news; this is for its sweeps. */
+const REDIS_POLL_MS = 250
+
+type Running = { readonly loop: ShardLoop; readonly finished: Promise<void> }
+type Start = Extract<ToShardThread, { kind: 'start' }>
+
+export class ShardHost {
+  private readonly running = new Map<number, Running>()
+  private rules: RawRules
+  private rulesSince: number
+  private silences: readonly RawSilence[]
+  private readonly attributes = new Map<string, ServerAttributesUpdate>()
+  private tombstones: readonly Tombstone[]
+  private readonly config: ShardThreadConfig
+  private readonly redis: RedisShards | null
+  private close: () => Promise<void> = async () => {}
+
+  constructor(
+    start: Start,
+    private readonly tell: (message: FromShardThread) => void,
+  ) {
+    this.config = start.config
+    this.rules = rulesById(start.rules)
+    this.rulesSince = start.rulesSince
+    this.silences = start.silences
+    this.tombstones = start.tombstones
+    this.keepAttributes(start.attributes)
+    const { place } = start.config
+    if (place.kind === 'sqlite') {
+      this.redis = null
+      this.openOnDisk(place)
+    } else {
+      this.redis = new RedisShards(place, this.running, tell)
+      this.tell({ kind: 'ready', positions: [], faults: [] })
+    }
+  }
+
+  get loops(): ShardLoop[] {
+    return [...this.running.values()].map(({ loop }) => loop)
+  }
+
+  private openOnDisk(place: ShardPlace & { readonly kind: 'sqlite' }): void {
+    const bus = new FileBusReader(place.busPath, [busConsumers.evaluation])
+    const store = new EvaluationStore(place.dataDir, place.snapshotDir)
+    this.close = async () => {
+      store.close()
+      await bus.close()
+    }
+    const config = { ...this.config, partition: 0, pollMs: SQLITE_POLL_MS, seriesLookIntervalMs: limits.seriesLookMs }
+    const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
+    const faults = this.prepare(loop)
+    for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
+    this.attributes.clear()
+    this.tell({ kind: 'ready', positions: [loop.position], faults })
+    const finished = loop.run()
+    this.running.set(0, { loop, finished })
+    // A thread that cannot evaluate must not look alive: the process ends and is started again from snapshot and journal.
+    finished.catch(error => this.fail(error))
+  }
+
+  private fail(error: unknown): void {
+    const cause = error instanceof Error ? error.message : String(error)
+    this.tell({ kind: 'log', level: 'error', message: 'evaluation failed', fields: { cause } })
+    // Out of any promise: nobody is there to catch it, and the thread ends.
+    setTimeout(() => {
+      throw error
+    })
+  }
+
+  private prepare(loop: ShardLoop): string[] {
+    loop.startRules([...this.rules.values()], this.rulesSince)
+    loop.setSilences(this.silences)
+    loop.setAttributes(this.attributesOf(loop))
+    loop.setTombstones(this.tombstones)
+    return loop.restore()
+  }
+
+  private keepAttributes(updates: readonly ServerAttributesUpdate[]): void {
+    for (const update of updates) this.attributes.set(update.serverId, update)
+  }
+
+  private attributesOf(loop: ShardLoop): ServerAttributesUpdate[] {
+    const all = [...this.attributes.values()]
+    return this.redis ? all.filter(update => shardOfServer(update.serverId) === loop.partition) : all
+  }
+
+  /** Over Redis: evaluation of a shard starts under its lease, from what is durable. */
+  async gain(shard: number, token: string): Promise<void> {
+    if (!this.redis) return
+    const opened = await this.redis.open(shard, token)
+    if (!opened) return
+    const config = {
+      ...this.config,
+      shards: [shard],
+      threadIndex: shard,
+      partition: shard,
+      pollMs: REDIS_POLL_MS,
+      seriesLookIntervalMs: limits.seriesLookMs,
+    }
+    const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
+    const faults = this.prepare(loop)
+    opened.store.restored()
+    // Where a shard without machines has no snapshot, what it passed is gone from the bus.
+    loop.position = Math.max(loop.position, opened.passed)
+    for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
+    if (faults.length > 0) this.tell({ kind: 'ready', positions: [], faults })
+    const finished = loop.run()
+    this.running.set(shard, { loop, finished })
+    finished.catch(error => {
+      if (error instanceof ShardLost || error instanceof BusAway) opened.lost(error)
+      else this.fail(error)
+    })
+  }
+
+  async handOver(shard: number): Promise<void> {
+    await this.redis?.handOver(shard)
+  }
+
+  lose(shard: number): void {
+    this.redis?.lose(shard)
+  }
+
+  /** Resolves once every loop runs the set with these changes. */
+  async setRules(changed: readonly RawRule[], removed: readonly string[], since: number): Promise<void> {
+    this.rules = rulesById(changed, this.rules)
+    for (const ruleId of removed) this.rules.delete(ruleId)
+    this.rulesSince = since
+    const done: Promise<unknown>[] = []
+    for (const { loop, finished } of [...this.running.values()]) {
+      // A loop that ends meanwhile runs nothing: its next owner starts with the set it has.
+      done.push(Promise.race([loop.setRules([...this.rules.values()], this.rulesSince), finished.catch(() => {})]))
+      // The next loop takes the set, if there is a newer one meanwhile that, once the others had their turn.
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    await Promise.all(done)
+  }
+
+  setSilences(silences: readonly RawSilence[]): void {
+    this.silences = silences
+    for (const loop of this.loops) loop.setSilences(silences)
+  }
+
+  setAttributes(updates: readonly ServerAttributesUpdate[]): void {
+    if (!this.redis) {
+      for (const loop of this.loops) loop.setAttributes(updates)
+      return
+    }
+    this.keepAttributes(updates)
+    for (const loop of this.loops)
+      loop.setAttributes(updates.filter(update => shardOfServer(update.serverId) === loop.partition))
+  }
+
+  setTombstones(tombstones: readonly Tombstone[]): void {
+    this.tombstones = tombstones
+    for (const loop of this.loops) loop.setTombstones(tombstones)
+  }
+
+  /** Ends every loop and what it works on. Over Redis the shards have been handed over before. */
+  async stop(): Promise<void> {
+    for (const loop of this.loops) loop.stop(this.redis === null)
+    const finished = [...this.running.values()].map(running => running.finished)
+    if (this.redis) await Promise.allSettled(finished)
+    else await Promise.all(finished)
+    await this.close()
+    await this.redis?.close()
+  }
+}
+
+type Opened = {
+  readonly store: RedisShardStore
+  readonly passed: number
+  readonly tell: (message: FromShardThread) => void
+  readonly lost: (error: Error) => void
+}
+
+/** The shards of a thread over Redis: one connection, one look at the bus. A connection that broke ends them all: each starts again from what is durable. */
+class RedisShards {
+  readonly bus: RedisBusReader
+  private readonly redis: ReturnType<typeof openRedis>
+  private readonly keys: ReturnType<typeof redisKeys>
+  private readonly records: RuleRecords
+  /** The token under which each shard is worked on. */
+  private readonly tokens = new Map<number, string>()
+
+  constructor(
+    place: ShardPlace & { readonly kind: 'redis' },
+    private readonly running: Map<number, Running>,
+    private readonly tell: (message: FromShardThread) => void,
+  ) {
+    this.keys = redisKeys(place.prefix)
+    this.redis = openRedis({
+      url: place.url,
+      name: 'collector-worker-shards',
+      onTrouble: cause => this.disconnected(cause),
+      onRecovered: () => {},
+    })
+    this.records = new RuleRecords(this.redis, this.keys)
+    this.bus = new RedisBusReader(this.redis, this.keys, REDIS_LOOK_MS, shard => this.running.get(shard)?.loop.wake())
+  }
+
+  /** Reads a shard. Null when the lease went meanwhile, or the shard cannot be read. */
+  async open(shard: number, token: string): Promise<Opened | null> {
+    this.tokens.set(shard, token)
+    const lost = (error: Error): void => this.end(shard, token, error.message)
+    try {
+      const { redis, keys } = this
+      await whenReady(redis)
+      await this.running.get(shard)?.finished.catch(() => {})
+      const store = await RedisShardStore.open({ redis, keys, shard, token, records: this.records })
+      const passed = await this.bus.passed(busConsumers.evaluation, shard)
+      if (this.tokens.get(shard) !== token) return null
+      return { store, passed, lost, tell: message => this.told(shard, store, message) }
+    } catch (error) {
+      lost(error instanceof Error ? error : new Error(String(error)))
+      return null
+    }
+  }
+
+  /** A loop over Redis says when its shard is saved: once that is durable, the bus may forget. */
+  private told(shard: number, store: RedisShardStore, message: FromShardThread): void {
+    if (message.kind !== 'snapshot') {
+      this.tell(message)
+      return
+    }
+    store
+      .settled()
+      .then(() => this.bus.pass(busConsumers.evaluation, shard, message.position))
+      // The loop hears of it by itself; the next snapshot passes further.
+      .catch(() => {})
+  }
+
+  private end(shard: number, token: string, cause: string): void {
+    if (this.tokens.get(shard) !== token) return
+    this.tokens.delete(shard)
+    this.running.get(shard)?.loop.stop(false)
+    this.running.delete(shard)
+    this.tell({ kind: 'lost', shard, token, cause })
+  }
+
+  private disconnected(cause: string): void {
+    for (const [shard, token] of [...this.tokens]) this.end(shard, token, cause)
+  }
+
+  async handOver(shard: number): Promise<void> {
+    const running = this.running.get(shard)
+    this.tokens.delete(shard)
+    running?.loop.stop(false)
+    // What could not be saved any more is as it was saved before.
+    await running?.finished.catch(() => {})
+    this.running.delete(shard)
+  }
+
+  lose(shard: number): void {
+    this.tokens.delete(shard)
+    this.running.get(shard)?.loop.stop(false)
+    this.running.delete(shard)
+  }
+
+  async close(): Promise<void> {
+    await this.bus.close()
+    this.redis.disconnect()
+  }
+}

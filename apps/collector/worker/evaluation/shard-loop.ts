@@ -1,0 +1,431 @@
+// The life of the shards of one thread: load the snapshots, settle the journal, replay the bus, then consume, sweep and snapshot until
+// told to stop. One owner a shard: messages in, events out through the outbox, no locks (document 2 "State persistence and restart").
+
+import { applyJournal, takeJournal } from '../../../../core/alerting/durability/journal.ts'
+import {
+  type RawRules,
+  type RuleNote,
+  ruleNotes,
+  rulesById,
+  withNote,
+} from '../../../../core/alerting/durability/rule-change-record.ts'
+import { restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
+import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
+import { compileSilences, type RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
+import { sweepFlapping, sweepServers, sweepStates } from '../../../../core/alerting/evaluate/sweep.ts'
+import { leaveScope } from '../../../../core/alerting/rules/binding.ts'
+import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import { compileRuleSet } from '../../../../core/alerting/rules/rule-set.ts'
+import { setRules } from '../../../../core/alerting/rules/rule-slots.ts'
+import { EvaluationState, type ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
+import { dropUnseen, forgetServer } from '../../../../core/alerting/state/removal.ts'
+import { EntryReader, shardOfServer } from '../../../../core/bus/entry.ts'
+import { limits } from '../../../../core/limits.ts'
+import type { BusReader } from '../../bus/bus.ts'
+import type { Tombstone } from '../samples/samples-messages.ts'
+import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
+import { ShardSaver } from './shard-saver.ts'
+import type { ShardStore } from './shard-store.ts'
+
+const READ_BYTES = 4 * 1024 * 1024
+/** Machines and states swept before the loop looks at the bus again. */
+const SERVERS_A_SLICE = 1_000
+const STATES_A_SLICE = 20_000
+
+export class ShardLoop {
+  readonly evaluation: EvaluationState
+  private readonly reader = new EntryReader()
+  private readonly owned = new Uint8Array(64)
+  /** The bus is evaluated up to here, for all shards of the thread. */
+  position = 0
+  private readonly saver: ShardSaver
+  /** Shards that are saved out of turn, once the bus is evaluated. */
+  private hurriedSaves = 0
+  private tombstones: readonly Tombstone[] = []
+  /** Shards of machines that were forgotten, which are still to be saved without them. */
+  private readonly toSave = new Set<number>()
+  private replayUntil = 0
+  /** The raw rules in force, and the changes that a replay has still to make. */
+  private rules: RawRules = new Map()
+  private notes: readonly RuleNote[] = []
+  private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
+  /** Machines without an agent: they leave once what they had sent is evaluated. */
+  private readonly leaving = new Map<string, readonly string[]>()
+  /** All that the bus held at the start is evaluated. */
+  private isCaughtUp = false
+  /** The last position of the bus at the start; null = not known yet. */
+  private caughtUpAt: number | null = null
+  private startedAtMs: number
+  private nextSweepAtMs: number
+  private nextSnapshotAtMs: number
+  /** When the series that are not sent any more are looked for. */
+  private nextLookAtMs: number
+  private isStopping = false
+  private drains = true
+  private wakeUp: (() => void) | null = null
+
+  constructor(
+    private readonly config: ShardLoopConfig,
+    private readonly bus: BusReader,
+    private readonly store: ShardStore,
+    private readonly nowMs: () => number,
+    private readonly tell: (message: FromShardThread) => void,
+  ) {
+    this.evaluation = new EvaluationState(config.settings)
+    this.saver = new ShardSaver({
+      ...{ config, store, nowMs, tell, evaluation: this.evaluation },
+      position: () => this.position,
+      commit: () => this.commit(),
+      consume: () => this.consume(),
+    })
+    for (const shard of config.shards) this.owned[shard] = 1
+    this.startedAtMs = nowMs()
+    // Loops of one shard each, started together, are not saved together.
+    const [first = 0] = config.shards
+    this.nextSnapshotAtMs =
+      this.startedAtMs + ((config.snapshotIntervalMs / config.shards.length) * (first + 1)) / limits.stateShards
+    this.nextSweepAtMs = this.startedAtMs + config.sweepIntervalMs
+    this.nextLookAtMs = this.startedAtMs + config.seriesLookIntervalMs
+  }
+
+  /**
+   * The rules that the shards were evaluated under when the process ended: what it is given at its start, and what this thread put
+   * in force after that set was kept. `since` is the feed's cursor of the set.
+   */
+  startRules(raw: readonly RawRule[], since: number): void {
+    let rules = rulesById(raw)
+    this.notes = this.store.ruleNotes(this.config.threadIndex)
+    for (const note of this.notes) if (note.since > since) rules = withNote(rules, note, note.after)
+    this.putInForce(rules)
+    // A replay ends under this set, also where the one who noted the changes had an older one.
+    this.pendingRules = { raw: [...rules.values()], since, waiting: [] }
+  }
+
+  private putInForce(rules: RawRules): void {
+    this.rules = rules
+    setRules(this.evaluation, compileRuleSet(rules.values(), this.evaluation.rules))
+  }
+
+  /** Resolves once the set is in force: not before all that was received under the one before it is evaluated. */
+  setRules(raw: readonly RawRule[], since: number): Promise<void> {
+    return new Promise(resolve => {
+      const waiting = this.pendingRules?.waiting ?? []
+      this.pendingRules = { raw, since, waiting: [...waiting, resolve] }
+      if (this.isCaughtUp) this.takeRules()
+    })
+  }
+
+  /** Puts the pending set in force, and notes where: a replay holds each sample against the rules of its time. */
+  private takeRules(): void {
+    if (!this.pendingRules) return
+    const { raw, since, waiting } = this.pendingRules
+    this.pendingRules = null
+    const next = rulesById(raw)
+    this.commit()
+    const notes = ruleNotes(this.rules, next, since, this.position)
+    if (notes.length > 0) {
+      this.store.keepRules(this.config.threadIndex, notes)
+      this.putInForce(next)
+    }
+    // A store that lost its shard never settles well: another loop has it then, and nobody waits for this one.
+    const resolveAll = () => {
+      for (const resolve of waiting) resolve()
+    }
+    if (this.store.settled) this.store.settled().then(resolveAll, resolveAll)
+    else resolveAll()
+  }
+
+  /** How long the last save took, and how large the last snapshot was. */
+  get snapshotSeconds(): number {
+    return this.saver.seconds
+  }
+
+  get snapshotBytes(): number {
+    return this.saver.bytes
+  }
+
+  get partition(): number {
+    return this.config.partition
+  }
+
+  setSilences(raw: readonly RawSilence[]): void {
+    this.evaluation.silences = compileSilences(raw)
+  }
+
+  setAttributes(updates: readonly ServerAttributesUpdate[]): void {
+    for (const update of updates) {
+      const { serverId } = update
+      if (update.attributes) {
+        this.evaluation.attributes.set(serverId, update.attributes)
+        this.leaving.delete(serverId)
+      } else if (this.isCaughtUp) this.machineLeft(serverId, update.revokedAgentIds)
+      else this.leaving.set(serverId, update.revokedAgentIds)
+    }
+    this.commit()
+  }
+
+  /** The last agent of a machine was revoked: its alerts close, its presence ends without an event (decision G-48). */
+  protected machineLeft(serverId: string, agentIds: readonly string[]): void {
+    this.evaluation.attributes.delete(serverId)
+    for (const server of this.evaluation.servers) {
+      if (server?.serverId !== serverId) continue
+      leaveScope(this.evaluation, server, agentIds, this.nowMs())
+      this.commit()
+    }
+  }
+
+  /** A purge: everything of the machine or the company goes, without events. */
+  forget(companyId: string, serverId: string | null): void {
+    const isMeant = (tenant: { readonly companyId: string; readonly serverId: string }): boolean =>
+      tenant.companyId === companyId && (serverId === null || tenant.serverId === serverId)
+    const shards = new Set<number>()
+    for (const server of this.evaluation.servers)
+      if (server && isMeant(server)) {
+        shards.add(server.shard)
+        forgetServer(this.evaluation, server)
+      }
+    for (const [key, records] of this.evaluation.left)
+      if (records.some(isMeant)) {
+        for (const left of records) shards.add(shardOfServer(left.serverId))
+        this.evaluation.left.delete(key)
+      }
+    // The journal goes with the snapshot, also where there was none: else a restart would bring back what is forgotten.
+    for (const shard of shards) {
+      this.saver.isSaved[shard] = 1
+      this.toSave.add(shard)
+    }
+    this.saveForgotten()
+  }
+
+  /**
+   * The bus has not caught up with the journal, or with the rules that were in force. A state that is ahead of its place on the bus, or
+   * of the rules, would be saved without saying so.
+   */
+  private get isReplaying(): boolean {
+    return this.replayUntil > 0 || this.notes.length > 0
+  }
+
+  /** Saves the shards of forgotten machines; not before the bus has caught up with the journal. */
+  private saveForgotten(): void {
+    if (this.isReplaying || this.toSave.size === 0) return
+    this.saver.saveNow([...this.toSave])
+    this.toSave.clear()
+  }
+
+  setTombstones(tombstones: readonly Tombstone[]): void {
+    this.tombstones = tombstones
+  }
+
+  /** True when the entry that the reader stands on is of a purged tenant. */
+  private isPurged(): boolean {
+    const companyId = this.reader.companyId()
+    const nowMs = this.nowMs()
+    return this.tombstones.some(
+      tombstone =>
+        tombstone.companyId === companyId &&
+        nowMs < tombstone.untilMs &&
+        (tombstone.serverId === null || tombstone.serverId === this.reader.serverId()),
+    )
+  }
+
+  /** The bus was full: a grace for agents, and what is evaluated makes room on it as soon as all of it is. */
+  overflowed(atMs: number): void {
+    this.startedAtMs = Math.max(this.startedAtMs, atMs)
+    this.hurriedSaves = this.config.shards.length
+    this.wake()
+  }
+
+  private get isHurried(): boolean {
+    return this.hurriedSaves > 0 && this.isCaughtUp && !this.isReplaying
+  }
+
+  wake(): void {
+    this.wakeUp?.()
+  }
+
+  /** Loads what was kept. Returns what could not be read: those shards go on from the journal alone. */
+  restore(): string[] {
+    const faults: string[] = []
+    for (const shard of this.config.shards) {
+      this.evaluation.dictionary.load(shard, this.store.keys(shard))
+      let mark = 0
+      const bytes = this.store.loadSnapshot(shard)
+      if (bytes) {
+        const restored = restoreSnapshot(this.evaluation, bytes)
+        if ('fault' in restored) faults.push(`snapshot of shard ${shard} is not used: ${restored.fault}`)
+        else {
+          this.saver.savedAt[shard] = restored.position
+          mark = restored.journalMark
+        }
+        this.saver.isSaved[shard] = 1
+      }
+      for (const { position, record } of this.store.journalAfter(shard, this.saver.savedAt[shard]!, mark)) {
+        applyJournal(this.evaluation, record, position)
+        this.replayUntil = Math.max(this.replayUntil, position)
+      }
+    }
+    this.position = Math.min(...this.config.shards.map(shard => this.saver.savedAt[shard]!))
+    this.notes = this.notes.filter(note => note.position > this.position)
+    if (this.notes.length > 0)
+      this.putInForce(this.notes.reduceRight((rules, note) => withNote(rules, note, note.before), this.rules))
+    return faults
+  }
+
+  /** In a replay: puts in force what came before `position`, one after another: an alert ends under the last form of its rule. */
+  private replayRules(position: number): void {
+    for (let note = this.notes[0]; note && note.position < position; note = this.notes[0]) {
+      this.notes = this.notes.slice(1)
+      this.putInForce(withNote(this.rules, note, note.after))
+    }
+  }
+
+  /** Runs until `stop`. */
+  async run(): Promise<void> {
+    while (!this.isStopping) {
+      if ((await this.turn()) === 0 && !this.isStopping && !this.isHurried) await this.sleep()
+      else await new Promise(resolve => setImmediate(resolve))
+    }
+    while (this.drains && (await this.consume()) > 0);
+    if (!this.isReplaying) this.snapshot()
+    await this.store.settled?.()
+  }
+
+  /** Consumes, sweeps and saves what is due. Returns the number of entries read. */
+  async turn(): Promise<number> {
+    const consumed = await this.consume()
+    const nowMs = this.nowMs()
+    if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
+      this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
+      // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
+      await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
+    }
+    const { isHurried } = this
+    if ((nowMs >= this.nextSnapshotAtMs && !this.isReplaying) || isHurried) {
+      this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
+      if (isHurried) this.hurriedSaves--
+      await this.saver.saveNext()
+    }
+    await this.store.settled?.()
+    return consumed
+  }
+
+  /** Ends `run`. Unless it `drains`, what is on the bus is left to the next owner of the shards. */
+  stop(drains = true): void {
+    this.isStopping = true
+    this.drains = drains
+    this.wake()
+  }
+
+  private sleep(): Promise<void> {
+    return new Promise(resolve => {
+      const self = this
+      const timer = setTimeout(done, self.config.pollMs)
+      function done() {
+        clearTimeout(timer)
+        self.wakeUp = null
+        resolve()
+      }
+      this.wakeUp = done
+    })
+  }
+
+  /** Reads and evaluates what the bus has; returns the number of entries. */
+  async consume(): Promise<number> {
+    const { partition } = this.config
+    this.caughtUpAt ??= await this.bus.lastPosition(partition)
+    const groups = await this.bus.read(partition, this.position, READ_BYTES)
+    // Nothing is left up to where the bus was at the start: all that a shard without a snapshot had to pass was removed before.
+    if (groups.length === 0) this.position = Math.max(this.position, this.caughtUpAt)
+    let entries = 0
+    for (const group of groups) {
+      if (this.notes.length > 0) this.replayRules(group.firstPosition)
+      this.reader.open(group.bytes)
+      let position = group.firstPosition
+      while (this.reader.next()) {
+        const { shard } = this.reader
+        if (
+          this.owned[shard] === 1 &&
+          position > this.saver.savedAt[shard]! &&
+          (this.tombstones.length === 0 || !this.isPurged())
+        )
+          applyEntry(this.evaluation, this.reader, position)
+        position++
+        entries++
+      }
+      this.position = group.firstPosition + group.count - 1
+      this.commit()
+    }
+    // What all consumers passed is gone from the bus: where it has nothing more, everything is read, whatever the positions say.
+    const isEmpty = groups.length === 0
+    if (this.replayUntil > 0 && (isEmpty || this.position >= this.replayUntil)) {
+      this.replayUntil = 0
+      this.evaluation.settledUpTo.clear()
+      this.evaluation.presenceSettledUpTo.clear()
+      this.evaluation.leftUpTo.clear()
+    }
+    if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
+      this.isCaughtUp = true
+      this.replayRules(Number.POSITIVE_INFINITY)
+      for (const [serverId, agentIds] of this.leaving) this.machineLeft(serverId, agentIds)
+      this.leaving.clear()
+      this.takeRules()
+    }
+    this.saveForgotten()
+    return entries
+  }
+
+  /** Events and the states behind them become durable. */
+  private commit(): void {
+    const events = this.evaluation.takeEvents()
+    const journal = takeJournal(this.evaluation)
+    if (events.length === 0 && journal.length === 0) return
+    const nowMs = this.nowMs()
+    this.store.commit(events, journal, this.position, nowMs)
+    const types: Record<string, number> = {}
+    const sampleToEventMs: number[] = []
+    for (const event of events) {
+      types[event.type] = (types[event.type] ?? 0) + 1
+      if (event.type === 'alert.opened') sampleToEventMs.push(Math.max(0, nowMs - Date.parse(event.occurred_at)))
+      if (event.type === 'agent.down' || event.type === 'agent.up')
+        this.tell({
+          kind: 'presence',
+          serverId: event.server_id,
+          companyId: event.company_id,
+          state: event.type === 'agent.down' ? 'down' : 'up',
+          atMs: Date.parse(event.occurred_at),
+        })
+    }
+    this.tell({ kind: 'events', count: events.length, types, sampleToEventMs })
+  }
+
+  /** In slices: what arrives meanwhile is evaluated in between. */
+  async sweep(nowMs: number): Promise<void> {
+    const { evaluation } = this
+    const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs
+    const isLook = nowMs >= this.nextLookAtMs
+    if (isLook) this.nextLookAtMs = nowMs + this.config.seriesLookIntervalMs
+    for (let from = 0; from < evaluation.servers.length; from += SERVERS_A_SLICE) {
+      sweepServers(evaluation, from, from + SERVERS_A_SLICE, graceFromMs, nowMs)
+      if (isLook) dropUnseen(evaluation, from, from + SERVERS_A_SLICE)
+      this.commit()
+      if (evaluation.servers.length > SERVERS_A_SLICE) await this.consume()
+    }
+    for (let from = 0; from < evaluation.states.end; from += STATES_A_SLICE) {
+      sweepStates(evaluation, from, from + STATES_A_SLICE, nowMs)
+      this.commit()
+      if (evaluation.states.end > STATES_A_SLICE) await this.consume()
+    }
+    sweepFlapping(evaluation, nowMs)
+    if (isLook) evaluation.dictionary.forgetUnused()
+    this.commit()
+  }
+
+  /** Saves every shard. */
+  snapshot(): void {
+    this.saver.saveNow(this.config.shards)
+  }
+
+  attributesOf(serverId: string): ServerAttributes | undefined {
+    return this.evaluation.attributes.get(serverId)
+  }
+}

@@ -1,0 +1,162 @@
+// What the main thread of a worker and its shard threads say to each other. Rules, silences and attributes go down as plain data;
+// events do not come up here: they go through the outbox on disk.
+
+import type { SuppressReason } from '../../../../core/alerting/evaluate/event.ts'
+import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
+import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import type { EvaluationSettings, ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
+import type { Tombstone } from '../samples/samples-messages.ts'
+
+/** What a loop of shards is told. */
+export type ShardLoopConfig = {
+  /** Shards of this loop; a shard has one loop. */
+  readonly shards: readonly number[]
+  readonly threadIndex: number
+  /** The partition of the bus that holds these shards. */
+  readonly partition: number
+  /** Without a wake-up (another process publishes) the bus is looked at this often. */
+  readonly pollMs: number
+  readonly settings: EvaluationSettings
+  readonly snapshotIntervalMs: number
+  readonly sweepIntervalMs: number
+  readonly presenceGraceMinMs: number
+  /** How often series that are not sent any more are looked for; one that two looks in a row miss is given up. */
+  readonly seriesLookIntervalMs: number
+}
+
+/** Where a thread finds its bus, and keeps what it must not lose. */
+export type ShardPlace =
+  | { readonly kind: 'sqlite'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
+  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
+
+export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesLookIntervalMs'> & {
+  readonly place: ShardPlace
+}
+
+/** null attributes: the machine has no agent any more that is not revoked; those that were are named. */
+export type ServerAttributesUpdate =
+  | { readonly serverId: string; readonly attributes: ServerAttributes }
+  | { readonly serverId: string; readonly attributes: null; readonly revokedAgentIds: readonly string[] }
+
+export type ToShardThread =
+  | {
+      readonly kind: 'start'
+      readonly config: ShardThreadConfig
+      readonly rules: readonly RawRule[]
+      /** The feed's cursor of the set. */
+      readonly rulesSince: number
+      readonly silences: readonly RawSilence[]
+      readonly attributes: readonly ServerAttributesUpdate[]
+      /** Living ones: what was saved of these tenants before a purge is forgotten before anything is evaluated. */
+      readonly tombstones: readonly Tombstone[]
+    }
+  | { readonly kind: 'wake' }
+  /** Over Redis: the lease of a shard is there; it is handed over to another worker; it is lost. */
+  | { readonly kind: 'gain'; readonly shard: number; readonly token: string }
+  | { readonly kind: 'hand_over'; readonly call: number; readonly shard: number }
+  | { readonly kind: 'lose'; readonly shard: number }
+  /** What differs from the rules of the message before it. */
+  | {
+      readonly kind: 'rules'
+      readonly call: number
+      readonly changed: readonly RawRule[]
+      readonly removed: readonly string[]
+      readonly rulesSince: number
+    }
+  | { readonly kind: 'silences'; readonly call: number; readonly silences: readonly RawSilence[] }
+  | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
+  | { readonly kind: 'forget'; readonly call: number; readonly companyId: string; readonly serverId: string | null }
+  /** The whole set of living tombstones: batches of these tenants are dropped. */
+  | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
+  | { readonly kind: 'overflow'; readonly atMs: number }
+  | { readonly kind: 'online'; readonly call: number; readonly companyId: string }
+  | { readonly kind: 'down'; readonly call: number }
+  | { readonly kind: 'alerting'; readonly call: number; readonly serverId: string }
+  | { readonly kind: 'status'; readonly call: number }
+  | { readonly kind: 'stop'; readonly call: number }
+
+/** Of one loop: all shards of a thread, or a single one. */
+export type ShardStatus = {
+  readonly partition: number
+  readonly position: number
+  readonly servers: number
+  readonly online: number
+  readonly series: number
+  readonly states: number
+  readonly pending: number
+  readonly firing: number
+  readonly noData: number
+  readonly flapping: number
+  readonly evaluations: number
+  readonly samples: number
+  readonly snapshotSeconds: number
+  readonly snapshotBytes: number
+  readonly undefinedSeries: number
+}
+
+/** Why a rule did or did not fire on one series (GET /internal/v1/servers/{id}/alerting). */
+export type SeriesAlerting = {
+  readonly rule_id: string
+  readonly rule_name: string
+  readonly series_key: string
+  readonly state: 'ok' | 'pending' | 'firing'
+  readonly since: string | null
+  readonly last_value: number | null
+  readonly last_sample_at: string | null
+  readonly flapping: boolean
+  readonly no_data: boolean
+  /** Why an event of now would not be told to people; null = it would be. */
+  readonly suppressed_by: SuppressReason | null
+  readonly decision: string
+}
+
+/** Why a rule of the company covers no series of the machine. Of an invalid rule no name is known. */
+export type RuleAlerting = { readonly rule_id: string; readonly rule_name: string | null; readonly decision: string }
+
+export type ServerAlerting = {
+  readonly companyId: string
+  readonly presence: {
+    readonly state: 'unknown' | 'up' | 'down'
+    readonly lastSeenMs: number
+    readonly intervalSeconds: number
+  }
+  readonly series: readonly SeriesAlerting[]
+  readonly rules: readonly RuleAlerting[]
+}
+
+export type FromShardThread =
+  | { readonly kind: 'ready'; readonly positions: readonly number[]; readonly faults: readonly string[] }
+  | {
+      readonly kind: 'events'
+      readonly count: number
+      readonly types: Readonly<Record<string, number>>
+      readonly sampleToEventMs: readonly number[]
+    }
+  | {
+      readonly kind: 'presence'
+      readonly serverId: string
+      readonly companyId: string
+      readonly state: 'up' | 'down'
+      readonly atMs: number
+    }
+  /** Every shard of the loop is saved up to this position of the bus. */
+  | { readonly kind: 'snapshot'; readonly position: number }
+  /** Over Redis: evaluation of a shard ended by itself; its lease is to be taken anew. */
+  | { readonly kind: 'lost'; readonly shard: number; readonly token: string; readonly cause: string }
+  | { readonly kind: 'done'; readonly call: number }
+  | { readonly kind: 'status'; readonly call: number; readonly statuses: readonly ShardStatus[] }
+  /** Machines of the company whose agent is there. */
+  | { readonly kind: 'online'; readonly call: number; readonly count: number }
+  /** Machines that are declared lost, and since when. */
+  | {
+      readonly kind: 'down'
+      readonly call: number
+      readonly machines: readonly (readonly [serverId: string, sinceMs: number])[]
+    }
+  | { readonly kind: 'alerting'; readonly call: number; readonly alerting: ServerAlerting | null }
+  | {
+      readonly kind: 'log'
+      readonly level: 'info' | 'warn' | 'error'
+      readonly message: string
+      readonly fields: Readonly<Record<string, unknown>>
+    }

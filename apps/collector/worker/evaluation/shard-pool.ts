@@ -1,0 +1,218 @@
+// The shard threads as the main thread of a worker sees them: which thread owns which of the 64 shards, what is sent to all of them,
+// and what they answer.
+
+import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
+import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
+import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import { shardOfServer } from '../../../../core/bus/entry.ts'
+import { limits } from '../../../../core/limits.ts'
+import type { Tombstone } from '../samples/samples-messages.ts'
+import type {
+  FromShardThread,
+  ServerAlerting,
+  ServerAttributesUpdate,
+  ShardStatus,
+  ShardThreadConfig,
+  ToShardThread,
+} from './shard-messages.ts'
+
+/** A message that is answered under its number; the pool gives the number. */
+type Call<M> = M extends { readonly call: number } ? Omit<M, 'call'> : never
+type ShardCall = Call<ToShardThread>
+
+export type ShardPoolOptions = {
+  /** Named by the executable's main file: a compiled executable needs each thread's file as an entry of its own. */
+  readonly threadUrl: URL | string
+  readonly threads: number
+  readonly config: Omit<ShardThreadConfig, 'shards' | 'threadIndex'>
+  readonly rules: readonly RawRule[]
+  /** The feed's cursor of the set. */
+  readonly rulesSince: number
+  readonly silences: readonly RawSilence[]
+  /** Known before the first entry is evaluated: what is replayed is suppressed as it would have been. */
+  readonly attributes: readonly ServerAttributesUpdate[]
+  /** Living ones: their tenants are forgotten before anything is evaluated. */
+  readonly tombstones: readonly Tombstone[]
+  readonly onMessage: (message: FromShardThread) => void
+  /** A thread that dies takes the process with it. */
+  readonly onFailure: (error: Error) => void
+}
+
+type Thread = { readonly worker: Worker; snapshotPosition: number }
+
+export class ShardPool {
+  private readonly threads: Thread[] = []
+  private readonly calls = new Map<number, (message: FromShardThread) => void>()
+  private nextCall = 1
+  private isStopping = false
+  /** The rules that the threads have. */
+  private rules: RawRules
+
+  private constructor(private readonly options: ShardPoolOptions) {
+    this.rules = rulesById(options.rules)
+  }
+
+  /** Starts the threads; resolves once every snapshot is loaded. */
+  static async start(options: ShardPoolOptions): Promise<ShardPool> {
+    const pool = new ShardPool(options)
+    await Promise.all(Array.from({ length: options.threads }, (_, index) => pool.startThread(index)))
+    return pool
+  }
+
+  private startThread(index: number): Promise<void> {
+    const { options } = this
+    const shards = Array.from({ length: limits.stateShards }, (_, shard) => shard).filter(
+      shard => shard % options.threads === index,
+    )
+    const worker = new Worker(options.threadUrl)
+    const thread: Thread = { worker, snapshotPosition: 0 }
+    this.threads[index] = thread
+    return new Promise((resolve, reject) => {
+      worker.onmessage = (event: MessageEvent<FromShardThread>) => {
+        const message = event.data
+        if (message.kind === 'ready') {
+          thread.snapshotPosition = Math.min(...message.positions)
+          options.onMessage(message)
+          resolve()
+        } else this.receive(thread, message)
+      }
+      worker.onerror = event => {
+        const error = new Error(`evaluation thread ${index} failed: ${event.message}`)
+        reject(error)
+        if (!this.isStopping) options.onFailure(error)
+      }
+      const config = { ...options.config, shards, threadIndex: index }
+      const { rules, rulesSince, silences, tombstones } = options
+      const attributes = options.attributes.filter(update => shards.includes(shardOfServer(update.serverId)))
+      this.send(worker, { kind: 'start', config, rules, rulesSince, silences, attributes, tombstones })
+    })
+  }
+
+  private receive(thread: Thread, message: FromShardThread): void {
+    if (message.kind === 'snapshot') thread.snapshotPosition = message.position
+    if ('call' in message) {
+      this.calls.get(message.call)?.(message)
+      this.calls.delete(message.call)
+      return
+    }
+    this.options.onMessage(message)
+  }
+
+  private send(worker: Worker, message: ToShardThread): void {
+    worker.postMessage(message)
+  }
+
+  private call(thread: Thread, message: ShardCall): Promise<FromShardThread> {
+    const call = this.nextCall++
+    return new Promise(resolve => {
+      this.calls.set(call, resolve)
+      this.send(thread.worker, { ...message, call })
+    })
+  }
+
+  private callAll(message: ShardCall): Promise<FromShardThread[]> {
+    return Promise.all(this.threads.map(thread => this.call(thread, message)))
+  }
+
+  private tellAll(message: ToShardThread): void {
+    for (const { worker } of this.threads) this.send(worker, message)
+  }
+
+  private threadOf(shard: number): Thread {
+    return this.threads[shard % this.threads.length]!
+  }
+
+  private ownerOf(serverId: string): Thread {
+    return this.threadOf(shardOfServer(serverId))
+  }
+
+  /** The bus holds something new. */
+  wake(): void {
+    this.tellAll({ kind: 'wake' })
+  }
+
+  /** Resolves once every thread runs the new set; a record that is the same object as before is not handed over again. */
+  async setRules(rules: readonly RawRule[], rulesSince: number): Promise<void> {
+    const before = this.rules
+    this.rules = rulesById(rules)
+    const changed = rules.filter(rule => before.get(rule.id) !== rule)
+    const removed = [...before.keys()].filter(ruleId => !this.rules.has(ruleId))
+    await this.callAll({ kind: 'rules', changed, removed, rulesSince })
+  }
+
+  async setSilences(silences: readonly RawSilence[]): Promise<void> {
+    await this.callAll({ kind: 'silences', silences })
+  }
+
+  setAttributes(updates: readonly ServerAttributesUpdate[]): void {
+    const byThread = new Map<Thread, ServerAttributesUpdate[]>()
+    for (const update of updates) {
+      const owner = this.ownerOf(update.serverId)
+      const ofThread = byThread.get(owner)
+      if (ofThread) ofThread.push(update)
+      else byThread.set(owner, [update])
+    }
+    for (const [thread, ofThread] of byThread) this.send(thread.worker, { kind: 'attributes', updates: ofThread })
+  }
+
+  /** A purge: all state of the company, or of one machine of it, goes without events. */
+  async forget(companyId: string, serverId: string | null): Promise<void> {
+    await this.callAll({ kind: 'forget', companyId, serverId })
+  }
+
+  setTombstones(tombstones: readonly Tombstone[]): void {
+    this.tellAll({ kind: 'tombstones', tombstones })
+  }
+
+  /** Machines of a company whose agent is there. */
+  async online(companyId: string): Promise<number> {
+    const answers = await this.callAll({ kind: 'online', companyId })
+    return answers.reduce((sum, answer) => sum + (answer.kind === 'online' ? answer.count : 0), 0)
+  }
+
+  /** Machines that are declared lost, of all shards. */
+  async down(): Promise<(readonly [serverId: string, sinceMs: number])[]> {
+    const answers = await this.callAll({ kind: 'down' })
+    return answers.flatMap(answer => (answer.kind === 'down' ? answer.machines : []))
+  }
+
+  overflowed(atMs: number): void {
+    this.tellAll({ kind: 'overflow', atMs })
+  }
+
+  async status(): Promise<ShardStatus[]> {
+    const answers = await this.callAll({ kind: 'status' })
+    return answers.flatMap(answer => (answer.kind === 'status' ? answer.statuses : []))
+  }
+
+  async alerting(serverId: string): Promise<ServerAlerting | null> {
+    const answer = await this.call(this.ownerOf(serverId), { kind: 'alerting', serverId })
+    return answer.kind === 'alerting' ? answer.alerting : null
+  }
+
+  /** Every snapshot reflects the bus up to here. */
+  snapshotPosition(): number {
+    return Math.min(...this.threads.map(thread => thread.snapshotPosition))
+  }
+
+  /** Over Redis: evaluation of a shard starts, in its thread. */
+  gain(shard: number, token: string): void {
+    this.send(this.threadOf(shard).worker, { kind: 'gain', shard, token })
+  }
+
+  /** Over Redis: resolves when the shard is saved and its evaluation has ended. */
+  async handOver(shard: number): Promise<void> {
+    await this.call(this.threadOf(shard), { kind: 'hand_over', shard })
+  }
+
+  lose(shard: number): void {
+    this.send(this.threadOf(shard).worker, { kind: 'lose', shard })
+  }
+
+  /** Drains the bus, saves every shard, ends the threads. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    await this.callAll({ kind: 'stop' })
+    for (const { worker } of this.threads) worker.terminate()
+  }
+}

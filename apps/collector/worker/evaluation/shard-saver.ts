@@ -1,0 +1,159 @@
+// How a loop saves its shards: one in turn, in slices between which the bus is looked at, so that evaluation never waits for a whole
+// shard; or some at once, where nothing may come in between (a purge, the end).
+
+import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
+import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'
+import { limits } from '../../../../core/limits.ts'
+import type { WrittenSnapshot } from '../../store/file-evaluation-store.ts'
+import type { FromShardThread, ShardLoopConfig } from './shard-messages.ts'
+import type { ShardStore } from './shard-store.ts'
+
+/** Keys that are written before the bus is looked at again. */
+const KEYS_A_SLICE = 1_000
+/** Between two looks at the bus while a snapshot is written. */
+const WRITING_LOOK_MS = 5
+
+/** The loop that saves. */
+export type SavedLoop = {
+  readonly config: Pick<ShardLoopConfig, 'shards' | 'threadIndex'>
+  readonly evaluation: EvaluationState
+  readonly store: ShardStore
+  readonly nowMs: () => number
+  readonly tell: (message: FromShardThread) => void
+  /** The bus is evaluated up to here. */
+  readonly position: () => number
+  /** Events and the states behind them become durable. */
+  readonly commit: () => void
+  /** Evaluates what came on the bus meanwhile. */
+  readonly consume: () => Promise<unknown>
+}
+
+export class ShardSaver {
+  /** The bus position that each shard's snapshot reflects: entries up to there are skipped for it. */
+  readonly savedAt = new Float64Array(limits.stateShards)
+  /** Shards that have a snapshot; one that never had a machine needs none. */
+  readonly isSaved = new Uint8Array(limits.stateShards)
+  seconds = 0
+  bytes = 0
+  private next = 0
+  /** How often each shard was saved: what was taken of it before a later save is not written any more. */
+  private readonly saves = new Uint32Array(limits.stateShards)
+
+  constructor(private readonly loop: SavedLoop) {}
+
+  /** Saves the next shard in turn, so that all are saved once an interval. */
+  async saveNext(): Promise<void> {
+    const { shards } = this.loop.config
+    const shard = shards[this.next]!
+    this.next = (this.next + 1) % shards.length
+    await this.saveInSlices(shard)
+  }
+
+  /** Saves shards; nothing is evaluated meanwhile. */
+  saveNow(shards: readonly number[]): void {
+    const { evaluation, store, commit, nowMs } = this.loop
+    commit()
+    const startedAt = performance.now()
+    const savedAtMs = nowMs()
+    for (const shard of shards) {
+      const position = this.positionOf(shard)
+      if (this.isNeeded(shard)) {
+        store.keepKeys(shard, evaluation.dictionary.takeLearnt(shard))
+        const bytes = encodeSnapshot(evaluation, shard, position, store.journalMark, savedAtMs)
+        store.saveSnapshot(shard, bytes, position, store.journalMark)
+        this.noteSaved(shard, bytes, evaluation.dictionary.takeForgotten(shard))
+      }
+      this.savedAt[shard] = position
+    }
+    this.passed((performance.now() - startedAt) / 1000)
+  }
+
+  private async saveInSlices(shard: number): Promise<void> {
+    const { evaluation, store, commit, consume, nowMs } = this.loop
+    const { dictionary } = evaluation
+    const startedAt = performance.now()
+    // Asked before the keys are taken: they stay learnt until they are on the disk.
+    if (!this.isNeeded(shard)) {
+      commit()
+      this.savedAt[shard] = this.positionOf(shard)
+      this.passed((performance.now() - startedAt) / 1000)
+      return
+    }
+    let learnt = dictionary.takeLearnt(shard)
+    while (learnt.length > KEYS_A_SLICE) {
+      for (let from = 0; from < learnt.length; from += KEYS_A_SLICE) {
+        store.keepKeys(shard, learnt.slice(from, from + KEYS_A_SLICE))
+        await consume()
+      }
+      learnt = dictionary.takeLearnt(shard)
+    }
+    commit()
+    const position = this.positionOf(shard)
+    // Keys, states and what is forgotten are of one instant.
+    store.keepKeys(shard, learnt)
+    const mark = store.journalMark
+    const taken = takeSnapshot(evaluation, shard, position, mark, nowMs())
+    const forgotten = dictionary.takeForgotten(shard)
+    const saves = this.saves[shard]!
+    await consume()
+    const bytes = snapshotBytes(taken)
+    const written = await this.writtenMeanwhile(shard, bytes, position, mark)
+    // A purge came in between and saved the shard without what it forgot.
+    if (this.saves[shard] !== saves) {
+      written.discard()
+      return
+    }
+    written.place()
+    this.noteSaved(shard, bytes, forgotten)
+    this.savedAt[shard] = position
+    this.passed((performance.now() - startedAt) / 1000)
+  }
+
+  /** Evaluates while a snapshot is written. A store that cannot write beside that writes when it is placed. */
+  private async writtenMeanwhile(
+    shard: number,
+    bytes: Uint8Array,
+    position: number,
+    mark: number,
+  ): Promise<WrittenSnapshot> {
+    const { store, consume } = this.loop
+    await consume()
+    if (!store.writeSnapshot)
+      return { place: () => store.saveSnapshot(shard, bytes, position, mark), discard: () => {} }
+    let isWriting = true
+    const writing = store.writeSnapshot(shard, bytes, position, mark).finally(() => {
+      isWriting = false
+    })
+    // It is waited for below; until then a fault of it has nobody to hear it.
+    writing.catch(() => {})
+    while (isWriting) {
+      await Promise.race([writing, Bun.sleep(WRITING_LOOK_MS)])
+      await consume()
+    }
+    return writing
+  }
+
+  /** While the bus is read again from the oldest snapshot, a shard may already be further than the bus is. */
+  private positionOf(shard: number): number {
+    return Math.max(this.loop.position(), this.savedAt[shard]!)
+  }
+
+  private isNeeded(shard: number): boolean {
+    return this.isSaved[shard] === 1 || this.loop.evaluation.servers.some(server => server?.shard === shard)
+  }
+
+  private noteSaved(shard: number, bytes: Uint8Array, forgotten: readonly string[]): void {
+    this.isSaved[shard] = 1
+    this.saves[shard] = this.saves[shard]! + 1
+    this.loop.store.dropKeys(shard, forgotten)
+    this.bytes = bytes.length
+  }
+
+  private passed(seconds: number): void {
+    const { config, store, tell } = this.loop
+    this.seconds = seconds
+    const savedUpTo = Math.min(...config.shards.map(shard => this.savedAt[shard]!))
+    store.passRules(config.threadIndex, savedUpTo)
+    tell({ kind: 'snapshot', position: savedUpTo })
+  }
+}

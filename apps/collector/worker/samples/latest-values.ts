@@ -1,0 +1,185 @@
+// The newest values of a machine's key metrics: from memory where its samples pass through this worker, else from the store. After a start
+// the store is read for all machines, a few at a time; until that is done, a machine's first answer is the store's.
+
+import type { MachineRows } from '../../../../core/samples/block/sample-block.ts'
+import type { SeriesDefinition } from '../../../../core/samples/block/series-block.ts'
+import { type HeldSource, heldNewest, nothingHeld } from '../../../../core/samples/latest/buffered-points.ts'
+import { KEPT_MS, KEYS_MAX, type NewestValue, NewestValues } from '../../../../core/samples/latest/newest-values.ts'
+import { keyMetrics } from '../../../../core/series/catalogue.ts'
+import { parseSeriesKey, seriesId } from '../../../../core/series/series-key.ts'
+import type { SamplesReader } from '../../store/clickhouse/samples-query.ts'
+
+/** The newest value of a series. */
+export type LatestValue = {
+  readonly metric: string
+  readonly labels: Record<string, string>
+  readonly value: number
+  readonly tsMs: number
+}
+
+/**
+ * As many machines as the store is read for at once, and how many times as long it then rests: the embedded engine runs reads one after
+ * the other, so that a status which is asked for meanwhile waits for these.
+ */
+const LOAD_MACHINES = 10
+const LOAD_REST = 3
+const LOAD_RETRY_MS = 30_000
+
+const heldMetrics: ReadonlySet<string> = new Set(keyMetrics)
+
+const toLatest = ({ key, value, tsMs }: NewestValue): LatestValue => ({ ...parseSeriesKey(key), value, tsMs })
+
+export type LatestValuesOptions = {
+  readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfMachines' | 'machinesOf' | 'keysOf'>
+  readonly nowMs: () => number
+  /** Points that the store does not have yet. */
+  readonly held?: HeldSource
+  /** Whether all samples of a machine pass through this worker. */
+  readonly isOwn: (serverId: string) => boolean
+  readonly onTrouble: (error: unknown) => void
+}
+
+export class LatestValues {
+  private readonly options: LatestValuesOptions
+  private readonly held = new NewestValues(keyMetrics)
+  /** Nothing is held before the keys are known of series that other workers, or this one before its start, have stored. */
+  private state: 'new' | 'learning' | 'holding' | 'full' = 'new'
+  private round = 0
+  /** Blocks to let pass first. */
+  private passing = 0
+
+  constructor(options: LatestValuesOptions) {
+    this.options = options
+  }
+
+  /** No other worker stores samples here: what is in the store can be read before the first block. */
+  start(): void {
+    if (this.state === 'new') void this.learnStored()
+  }
+
+  /** The store is asked no more on its own account. */
+  stop(): void {
+    this.round++
+  }
+
+  /** Series that are stored from now on. */
+  learn(definitions: readonly SeriesDefinition[]): void {
+    this.noteKeys(definitions.map(({ idLo, idHi, key }) => ({ lo: idLo, hi: idHi, key })))
+  }
+
+  private noteKeys(keys: Parameters<NewestValues['learn']>[0]): void {
+    if (this.state === 'full' || this.held.learn(keys)) return
+    this.state = 'full'
+    this.held.forgetAll()
+  }
+
+  /** Takes samples of a machine that are stored. */
+  take(machine: MachineRows): void {
+    const { nowMs, isOwn } = this.options
+    if (this.state === 'holding') this.held.take(machine, nowMs(), owner => isOwn(owner.serverId))
+  }
+
+  /** A block is stored. */
+  blockStored(): void {
+    if (this.state === 'new' && this.passing-- <= 0) void this.learnStored()
+  }
+
+  /** Whoever stored samples of these machines before has told the store of their series. */
+  private async learnStored(): Promise<void> {
+    this.state = 'learning'
+    const round = this.round
+    try {
+      const keys = await this.options.reader.keysOf(keyMetrics, KEYS_MAX + 1)
+      if (round !== this.round) return
+      this.state = 'holding'
+      this.noteKeys(keys.map(key => ({ ...seriesId(key), key })))
+    } catch (error) {
+      if (round !== this.round) return
+      this.state = 'new'
+      this.options.onTrouble(error)
+      return
+    }
+    await this.loadStored(round)
+  }
+
+  /** Reads what the store has of all machines. What is stored meanwhile comes here, too. */
+  private async loadStored(round: number): Promise<void> {
+    while (round === this.round && this.state === 'holding') {
+      try {
+        await this.loadAll(round)
+        return
+      } catch (error) {
+        if (round !== this.round) return
+        this.options.onTrouble(error)
+        await Bun.sleep(LOAD_RETRY_MS)
+      }
+    }
+  }
+
+  private async loadAll(round: number): Promise<void> {
+    const { held } = this
+    const { reader, nowMs, isOwn } = this.options
+    const sinceMs = nowMs() - KEPT_MS
+    const machines = (await reader.machinesOf(keyMetrics)).filter(({ serverId }) => isOwn(serverId))
+    for (let at = 0; at < machines.length; ) {
+      if (round !== this.round || this.state !== 'holding') return
+      const ticket = held.loadTicket()
+      const beganMs = performance.now()
+      const found = await reader.newestOfMachines(machines.slice(at, at + LOAD_MACHINES), sinceMs)
+      if (round !== this.round) return
+      const outcome = held.load(ticket, found, nowMs())
+      if (outcome === 'full') return
+      if (outcome === 'taken') at += LOAD_MACHINES
+      await Bun.sleep(LOAD_REST * (performance.now() - beganMs))
+    }
+    if (round === this.round && this.state === 'holding') held.loaded(sinceMs)
+  }
+
+  /**
+   * Other machines are this worker's now. Two blocks may have been read before; the one after them begins where another worker ended,
+   * whose series are stored by then.
+   */
+  restart(): void {
+    this.round++
+    this.passing = 2
+    if (this.state !== 'full') this.state = 'new'
+    this.held.forgetAll()
+  }
+
+  /** Samples of a company, or of one machine of it, were deleted. */
+  forget(companyId: string, serverId: string | null): void {
+    this.held.forget(companyId, serverId, this.options.nowMs())
+  }
+
+  /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
+  async read(companyId: string, serverId: string, metrics: readonly string[], sinceMs: number): Promise<LatestValue[]> {
+    // Before the store is asked: what is stored meanwhile is in both.
+    const held = heldNewest((this.options.held ?? nothingHeld)(companyId, serverId))
+    const stored = await this.readStored(companyId, serverId, metrics, sinceMs)
+    const byKey = new Map(stored.map(each => [each.key, each]))
+    for (const each of this.held.named(held, metrics, sinceMs)) {
+      const known = byKey.get(each.key)
+      if (!known || each.tsMs >= known.tsMs) byKey.set(each.key, each)
+    }
+    return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1)).map(toLatest)
+  }
+
+  private async readStored(
+    companyId: string,
+    serverId: string,
+    metrics: readonly string[],
+    sinceMs: number,
+  ): Promise<readonly NewestValue[]> {
+    const { reader, isOwn } = this.options
+    // Of what others store not even the keys are known here.
+    if (this.state !== 'holding' || !isOwn(serverId) || metrics.some(metric => !heldMetrics.has(metric)))
+      return reader.newestValues(companyId, serverId, metrics, sinceMs)
+    const name = { companyId, serverId }
+    const known = this.held.values(name, metrics, sinceMs)
+    if (known) return known
+    const ticket = this.held.ticket(name)
+    const read = await reader.newestSamples(companyId, serverId, sinceMs)
+    this.held.fill(name, ticket, sinceMs, read)
+    return this.held.named(read, metrics, sinceMs)
+  }
+}

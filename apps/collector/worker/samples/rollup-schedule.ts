@@ -1,0 +1,96 @@
+// When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring back
+// cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes another.
+import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
+import {
+  type Completeness,
+  computableBeforeMs,
+  lateCells,
+  newestStored,
+  readCompleteness,
+  runRollups,
+} from '../../store/clickhouse/samples-rollups.ts'
+
+import type { LateNotes } from './late-cell-tracker.ts'
+
+const PERIOD_MS = 60_000
+
+export type RollupScheduleOptions = {
+  readonly store: ClickHouse
+  readonly nowMs: () => number
+  /** Whether this worker computes; otherwise it only learns how far another one is. */
+  readonly isOnDuty: () => boolean
+  /** Everything received before this instant is stored, as far as this worker knows. */
+  readonly arrivedBeforeMs: () => number
+  /** The cells that samples still come for, where one worker stores all samples. */
+  readonly stream?: CellStream
+  /** The cells that are to be computed again, as far as this worker stores their samples. */
+  readonly lateNotes?: LateNotes
+  readonly onTrouble: (error: unknown) => void
+}
+
+export class RollupSchedule {
+  private readonly options: RollupScheduleOptions
+  private queue: Promise<unknown> = Promise.resolve()
+  private timer: ReturnType<typeof setInterval> | null = null
+  private isPassWaiting = false
+  /** Up to where cells are computed; queries read raw samples from there. */
+  complete: Completeness = { '5m': 0, '1h': 0 }
+  /** Cells that end by here are computed, or a pass is about to: what is stored for them from now on is late. */
+  claimedBeforeMs = 0
+  errors = 0
+
+  constructor(options: RollupScheduleOptions) {
+    this.options = options
+  }
+
+  async start(): Promise<void> {
+    this.complete = await readCompleteness(this.options.store)
+    this.claimedBeforeMs = this.complete['5m']
+    const { lateNotes, store } = this.options
+    // Those of a process before this one.
+    if (lateNotes) lateNotes.add(await lateCells(store)).isNoted = true
+    this.options.stream?.start((await newestStored(this.options.store)).ms)
+    this.timer = setInterval(() => void this.pass(), PERIOD_MS)
+  }
+
+  /** Runs `act` while no pass runs and no other act does. */
+  exclusively<T>(act: () => Promise<T>): Promise<T> {
+    const result = this.queue.then(act)
+    this.queue = result.catch(() => undefined)
+    return result
+  }
+
+  /** One pass, as of `nowMs`. */
+  runNow(nowMs: number): Promise<void> {
+    return this.exclusively(async () => {
+      const { store, arrivedBeforeMs, stream, lateNotes } = this.options
+      const noted = lateNotes?.noted() ?? []
+      const arrivedMs = arrivedBeforeMs()
+      this.claimedBeforeMs = Math.max(this.claimedBeforeMs, computableBeforeMs(nowMs, arrivedMs))
+      this.complete = await runRollups(store, nowMs, arrivedMs, stream ?? null)
+      lateNotes?.forget(noted)
+    })
+  }
+
+  private async pass(): Promise<void> {
+    // A pass that takes longer than a minute is not queued a second time.
+    if (this.isPassWaiting) return
+    this.isPassWaiting = true
+    const { store, nowMs, isOnDuty } = this.options
+    try {
+      if (isOnDuty()) await this.runNow(nowMs())
+      else this.complete = await readCompleteness(store)
+    } catch (error) {
+      this.errors++
+      this.options.onTrouble(error)
+    } finally {
+      this.isPassWaiting = false
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.timer !== null) clearInterval(this.timer)
+    await this.queue
+  }
+}

@@ -1,0 +1,518 @@
+// From the bus to the samples store: at least once, and because a point is unique by series and time, in effect once. An entry
+// is passed on the bus only when its samples, the definitions of its series and its late cells are stored. Where one worker stores all
+// samples they are held for minutes, so that a series comes with many points at once, and are read from here until then; after a crash they
+// are read from the bus again. While the store is down no more is read than a block holds: the bus is the buffer, and it is bounded
+// (decisions G-135 and G-142).
+import { totalmem } from 'node:os'
+import { EntryReader } from '../../../../core/bus/entry.ts'
+import { writeLockedBeforeMs } from '../../../../core/retention/window.ts'
+import type { LateCell } from '../../../../core/samples/block/late-block.ts'
+import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
+import {
+  BlockScratch,
+  CELL_5M_MS,
+  type DroppedRows,
+  type HeldPoint,
+  type MachineRows,
+  SampleBlock,
+} from '../../../../core/samples/block/sample-block.ts'
+import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-block.ts'
+import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'
+import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
+import { insertLateCells } from '../../store/clickhouse/samples-rollups.ts'
+import { inSlices, Slice } from '../../yield-if-due.ts'
+import type { LateNotes } from './late-cell-tracker.ts'
+import type { Tombstone } from './samples-messages.ts'
+
+/** A block goes out when it was held for long enough, or when two of them would take more than a 32nd of the memory: 28 bytes a point. */
+const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
+const BLOCK_WAIT_MS = 1_000
+const LATE_WAIT_MS = 60_000
+/** No plan keeps less. */
+const RETENTION_MIN_MS = 86_400_000
+/** The hub may be silent: samples do not wait for it. */
+const RETENTION_WAIT_MS = 2_000
+const POLL_MS = 100
+const REST_MIN_MS = 50
+const READ_BYTES_MAX = 2 * 1024 * 1024
+const BACKOFF_START_MS = 1_000
+const BACKOFF_CAP_MS = 30_000
+
+/** A block with what belongs to it; two are enough, one fills while the other is being inserted. */
+type Load = {
+  readonly block: SampleBlock
+  /** First and last position of each partition in the block. */
+  readonly positions: Map<number, { first: number; last: number }>
+  entries: number
+  bytes: number
+  firstAtMs: number
+  /** When the oldest of its entries was received. */
+  receivedAtMs: number
+}
+
+const newLoad = (scratch: BlockScratch): Load => ({
+  block: new SampleBlock(scratch),
+  positions: new Map(),
+  entries: 0,
+  bytes: 0,
+  firstAtMs: 0,
+  receivedAtMs: Number.POSITIVE_INFINITY,
+})
+
+export type SampleWriterOptions = {
+  readonly store: ClickHouse
+  readonly bus: BusReader
+  readonly nowMs: () => number
+  readonly onInserted: (rows: number, seconds: number) => void
+  /** Series were stored that may be new; their samples are not stored yet. */
+  readonly onDefinitions: (definitions: readonly SeriesDefinition[]) => void
+  /** Stands before the positions in the tokens by which the store knows a block again. Another one where positions may begin anew. */
+  readonly tokenPrefix?: () => string
+  /** Cells that end by here may have been computed: samples for them are noted as late. Without it, every cell that has ended. */
+  readonly computedBeforeMs?: () => number
+  /** Is given every sample that is stored. */
+  readonly stream?: CellStream
+  /** Is told of the cells that became late, from before their samples can be read. */
+  readonly lateNotes?: LateNotes
+  /** Samples of a machine are stored, and what the store answers from now on has them. */
+  readonly onStored?: (machine: MachineRows) => void
+  /** How long samples are held at most, and how many bytes of the bus: what waits there counts against its bounds. */
+  readonly hold?: { readonly ms: number; readonly bytes: number }
+  /** Asks for the retention of companies, which `setRetentionDays` is told. */
+  readonly askRetention?: (companyIds: readonly string[]) => void
+  /** Each failed try, with its cause. */
+  readonly onTrouble: (error: unknown) => void
+}
+
+export class SampleWriter {
+  private readonly options: SampleWriterOptions
+  private readonly entries = new EntryReader()
+  private readonly samples = new NativeWriter()
+  private readonly series = new NativeWriter()
+  /** What the store is to be told of series, and when it came. */
+  private definitions: SeriesDefinition[] = []
+  private definitionsAtMs = 0
+  private announcing: Promise<void> | null = null
+  private lastSeq = 0
+  private readonly startedAtMs: number
+  private readonly scratch = new BlockScratch()
+  private filling = newLoad(this.scratch)
+  private spare: Load | null = newLoad(this.scratch)
+  private inserting: Promise<void> | null = null
+  private insertingLoad: Load | null = null
+  /** Whether the last read found nothing more, and when the newest entry so far was received. */
+  private isCaughtUp = false
+  private lastReceivedAtMs = 0
+  /** Read so far, and passed for good, by partition. */
+  private readonly readTo = new Map<number, number>()
+  private readonly passedTo = new Map<number, number>()
+  private tombstones: readonly Tombstone[] = []
+  /** Plan retention in days by company, null for one without. */
+  private readonly retention = new Map<string, number | null>()
+  private wakeUp: (() => void) | null = null
+  private isAwake = false
+  private isStopping = false
+  private isAborted = false
+  private isFlushing = 0
+  private isReleased = false
+  rowsStored = 0
+  blocksStored = 0
+  insertErrors = 0
+  private readonly droppedBefore: DroppedRows = { purged: 0, retentionLocked: 0 }
+
+  constructor(options: SampleWriterOptions) {
+    this.options = options
+    this.startedAtMs = options.nowMs()
+  }
+
+  /** What is stored from now on counts as newer than `seq`, which a process before this one has stored, also with the clock set back. */
+  continueAfter(seq: number): void {
+    this.lastSeq = Math.max(this.lastSeq, seq)
+  }
+
+  /** Points that were left out so far. */
+  get dropped(): DroppedRows {
+    const dropped = { ...this.droppedBefore }
+    for (const load of [this.insertingLoad, this.filling]) {
+      dropped.purged += load?.block.dropped.purged ?? 0
+      dropped.retentionLocked += load?.block.dropped.retentionLocked ?? 0
+    }
+    return dropped
+  }
+
+  /** Points that are read and not stored. */
+  get bufferRows(): number {
+    return this.filling.block.rows
+  }
+
+  /** The points of a machine that are read and not stored, in the order in which they came; some may be stored just now. */
+  *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
+    if (this.insertingLoad) yield* this.insertingLoad.block.heldOf(companyId, serverId)
+    yield* this.filling.block.heldOf(companyId, serverId)
+  }
+
+  /** The oldest cell that points of a machine which are not stored yet lie in. */
+  oldestCellOf(companyId: string, serverId: string): number {
+    const [one, other] = [this.insertingLoad, this.filling].map(load =>
+      load ? load.block.oldestCellOf(companyId, serverId) : Number.POSITIVE_INFINITY,
+    )
+    return Math.min(one!, other!)
+  }
+
+  /** Everything that was received before this instant, as far as this worker reads the bus, is stored. */
+  arrivedBeforeMs(): number {
+    const pending = this.insertingLoad ?? (this.filling.positions.size > 0 ? this.filling : null)
+    if (pending) return pending.receivedAtMs
+    return this.isCaughtUp ? this.options.nowMs() : this.lastReceivedAtMs
+  }
+
+  /** There is something new on the bus, or something to do. */
+  wake(): void {
+    this.isAwake = true
+    this.wakeUp?.()
+  }
+
+  /** The plan retention of some companies, null for none: where their write-locked zone begins. */
+  setRetentionDays(retentionDays: ReadonlyMap<string, number | null>): void {
+    for (const [companyId, days] of retentionDays) this.retention.set(companyId, days)
+    for (const owner of this.filling.block.owners)
+      if (retentionDays.has(owner.companyId)) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
+  }
+
+  private lockedBeforeMs(companyId: string): number {
+    return writeLockedBeforeMs(this.retention.get(companyId) ?? null, this.options.nowMs())
+  }
+
+  /** Before samples are stored that a plan may have locked: asks for the retention of companies that nobody has named yet. */
+  private async learnRetention(block: SampleBlock): Promise<void> {
+    const { askRetention, nowMs } = this.options
+    const mayBeLockedMs = nowMs() - RETENTION_MIN_MS
+    if (!askRetention || block.oldestCellMs >= mayBeLockedMs) return
+    const old = block.owners.filter(({ cells }) => Math.min(...cells) < mayBeLockedMs)
+    const unknown = [...new Set(old.map(({ companyId }) => companyId))].filter(id => !this.retention.has(id))
+    if (unknown.length === 0) return
+    askRetention(unknown)
+    const untilMs = performance.now() + RETENTION_WAIT_MS
+    while (!this.isAborted && performance.now() < untilMs && unknown.some(id => !this.retention.has(id)))
+      await Bun.sleep(POLL_MS / 10)
+  }
+
+  /** Drops what tenants under a tombstone have in the buffers and will have on the bus until then. */
+  setTombstones(tombstones: readonly Tombstone[]): void {
+    this.tombstones = tombstones
+    // What of a block on its way is written already goes with the delete that follows.
+    for (const load of [this.insertingLoad, this.filling])
+      for (const owner of load?.block.owners ?? [])
+        if (this.isPurged(owner.companyId, owner.serverId)) load?.block.purge(owner)
+    this.definitions = this.definitions.filter(({ companyId, serverId }) => !this.isPurged(companyId, serverId))
+  }
+
+  private isPurged(companyId: string, serverId: string): boolean {
+    const nowMs = this.options.nowMs()
+    return this.tombstones.some(
+      tombstone =>
+        tombstone.companyId === companyId &&
+        (tombstone.serverId === null || tombstone.serverId === serverId) &&
+        tombstone.untilMs > nowMs,
+    )
+  }
+
+  /** Partitions that are not among these are another worker's: where they come back, reading goes on after what was passed. */
+  forgetPartitions(kept: readonly number[]): void {
+    for (const position of [this.readTo, this.passedTo])
+      for (const partition of position.keys()) if (!kept.includes(partition)) position.delete(partition)
+  }
+
+  /** Resolves when nothing is on its way to the store: what was inserted before can be deleted now. */
+  async settled(): Promise<void> {
+    await this.announcing
+    await this.inserting
+  }
+
+  /** Entries that wait. Those that are held do not: they can be read, once their series are known. */
+  async lagEntries(): Promise<number> {
+    const { bus } = this.options
+    const isHeld = !this.isDue() && this.definitions.length === 0 && !this.announcing
+    const held = isHeld ? this.filling.entries : 0
+    const lags = await Promise.all(
+      bus.partitions.map(
+        async partition => (await bus.lastPosition(partition)) - (await this.passedPosition(partition)),
+      ),
+    )
+    return Math.max(0, lags.reduce((sum, lag) => sum + lag, 0) - held)
+  }
+
+  private async passedPosition(partition: number): Promise<number> {
+    return this.passedTo.get(partition) ?? this.options.bus.passed(busConsumers.samples, partition)
+  }
+
+  /** Resolves when everything that was on the bus at the call is stored. */
+  async flush(): Promise<void> {
+    const targets = await Promise.all(
+      this.options.bus.partitions.map(async partition => ({
+        partition,
+        position: await this.options.bus.lastPosition(partition),
+      })),
+    )
+    this.isFlushing++
+    try {
+      for (const { partition, position } of targets)
+        while (!this.isAborted && (await this.passedPosition(partition)) < position) {
+          this.wake()
+          await Bun.sleep(5)
+        }
+    } finally {
+      this.isFlushing--
+    }
+  }
+
+  /** The bus is full: what is held is stored at once. */
+  release(): void {
+    this.isReleased = true
+    this.wake()
+  }
+
+  /** Ends `run` after the block at hand; what is not stored stays on the bus. */
+  stop(): void {
+    this.isStopping = true
+    this.wake()
+  }
+
+  /** Ends `run` even in the middle of its tries. */
+  abort(): void {
+    this.isAborted = true
+    this.stop()
+  }
+
+  /** Consumes until stopped. */
+  async run(): Promise<void> {
+    while (!this.isStopping) {
+      const readCount = this.filling.block.rows < BLOCK_ROWS ? await this.readOnce() : 0
+      this.announce()
+      if (this.isDue()) await this.send()
+      else if (readCount === 0) await this.rest()
+    }
+    await this.inserting
+  }
+
+  private isDue(): boolean {
+    const { positions, block, bytes, firstAtMs } = this.filling
+    if (positions.size === 0) return false
+    const { nowMs, hold } = this.options
+    const waitedMs = nowMs() - firstAtMs
+    if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
+    // Cells that are computed already are to be right after the next pass but one.
+    const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
+    // No longer than this writer has been there: what comes first is stored soon, and each block is held twice as long as the one before.
+    const ageMs = Math.max(BLOCK_WAIT_MS, firstAtMs - this.startedAtMs)
+    const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, ageMs, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
+    return waitedMs >= waitMs || waitedMs < 0 || this.isFlushing > 0 || this.isReleased
+  }
+
+  private computedBeforeMs(): number {
+    return (this.options.computedBeforeMs ?? this.options.nowMs)()
+  }
+
+  /** Tells the store of new series, which need not wait for their samples. */
+  private announce(): void {
+    if (this.definitions.length === 0 || this.announcing) return
+    const waitedMs = this.options.nowMs() - this.definitionsAtMs
+    if (waitedMs >= 0 && waitedMs < BLOCK_WAIT_MS) return
+    void this.announced()
+  }
+
+  private announced(): Promise<void> {
+    this.announcing ??= this.storeDefinitions().finally(() => {
+      this.announcing = null
+    })
+    return this.announcing
+  }
+
+  private async storeDefinitions(): Promise<void> {
+    while (this.definitions.length > 0 && !this.isAborted) {
+      const { definitions } = this
+      this.definitions = []
+      writeSeriesBlock(this.series, definitions)
+      const block = this.series.finish()
+      const token = `series-${crypto.randomUUID()}`
+      await this.persist(() => this.options.store.insertBlock('series', block, token))
+      if (!this.isAborted) this.options.onDefinitions(definitions)
+    }
+  }
+
+  /** Waits for the bus, a flush or the end. The bus commits every few milliseconds; a few reads a second are enough for it. */
+  private async rest(): Promise<void> {
+    const sinceMs = performance.now()
+    if (!this.isAwake) {
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, POLL_MS)
+        this.wakeUp = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+      this.wakeUp = null
+    }
+    this.isAwake = false
+    const restedMs = performance.now() - sinceMs
+    if (restedMs < REST_MIN_MS && this.isFlushing === 0 && !this.isStopping) await Bun.sleep(REST_MIN_MS - restedMs)
+  }
+
+  /** Reads a little of each partition into the block that fills. Returns the number of groups. */
+  private async readOnce(): Promise<number> {
+    const { bus } = this.options
+    let groupCount = 0
+    try {
+      for (const partition of bus.partitions) {
+        const from = this.readTo.get(partition) ?? (await this.passedPosition(partition))
+        for (const group of await bus.read(partition, from, READ_BYTES_MAX)) {
+          this.take(group)
+          groupCount++
+        }
+      }
+      this.isCaughtUp = groupCount === 0
+    } catch (error) {
+      this.options.onTrouble(error)
+      await Bun.sleep(BACKOFF_START_MS)
+    }
+    return groupCount
+  }
+
+  private take(group: BusGroup): void {
+    const { entries, filling } = this
+    const nowMs = this.options.nowMs()
+    // A group that cannot be read is none at all.
+    for (entries.open(group.bytes); entries.next(); );
+    entries.open(group.bytes)
+    const ruleOf = (companyId: string, serverId: string) => ({
+      purged: this.isPurged(companyId, serverId),
+      lockedBeforeMs: this.lockedBeforeMs(companyId),
+    })
+    if (filling.positions.size === 0) filling.firstAtMs = nowMs
+    filling.bytes += group.bytes.byteLength
+    while (entries.next()) {
+      filling.receivedAtMs = Math.min(filling.receivedAtMs, entries.receivedAtMs)
+      this.lastReceivedAtMs = Math.max(this.lastReceivedAtMs, entries.receivedAtMs)
+      const owner = filling.block.add(entries, ruleOf)
+      if (owner.purged) continue
+      entries.eachDefinition((seriesIndex, key) => {
+        const at = entries.idsAt + seriesIndex * 2
+        if (this.definitions.length === 0) this.definitionsAtMs = nowMs
+        this.definitions.push({
+          companyId: owner.companyId,
+          serverId: owner.serverId,
+          idLo: entries.u32[at]!,
+          idHi: entries.u32[at + 1]!,
+          key,
+          seenAtMs: entries.receivedAtMs,
+        })
+      })
+    }
+    filling.entries += group.count
+    const last = group.firstPosition + group.count - 1
+    const known = filling.positions.get(group.partition)
+    if (known) known.last = last
+    else filling.positions.set(group.partition, { first: group.firstPosition, last })
+    this.readTo.set(group.partition, last)
+  }
+
+  /** Hands the full block over as soon as the one before it is stored. */
+  private async send(): Promise<void> {
+    await this.inserting
+    const load = this.filling
+    this.isReleased = false
+    this.filling = this.spare ?? newLoad(this.scratch)
+    this.spare = null
+    this.insertingLoad = load
+    this.inserting = this.insert(load).then(() => {
+      this.insertingLoad = null
+      this.droppedBefore.purged += load.block.dropped.purged
+      this.droppedBefore.retentionLocked += load.block.dropped.retentionLocked
+      load.block.clear()
+      load.positions.clear()
+      load.entries = 0
+      load.bytes = 0
+      load.receivedAtMs = Number.POSITIVE_INFINITY
+      this.spare = load
+    })
+  }
+
+  private async insert(load: Load): Promise<void> {
+    const { store, bus } = this.options
+    const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
+    const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',')}`
+    this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
+    await this.learnRetention(load.block)
+    // What was held for long may be locked by now.
+    for (const owner of load.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
+    const rows = await inSlices(load.block.writing(this.samples, this.lastSeq))
+    while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announced()
+    if (rows > 0) {
+      const startedMs = performance.now()
+      const samples = this.samples.finish()
+      await this.persist(() => store.insertBlock('samples_raw', samples, token))
+      if (!this.isAborted) this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
+    }
+    if (this.isAborted) return
+    const late = await this.handOver(load.block)
+    const noted = this.options.lateNotes?.add(late)
+    if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
+    if (this.isAborted) return
+    if (noted) noted.isNoted = true
+    for (const [partition, { last }] of load.positions) {
+      await this.persist(() => bus.pass(busConsumers.samples, partition, last))
+      this.passedTo.set(partition, last)
+    }
+    this.rowsStored += rows
+    this.blocksStored++
+  }
+
+  /**
+   * Samples that are stored: those of cells that are open go into the stream. Returns the cells that a pass may have stored before these samples
+   * became visible. Asked for after the insert, and in one step for each machine, so that a pass finds a sample in the stream or among
+   * the late ones.
+   */
+  private async handOver(block: SampleBlock): Promise<LateCell[]> {
+    const { stream, onStored } = this.options
+    const late: LateCell[] = []
+    const slice = new Slice()
+    for (const machine of block.machines()) {
+      const { owner } = machine
+      // Purged just now: what is stored of it goes with the delete that follows.
+      if (owner.purged) continue
+      onStored?.(machine)
+      const computedMs = this.computedBeforeMs()
+      for (const startMs of owner.cells) {
+        if (startMs + CELL_5M_MS > computedMs) continue
+        late.push({ companyId: owner.companyId, serverId: owner.serverId, startMs })
+        stream?.late(owner, startMs)
+      }
+      stream?.add(machine, computedMs)
+      await slice.over()
+    }
+    return late
+  }
+
+  /** Tries for ever: 1 s doubling to 30 s between the tries. */
+  private async persist(attempt: () => Promise<void>): Promise<void> {
+    let waitMs = BACKOFF_START_MS
+    while (!this.isAborted) {
+      try {
+        await attempt()
+        return
+      } catch (error) {
+        this.insertErrors++
+        this.options.onTrouble(error)
+        const untilMs = performance.now() + waitMs
+        while (!this.isAborted && performance.now() < untilMs) await Bun.sleep(50)
+        waitMs = Math.min(waitMs * 2, BACKOFF_CAP_MS)
+      }
+    }
+  }
+}
+
+/** Of the machine, or of the part of it that this process may use. */
+function memoryBytes(): number {
+  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+}

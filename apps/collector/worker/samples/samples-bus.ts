@@ -1,0 +1,64 @@
+// The bus as the samples thread reads it: all of it on one machine; over Redis the partitions that the worker has the leases of.
+import { randomUUID } from 'node:crypto'
+import type { BusReader } from '../../bus/bus.ts'
+import { FileBusReader } from '../../bus/file-bus-reader.ts'
+import { RedisBusReader } from '../../bus/redis-bus.ts'
+import { openRedis } from '../../store/redis/redis-client.ts'
+import { redisKeys } from '../../store/redis/redis-keys.ts'
+import type { SamplesThreadOptions } from './samples-messages.ts'
+
+/** The block is filled for a second anyway. */
+const LOOK_MS = 100
+
+export type SamplesBusEvents = {
+  readonly onNews: () => void
+  readonly onTrouble: (cause: string) => void
+  readonly onRecovered: () => void
+}
+
+export type OpenSamplesBus = {
+  readonly reader: BusReader
+  /**
+   * Positions begin anew where Redis lost them, and where an older copy of the bus was restored beside a newer store: a new block
+   * must not be taken for one that is there. So tokens hold for one run; what is read again after it is told apart by series and time.
+   */
+  readonly tokenPrefix: () => string
+  /** Whether a stop waits until the bus is empty: nobody else would read it. */
+  readonly drains: boolean
+  setPartitions(partitions: readonly number[]): void
+  close(): Promise<void>
+}
+
+export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBusEvents): OpenSamplesBus {
+  const { bus, consumers } = options
+  if (bus.kind === 'sqlite') {
+    const reader = new FileBusReader(bus.path, consumers)
+    const run = randomUUID()
+    return { reader, tokenPrefix: () => `${run}/`, drains: true, setPartitions: () => {}, close: () => reader.close() }
+  }
+  let epoch = randomUUID()
+  const redis = openRedis({
+    url: bus.url,
+    name: 'collector-worker-samples',
+    onTrouble: events.onTrouble,
+    onRecovered: () => {
+      epoch = randomUUID()
+      events.onRecovered()
+    },
+  })
+  const reader = new RedisBusReader(redis, redisKeys(bus.prefix), LOOK_MS, partition => {
+    if (reader.partitions.includes(partition)) events.onNews()
+  })
+  return {
+    reader,
+    tokenPrefix: () => `${epoch}/`,
+    drains: false,
+    setPartitions: partitions => {
+      reader.partitions = partitions
+    },
+    close: async () => {
+      await reader.close()
+      redis.disconnect()
+    },
+  }
+}

@@ -1,0 +1,104 @@
+// What main thread and samples thread say to each other.
+import type { SeriesPlan } from '../../../../core/query/query-plan.ts'
+import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.ts'
+import type { SeriesAnswer } from '../../store/clickhouse/samples-query.ts'
+import type { LatestValue } from './latest-values.ts'
+
+/** Where the thread finds its bus. */
+export type SamplesBus =
+  | {
+      readonly kind: 'sqlite'
+      readonly path: string
+      /** How long samples may be held, and how many bytes of the bus, before they are stored. */
+      readonly hold: { readonly ms: number; readonly bytes: number }
+    }
+  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
+
+export type SamplesThreadOptions = {
+  readonly bus: SamplesBus
+  /** Every consumer of the bus, so that nothing is removed before all know of it. */
+  readonly consumers: readonly string[]
+  /** `embedded:DIR` or the URL of a ClickHouse server. */
+  readonly clickhouse: string
+  readonly database: string
+}
+
+/** What a company or machine under a tombstone is: its samples are dropped until then. */
+export type Tombstone = { readonly companyId: string; readonly serverId: string | null; readonly untilMs: number }
+
+export type RetentionMemoryRow = {
+  readonly companyId: string
+  readonly firstSeenAtMs: number
+  /** The largest retention of the last 30 days; Infinity when it was unlimited. */
+  readonly largestDays: number
+}
+
+export type SamplesStats = {
+  /** The store answers and its schema is right. */
+  readonly isReady: boolean
+  readonly lastError: string | null
+  readonly rowsStored: number
+  readonly blocksStored: number
+  readonly insertErrors: number
+  readonly bufferRows: number
+  readonly droppedPurged: number
+  readonly droppedRetentionLocked: number
+  /** Entries of the bus that are not stored yet. */
+  readonly lagEntries: number
+  readonly rollupErrors: number
+  /** Cells of that width are complete before this instant, ms. */
+  readonly completeBeforeMs: { readonly '5m': number; readonly '1h': number }
+}
+
+/** Every call of the main thread: its arguments and its answer. */
+export type SamplesCalls = {
+  querySeries: { args: [plan: SeriesPlan]; result: SeriesAnswer }
+  latestValues: {
+    args: [companyId: string, serverId: string, metrics: readonly string[], sinceMs: number]
+    result: LatestValue[]
+  }
+  purge: { args: [companyId: string, serverId: string | null]; result: null }
+  expire: { args: [expiries: readonly Expiry[], isDryRun: boolean]; result: ExpiredDays[] }
+  reclaim: { args: []; result: null }
+  companies: { args: []; result: string[] }
+  rememberRetention: {
+    args: [seen: readonly { readonly companyId: string; readonly retentionDays: number | null }[], nowMs: number]
+    result: RetentionMemoryRow[]
+  }
+  runRollups: { args: [nowMs: number]; result: null }
+  stats: { args: []; result: SamplesStats }
+  flush: { args: []; result: null }
+  stop: { args: []; result: null }
+}
+export type SamplesCall = keyof SamplesCalls
+
+export type ToSamplesThread =
+  | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
+  | { readonly kind: 'wake' }
+  /** The bus is full: what is held is to be stored. */
+  | { readonly kind: 'release' }
+  | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
+  /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute. */
+  | { readonly kind: 'partitions'; readonly partitions: readonly number[]; readonly isOnDuty: boolean }
+  | {
+      readonly kind: 'retention'
+      readonly retentionDays: readonly (readonly [companyId: string, days: number | null])[]
+    }
+  | {
+      [C in SamplesCall]: {
+        readonly kind: 'call'
+        readonly id: number
+        readonly call: C
+        readonly args: SamplesCalls[C]['args']
+      }
+    }[SamplesCall]
+
+export type FromSamplesThread =
+  | { readonly kind: 'started' }
+  /** The plan retention of these companies is to be told (`retention`). */
+  | { readonly kind: 'retentionWanted'; readonly companyIds: readonly string[] }
+  | { readonly kind: 'fatal'; readonly message: string }
+  | { readonly kind: 'answer'; readonly id: number; readonly result: unknown }
+  | { readonly kind: 'failed'; readonly id: number; readonly message: string }
+  | { readonly kind: 'inserted'; readonly rows: number; readonly seconds: number }
+  | { readonly kind: 'trouble'; readonly message: string }

@@ -1,0 +1,330 @@
+// The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's calls. One a
+// process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
+import { setMaxListeners } from 'node:events'
+import { shardOfServer } from '../../../../core/bus/entry.ts'
+import { cellMs, type SeriesPlan } from '../../../../core/query/query-plan.ts'
+import type { HeldSource } from '../../../../core/samples/latest/buffered-points.ts'
+import { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
+import { type ClickHouse, causeOf, openClickHouse } from '../../store/clickhouse/clickhouse.ts'
+import { companiesWithSamples, rememberRetention } from '../../store/clickhouse/retention-memory.ts'
+import {
+  type ExpiredDays,
+  type Expiry,
+  expireSamples,
+  purgeSamples,
+  reclaim,
+} from '../../store/clickhouse/samples-delete.ts'
+import { SamplesReader } from '../../store/clickhouse/samples-query.ts'
+import { newestStored } from '../../store/clickhouse/samples-rollups.ts'
+import { migrateSamples, SamplesStoreNewer } from '../../store/clickhouse/samples-schema.ts'
+import { LateNotes } from './late-cell-tracker.ts'
+import { LatestValues } from './latest-values.ts'
+import { RollupSchedule } from './rollup-schedule.ts'
+import { SampleWriter } from './sample-writer.ts'
+import { openSamplesBus } from './samples-bus.ts'
+import type {
+  FromSamplesThread,
+  SamplesCall,
+  SamplesCalls,
+  SamplesStats,
+  SamplesThreadOptions,
+  ToSamplesThread,
+} from './samples-messages.ts'
+
+declare const self: Worker
+setMaxListeners(0)
+
+const RETRY_START_MS = 1_000
+const RETRY_CAP_MS = 30_000
+const PROBE_PERIOD_MS = 5_000
+const PROBE_MAX_MS = 2_000
+/** A purge waits so long for the block on its way; then the store is down, and the purge is to be called for again. */
+const SETTLE_MAX_MS = 5_000
+const say = (message: FromSamplesThread): void => self.postMessage(message)
+
+async function within(limitMs: number, work: Promise<void>, otherwise: string): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(otherwise)), limitMs)
+  })
+  try {
+    await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+class SamplesThread {
+  private readonly store: ClickHouse
+  private readonly bus: ReturnType<typeof openSamplesBus>
+  private readonly writer: SampleWriter
+  private readonly reader: SamplesReader
+  private readonly latest: LatestValues
+  private readonly rollups: RollupSchedule
+  private readonly stream = new CellStream()
+  private readonly lateNotes = new LateNotes()
+  private running: Promise<void> = Promise.resolve()
+  private isMigrated = false
+  private probe: { readonly atMs: number; readonly isUp: boolean } = { atMs: 0, isUp: false }
+  private isStopped = false
+  /** Whether rollups are this worker's to compute. */
+  private isOnDuty: boolean
+  private lastError: string | null = null
+
+  constructor(options: SamplesThreadOptions) {
+    this.isOnDuty = options.bus.kind === 'sqlite'
+    this.store = openClickHouse({ url: options.clickhouse, database: options.database })
+    this.bus = openSamplesBus(options, {
+      onNews: () => this.writer.wake(),
+      onTrouble: cause => this.trouble('cannot read the bus', new Error(cause)),
+      // Redis may have been started anew, with fewer entries than were read: reading goes on after what was passed.
+      onRecovered: () => this.writer.forgetPartitions([]),
+    })
+    const nowMs = () => Date.now()
+    const held: HeldSource = (companyId, serverId) => this.writer.heldOf(companyId, serverId)
+    this.reader = new SamplesReader(this.store, nowMs, held)
+    const { reader: busReader } = this.bus
+    this.latest = new LatestValues({
+      reader: this.reader,
+      nowMs,
+      held,
+      isOwn: serverId => options.bus.kind === 'sqlite' || busReader.partitions.includes(shardOfServer(serverId)),
+      onTrouble: error => this.trouble('cannot read the series', error),
+    })
+    this.writer = new SampleWriter({
+      store: this.store,
+      bus: busReader,
+      tokenPrefix: this.bus.tokenPrefix,
+      nowMs,
+      onInserted: (rows, seconds) => {
+        this.lastError = null
+        this.latest.blockStored()
+        say({ kind: 'inserted', rows, seconds })
+      },
+      onDefinitions: definitions => {
+        this.reader.forgetDefinitions()
+        this.latest.learn(definitions)
+      },
+      onStored: machine => this.latest.take(machine),
+      askRetention: companyIds => say({ kind: 'retentionWanted', companyIds }),
+      onTrouble: error => this.trouble('cannot store samples', error),
+      // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
+      ...(options.bus.kind === 'sqlite'
+        ? {
+            computedBeforeMs: () => this.rollups.claimedBeforeMs,
+            stream: this.stream,
+            lateNotes: this.lateNotes,
+            hold: options.bus.hold,
+          }
+        : {}),
+    })
+    this.rollups = new RollupSchedule({
+      store: this.store,
+      nowMs,
+      isOnDuty: () => this.isOnDuty,
+      arrivedBeforeMs: () => this.writer.arrivedBeforeMs(),
+      ...(options.bus.kind === 'sqlite' ? { stream: this.stream, lateNotes: this.lateNotes } : {}),
+      onTrouble: error => this.trouble('cannot compute rollups', error),
+    })
+  }
+
+  private trouble(what: string, error: unknown): void {
+    const message = `${what}: ${causeOf(error)}`
+    this.lastError = message
+    this.probe = { atMs: 0, isUp: false }
+    say({ kind: 'trouble', message })
+  }
+
+  /** Whether the store has its schema and answers; asked again after 5 s, or when something failed. */
+  private async isReady(): Promise<boolean> {
+    if (!this.isMigrated) return false
+    if (Date.now() - this.probe.atMs > PROBE_PERIOD_MS) {
+      const answer = this.store.rows('SELECT 1').then(() => undefined)
+      const isUp = await within(PROBE_MAX_MS, answer, 'no answer').then(
+        () => true,
+        () => false,
+      )
+      this.probe = { atMs: Date.now(), isUp }
+    }
+    return this.probe.isUp
+  }
+
+  /** Brings the schema up, for as long as it takes; throws only where waiting cannot help. */
+  async start(isEmbedded: boolean): Promise<void> {
+    let waitMs = RETRY_START_MS
+    while (!this.isStopped) {
+      try {
+        await migrateSamples(this.store)
+        this.isMigrated = true
+        this.lastError = null
+        // What is late is known only once it is known how far the rollups are.
+        await this.rollups.start()
+        this.writer.continueAfter((await newestStored(this.store)).seq)
+        if (this.bus.drains) this.latest.start()
+        this.running = this.writer.run()
+        return
+      } catch (error) {
+        if (error instanceof SamplesStoreNewer || isEmbedded) throw error
+        this.trouble('cannot reach the samples store', error)
+        await Bun.sleep(waitMs)
+        waitMs = Math.min(waitMs * 2, RETRY_CAP_MS)
+      }
+    }
+  }
+
+  receive(message: ToSamplesThread): void {
+    switch (message.kind) {
+      case 'wake':
+        this.writer.wake()
+        return
+      case 'release':
+        this.writer.release()
+        return
+      case 'tombstones':
+        this.writer.setTombstones(message.tombstones)
+        return
+      case 'partitions':
+        this.isOnDuty = message.isOnDuty
+        if (String(message.partitions) !== String(this.bus.reader.partitions)) this.latest.restart()
+        this.bus.setPartitions(message.partitions)
+        this.writer.forgetPartitions(message.partitions)
+        this.writer.wake()
+        return
+      case 'retention':
+        this.writer.setRetentionDays(new Map(message.retentionDays))
+        return
+      case 'call':
+        void this.answer(message)
+        return
+      case 'start':
+        return
+    }
+  }
+
+  private async answer(message: Extract<ToSamplesThread, { kind: 'call' }>): Promise<void> {
+    try {
+      say({ kind: 'answer', id: message.id, result: await this.perform(message) })
+    } catch (error) {
+      say({ kind: 'failed', id: message.id, message: causeOf(error) })
+    }
+  }
+
+  private perform(message: Extract<ToSamplesThread, { kind: 'call' }>): Promise<SamplesCalls[SamplesCall]['result']> {
+    const { store } = this
+    switch (message.call) {
+      case 'querySeries': {
+        const [plan] = message.args
+        return this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rightBeforeMs(plan, plan.source))
+      }
+      case 'latestValues':
+        return this.latest.read(...message.args)
+      case 'purge':
+        return this.purge(...message.args)
+      case 'expire':
+        return this.expire(...message.args)
+      case 'reclaim':
+        return this.rollups.exclusively(() => reclaim(store)).then(() => null)
+      case 'companies':
+        return companiesWithSamples(store)
+      case 'rememberRetention':
+        return rememberRetention(store, ...message.args)
+      case 'runRollups':
+        return this.rollups.runNow(...message.args).then(() => null)
+      case 'stats':
+        return this.stats()
+      case 'flush':
+        return this.writer.flush().then(() => null)
+      case 'stop':
+        return this.stop().then(() => null)
+    }
+  }
+
+  /** Up to where the cells of a machine are computed and nothing came for them since. */
+  private rightBeforeMs({ companyId, serverId }: SeriesPlan, source: '5m' | '1h'): number {
+    const lateMs = Math.min(
+      this.lateNotes.oldestOf({ companyId, serverId }),
+      this.writer.oldestCellOf(companyId, serverId),
+    )
+    const width = cellMs[source]
+    return Math.min(this.rollups.complete[source], Math.floor(lateMs / width) * width)
+  }
+
+  /** Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile. */
+  private async purge(companyId: string, serverId: string | null): Promise<null> {
+    await within(SETTLE_MAX_MS, this.writer.settled(), 'the samples store does not take samples just now')
+    await this.rollups.exclusively(async () => {
+      // Once more afterwards: what was stored meanwhile may be deleted or not.
+      this.stream.distrustAll()
+      this.latest.forget(companyId, serverId)
+      try {
+        await purgeSamples(this.store, companyId, serverId)
+      } finally {
+        this.stream.distrustAll()
+        this.latest.forget(companyId, serverId)
+      }
+    })
+    this.reader.forgetDefinitions()
+    return null
+  }
+
+  private expire(expiries: readonly Expiry[], isDryRun: boolean): Promise<ExpiredDays[]> {
+    return this.rollups.exclusively(() => {
+      if (!isDryRun) for (const { beforeMs } of expiries) this.stream.distrustBefore(beforeMs)
+      return expireSamples(this.store, expiries, isDryRun)
+    })
+  }
+
+  private async stats(): Promise<SamplesStats> {
+    const { writer } = this
+    return {
+      isReady: await this.isReady(),
+      lastError: this.lastError,
+      rowsStored: writer.rowsStored,
+      blocksStored: writer.blocksStored,
+      insertErrors: writer.insertErrors,
+      bufferRows: writer.bufferRows,
+      droppedPurged: writer.dropped.purged,
+      droppedRetentionLocked: writer.dropped.retentionLocked,
+      // A bus that is away says so itself; the store may still answer.
+      lagEntries: await writer.lagEntries().catch(() => 0),
+      rollupErrors: this.rollups.errors,
+      completeBeforeMs: this.rollups.complete,
+    }
+  }
+
+  /** Drains the bus to the store when the store answers and no other worker can, then closes both. What is left stays on the bus. */
+  private async stop(): Promise<void> {
+    this.isStopped = true
+    this.latest.stop()
+    await this.rollups.stop()
+    if (this.bus.drains && this.isMigrated && this.lastError === null) await this.writer.flush()
+    this.writer.abort()
+    await this.running
+    await this.bus.close()
+    await this.store.close()
+  }
+}
+
+let thread: SamplesThread | null = null
+
+self.onmessage = (event: MessageEvent<ToSamplesThread>) => {
+  const message = event.data
+  if (message.kind !== 'start') {
+    thread?.receive(message)
+    return
+  }
+  const { options } = message
+  const isEmbedded = options.clickhouse.startsWith('embedded:')
+  try {
+    thread = new SamplesThread(options)
+  } catch (error) {
+    say({ kind: 'fatal', message: causeOf(error) })
+    return
+  }
+  // A server that does not answer yet is no reason not to start: the bus holds what comes in.
+  if (!isEmbedded) say({ kind: 'started' })
+  thread.start(isEmbedded).then(
+    () => say({ kind: 'started' }),
+    error => say({ kind: 'fatal', message: causeOf(error) }),
+  )
+}

@@ -1,0 +1,117 @@
+// A worker on its own machine, beside ingest: bus, state, outbox, tombstones and feeds in files of data_dir.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { busConsumers } from '../../bus/bus.ts'
+import { FileBusReader } from '../../bus/file-bus-reader.ts'
+import { collectorPaths, type WorkerConfig } from '../../config.ts'
+import { FeedStore } from '../../store/feed-store.ts'
+import { EvaluationStore } from '../../store/file-evaluation-store.ts'
+import { Tombstones } from '../../store/tombstones.ts'
+import type { ShardStatus } from '../evaluation/shard-messages.ts'
+import type { GroupStore, PlaceParts, WorkerPlace } from './worker-storage.ts'
+
+/** How often the bus is told what is saved, and asked whether it refused. */
+const BUS_LOOK_MS = 2000
+const GROUPS = 'groups'
+
+export type DiskPlaceOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
+
+/** Where snapshots, outbox and dead letters are. */
+export const alertingDirOf = (config: WorkerConfig): string =>
+  config['alerting.rules_dir'] ?? join(config.data_dir, 'alerting')
+
+/** Samples are held so long before they are stored, so that a series that comes every 30 s comes with ten points. */
+const HOLD_MS = 300_000
+const HOLD_SHARE = 1 / 8
+
+export class DiskPlace implements WorkerPlace {
+  readonly shards: WorkerPlace['shards']
+  readonly samplesBus: WorkerPlace['samplesBus']
+  readonly outbox: EvaluationStore
+  readonly groups: GroupStore
+  readonly tombstones: Tombstones
+  readonly raiseReload = null
+  readonly others = null
+  private readonly bus: FileBusReader
+  private parts: PlaceParts | null = null
+  private timer: ReturnType<typeof setInterval> | null = null
+  private refusedAtMs = 0
+
+  constructor(private readonly options: DiskPlaceOptions) {
+    const { config, nowMs } = options
+    const paths = collectorPaths(config.data_dir)
+    const dataDir = alertingDirOf(config)
+    const snapshotDir = join(dataDir, 'snapshots')
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    this.bus = new FileBusReader(paths.bus, Object.values(busConsumers))
+    const store = new EvaluationStore(dataDir, snapshotDir)
+    this.outbox = store
+    this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
+    this.shards = { kind: 'sqlite', busPath: paths.bus, dataDir, snapshotDir }
+    // What is held waits on the bus, and is to leave most of it to what comes while the store is away.
+    const hold = {
+      ms: Math.min(HOLD_MS, config['bus.max_age'] * HOLD_SHARE),
+      bytes: config['bus.max_bytes'] * HOLD_SHARE,
+    }
+    this.samplesBus = { kind: 'sqlite', path: paths.bus, hold }
+    this.groups = {
+      duty: () => 'own',
+      load: () => store.kept(GROUPS),
+      commit: (events, groups, atMs) => {
+        store.commitKept(events, GROUPS, groups, atMs)
+        return true
+      },
+      down: null,
+      forgetDown: () => {},
+    }
+  }
+
+  async feedStore(feed: 'rules' | 'silences'): Promise<FeedStore> {
+    return new FeedStore(collectorPaths(this.options.config.data_dir).feeds, feed, this.options.log)
+  }
+
+  async lag(statuses: readonly ShardStatus[], samplesLag: number): Promise<number> {
+    const last = await this.bus.lastPosition()
+    const evaluated = Math.min(...statuses.map(status => status.position), last)
+    return Math.max(0, last - evaluated, samplesLag)
+  }
+
+  isReady(): boolean {
+    return true
+  }
+
+  async start(parts: PlaceParts): Promise<void> {
+    this.parts = parts
+    this.refusedAtMs = await this.bus.refusedAtMs()
+    this.timer = setInterval(() => {
+      this.lookAtBus().catch(error => this.options.log.error({ err: error }, 'cannot trim the bus'))
+    }, BUS_LOOK_MS)
+  }
+
+  private async lookAtBus(): Promise<void> {
+    await this.passEvaluated()
+    const refusedAtMs = await this.bus.refusedAtMs()
+    if (refusedAtMs === this.refusedAtMs) return
+    this.refusedAtMs = refusedAtMs
+    this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
+    this.parts?.shards.overflowed(refusedAtMs)
+    this.parts?.samples.release()
+  }
+
+  private async passEvaluated(): Promise<void> {
+    if (this.parts) await this.bus.pass(busConsumers.evaluation, 0, this.parts.shards.snapshotPosition())
+  }
+
+  lost(): void {}
+
+  async stop(): Promise<void> {
+    if (this.timer) clearInterval(this.timer)
+  }
+
+  async close(): Promise<void> {
+    await this.passEvaluated()
+    this.outbox.close()
+    await this.bus.close()
+  }
+}

@@ -1,0 +1,132 @@
+// Which shards this worker evaluates, when there are several workers: takes what is free up to its fair share, hands over what is too
+// much, and lets go at once of what it lost. Writes are fenced in Redis, so that an owner that does not know yet that it is none
+// cannot write; this file only decides who should work.
+import type { HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
+
+export type LeasesOptions = {
+  readonly store: Pick<RedisLeases, 'tend' | 'release'>
+  /** How often leases are renewed and free ones looked for; well under their time to live. */
+  readonly periodMs: number
+  /** Leases from here on are not shared out, and count for no share: the duties. */
+  readonly shardCount: number
+  readonly onGained: (held: HeldLease) => void
+  /** It is another worker's, or nobody's: what ran under it ends without a further write. */
+  readonly onLost: (lease: number) => void
+  /** Saves and ends what runs under the lease. Resolves when the next owner may start. */
+  readonly handOver: (lease: number) => Promise<void>
+  readonly onError: (what: string, error: unknown) => void
+}
+
+export class Leases {
+  private readonly held = new Map<number, HeldLease>()
+  private readonly leaving = new Set<number>()
+  /** Tokens whose work ended here: such a lease is given back before it is taken again. */
+  private readonly dropped = new Set<string>()
+  private timer: ReturnType<typeof setTimeout> | null = null
+  private tending: Promise<void> = Promise.resolve()
+  private isStopping = false
+  private isStopped = false
+  private isFailing = false
+
+  constructor(private readonly options: LeasesOptions) {}
+
+  /** Leases that are worked under, in order. */
+  get current(): readonly HeldLease[] {
+    return [...this.held.values()].sort((a, b) => a.lease - b.lease)
+  }
+
+  tokenOf(lease: number): string | null {
+    return this.held.get(lease)?.token ?? null
+  }
+
+  /** Looks for leases now and from then on. */
+  start(): void {
+    this.schedule(0)
+  }
+
+  /** What ran under a lease has ended by itself: it is given back, and taken again by whoever is next. */
+  drop(lease: number, token: string): void {
+    if (this.held.get(lease)?.token !== token) return
+    this.held.delete(lease)
+    this.dropped.add(token)
+    this.options.onLost(lease)
+  }
+
+  /** Hands everything over, renewing it until it is. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    await this.tending
+    // From here on the others share out all shards among themselves.
+    await this.options.store.tend(false).catch(error => this.options.onError('cannot leave the other workers', error))
+    await Promise.all([...this.held.keys()].map(lease => this.leave(lease)))
+    this.isStopped = true
+    if (this.timer !== null) clearTimeout(this.timer)
+    await this.tending
+  }
+
+  private schedule(afterMs: number): void {
+    if (this.isStopped) return
+    this.timer = setTimeout(() => {
+      this.tending = this.tend().finally(() => this.schedule(this.options.periodMs))
+    }, afterMs)
+  }
+
+  private async tend(): Promise<void> {
+    const { store, onError } = this.options
+    try {
+      const { share, held } = await store.tend(!this.isStopping)
+      this.isFailing = false
+      await this.follow(held)
+      if (!this.isStopping) this.handOverSurplus(share)
+    } catch (error) {
+      if (!this.isFailing) onError('cannot renew the leases of shards; evaluation waits for Redis', error)
+      this.isFailing = true
+    }
+  }
+
+  /** Takes over what Redis says this worker has. */
+  private async follow(found: readonly HeldLease[]): Promise<void> {
+    const { store, onGained, onLost } = this.options
+    const byLease = new Map(found.map(held => [held.lease, held]))
+    for (const [lease, { token }] of this.held)
+      if (byLease.get(lease)?.token !== token) {
+        this.held.delete(lease)
+        onLost(lease)
+      }
+    for (const held of found) {
+      if (this.held.has(held.lease)) continue
+      if (this.dropped.has(held.token) || this.isStopping) {
+        await store.release(held)
+        this.dropped.delete(held.token)
+        continue
+      }
+      this.held.set(held.lease, held)
+      onGained(held)
+    }
+  }
+
+  private handOverSurplus(share: number): void {
+    const shards = [...this.held.keys()].filter(lease => lease < this.options.shardCount).sort((a, b) => b - a)
+    const surplus = shards.length - share
+    for (const lease of shards.slice(0, Math.max(0, surplus)))
+      this.leave(lease).catch(error => this.options.onError('cannot hand a shard over', error))
+  }
+
+  private async leave(lease: number): Promise<void> {
+    const held = this.held.get(lease)
+    if (!held || this.leaving.has(lease)) return
+    this.leaving.add(lease)
+    try {
+      await this.options.handOver(lease)
+      this.held.delete(lease)
+      await this.options.store.release(held)
+    } catch (error) {
+      // Not given back: it runs out by itself.
+      this.held.delete(lease)
+      this.dropped.add(held.token)
+      this.options.onError('cannot hand a shard over', error)
+    } finally {
+      this.leaving.delete(lease)
+    }
+  }
+}

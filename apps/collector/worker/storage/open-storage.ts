@@ -1,0 +1,91 @@
+// Opens what a worker process stands on, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
+import type { Logger } from 'pino'
+import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type WorkerConfig } from '../../config.ts'
+import type { ReadyPart } from '../../ops-server.ts'
+import { type FactsBoard, FileFacts, RedisFacts } from '../../store/process-heartbeats.ts'
+import { durabilityFaults, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
+import { redisKeys } from '../../store/redis/redis-keys.ts'
+import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
+import { RegistryStore } from '../../store/registry/file-registry-store.ts'
+import type { RegistryBacking } from '../../store/registry/registry.ts'
+import type { ReloadAgentFeeds } from '../admin-deps.ts'
+import { DiskPlace } from './file-storage.ts'
+import { RedisPlace } from './redis-storage.ts'
+import type { WorkerPlace } from './worker-storage.ts'
+
+/** How often what other processes wrote into the registry in Redis is looked for, at least. */
+const REDIS_LOOK_MS = 500
+
+export type OpenedPlace = {
+  readonly place: WorkerPlace
+  readonly registry: RegistryBacking
+  readonly reloadAgentFeeds: ReloadAgentFeeds
+  /** Resolves once ingest has had the time to read what was written; in Redis redis.cache_ttl bounds that. */
+  readonly untilIngestLooked: () => Promise<void>
+  readonly ready: readonly ReadyPart[]
+  /** For heartbeats. */
+  readonly facts: FactsBoard
+  readonly lookMs: number
+  /** Fetches what other processes wrote into the registry. */
+  look(): Promise<void>
+}
+
+/** Resolves once Redis answers; until then the log says what is waited for. */
+export async function openWorkerPlace(config: WorkerConfig, log: Logger): Promise<OpenedPlace> {
+  const url = config['redis.url']
+  return config['bus.kind'] === 'redis' && url !== null ? openOnRedis(config, url, log) : openOnDisk(config, log)
+}
+
+function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
+  const registry = new RegistryStore(collectorPaths(config.data_dir).registry)
+  return {
+    place: new DiskPlace({ config, log, nowMs: Date.now }),
+    registry,
+    // Ingest is another process: it sees the counter at its next look.
+    reloadAgentFeeds: {
+      checks: async () => {
+        registry.raiseReload('checks')
+        return 'applied'
+      },
+    },
+    untilIngestLooked: () => Bun.sleep(2 * DISK_LOOK_MS),
+    ready: [],
+    facts: new FileFacts({
+      directory: collectorPaths(config.data_dir).facts,
+      role: 'worker',
+      maxAgeMs: factsMaxAgeMs(config),
+      nowMs: Date.now,
+    }),
+    lookMs: DISK_LOOK_MS,
+    look: async () => {},
+  }
+}
+
+async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Promise<OpenedPlace> {
+  const redis = openRedis({ url, name: 'collector-worker', ...toldTo(log) })
+  await whenReady(redis)
+  for (const fault of await durabilityFaults(redis)) log.warn(fault)
+  if (config['clickhouse.url']?.startsWith('embedded:') ?? true)
+    log.warn('samples are kept in this process: a second worker needs a ClickHouse server that both use')
+  const keys = redisKeys(config['redis.prefix'])
+  const registry = new RedisRegistryStore(redis, keys)
+  await registry.poll()
+  const place = await RedisPlace.open({ redis, keys, url, log, nowMs: Date.now })
+  return {
+    place,
+    registry,
+    // Every process pulls by the counter that a reload call raises.
+    reloadAgentFeeds: { checks: async () => 'applied' },
+    untilIngestLooked: async () => {},
+    ready: [{ name: 'redis', isReady: () => place.isReady() }],
+    facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
+    lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
+    // While Redis is away its connection has said so; what others wrote is found afterwards.
+    look: async () => {
+      if (redis.status !== 'ready') return
+      await registry.poll()
+      // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their alerts end.
+      if (registry.hasChanges) await place.lookNow()
+    },
+  }
+}

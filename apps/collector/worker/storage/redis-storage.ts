@@ -1,0 +1,220 @@
+// A worker among others: bus, state and outbox in Redis, shards by lease. Its duties beside the shards (groups, retention) have a lease
+// of their own.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { limits } from '../../../../core/limits.ts'
+import { busStats } from '../../bus/redis-bus.ts'
+import type { openRedis } from '../../store/redis/redis-client.ts'
+import { redisCause } from '../../store/redis/redis-client.ts'
+import { RedisFeedStore } from '../../store/redis/redis-feed-store.ts'
+import { DUTIES, type RedisKeys } from '../../store/redis/redis-keys.ts'
+import { type HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
+import { RedisOutboxStore } from '../../store/redis/redis-outbox.ts'
+import { type Question, RedisQuestions } from '../../store/redis/redis-questions.ts'
+import { RedisShared } from '../../store/redis/redis-shared.ts'
+import type { ServerAlerting } from '../evaluation/shard-messages.ts'
+import { Leases } from './lease-keeper.ts'
+import type { GroupStore, OtherWorkers, PlaceParts, WorkerCounts, WorkerPlace } from './worker-storage.ts'
+
+const LOOK_MS = 1_000
+/** A worker that was not heard of for so long is gone; what it had is taken over. */
+const LEASE_MS = 10_000
+const LEASE_RENEW_MS = 2_000
+const GROUPS = 'groups'
+
+export type RedisPlaceOptions = {
+  readonly redis: ReturnType<typeof openRedis>
+  readonly keys: RedisKeys
+  readonly url: string
+  readonly log: Logger
+  readonly nowMs: () => number
+}
+
+const isAlerting = (value: unknown): value is ServerAlerting =>
+  typeof value === 'object' && value !== null && 'companyId' in value && 'presence' in value && 'series' in value
+
+const isCounts = (value: unknown): value is WorkerCounts =>
+  typeof value === 'object' &&
+  value !== null &&
+  'retention' in value &&
+  ['online', 'pending', 'firing', 'noData', 'flapping'].every(
+    name => name in value && typeof Reflect.get(value, name) === 'number',
+  )
+
+export class RedisPlace implements WorkerPlace {
+  readonly shards: WorkerPlace['shards']
+  readonly samplesBus: WorkerPlace['samplesBus']
+  readonly outbox: RedisOutboxStore
+  readonly groups: GroupStore
+  readonly tombstones: RedisShared
+  readonly others: OtherWorkers
+  private readonly leases: Leases
+  private readonly questions: RedisQuestions
+  private parts: PlaceParts | null = null
+  private timer: ReturnType<typeof setInterval> | null = null
+  private looking: Promise<void> = Promise.resolve()
+  private isLeasing = false
+  private toldShards = 0
+  /** Shards that are on their way to another worker. */
+  private readonly leaving = new Set<number>()
+
+  /** Resolves with the living tombstones read. */
+  static async open(options: RedisPlaceOptions): Promise<RedisPlace> {
+    const place = new RedisPlace(options)
+    await place.tombstones.look()
+    return place
+  }
+
+  private constructor(private readonly options: RedisPlaceOptions) {
+    const { redis, keys, url, nowMs, log } = options
+    const owner = `${hostname()}:${process.pid}:${randomUUID()}`
+    this.shards = { kind: 'redis', url, prefix: keys.prefix }
+    this.samplesBus = { kind: 'redis', url, prefix: keys.prefix }
+    this.outbox = new RedisOutboxStore(redis, keys, () => this.ownedShards())
+    this.tombstones = new RedisShared(redis, keys, nowMs)
+    this.groups = {
+      duty: () => this.leases.tokenOf(DUTIES),
+      load: () => this.outbox.kept(GROUPS),
+      commit: async (events, groups, atMs) => {
+        const token = this.leases.tokenOf(DUTIES)
+        return token !== null && (await this.outbox.commitKept(token, events, GROUPS, groups, atMs))
+      },
+      down: () => this.outbox.downMachines(),
+      forgetDown: serverIds => this.outbox.forgetDown(serverIds),
+    }
+    this.leases = new Leases({
+      store: new RedisLeases(redis, keys, owner, LEASE_MS),
+      periodMs: LEASE_RENEW_MS,
+      shardCount: limits.stateShards,
+      onGained: held => this.gained(held),
+      onLost: lease => this.gone(lease),
+      handOver: lease => this.handOver(lease),
+      onError: (what, error) => log.error({ cause: redisCause(error) }, what),
+    })
+    this.questions = new RedisQuestions(
+      redis,
+      keys,
+      owner,
+      question => this.answer(question),
+      cause => log.warn({ cause }, 'cannot answer another worker'),
+    )
+    this.others = {
+      alerting: async serverId => {
+        const [answer] = await this.questions.ask({ kind: 'alerting', serverId }, 'first')
+        return isAlerting(answer) ? answer : null
+      },
+      online: async companyId => {
+        const answers = await this.questions.ask({ kind: 'online', companyId }, 'all')
+        return answers.reduce((sum: number, count) => sum + (typeof count === 'number' ? count : 0), 0)
+      },
+      counts: async () => (await this.questions.ask({ kind: 'counts' }, 'all')).filter(isCounts),
+    }
+  }
+
+  private ownedShards(): number[] {
+    return this.leases.current.map(({ lease }) => lease).filter(lease => lease !== DUTIES && !this.leaving.has(lease))
+  }
+
+  private async answer(question: Question): Promise<unknown> {
+    if (!this.parts) return null
+    const { shards, counts } = this.parts
+    if (question.kind === 'counts') return counts()
+    return question.kind === 'alerting' ? shards.alerting(question.serverId) : shards.online(question.companyId)
+  }
+
+  feedStore(feed: 'rules' | 'silences'): Promise<RedisFeedStore> {
+    return RedisFeedStore.open(this.options.redis, this.options.keys, feed)
+  }
+
+  async lag(): Promise<number> {
+    return (await busStats(this.options.redis, this.options.keys)).lagEntries
+  }
+
+  raiseReload(feed: 'rules' | 'silences' | 'checks' | 'settings'): Promise<void> {
+    return this.tombstones.raiseReload(feed)
+  }
+
+  isReady(): boolean {
+    return this.options.redis.status === 'ready'
+  }
+
+  async start(parts: PlaceParts): Promise<void> {
+    this.parts = parts
+    this.timer = setInterval(() => void this.lookNow(), LOOK_MS)
+    await this.lookNow()
+  }
+
+  /** Resolves once what other processes had done by now is in force here; while Redis is away, when it is not. */
+  lookNow(): Promise<void> {
+    this.looking = this.looking.then(() => this.look())
+    return this.looking
+  }
+
+  /** Takes in what other processes did. While Redis is away its connection says so. */
+  private async look(): Promise<void> {
+    const { parts } = this
+    if (!parts) return
+    if (!this.isLeasing && parts.hasRules()) {
+      // Without rules every open alert would count as one whose rule is gone.
+      this.isLeasing = true
+      this.leases.start()
+    }
+    const shards = this.ownedShards().length
+    if (shards !== this.toldShards) {
+      const hasDuties = this.groups.duty() !== null
+      this.options.log.info({ shards, duties: hasDuties }, 'the shares of the workers changed')
+      this.toldShards = shards
+    }
+    try {
+      const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
+      for (const feed of reloads) parts.onReload(feed)
+      if (tombstones.length > 0) await parts.onTombstones(tombstones)
+      if (overflowAtMs === null) return
+      this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
+      parts.shards.overflowed(overflowAtMs)
+    } catch (error) {
+      this.options.log.debug({ cause: redisCause(error) }, 'cannot look for news of other processes')
+    }
+  }
+
+  private gained({ lease, token }: HeldLease): void {
+    this.leaving.delete(lease)
+    if (lease !== DUTIES) this.parts?.shards.gain(lease, token)
+    this.shareOut()
+  }
+
+  private gone(lease: number): void {
+    if (lease !== DUTIES) this.parts?.shards.lose(lease)
+    this.shareOut()
+  }
+
+  private async handOver(lease: number): Promise<void> {
+    this.leaving.add(lease)
+    this.shareOut()
+    if (lease !== DUTIES) await this.parts?.shards.handOver(lease)
+  }
+
+  /** The samples of a shard are stored by the worker that evaluates it. */
+  private shareOut(): void {
+    const isOnDuty = this.leases.tokenOf(DUTIES) !== null && !this.leaving.has(DUTIES)
+    this.parts?.samples.setPartitions(this.ownedShards(), isOnDuty)
+  }
+
+  lost(shard: number, token: string, cause: string): void {
+    this.options.log.warn({ shard, cause }, 'evaluation of a shard ended; it starts again from what is saved')
+    this.leases.drop(shard, token)
+  }
+
+  async stop(): Promise<void> {
+    if (this.timer) clearInterval(this.timer)
+    await this.looking
+    if (this.isLeasing) await this.leases.stop()
+    this.parts?.samples.setPartitions([], false)
+  }
+
+  async close(): Promise<void> {
+    this.questions.close()
+    this.options.redis.disconnect()
+  }
+}

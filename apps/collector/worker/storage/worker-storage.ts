@@ -1,0 +1,91 @@
+// Where a worker keeps what must outlive it, and what it shares with others: on the disk of its machine, or in Redis with the other
+// workers of its collector. The worker is wired against this; main.ts chooses.
+import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
+import type { RetentionStatus } from '../../admin/collector-status.ts'
+import type { FeedStore } from '../../store/feed-store.ts'
+import type { OutboxStore } from '../evaluation/outbox-sender.ts'
+import type { ServerAlerting, ShardPlace, ShardStatus } from '../evaluation/shard-messages.ts'
+import type { ShardPool } from '../evaluation/shard-pool.ts'
+import type { SamplesClient } from '../samples/samples-client.ts'
+import type { SamplesBus, Tombstone } from '../samples/samples-messages.ts'
+
+export type Soon<T> = T | Promise<T>
+
+export type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
+
+/** The outbox as a worker has it: sent from, counted, cleared of purged tenants. */
+export type WorkerOutboxStore = OutboxStore & {
+  /** Events that wait, as far as this worker sends them. */
+  outboxDepth(): number
+  oldestEventMs(): number | null
+  removeEventsOf(companyId: string, serverId: string | null): Soon<void>
+}
+
+/** Where the open groups are kept. One worker at a time has the duty to sweep them. */
+export type GroupStore = {
+  /** Names the duty while this worker has it; another name means that it was another's in between. */
+  duty(): string | null
+  load(): Soon<unknown>
+  /** Keeps the groups with the events that led to them. False: the duty is another's, nothing was kept. */
+  commit(events: readonly AlertEvent[], groups: unknown, nowMs: number): Soon<boolean>
+  /** Machines that are declared lost, of all workers; null where the shards of this worker are all there are. */
+  readonly down: (() => Promise<[serverId: string, sinceMs: number][]>) | null
+  /** Of these nobody speaks any more. */
+  forgetDown(serverIds: readonly string[]): Soon<void>
+}
+
+/** What /status counts over the shards of one worker, and the last sweep of its janitor. */
+export type WorkerCounts = {
+  readonly online: number
+  readonly pending: number
+  readonly firing: number
+  readonly noData: number
+  readonly flapping: number
+  readonly retention: RetentionStatus | null
+}
+
+/** What the shards of other workers know. */
+export type OtherWorkers = {
+  readonly alerting: (serverId: string) => Promise<ServerAlerting | null>
+  readonly online: (companyId: string) => Promise<number>
+  /** Of each that answers within a second. */
+  readonly counts: () => Promise<readonly WorkerCounts[]>
+}
+
+/** What a place is given once the worker runs. */
+export type PlaceParts = {
+  readonly shards: ShardPool
+  /** What this worker tells others of itself. */
+  readonly counts: () => Promise<WorkerCounts>
+  readonly samples: SamplesClient
+  /** The set of rules is known: before that no shard is evaluated. */
+  readonly hasRules: () => boolean
+  /** Another process was told to pull a feed. */
+  readonly onReload: (feed: ReloadFeed) => void
+  /** Another process wrote a tombstone. Resolves once its tenant is forgotten here. */
+  readonly onTombstones: (news: readonly Tombstone[]) => Promise<void>
+}
+
+export type WorkerPlace = {
+  readonly shards: ShardPlace
+  readonly samplesBus: SamplesBus
+  readonly outbox: WorkerOutboxStore
+  readonly groups: GroupStore
+  readonly tombstones: { living(): readonly Tombstone[]; write(tombstone: Tombstone): Soon<void> }
+  /** The saved set of a feed. */
+  readonly feedStore: (feed: 'rules' | 'silences') => Promise<Pick<FeedStore, 'load' | 'save'>>
+  /** Batches that evaluation has not taken yet, or the samples store. */
+  readonly lag: (statuses: readonly ShardStatus[], samplesLag: number) => Promise<number>
+  /** Tells every process to pull; null: this process is the only one that does. */
+  readonly raiseReload: ((feed: ReloadFeed) => Promise<void>) | null
+  readonly others: OtherWorkers | null
+  readonly isReady: () => boolean
+  /** Starts what goes on beside evaluation. */
+  readonly start: (parts: PlaceParts) => Soon<void>
+  /** Evaluation of a shard ended by itself. */
+  readonly lost: (shard: number, token: string, cause: string) => void
+  /** Nothing more comes in: what runs is handed over or told for the last time. */
+  readonly stop: () => Promise<void>
+  /** After the threads have ended. */
+  readonly close: () => Promise<void>
+}

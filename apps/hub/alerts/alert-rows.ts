@@ -1,0 +1,108 @@
+// Alerts between their rows and the pure lifecycle: turned once here, and stored many at a time.
+import { sql } from 'drizzle-orm'
+import type { Alert } from '../../../core/lifecycle/alert.ts'
+import type { alerts } from '../platform/db/schema.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+
+type Row = typeof alerts.$inferSelect
+
+export const toAlert = (row: Row): Alert => ({
+  id: row.id,
+  companyId: row.companyId,
+  type: row.type,
+  serverId: row.serverId,
+  agentId: row.agentId,
+  ruleId: row.ruleId,
+  ruleKey: row.ruleKey,
+  seriesKey: row.seriesKey,
+  labels: row.labels,
+  severity: row.severity,
+  state: row.state,
+  openedAtMs: row.openedAt.getTime(),
+  resolvedAtMs: row.resolvedAt?.getTime() ?? null,
+  resolvedReason: row.resolvedReason,
+  lastValue: row.lastValue,
+  peakValue: row.peakValue,
+  threshold: row.threshold,
+  suppressed: row.suppressed,
+  suppressReason: row.suppressReason,
+  flapping: row.flapping,
+  groupId: row.groupId,
+  groupTotal: row.groupTotal,
+  groupMemberIds: row.groupMemberIds,
+  eventCount: row.eventCount,
+  lastEventSeq: row.lastEventSeq,
+  notifiedAtMs: row.notifiedAt?.getTime() ?? null,
+  recoveryUntold: row.recoveryUntold,
+})
+
+const iso = (ms: number | null): string | undefined => (ms === null ? undefined : new Date(ms).toISOString())
+
+/** The columns that change, as they travel: rows as one JSON parameter, in which what is not there is null. */
+const toChange = (alert: Alert) => ({
+  id: alert.id,
+  severity: alert.severity,
+  state: alert.state,
+  resolved_at: iso(alert.resolvedAtMs),
+  resolved_reason: alert.resolvedReason ?? undefined,
+  last_value: alert.lastValue ?? undefined,
+  peak_value: alert.peakValue ?? undefined,
+  threshold: alert.threshold ?? undefined,
+  suppressed: alert.suppressed,
+  suppress_reason: alert.suppressReason ?? undefined,
+  flapping: alert.flapping,
+  group_id: alert.groupId ?? undefined,
+  group_total: alert.groupTotal ?? undefined,
+  group_member_ids: alert.groupMemberIds ?? undefined,
+  event_count: alert.eventCount,
+  last_event_seq: alert.lastEventSeq,
+  notified_at: iso(alert.notifiedAtMs),
+  recovery_untold: alert.recoveryUntold,
+})
+
+const CHANGING = sql.raw(`id uuid, severity text, state text, resolved_at timestamptz, resolved_reason text,
+  last_value double precision, peak_value double precision, threshold double precision, suppressed boolean,
+  suppress_reason text, flapping boolean, group_id uuid, group_total integer, group_member_ids uuid[],
+  event_count integer, last_event_seq bigint, notified_at timestamptz, recovery_untold boolean`)
+
+/** The columns of a new alert. */
+const toRecord = (alert: Alert) => ({
+  ...toChange(alert),
+  company_id: alert.companyId,
+  type: alert.type,
+  server_id: alert.serverId,
+  agent_id: alert.agentId ?? undefined,
+  rule_id: alert.ruleId ?? undefined,
+  rule_key: alert.ruleKey,
+  series_key: alert.seriesKey,
+  labels: alert.labels,
+  opened_at: iso(alert.openedAtMs),
+})
+
+/** One statement for all changes: the rows are matched by id. */
+async function updateAlerts(tx: Tx, changed: readonly Alert[]): Promise<void> {
+  await tx.db.execute(sql`
+    update monitoring_alerts a set severity = x.severity, state = x.state, resolved_at = x.resolved_at,
+      resolved_reason = x.resolved_reason, last_value = x.last_value, peak_value = x.peak_value, threshold = x.threshold,
+      suppressed = x.suppressed, suppress_reason = x.suppress_reason, flapping = x.flapping, group_id = x.group_id,
+      group_total = x.group_total, group_member_ids = x.group_member_ids, event_count = x.event_count,
+      last_event_seq = x.last_event_seq, notified_at = x.notified_at, recovery_untold = x.recovery_untold,
+      -- An alert that opens again waits for somebody anew.
+      acknowledged_by = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_by end,
+      acknowledged_at = case when a.state in ('resolved', 'acknowledged') and x.state = 'open' then null else a.acknowledged_at end
+    from jsonb_to_recordset(${JSON.stringify(changed.map(toChange))}::jsonb) as x (${CHANGING})
+    where a.id = x.id`)
+}
+
+/** Stores new alerts and changed ones. Changed ones go first: a key that becomes free can be taken by a new alert. */
+export async function storeAlerts(tx: Tx, created: readonly Alert[], changed: readonly Alert[]): Promise<void> {
+  if (changed.length > 0) await updateAlerts(tx, changed)
+  if (created.length > 0)
+    await tx.db.execute(sql`
+      insert into monitoring_alerts (id, severity, state, resolved_at, resolved_reason, last_value, peak_value, threshold,
+        suppressed, suppress_reason, flapping, group_id, group_total, group_member_ids, event_count, last_event_seq,
+        notified_at, recovery_untold, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels, opened_at)
+      select x.* from jsonb_to_recordset(${JSON.stringify(created.map(toRecord))}::jsonb) as x (${CHANGING}, company_id uuid,
+        type text, server_id uuid, agent_id uuid, rule_id uuid, rule_key text, series_key text, labels jsonb,
+        opened_at timestamptz)`)
+}

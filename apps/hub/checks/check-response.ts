@@ -1,0 +1,30 @@
+// Active checks and their results as the API answers them (decision G-119).
+import { Type } from '@sinclair/typebox'
+import { oneOf } from '../platform/http/request-schema.ts'
+import { amount, id, listed, named, nullable, scopeAnswer, string, time } from '../platform/http/response-schema.ts'
+import { checkTypes } from './check-target.ts'
+
+export const checkAnswer = named('Check', {
+  id: id(),
+  company_id: id(),
+  name: string(),
+  scope: scopeAnswer,
+  resolved_server_count: nullable(amount()),
+  type: oneOf(checkTypes),
+  target: Type.Unsafe<Readonly<Record<string, string | number>>>({
+    type: 'object',
+    additionalProperties: { type: ['string', 'integer'] },
+  }),
+  interval_seconds: amount(),
+  timeout_seconds: amount(),
+  enabled: Type.Boolean(),
+  rule_ids: listed(id()),
+  created_at: time(),
+  updated_at: time(),
+})
+
+export const checkResultAnswer = named('CheckResult', {
+  server: Type.Object({ id: id(), name: string() }),
+  value: nullable(Type.Number()),
+  sampled_at: nullable(time()),
+})

@@ -1,0 +1,300 @@
+// POST /enroll: a collector exchanges a licence for an agent token (document 1 "Collector-facing endpoints", document 3
+// "Agent to collector"; decisions G-24 to G-30). Order of checks: hash, revocation, expiry, use count, collector pin,
+// quota, machine and pairing; a refusal consumes no use of the licence.
+import { randomUUID } from 'node:crypto'
+import { type Static, Type } from '@sinclair/typebox'
+import { and, eq, sql } from 'drizzle-orm'
+import { stateAtEnrolment } from '../../../../core/lifecycle/agent.ts'
+import { enrolRefusal } from '../../../../core/lifecycle/license.ts'
+import { type AuditEntry, writeAudit } from '../../audit/audit.ts'
+import { effectivePlan } from '../../companies/plan.ts'
+import type { Hub } from '../../hub-context.ts'
+import { newAgentToken, tokenHash } from '../../identity/secrets.ts'
+import { agents, licenses, type ServerStatus, servers } from '../../platform/db/schema.ts'
+import { inTransaction, lockCompany, type Tx, uuidList } from '../../platform/db/transaction.ts'
+import { plainAddress } from '../../platform/http/addresses.ts'
+import { ApiError, tooManyRequests } from '../../platform/http/api-error.ts'
+import { listOf, optional, text, uuid } from '../../platform/http/request-schema.ts'
+import type { RouteContext } from '../../platform/http/route.ts'
+import { type TextKey, words } from '../../platform/http/texts.ts'
+import { refreshScopes } from '../../scopes/scope.ts'
+
+const osField = optional(text(128))
+
+export const enrolBody = Type.Object({
+  license: text(256),
+  /** May be empty: the licence is looked at first, and a machine without a name is paired otherwise, or not at all. */
+  hostname: text(253, 0),
+  ip_addresses: optional(listOf(text(64), 256)),
+  machine_id: optional(text(128)),
+  os: optional(Type.Object({ family: osField, name: osField, version: osField, kernel: osField, arch: osField })),
+  agent_version: optional(text(64)),
+  proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  collector_id: optional(uuid()),
+})
+/** What a machine says of itself; null instead of a name that says nothing. */
+type EnrolBody = Omit<Static<typeof enrolBody>, 'hostname'> & { readonly hostname: string | null }
+
+/** Why an enrolment is refused, in words that the agent's operator can act on. */
+const REFUSALS = {
+  invalid_token: 'license_invalid',
+  token_revoked: 'license_revoked',
+  token_expired: 'license_expired',
+  token_used: 'license_used',
+  already_enrolled: 'already_enrolled',
+  binding_failed: 'binding_failed',
+  quota_exceeded: 'quota_exceeded',
+} as const satisfies Readonly<Record<string, TextKey>>
+
+const refused = (status: number, code: keyof typeof REFUSALS): ApiError =>
+  new ApiError(status, code, words(REFUSALS[code]))
+
+type Pairing = { readonly serverId: string; readonly status: ServerStatus; readonly isNew: boolean }
+
+/** The server of a machine: the licence's, else by address, else by hostname, inside the company only. */
+async function findServer(
+  tx: Tx,
+  companyId: string,
+  pinnedId: string | null,
+  body: EnrolBody,
+): Promise<{ id: string; status: ServerStatus } | null> {
+  const alive = and(eq(servers.companyId, companyId), sql`${servers.deletedAt} is null`)
+  const columns = { id: servers.id, status: servers.status }
+  if (pinnedId !== null) {
+    const [pinned] = await tx.db
+      .select(columns)
+      .from(servers)
+      .where(and(alive, eq(servers.id, pinnedId)))
+    return pinned ?? null
+  }
+  const addresses = (body.ip_addresses ?? []).map(plainAddress)
+  const [byAddress] = await tx.db
+    .select(columns)
+    .from(servers)
+    .where(
+      and(alive, sql`${servers.ipAddress} in (select jsonb_array_elements_text(${JSON.stringify(addresses)}::jsonb))`),
+    )
+    .orderBy(servers.createdAt)
+    .limit(1)
+  if (byAddress || body.hostname === null) return byAddress ?? null
+  const [byHostname] = await tx.db
+    .select(columns)
+    .from(servers)
+    .where(and(alive, sql`lower(${servers.hostname}) = lower(${body.hostname})`))
+    .orderBy(servers.createdAt)
+    .limit(1)
+  return byHostname ?? null
+}
+
+/** A server that waits for approval, made from what the machine says of itself. */
+async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrolBody): Promise<Pairing> {
+  const id = randomUUID()
+  const taken = await tx.db.execute(sql`select 1 from servers
+    where company_id = ${companyId} and lower(name) = lower(${hostname}) and deleted_at is null`)
+  await tx.db.insert(servers).values({
+    id,
+    companyId,
+    name: taken.length === 0 ? hostname : `${hostname} ${id.slice(0, 8)}`,
+    hostname,
+    ipAddress: body.ip_addresses?.[0] ?? null,
+    operatingSystem: body.os?.name ?? null,
+    status: 'draft',
+    origin: 'agent',
+  })
+  tx.touch('servers', [id])
+  await refreshScopes(hub, tx, companyId, [id])
+  return { serverId: id, status: 'draft', isNew: true }
+}
+
+async function pair(hub: Hub, tx: Tx, companyId: string, pinnedId: string | null, body: EnrolBody): Promise<Pairing> {
+  const found = await findServer(tx, companyId, pinnedId, body)
+  if (found) return { serverId: found.id, status: found.status, isNew: false }
+  const [setting] = await tx.db.execute<{ auto_create_server: boolean }>(
+    sql`select auto_create_server from monitoring_settings where company_id = ${companyId}`,
+  )
+  if (pinnedId !== null || !setting?.auto_create_server || body.hostname === null) throw refused(422, 'binding_failed')
+  return createDraft(hub, tx, companyId, body.hostname, body)
+}
+
+async function checkQuota(tx: Tx, companyId: string): Promise<void> {
+  const { agentQuota } = await effectivePlan(tx.db, companyId)
+  if (agentQuota === null) return
+  const [row] = await tx.db.execute<{ count: number }>(
+    sql`select count(*)::int as count from monitoring_agents where company_id = ${companyId} and state <> 'revoked'`,
+  )
+  if ((row?.count ?? 0) >= agentQuota) throw refused(422, 'quota_exceeded')
+}
+
+/** The hostname under which the same machine_id is enrolled already, if it is a clone. Throws for the same machine. */
+async function checkMachine(tx: Tx, companyId: string, body: EnrolBody): Promise<string | null> {
+  if (!body.machine_id) return null
+  const same = await tx.db.execute<{ hostname: string | null }>(sql`
+    select hostname from monitoring_agents
+    where company_id = ${companyId} and machine_id = ${body.machine_id} and state <> 'revoked'`)
+  const nameOf = (hostname: string | null): string => hostname?.toLowerCase() ?? ''
+  if (same.some(agent => nameOf(agent.hostname) === nameOf(body.hostname))) throw refused(409, 'already_enrolled')
+  return same[0]?.hostname ?? null
+}
+
+type Forwarder = {
+  /** The collector that the enrolment comes through; null when nobody knows, or token and body disagree. */
+  readonly through: string | null
+  /** The collector that the body names, if there is one with that id. */
+  readonly named: string | null
+}
+
+/** Who forwards is said by the token: a body can name any collector. It counts for accounts that are no collector's. */
+async function forwarderOf(tx: Tx, context: RouteContext, asked: string | null): Promise<Forwarder> {
+  const rows = await tx.db.execute<{ id: string; is_own: boolean }>(sql`
+    select id, coalesce(service_user_id = ${context.caller.user.id}, false) as is_own from monitoring_collectors
+    where service_user_id = ${context.caller.user.id} or id = ${asked}`)
+  const own = rows.find(row => row.is_own)?.id ?? null
+  const named = rows.find(row => row.id === asked?.toLowerCase())?.id ?? null
+  if (asked === null || own === null) return { through: own ?? named, named }
+  return { through: own === named ? own : null, named }
+}
+
+export type Enrolled = {
+  readonly agent_id: string
+  readonly company_id: string
+  readonly server_id: string
+  readonly agent_token: string
+  readonly config: { readonly interval_seconds: number }
+}
+
+async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, body: EnrolBody): Promise<Enrolled> {
+  const { hub } = context
+  await lockCompany(tx, companyId)
+  const [license] = await tx.db
+    .select()
+    .from(licenses)
+    .where(eq(licenses.tokenHash, tokenHash(body.license)))
+    .for('update')
+  if (!license) throw refused(401, 'invalid_token')
+  const { through, named } = await forwarderOf(tx, context, body.collector_id ?? null)
+  const refusal = enrolRefusal(
+    {
+      revokedAtMs: license.revokedAt?.getTime() ?? null,
+      supersededAtMs: license.supersededAt?.getTime() ?? null,
+      expiresAtMs: license.expiresAt?.getTime() ?? null,
+      usedCount: license.usedCount,
+      maxUses: license.maxUses,
+      collectorId: license.collectorId,
+    },
+    through,
+    hub.now(),
+  )
+  if (refusal) throw refused(refusal.status, refusal.code)
+  await checkQuota(tx, companyId)
+  const cloneOf = await checkMachine(tx, companyId, body)
+  const pairing = await pair(hub, tx, companyId, license.serverId, body)
+  const occupied = await tx.db.execute(sql`select 1 from monitoring_agents
+    where server_id = ${pairing.serverId} and state <> 'revoked' limit 1`)
+  if (occupied.length > 0) throw refused(409, 'already_enrolled')
+
+  const token = newAgentToken()
+  const agentId = randomUUID()
+  await tx.db.insert(agents).values({
+    id: agentId,
+    companyId,
+    serverId: pairing.serverId,
+    // An agent belongs to the collector that says so; without a word the first report of /agents/seen attaches it.
+    collectorId: named,
+    licenseId: license.id,
+    tokenHash: tokenHash(token),
+    machineId: body.machine_id ?? null,
+    hostname: body.hostname,
+    osFamily: body.os?.family ?? null,
+    osVersion: body.os?.version ?? null,
+    arch: body.os?.arch ?? null,
+    agentVersion: body.agent_version ?? null,
+    protoVersion: body.proto_version ?? null,
+    state: stateAtEnrolment(pairing.status),
+    enrolledAt: new Date(hub.now()),
+  })
+  tx.touch('agents', [agentId])
+  await tx.db
+    .update(licenses)
+    .set({ usedCount: license.usedCount + 1, lastUsedAt: new Date(hub.now()) })
+    .where(eq(licenses.id, license.id))
+  await auditEnrolment(context, tx, { companyId, agentId, license, pairing, body, cloneOf })
+  const [setting] = await tx.db.execute<{ default_interval: number }>(
+    sql`select default_interval from monitoring_settings where company_id = ${companyId}`,
+  )
+  return {
+    agent_id: agentId,
+    company_id: companyId,
+    server_id: pairing.serverId,
+    agent_token: token,
+    config: { interval_seconds: setting?.default_interval ?? 0 },
+  }
+}
+
+type EnrolmentFacts = {
+  companyId: string
+  agentId: string
+  license: { id: string }
+  pairing: Pairing
+  body: EnrolBody
+  cloneOf: string | null
+}
+
+async function auditEnrolment(context: RouteContext, tx: Tx, facts: EnrolmentFacts): Promise<void> {
+  const entry: Omit<AuditEntry, 'action'> = {
+    companyId: facts.companyId,
+    actor: { type: 'collector', id: context.caller.user.id, name: context.caller.user.name },
+    subject: { type: 'agent', id: facts.agentId, name: facts.body.hostname },
+    ip: sourceAddress(context),
+    userAgent: context.userAgent,
+    changes: {
+      server_id: { old: null, new: facts.pairing.serverId },
+      license_id: { old: null, new: facts.license.id },
+      draft_server: { old: null, new: facts.pairing.isNew },
+    },
+  }
+  await writeAudit(tx, { ...entry, action: 'agent.enroll' })
+  if (facts.cloneOf === null) return
+  const changes = {
+    hostname: { old: facts.cloneOf, new: facts.body.hostname },
+    machine_id: { old: facts.body.machine_id, new: facts.body.machine_id },
+  }
+  await writeAudit(tx, { ...entry, action: 'agent.clone_detected', changes })
+}
+
+/** The agent's address: the first of X-Forwarded-For, believed because the token is a collector's. */
+const sourceAddress = (context: RouteContext): string =>
+  plainAddress(context.forwardedFor?.split(',')[0]?.trim() || context.ip)
+
+/** Enrols a machine. Attempts are limited by the address of the machine. */
+export async function enrol(context: RouteContext, given: Static<typeof enrolBody>): Promise<Enrolled> {
+  const { hub } = context
+  const body: EnrolBody = { ...given, hostname: given.hostname.trim() || null }
+  const address = sourceAddress(context)
+  const failures = hub.failureWindows.peek(`enroll ${address}`, hub.config['rate.enroll_failures'])
+  if (!failures.allowed) throw tooManyRequests(failures.retryAfterSeconds)
+  const attempts = hub.requestWindows.take(`enroll ${address}`, hub.config['rate.enroll_per_minute'])
+  if (!attempts.allowed) throw tooManyRequests(attempts.retryAfterSeconds)
+  try {
+    const found = await hub.database.db.execute<{ company_id: string }>(sql`
+      select l.company_id from monitoring_licenses l join companies c on c.id = l.company_id
+      where l.token_hash = ${tokenHash(body.license)} and c.deleted_at is null`)
+    const companyId = found[0]?.company_id
+    if (companyId === undefined) throw refused(401, 'invalid_token')
+    return await inTransaction(hub.database.db, tx => enrolLocked(context, tx, companyId, body))
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500)
+      hub.failureWindows.take(`enroll ${address}`, hub.config['rate.enroll_failures'])
+    throw error
+  }
+}
+
+/** All successors of a licence to the newest: an agent that rotates moves there. */
+export async function newestLicense(tx: Tx, licenseId: string): Promise<string> {
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    with recursive chain as (
+      select id, superseded_by, 0 as depth from monitoring_licenses where id = any(${uuidList([licenseId])}::uuid[])
+      union all select l.id, l.superseded_by, c.depth + 1 from monitoring_licenses l join chain c on l.id = c.superseded_by
+        where c.depth < 1000)
+    select id from chain order by depth desc limit 1`)
+  return rows[0]?.id ?? licenseId
+}

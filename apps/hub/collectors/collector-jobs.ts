@@ -1,0 +1,164 @@
+// The calls to collectors that follow a commit: reload, push or revoke of agents, purge. Every registered collector gets
+// each of them in a job of its own, so that one that is down does not hold the others back (decisions G-42, G-44, G-140).
+import { sql } from 'drizzle-orm'
+import { serverStatusOfRecord } from '../../../core/lifecycle/agent.ts'
+import { auditByHub } from '../audit/audit.ts'
+import type { Hub } from '../hub-context.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
+import type { Unreachable } from './collector-client.ts'
+
+export type ReloadKind = 'rules' | 'silences' | 'checks' | 'settings'
+
+const CALL_TIMEOUT_MS = 10_000
+
+type CollectorQueue = 'collector.reload' | 'collector.agent' | 'collector.purge'
+type Call = { readonly payload: JobPayload; readonly key: string }
+
+async function callCollectors(hub: Hub, tx: Tx, queue: CollectorQueue, calls: readonly Call[]): Promise<void> {
+  const ids = await hub.collectors.ids(tx.db)
+  hub.jobs.enqueue(
+    tx,
+    ids.flatMap(id =>
+      calls.map(({ payload, key }) => ({
+        queue,
+        payload: { ...payload, collector_id: id },
+        key: `${key} ${id}`,
+        group: id,
+      })),
+    ),
+  )
+}
+
+/** After the commit every collector is told to pull a feed now. */
+export const reloadCollectors = (hub: Hub, tx: Tx, kind: ReloadKind): Promise<void> =>
+  callCollectors(hub, tx, 'collector.reload', [{ payload: { kind }, key: kind }])
+
+/** After the commit every collector gets the agents' records as they then are; revoked ones as a revocation. */
+export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promise<void> =>
+  callCollectors(
+    hub,
+    tx,
+    'collector.agent',
+    agentIds.map(agentId => ({ payload: { agent_id: agentId }, key: agentId })),
+  )
+
+export type PurgeScope = { readonly scope: 'company' | 'server'; readonly company_id: string; readonly id: string }
+
+/** After the commit every collector deletes the data of a company or a machine. */
+export const purgeAtCollectors = (hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> =>
+  callCollectors(hub, tx, 'collector.purge', [{ payload: purge, key: `${purge.scope} ${purge.id}` }])
+
+const UNREACHABLE = {
+  not_registered: 'the collector is no longer registered',
+  no_address: 'the collector has no address of its admin API',
+  no_token: "the collector's admin token cannot be opened: rotate it",
+  refused_address: "the address of the collector's admin API is not allowed",
+} as const satisfies Record<Unreachable, string>
+
+/** Throws PermanentJobFailure for a collector that cannot be called from here. */
+async function call(
+  hub: Hub,
+  payload: JobPayload,
+  name: string,
+  method: string,
+  path: string,
+  body: unknown,
+  timeoutMs = CALL_TIMEOUT_MS,
+): Promise<number> {
+  const target = await hub.collectors.reach(String(payload.collector_id))
+  if (typeof target === 'string') throw new PermanentJobFailure(UNREACHABLE[target])
+  try {
+    const { status } = await hub.collectors.call(target, method, path, body, timeoutMs)
+    hub.metrics.collectorRequests.inc({ call: name, result: status < 300 ? 'ok' : String(status) })
+    return status
+  } catch (error) {
+    hub.metrics.collectorRequests.inc({ call: name, result: 'unavailable' })
+    throw error
+  }
+}
+
+/** One without an address pulls the feeds by itself: there is nothing to tell it, and nothing wrong. */
+const isSilent = async (hub: Hub, payload: JobPayload): Promise<boolean> =>
+  (await hub.collectors.reach(String(payload.collector_id))) === 'no_address'
+
+async function reload(hub: Hub, payload: JobPayload): Promise<void> {
+  if (await isSilent(hub, payload)) return
+  const status = await call(hub, payload, 'reload', 'POST', `/reload/${String(payload.kind)}`, undefined)
+  if (status >= 300) throw new Error(`the collector answered ${status}`)
+}
+
+type AgentRecordRow = {
+  id: string
+  company_id: string
+  server_id: string | null
+  state: string
+  token_hash: string
+  prev_token_hash: string | null
+  prev_token_expires_at: string | null
+  version: string
+  status: string | null
+  subnet_id: string | null
+  datacenter: string | null
+  default_interval: number | null
+}
+
+async function pushAgent(hub: Hub, payload: JobPayload): Promise<void> {
+  if (await isSilent(hub, payload)) return
+  const agentId = String(payload.agent_id)
+  const [row] = await hub.database.db.execute<AgentRecordRow>(sql`
+    select a.id, a.company_id, a.server_id, a.state, a.token_hash, a.prev_token_hash, a.prev_token_expires_at, a.version,
+      s.status, s.subnet_id, s.datacenter, m.default_interval
+    from monitoring_agents a left join servers s on s.id = a.server_id
+    left join monitoring_settings m on m.company_id = a.company_id where a.id = ${agentId}`)
+  if (!row || row.state === 'revoked') {
+    const status = await call(hub, payload, 'revoke', 'DELETE', `/agents/${agentId}`, undefined)
+    if (status >= 300) throw new Error(`the collector answered ${status}`)
+    return
+  }
+  const status = await call(hub, payload, 'push', 'PUT', `/agents/${agentId}`, {
+    company_id: row.company_id,
+    server_id: row.server_id,
+    state: row.state,
+    token_hash: row.token_hash,
+    prev_token_hash: row.prev_token_hash ?? '',
+    prev_token_expires_at: row.prev_token_expires_at ? new Date(row.prev_token_expires_at).toISOString() : null,
+    version: Number(row.version),
+    server_status: serverStatusOfRecord(row.status),
+    subnet_id: row.subnet_id ?? '',
+    datacenter: row.datacenter ?? '',
+    interval_seconds: row.default_interval ?? 0,
+  })
+  if (status === 400) throw new PermanentJobFailure('the collector refuses the agent record')
+  if (status >= 300) throw new Error(`the collector answered ${status}`)
+}
+
+async function purge(hub: Hub, payload: JobPayload): Promise<void> {
+  const path =
+    payload.scope === 'company'
+      ? `/companies/${String(payload.id)}/data`
+      : `/servers/${String(payload.id)}/data?company_id=${String(payload.company_id)}`
+  const status = await call(hub, payload, 'purge', 'DELETE', path, undefined, hub.config['collector.purge_timeout'])
+  if (status === 400 || status === 404 || status === 405)
+    throw new PermanentJobFailure(`the collector answered ${status} to a purge`)
+  if (status !== 200) throw new Error(`the collector answered ${status} to a purge`)
+  await recordPurge(hub, payload, 'purge.done')
+}
+
+const recordPurge = (hub: Hub, payload: JobPayload, action: 'purge.done' | 'purge.failed'): Promise<void> =>
+  inTransaction(hub.database.db, tx =>
+    auditByHub(tx, String(payload.company_id), action, {
+      type: String(payload.scope),
+      id: String(payload.id),
+      name: null,
+    }),
+  )
+
+export function registerCollectorJobs(hub: Hub): void {
+  hub.jobs.register('collector.reload', { handle: payload => reload(hub, payload) })
+  hub.jobs.register('collector.agent', { handle: payload => pushAgent(hub, payload) })
+  hub.jobs.register('collector.purge', {
+    handle: payload => purge(hub, payload),
+    onFailed: payload => recordPurge(hub, payload, 'purge.failed'),
+  })
+}

@@ -1,0 +1,52 @@
+// What people are told when a suppression ends (decision G-101): of an alert that opened suppressed and is still active,
+// once; and of a recovery that happened inside a silence after the alert had been told.
+import { inArray, sql } from 'drizzle-orm'
+import { toAlert } from '../alerts/alert-rows.ts'
+import type { Hub } from '../hub-context.ts'
+import { alerts } from '../platform/db/schema.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { type Told, tellLater } from './outbox.ts'
+
+const AT_ONCE = 200
+
+/** Whether alert `a` is suppressed now, by its machine's status or by a silence that covers it. */
+const IS_SUPPRESSED_NOW = sql`(
+  exists (select 1 from servers s where s.id = a.server_id and s.status in ('maintenance', 'decommissioned'))
+  or exists (select 1 from monitoring_silences q where q.company_id = a.company_id and q.deleted_at is null
+    and q.cancelled_at is null and q.starts_at <= now() and q.ends_at > now()
+    and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))))`
+
+/** Tells what ended suppressions have left untold. */
+export async function tellEndedSuppressions(hub: Hub): Promise<void> {
+  while ((await tellSome(hub)) === AT_ONCE) {
+    // Each round is a transaction of its own.
+  }
+}
+
+/** Returns how many alerts were told. */
+async function tellSome(hub: Hub): Promise<number> {
+  return inTransaction(hub.database.db, async tx => {
+    const due = await tx.db.execute<{ id: string }>(sql`
+      select a.id from monitoring_alerts a
+      where ((a.suppressed and a.notified_at is null and a.state in ('open', 'acknowledged')) or a.recovery_untold)
+        and not ${IS_SUPPRESSED_NOW}
+      order by a.opened_at limit ${AT_ONCE} for update of a skip locked`)
+    if (due.length === 0) return 0
+    const ids = due.map(row => row.id)
+    const rows = await tx.db.select().from(alerts).where(inArray(alerts.id, ids)).orderBy(alerts.openedAt, alerts.id)
+    await tx.db.execute(sql`
+      update monitoring_alerts set notified_at = coalesce(notified_at, now()), recovery_untold = false,
+        suppressed = case when state in ('open', 'acknowledged') then false else suppressed end,
+        suppress_reason = case when state in ('open', 'acknowledged') then null else suppress_reason end
+      where id in ${ids}`)
+    const told: Told[] = rows.map(row => {
+      const alert = toAlert(row)
+      const isOver = alert.state === 'resolved'
+      if (alert.type === 'agent_down') return { type: isOver ? 'agent.up' : 'agent.down', alert }
+      if (alert.type === 'group_down') return { type: isOver ? 'group_resolved' : 'group_down', alert }
+      return { type: isOver ? 'alert.resolved' : 'alert.opened', alert }
+    })
+    await tellLater(hub, tx, told)
+    return due.length
+  })
+}

@@ -1,0 +1,116 @@
+// Applies the numbered migrations of sql/hub in order, once, whoever starts first; records each with its checksum.
+import type postgres from 'postgres'
+import { sha256Hex } from '../../../../core/series/hash.ts'
+import foundation from '../../../../sql/hub/0001_foundation.sql' with { type: 'text' }
+import monitoring from '../../../../sql/hub/0002_monitoring.sql' with { type: 'text' }
+import notifications from '../../../../sql/hub/0003_notifications.sql' with { type: 'text' }
+import jobOrder from '../../../../sql/hub/0004_job_order.sql' with { type: 'text' }
+import alertCounts from '../../../../sql/hub/0005_alert_counts.sql' with { type: 'text' }
+import identity from '../../../../sql/hub/0006_identity.sql' with { type: 'text' }
+import jobLibrary from '../../../../sql/hub/0007_job_library.sql' with { type: 'text' }
+import invitations from '../../../../sql/hub/0008_invitations.sql' with { type: 'text' }
+import webhookScope from '../../../../sql/hub/0009_webhook_scope.sql' with { type: 'text' }
+import listIndexes from '../../../../sql/hub/0010_list_indexes.sql' with { type: 'text' }
+import groupWait from '../../../../sql/hub/0011_group_wait.sql' with { type: 'text' }
+import checkCopies from '../../../../sql/hub/0012_check_copies.sql' with { type: 'text' }
+import fewerPages from '../../../../sql/hub/0013_fewer_pages.sql' with { type: 'text' }
+import auditCounts from '../../../../sql/hub/0014_audit_counts.sql' with { type: 'text' }
+import eventReferences from '../../../../sql/hub/0015_event_references.sql' with { type: 'text' }
+import failedDeliveries from '../../../../sql/hub/0016_failed_deliveries.sql' with { type: 'text' }
+import viewerSeesAll from '../../../../sql/hub/0017_viewer_sees_all.sql' with { type: 'text' }
+import idsWithoutOrder from '../../../../sql/hub/0018_ids_without_order.sql' with { type: 'text' }
+import groupCandidates from '../../../../sql/hub/0019_group_candidates.sql' with { type: 'text' }
+
+export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
+
+export const migrations: readonly Migration[] = [
+  { number: 1, name: 'foundation', sql: foundation },
+  { number: 2, name: 'monitoring', sql: monitoring },
+  { number: 3, name: 'notifications', sql: notifications },
+  { number: 4, name: 'job_order', sql: jobOrder },
+  { number: 5, name: 'alert_counts', sql: alertCounts },
+  { number: 6, name: 'identity', sql: identity },
+  { number: 7, name: 'job_library', sql: jobLibrary },
+  { number: 8, name: 'invitations', sql: invitations },
+  { number: 9, name: 'webhook_scope', sql: webhookScope },
+  { number: 10, name: 'list_indexes', sql: listIndexes },
+  { number: 11, name: 'group_wait', sql: groupWait },
+  { number: 12, name: 'check_copies', sql: checkCopies },
+  { number: 13, name: 'fewer_pages', sql: fewerPages },
+  { number: 14, name: 'audit_counts', sql: auditCounts },
+  { number: 15, name: 'event_references', sql: eventReferences },
+  { number: 16, name: 'failed_deliveries', sql: failedDeliveries },
+  { number: 17, name: 'viewer_sees_all', sql: viewerSeesAll },
+  { number: 18, name: 'ids_without_order', sql: idsWithoutOrder },
+  { number: 19, name: 'group_candidates', sql: groupCandidates },
+]
+
+/** Any number will do, as long as every hub takes the same. */
+const MIGRATION_LOCK = 7_203_145_001
+
+/** A database that this program must not touch; the message is for the operator. */
+export class MigrationError extends Error {}
+
+/** What the records of a database say about it: the migrations still to apply. Throws MigrationError. */
+function pendingMigrations(
+  applied: readonly { number: number; name: string; checksum: string }[],
+  known: readonly Migration[],
+): Migration[] {
+  for (const record of applied) {
+    const migration = known.find(item => item.number === record.number)
+    if (!migration)
+      throw new MigrationError(
+        `the database is newer than this program: it has migration ${record.number} (${record.name}), ` +
+          `the newest known here is ${known.at(-1)?.number ?? 0}. Start a hub of the newer version.`,
+      )
+    if (sha256Hex(migration.sql) !== record.checksum)
+      throw new MigrationError(
+        `migration ${record.number} (${record.name}) differs from the one that was applied to the database`,
+      )
+  }
+  const numbers = new Set(applied.map(record => record.number))
+  return known.filter(migration => !numbers.has(migration.number))
+}
+
+/**
+ * Brings the database up to date under an advisory lock. `prepare` makes what is not made by a migration of ours and may
+ * be named in one: the tables of the job library. Returns the names of what was applied now.
+ */
+export async function migrateDatabase(
+  client: postgres.Sql,
+  prepare: () => Promise<void>,
+  known: readonly Migration[] = migrations,
+): Promise<readonly string[]> {
+  const connection = await client.reserve()
+  try {
+    await connection`select pg_advisory_lock(${MIGRATION_LOCK})`
+    await connection`create table if not exists hub_migrations (
+      number integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`
+    const applied = await connection<{ number: number; name: string; checksum: string }[]>`
+      select number, name, checksum from hub_migrations order by number`
+    const pending = pendingMigrations(applied, known)
+    await prepare()
+    for (const migration of pending) {
+      await connection`begin`
+      try {
+        await connection.unsafe(migration.sql)
+        await connection`insert into hub_migrations (number, name, checksum)
+          values (${migration.number}, ${migration.name}, ${sha256Hex(migration.sql)})`
+        await connection`commit`
+      } catch (error) {
+        await connection`rollback`
+        throw error
+      }
+    }
+    return pending.map(migration => `${String(migration.number).padStart(4, '0')}_${migration.name}`)
+  } finally {
+    await connection`select pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => {})
+    connection.release()
+  }
+}
+
+/** True when every migration of this program is applied. */
+export async function isMigrated(client: postgres.Sql): Promise<boolean> {
+  const rows = await client<{ count: number }[]>`select count(*)::int as count from hub_migrations`
+  return (rows[0]?.count ?? 0) >= migrations.length
+}

@@ -1,0 +1,273 @@
+// Tables of the monitoring family (sql/hub/0002) as drizzle sees them. The SQL files are the truth; this mirrors them.
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uuid,
+} from 'drizzle-orm/pg-core'
+import type { RawMatchers } from '../../../../core/alerting/rules/matchers.ts'
+import type { NoDataMode, Operator, RuleKind, RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
+import type { AgentState } from '../../../../core/lifecycle/agent.ts'
+import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
+
+const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
+const version = (name: string) => bigint(name, { mode: 'number' })
+
+export type ServerStatus = 'active' | 'maintenance' | 'decommissioned' | 'draft'
+export type ServerOrigin = 'manual' | 'iac' | 'agent'
+export type CheckType = 'service' | 'port' | 'tcp' | 'http' | 'cert'
+
+export const feedCounters = pgTable('monitoring_feed_counters', {
+  feed: text('feed').primaryKey(),
+  value: version('value').notNull(),
+})
+
+export const collectors = pgTable('monitoring_collectors', {
+  id: uuid('id').primaryKey(),
+  name: text('name').notNull(),
+  baseUrl: text('base_url'),
+  adminUrl: text('admin_url'),
+  adminTokenSealed: text('admin_token_sealed'),
+  serviceUserId: uuid('service_user_id'),
+  version: text('version'),
+  lastHeartbeatAt: at('last_heartbeat_at'),
+  agentCount: integer('agent_count'),
+  ingestRps: doublePrecision('ingest_rps'),
+  outboxDepth: integer('outbox_depth'),
+  settings: jsonb('settings').$type<Readonly<Record<string, unknown>>>().notNull().default({}),
+  createdAt: at('created_at').notNull().defaultNow(),
+})
+
+export const servers = pgTable('servers', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  name: text('name').notNull(),
+  hostname: text('hostname'),
+  ipAddress: text('ip_address'),
+  environment: text('environment'),
+  role: text('role'),
+  datacenter: text('datacenter'),
+  subnetId: text('subnet_id'),
+  tags: text('tags').array().notNull().default([]),
+  operatingSystem: text('operating_system'),
+  cpuCores: integer('cpu_cores'),
+  memoryMb: integer('memory_mb'),
+  diskGb: integer('disk_gb'),
+  status: text('status').$type<ServerStatus>().notNull().default('active'),
+  origin: text('origin').$type<ServerOrigin>().notNull().default('manual'),
+  notes: text('notes'),
+  syncVersion: version('sync_version').notNull().default(0),
+  createdAt: at('created_at').notNull().defaultNow(),
+  updatedAt: at('updated_at').notNull().defaultNow(),
+  deletedAt: at('deleted_at'),
+})
+
+export const licenses = pgTable('monitoring_licenses', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  name: text('name').notNull(),
+  tokenHash: text('token_hash').notNull(),
+  tokenHint: text('token_hint').notNull(),
+  serverId: uuid('server_id'),
+  collectorId: uuid('collector_id'),
+  expiresAt: at('expires_at'),
+  maxUses: integer('max_uses').notNull().default(1),
+  usedCount: integer('used_count').notNull().default(0),
+  lastUsedAt: at('last_used_at'),
+  revokedAt: at('revoked_at'),
+  supersededAt: at('superseded_at'),
+  supersededBy: uuid('superseded_by'),
+  supersedes: uuid('supersedes'),
+  migrateUntil: at('migrate_until'),
+  createdBy: uuid('created_by'),
+  createdAt: at('created_at').notNull().defaultNow(),
+})
+
+export const agents = pgTable('monitoring_agents', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  serverId: uuid('server_id'),
+  collectorId: uuid('collector_id'),
+  licenseId: uuid('license_id'),
+  tokenHash: text('token_hash').notNull(),
+  prevTokenHash: text('prev_token_hash'),
+  prevTokenExpiresAt: at('prev_token_expires_at'),
+  machineId: text('machine_id'),
+  hostname: text('hostname'),
+  osFamily: text('os_family'),
+  osVersion: text('os_version'),
+  arch: text('arch'),
+  agentVersion: text('agent_version'),
+  protoVersion: integer('proto_version'),
+  state: text('state').$type<AgentState>().notNull(),
+  lastSeenAt: at('last_seen_at'),
+  enrolledAt: at('enrolled_at').notNull().defaultNow(),
+  revokedAt: at('revoked_at'),
+  revokedReason: text('revoked_reason'),
+  rotatedAt: at('rotated_at').array().notNull().default([]),
+  rotationFailedAt: at('rotation_failed_at'),
+  version: version('version').notNull().default(1),
+  syncVersion: version('sync_version').notNull().default(0),
+})
+
+export const rules = pgTable('monitoring_rules', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  version: integer('version').notNull().default(1),
+  name: text('name').notNull(),
+  kind: text('kind').$type<RuleKind>().notNull(),
+  scope: jsonb('scope').$type<RuleScope>().notNull(),
+  resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
+  metric: text('metric'),
+  matchers: jsonb('matchers').$type<RawMatchers | null>(),
+  operator: text('operator').$type<Operator>(),
+  threshold: doublePrecision('threshold'),
+  forSeconds: integer('for_seconds'),
+  recoverThreshold: doublePrecision('recover_threshold'),
+  recoverForSeconds: integer('recover_for_seconds'),
+  severity: text('severity').$type<Severity>().notNull(),
+  noData: text('no_data').$type<NoDataMode>(),
+  renotifySeconds: integer('renotify_seconds'),
+  enabled: boolean('enabled').notNull().default(true),
+  isDefault: boolean('is_default').notNull().default(false),
+  defaultKey: text('default_key'),
+  checkId: uuid('check_id'),
+  createdBy: uuid('created_by'),
+  syncVersion: version('sync_version').notNull().default(0),
+  createdAt: at('created_at').notNull().defaultNow(),
+  updatedAt: at('updated_at').notNull().defaultNow(),
+  deletedAt: at('deleted_at'),
+})
+
+export const silences = pgTable('monitoring_silences', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  scope: jsonb('scope').$type<RuleScope>().notNull(),
+  resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
+  startsAt: at('starts_at').notNull(),
+  endsAt: at('ends_at').notNull(),
+  reason: text('reason').notNull(),
+  cancelledAt: at('cancelled_at'),
+  deletedAt: at('deleted_at'),
+  createdBy: uuid('created_by'),
+  syncVersion: version('sync_version').notNull().default(0),
+  createdAt: at('created_at').notNull().defaultNow(),
+})
+
+export const checks = pgTable('monitoring_checks', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  name: text('name').notNull(),
+  scope: jsonb('scope').$type<RuleScope>().notNull(),
+  resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
+  type: text('type').$type<CheckType>().notNull(),
+  target: jsonb('target').$type<Readonly<Record<string, string | number>>>().notNull(),
+  intervalSeconds: integer('interval_seconds').notNull().default(60),
+  timeoutSeconds: integer('timeout_seconds').notNull().default(5),
+  enabled: boolean('enabled').notNull().default(true),
+  syncVersion: version('sync_version').notNull().default(0),
+  createdBy: uuid('created_by'),
+  createdAt: at('created_at').notNull().defaultNow(),
+  updatedAt: at('updated_at').notNull().defaultNow(),
+  deletedAt: at('deleted_at'),
+})
+
+export const alerts = pgTable('monitoring_alerts', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  type: text('type').$type<AlertType>().notNull(),
+  serverId: uuid('server_id').notNull(),
+  agentId: uuid('agent_id'),
+  ruleId: uuid('rule_id'),
+  ruleKey: text('rule_key').notNull(),
+  seriesKey: text('series_key').notNull(),
+  labels: jsonb('labels').$type<Readonly<Record<string, string>>>().notNull().default({}),
+  severity: text('severity').$type<Severity>().notNull(),
+  state: text('state').$type<AlertState>().notNull(),
+  openedAt: at('opened_at').notNull(),
+  resolvedAt: at('resolved_at'),
+  resolvedReason: text('resolved_reason'),
+  lastValue: doublePrecision('last_value'),
+  peakValue: doublePrecision('peak_value'),
+  threshold: doublePrecision('threshold'),
+  suppressed: boolean('suppressed').notNull().default(false),
+  suppressReason: text('suppress_reason'),
+  flapping: boolean('flapping').notNull().default(false),
+  groupId: uuid('group_id'),
+  groupTotal: integer('group_total'),
+  groupMemberIds: uuid('group_member_ids').array(),
+  acknowledgedBy: uuid('acknowledged_by'),
+  acknowledgedAt: at('acknowledged_at'),
+  closedBy: uuid('closed_by'),
+  closedAt: at('closed_at'),
+  eventCount: integer('event_count').notNull().default(0),
+  lastEventSeq: version('last_event_seq').notNull().default(0),
+  notifiedAt: at('notified_at'),
+  recoveryUntold: boolean('recovery_untold').notNull().default(false),
+  createdAt: at('created_at').notNull().defaultNow(),
+})
+
+export const alertEvents = pgTable('monitoring_alert_events', {
+  id: uuid('id').notNull(),
+  companyId: uuid('company_id').notNull(),
+  serverId: uuid('server_id').notNull(),
+  alertId: uuid('alert_id'),
+  eventId: text('event_id').primaryKey(),
+  seq: version('seq').notNull(),
+  type: text('type').notNull(),
+  occurredAt: at('occurred_at').notNull(),
+  payload: jsonb('payload').$type<Readonly<Record<string, unknown>>>().notNull(),
+  receivedAt: at('received_at').notNull().defaultNow(),
+})
+
+export const eventSeqs = pgTable(
+  'monitoring_event_seqs',
+  {
+    serverId: uuid('server_id').notNull(),
+    ruleKey: text('rule_key').notNull(),
+    seriesKey: text('series_key').notNull(),
+    seq: version('seq').notNull(),
+    alertId: uuid('alert_id'),
+  },
+  table => [primaryKey({ columns: [table.serverId, table.ruleKey, table.seriesKey] })],
+)
+
+export const alertComments = pgTable('monitoring_alert_comments', {
+  id: uuid('id').primaryKey(),
+  alertId: uuid('alert_id').notNull(),
+  userId: uuid('user_id'),
+  action: text('action').notNull(),
+  comment: text('comment').notNull(),
+  createdAt: at('created_at').notNull().defaultNow(),
+})
+
+export const inventoryFacts = pgTable('monitoring_inventory_facts', {
+  id: uuid('id').primaryKey(),
+  serverId: uuid('server_id').notNull(),
+  companyId: uuid('company_id').notNull(),
+  agentId: uuid('agent_id'),
+  facts: jsonb('facts').$type<Readonly<Record<string, unknown>>>().notNull(),
+  factsHash: text('facts_hash').notNull(),
+  reportedAt: at('reported_at').notNull(),
+})
+
+export const settings = pgTable('monitoring_settings', {
+  companyId: uuid('company_id').primaryKey(),
+  defaultInterval: integer('default_interval').notNull().default(30),
+  autoCreateServer: boolean('auto_create_server').notNull().default(false),
+  groupDownMin: integer('group_down_min'),
+  groupDownRatio: doublePrecision('group_down_ratio'),
+  groupDownWindowSeconds: integer('group_down_window_seconds'),
+  retentionNote: text('retention_note'),
+  alertEventRetentionDays: integer('alert_event_retention_days'),
+  metricsRetentionEffectiveDays: integer('metrics_retention_effective_days'),
+  metricsRetentionPreviousDays: integer('metrics_retention_previous_days'),
+  metricsRetentionGraceUntil: at('metrics_retention_grace_until'),
+  metricsRetentionChangedAt: at('metrics_retention_changed_at'),
+})

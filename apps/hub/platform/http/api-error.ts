@@ -1,0 +1,54 @@
+// What a caller must be told. Thrown anywhere below a route, turned into a response in one place (respond.ts).
+import { type TextKey, type Words, words } from './texts.ts'
+
+/** The `reason` member of user-facing errors (decision G-06). */
+export type Reason =
+  | 'company_not_allowed'
+  | 'permission_denied'
+  | 'ip_not_allowed'
+  | 'iac_upload_disabled'
+  | 'invalid_token'
+  | 'token_expired'
+  | 'token_revoked'
+  | 'rate_limited'
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    /** The code of collector-facing and matcher-facing errors. */
+    readonly code: string,
+    readonly text: Words,
+    readonly more: {
+      readonly reason?: Reason
+      readonly errors?: Readonly<Record<string, readonly Words[]>>
+      readonly headers?: Readonly<Record<string, string>>
+    } = {},
+  ) {
+    super(code)
+  }
+
+  /** The same error under another code of the collector and matcher families. */
+  withCode(code: string): ApiError {
+    return new ApiError(this.status, code, this.text, this.more)
+  }
+}
+
+export const notFound = (): ApiError => new ApiError(404, 'not_found', words('not_found'))
+
+/** 422 with one text a field. */
+export function invalid(errors: Readonly<Record<string, Words>>, code = 'invalid_request'): ApiError {
+  const lists = Object.fromEntries(Object.entries(errors).map(([field, text]) => [field, [text]]))
+  return new ApiError(422, code, words('invalid'), { errors: lists })
+}
+
+export const invalidField = (
+  field: string,
+  key: TextKey,
+  params?: Readonly<Record<string, string | number>>,
+): ApiError => invalid({ [field]: words(key, params) })
+
+export const tooManyRequests = (retryAfterSeconds: number): ApiError =>
+  new ApiError(429, 'rate_limited', words('rate_limited', { seconds: retryAfterSeconds }), {
+    reason: 'rate_limited',
+    headers: { 'Retry-After': String(retryAfterSeconds) },
+  })

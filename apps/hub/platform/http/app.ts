@@ -1,0 +1,94 @@
+// The hub's HTTP application: the API below /api/v1 (and the frozen paths without v1), its document, and pages.
+import { randomUUID } from 'node:crypto'
+import { Elysia } from 'elysia'
+import type { Hub } from '../../hub-context.ts'
+import { docsPage } from '../openapi/docs-page.ts'
+import { openApiDocument, RouteDetails } from '../openapi/openapi.ts'
+import { type Arrival, type DecodedParams, runRoute, runUnknown } from './pipeline.ts'
+import type { Route } from './route.ts'
+
+/** A page or file outside the API: the web interface hands these in. The one of path `*` answers where there is no other. */
+export type Page = {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly handle: (hub: Hub, request: Request, arrival: Arrival) => Promise<Response> | Response
+}
+
+export type App = { fetch(request: Request, peer: string): Promise<Response> }
+
+const html = (body: string): Response =>
+  new Response(body, { headers: { 'Content-Type': 'text/html; charset=utf-8', 'X-Content-Type-Options': 'nosniff' } })
+
+/** Which methods a path has, so that a wrong one is 405 and not 404. */
+function methodTable(routes: readonly Route[]): (path: string) => string[] {
+  const table = routes.map(route => {
+    const source = route.path.replace(/:[a-z_]+/g, '[^/]+')
+    const prefix = route.legacy ? '/api(?:/v1)?' : '/api/v1'
+    return { method: route.method, pattern: new RegExp(`^${prefix}${source}/?$`) }
+  })
+  return path => [...new Set(table.filter(entry => entry.pattern.test(path)).map(entry => entry.method))].sort()
+}
+
+const requestIdOf = (request: Request): string => {
+  const given = request.headers.get('x-request-id')
+  return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
+}
+
+type Handle = (route: Route, request: Request, params: DecodedParams, isLegacy: boolean) => unknown
+
+/** The API routes, each below /api/v1 and the frozen ones without it too, and their OpenAPI document. */
+export function createApi(routes: readonly Route[], version: string, handle: Handle) {
+  const app = new Elysia()
+  const details = new RouteDetails()
+  const add = (path: string, route: Route, isLegacy: boolean) =>
+    app.route(route.method, path, ({ request, params }) => handle(route, request, { ...params }, isLegacy), {
+      parse: 'none',
+      detail: details.of(route, isLegacy),
+    } as object)
+  for (const route of routes) {
+    add(`/api/v1${route.path}`, route, false)
+    if (route.legacy) add(`/api${route.path}`, route, true)
+  }
+  return { app, document: openApiDocument(app, details, version) }
+}
+
+/** Builds the application of a hub from its routes and pages. */
+export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Page[], version: string): App {
+  const arrivals = new WeakMap<Request, Arrival>()
+  const arrivalOf = (request: Request): Arrival =>
+    arrivals.get(request) ?? { peer: '', requestId: randomUUID(), startedAtMs: performance.now() }
+  const { app, document: apiDocument } = createApi(routes, version, (route, request, params, isLegacy) =>
+    runRoute(hub, route, request, params, arrivalOf(request), isLegacy),
+  )
+  const document = JSON.stringify(apiDocument)
+  app.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
+  app.get('/docs', () => html(docsPage))
+  const unknownPage = pages.find(page => page.path === '*')
+  for (const page of pages.filter(each => each !== unknownPage))
+    app.route(page.method, page.path, ({ request }) => page.handle(hub, request, arrivalOf(request)), {
+      parse: 'none',
+    } as object)
+
+  const methodsOf = methodTable(routes)
+  app.all(
+    '*',
+    ({ request }) => {
+      const path = new URL(request.url).pathname
+      if (path.startsWith('/api')) return runUnknown(hub, request, path, methodsOf(path), arrivalOf(request))
+      return unknownPage?.handle(hub, request, arrivalOf(request)) ?? new Response('not found', { status: 404 })
+    },
+    { parse: 'none' } as object,
+  )
+  app.onError(({ error }) => {
+    hub.log.error({ err: error }, 'unexpected error outside a route')
+    return Response.json({ message: 'An unexpected error happened.' }, { status: 500 })
+  })
+
+  return {
+    async fetch(request, peer) {
+      const requestId = requestIdOf(request)
+      arrivals.set(request, { peer, requestId, startedAtMs: performance.now() })
+      return app.fetch(request)
+    },
+  }
+}

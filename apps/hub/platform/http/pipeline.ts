@@ -1,0 +1,230 @@
+// The way of every API request: who calls, from where, how often, in which company, with which permission, and only then
+// the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
+import type { Hub } from '../../hub-context.ts'
+import { authenticate, type Caller, companyOf } from '../../identity/authenticate.ts'
+import { clientAddress, isInRanges } from './addresses.ts'
+import { ApiError, invalidField, notFound, tooManyRequests } from './api-error.ts'
+import { faultsError } from './request-schema.ts'
+import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
+import type { Route, RouteContext } from './route.ts'
+import { preferredLanguage, words } from './texts.ts'
+
+const MIB = 1024 * 1024
+const BODY_BYTES_MAX = 2 * MIB
+
+export const familyOf = (path: string): Family => {
+  if (path === '/monitoring/collector' || path.startsWith('/monitoring/collector/')) return 'collector'
+  return path.startsWith('/security/matcher/') ? 'matcher' : 'user'
+}
+
+function checkAddress(caller: Caller, ip: string): void {
+  if (caller.ipRanges !== null && !isInRanges(ip, caller.ipRanges))
+    throw new ApiError(403, 'forbidden', words('ip_not_allowed'), { reason: 'ip_not_allowed' })
+}
+
+function checkRate(hub: Hub, family: Family, caller: Caller, ip: string, headers: ResponseHeaders): void {
+  const { config } = hub
+  const own = caller.ratePerMinute ?? config['rate.default_per_minute']
+  const [key, limit] =
+    family === 'collector'
+      ? [`collector ${caller.credentialId}`, config['rate.collector_per_minute']]
+      : family === 'matcher'
+        ? [`matcher ${caller.credentialId}`, config['rate.matcher_per_minute']]
+        : caller.kind === 'session'
+          ? [`session ${ip}`, config['rate.session_per_minute']]
+          : [`token ${caller.credentialId}`, own]
+  const taken = hub.requestWindows.take(key, limit)
+  headers['X-RateLimit-Limit'] = String(taken.limit)
+  headers['X-RateLimit-Remaining'] = String(taken.remaining)
+  if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
+}
+
+const denied = (permission: string): ApiError =>
+  new ApiError(403, 'forbidden', words('permission_denied', { permission }), { reason: 'permission_denied' })
+
+function checkPermissions(route: Route, caller: Caller): void {
+  for (const permission of route.permissions) if (!caller.permissions.has(permission)) throw denied(permission)
+  if (route.superAdmin && !caller.user.superAdmin)
+    throw new ApiError(403, 'forbidden', words('super_admin_only'), { reason: 'permission_denied' })
+}
+
+/** False when an Accept header is there and excludes JSON. */
+function acceptsJson(accept: string | null): boolean {
+  if (accept === null || accept.trim() === '') return true
+  return accept.split(',').some(part => {
+    const [type = '', ...parameters] = part.trim().toLowerCase().split(';')
+    if (parameters.some(item => /^\s*q=0(\.0*)?\s*$/.test(item))) return false
+    return (
+      ['*/*', 'application/*', 'application/json', 'text/event-stream'].includes(type.trim()) || type.endsWith('+json')
+    )
+  })
+}
+
+/** The bytes of a body. Throws 413 when it is larger. */
+export async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
+  const tooLarge = () => new ApiError(413, 'too_large', words('too_large', { limit: bytesMax }))
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge()
+  if (!request.body) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body) {
+    size += chunk.byteLength
+    if (size > bytesMax) throw tooLarge()
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
+}
+
+/** The JSON body, or the text that the route takes instead; an absent one is an empty object. */
+async function readBody(request: Request, route: Route, family: Family, invalidCode?: string): Promise<unknown> {
+  const bytes = await readBytes(request, route.bodyBytesMax ?? BODY_BYTES_MAX)
+  if (bytes.byteLength === 0) return {}
+  const type = (request.headers.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
+  const { textBody } = route
+  const isText = textBody !== null && type === textBody.type
+  if (!isText && type !== 'application/json' && !type.endsWith('+json'))
+    throw new ApiError(415, 'unsupported_media_type', words('unsupported_type'))
+  let text: string
+  let body: unknown
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    body = isText ? { [textBody.member]: text } : JSON.parse(text)
+  } catch {
+    throw faultsError(new Map([['body', words(isText ? 'utf8' : 'json')]]), invalidCode)
+  }
+  // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a collector, whose
+  // events hold what agents sent, it is replaced, so that nothing is lost.
+  if (!/\\u(0000|d[89a-f])|\0/i.test(text)) return body
+  if (family === 'user') {
+    const field = fieldWithNul(body, '')
+    if (field !== null) throw invalidField(field || 'body', 'no_nul')
+  }
+  return storable(body)
+}
+
+const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
+
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return storableText(value)
+  if (Array.isArray(value)) return value.map(storable)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [storableText(key), storable(member)]))
+}
+
+/** The path of the first text that holds NUL, by dots; null when none does. */
+function fieldWithNul(value: unknown, path: string): string | null {
+  if (typeof value === 'string') return value.includes('\0') ? path : null
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, member] of Object.entries(value)) {
+    const here = path ? `${path}.${key}` : key
+    const found = key.includes('\0') ? path || 'body' : fieldWithNul(member, here)
+    if (found !== null) return found
+  }
+  return null
+}
+
+/** The parameters of a path as the router decodes them: null where the percent-encoding is malformed. */
+export type DecodedParams = Readonly<Record<string, string | null>>
+
+/** What the server knows of a request besides the request itself. */
+export type Arrival = { readonly peer: string; readonly requestId: string; readonly startedAtMs: number }
+
+async function admit(
+  hub: Hub,
+  request: Request,
+  family: Family,
+  ip: string,
+  headers: ResponseHeaders,
+): Promise<Caller> {
+  const caller = await authenticate(hub.database.db, request)
+  checkAddress(caller, ip)
+  checkRate(hub, family, caller, ip, headers)
+  return caller
+}
+
+/** The parameters of a path. NUL, which the database cannot hold, and bytes that are no text name no resource: 404. */
+function readParams(decoded: DecodedParams): Record<string, string> {
+  const params: Record<string, string> = {}
+  for (const [name, value] of Object.entries(decoded)) {
+    if (value === null || value.includes('\0')) throw notFound()
+    params[name] = value
+  }
+  return params
+}
+
+/** Runs a route for a request. Never throws. */
+export async function runRoute(
+  hub: Hub,
+  route: Route,
+  request: Request,
+  decoded: DecodedParams,
+  arrival: Arrival,
+  isLegacy: boolean,
+): Promise<Response> {
+  const family = familyOf(route.path)
+  const language = preferredLanguage(request.headers.get('accept-language'))
+  const headers: ResponseHeaders = { 'X-Request-Id': arrival.requestId, 'Cache-Control': 'no-store' }
+  if (isLegacy) headers.Deprecation = 'true'
+  const forwardedFor = request.headers.get('x-forwarded-for')
+  const ip = clientAddress(arrival.peer, forwardedFor, hub.config.trusted_proxies)
+  const log = hub.log.child({ request_id: arrival.requestId, route: `${route.method} ${route.path}` })
+  let response: Response
+  try {
+    const caller = await admit(hub, request, family, ip, headers)
+    const companyId =
+      family === 'user' ? await companyOf(hub.database.db, caller, request.headers.get('x-company-id')) : ''
+    checkPermissions(route, caller)
+    if (!acceptsJson(request.headers.get('accept'))) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
+    const url = new URL(request.url)
+    const params = readParams(decoded)
+    const context: RouteContext = {
+      hub,
+      caller,
+      companyId,
+      params,
+      ip,
+      forwardedFor,
+      userAgent: request.headers.get('user-agent')?.slice(0, 512) ?? null,
+      language,
+      url,
+      signal: request.signal,
+    }
+    const result = await route.run(context, code => readBody(request, route, family, code))
+    response = respond(result, route.status, family, headers, hub.now())
+  } catch (error) {
+    response = respondError(toApiError(error, log), family, language, headers, hub.now())
+  }
+  const seconds = (performance.now() - arrival.startedAtMs) / 1000
+  hub.metrics.requests.inc({ route: `${route.method} ${route.path}`, code: response.status })
+  hub.metrics.requestSeconds.observe({ route: `${route.method} ${route.path}` }, seconds)
+  log.debug({ code: response.status, seconds }, 'request')
+  return response
+}
+
+/** A path or method below /api that no route has: 401 first, then 404 or 405. Never throws. */
+export async function runUnknown(
+  hub: Hub,
+  request: Request,
+  path: string,
+  allowed: readonly string[],
+  arrival: Arrival,
+): Promise<Response> {
+  const family = familyOf(path.replace(/^\/api\/v1/, ''))
+  const language = preferredLanguage(request.headers.get('accept-language'))
+  const headers: ResponseHeaders = { 'X-Request-Id': arrival.requestId, 'Cache-Control': 'no-store' }
+  const ip = clientAddress(arrival.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
+  let error: ApiError
+  try {
+    await admit(hub, request, family, ip, headers)
+    error =
+      allowed.length > 0
+        ? new ApiError(405, 'method_not_allowed', words('method_not_allowed'), {
+            headers: { Allow: allowed.join(', ') },
+          })
+        : new ApiError(404, 'not_found', words('not_found'))
+  } catch (thrown) {
+    error = toApiError(thrown, hub.log)
+  }
+  hub.metrics.requests.inc({ route: 'unknown', code: error.status })
+  return respondError(error, family, language, headers, hub.now())
+}

@@ -1,0 +1,220 @@
+// The forms of request data as TypeBox schemas: they validate, and they are what the OpenAPI document shows.
+import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
+import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
+import { Value } from '@sinclair/typebox/value'
+import { isObject } from '../../../../core/unchecked.ts'
+import { ApiError } from './api-error.ts'
+import { type Words, words } from './texts.ts'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):?[0-5]\d)$/
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
+const NOT_BLANK = '\\S'
+const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
+
+export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value)
+/** RFC 3339, and a day that its month has: Date.parse takes 30 February for 1 March. */
+export const isInstant = (value: string): boolean => {
+  const atMs = INSTANT.test(value) ? Date.parse(value) : Number.NaN
+  // Years 1 to 9999 in UTC: what is outside has no text that the database reads.
+  if (!(atMs >= FIRST_MS && atMs <= LAST_MS)) return false
+  const day = new Date(`${value.slice(0, 10)}T00:00:00Z`)
+  return day.getUTCDate() === Number(value.slice(8, 10))
+}
+
+export const isEmail = (value: string): boolean => EMAIL.test(value)
+
+FormatRegistry.Set('uuid', value => UUID.test(value))
+FormatRegistry.Set('date-time', isInstant)
+FormatRegistry.Set('email', isEmail)
+FormatRegistry.Set('time-zone', value => {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: value }) !== null
+  } catch {
+    return false
+  }
+})
+FormatRegistry.Set('uri', value => URL.canParse(value))
+
+TypeRegistry.Set<{ enum: readonly unknown[] }>('OneOf', (schema, value) => schema.enum.includes(value))
+
+type TextBounds = { readonly minLength: number; readonly maxLength: number; readonly pattern?: string }
+
+/** What is wrong with a text; null when nothing is. Its length is in characters, as JSON Schema counts: some are two units of a string. */
+function textFault({ minLength, maxLength, pattern }: TextBounds, value: unknown): Words | null {
+  if (typeof value !== 'string') return words('string')
+  const length = value.length > 2 * maxLength ? value.length : [...value].length
+  if (length > maxLength) return words('length_max', { max: maxLength })
+  if (length === 0 && minLength > 0) return words('required')
+  if (length < minLength) return words('length_min', { min: minLength })
+  return pattern === NOT_BLANK && value.trim() === '' ? words('required') : null
+}
+
+TypeRegistry.Set<TextBounds>('Text', (schema, value) => textFault(schema, value) === null)
+
+/** Text of at most so many characters, and not only of spaces unless it may be empty. */
+export const text = (max: number, min = 1) =>
+  Type.Unsafe<string>({
+    [Kind]: 'Text',
+    type: 'string',
+    minLength: min,
+    maxLength: max,
+    ...(min > 0 ? { pattern: NOT_BLANK } : {}),
+  })
+export const uuid = () => Type.String({ format: 'uuid' })
+export const instant = () => Type.String({ format: 'date-time' })
+/** A name of the IANA time zone database. */
+export const timeZone = () => Type.String({ format: 'time-zone', maxLength: 64 })
+export const email = () => Type.String({ format: 'email', maxLength: 254 })
+export const integer = (minimum: number, maximum: number) => Type.Integer({ minimum, maximum })
+export const boolean = () => Type.Boolean()
+export const oneOf = <const T extends readonly string[]>(values: T) =>
+  Type.Unsafe<T[number]>({ [Kind]: 'OneOf', type: 'string', enum: [...values] })
+/** A filter that is on or off. */
+export const flag = () => Type.Optional(oneOf(['0', '1', 'true', 'false']))
+export const flagOf = (value: '0' | '1' | 'true' | 'false' | undefined): boolean | undefined =>
+  value === undefined ? undefined : value === '1' || value === 'true'
+export const listOf = <T extends TSchema>(item: T, maxItems: number, minItems = 0) =>
+  Type.Array(item, { minItems, maxItems })
+/** May be absent, null or (for texts) empty, which all mean: not given, or removed. */
+export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+/** The scope of rules, silences and checks. */
+export const scope = () =>
+  Type.Object({
+    all: optional(Type.Boolean()),
+    server_ids: optional(Type.Array(uuid(), { maxItems: 10_000 })),
+    tags: optional(Type.Array(text(128), { maxItems: 200 })),
+    environments: optional(Type.Array(text(128), { maxItems: 200 })),
+    roles: optional(Type.Array(text(128), { maxItems: 200 })),
+    datacenters: optional(Type.Array(text(128), { maxItems: 200 })),
+  })
+
+const number = (value: unknown): number => (typeof value === 'number' ? value : 0)
+
+function wordsOf(error: ValueError): Words {
+  const schema = error.schema
+  switch (error.type) {
+    case ValueErrorType.ObjectRequiredProperty:
+      return words('required')
+    case ValueErrorType.StringMinLength:
+      return number(schema.minLength) === 1 ? words('required') : words('length_min', { min: number(schema.minLength) })
+    case ValueErrorType.StringMaxLength:
+      return words('length_max', { max: number(schema.maxLength) })
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.NumberMinimum:
+      return words('minimum', { min: number(schema.minimum) })
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.NumberMaximum:
+      return words('maximum', { max: number(schema.maximum) })
+    case ValueErrorType.NumberExclusiveMinimum:
+      return words('above', { min: number(schema.exclusiveMinimum) })
+    case ValueErrorType.ArrayMinItems:
+      return words('list_min', { min: number(schema.minItems) })
+    case ValueErrorType.ArrayMaxItems:
+      return words('list_max', { max: number(schema.maxItems) })
+    case ValueErrorType.StringFormat: {
+      const keys = { uuid: 'uuid', 'date-time': 'instant', email: 'email', uri: 'url' } as const
+      const format = schema.format as keyof typeof keys
+      return words(keys[format] ?? 'pattern')
+    }
+    case ValueErrorType.StringPattern:
+      return words(schema.pattern === NOT_BLANK ? 'required' : 'pattern')
+    case ValueErrorType.Array:
+      return words('list')
+    case ValueErrorType.Object:
+      return words('object')
+    case ValueErrorType.Boolean:
+      return words('boolean')
+    case ValueErrorType.Integer:
+      return words('integer')
+    case ValueErrorType.Number:
+      return words('number')
+    case ValueErrorType.String:
+      return words('string')
+    case ValueErrorType.Kind:
+      if (schema[Kind] === 'Text') return textFault(schema as unknown as TextBounds, error.value) ?? words('pattern')
+      return Array.isArray(schema.enum) ? words('one_of', { values: schema.enum.join(', ') }) : words('pattern')
+    default:
+      return words('pattern')
+  }
+}
+
+function addFault(error: ValueError, faults: Map<string, Words>): void {
+  if (error.type === ValueErrorType.Union) {
+    // The first member of every union is the value, the second null: what is wrong with the value is the message.
+    for (const inner of error.errors[0] ?? []) addFault(inner, faults)
+    return
+  }
+  const field = error.path.slice(1).replaceAll('/', '.') || 'body'
+  if (!faults.has(field)) faults.set(field, wordsOf(error))
+}
+
+/** What is wrong with a value, by field with dots; empty when nothing is. */
+export function schemaFaults(schema: TSchema, value: unknown): Map<string, Words> {
+  const faults = new Map<string, Words>()
+  if (!Value.Check(schema, value)) for (const error of Value.Errors(schema, value)) addFault(error, faults)
+  return faults
+}
+
+const allowsNull = (schema: TSchema): boolean =>
+  Array.isArray(schema.anyOf) && schema.anyOf.some((item: TSchema) => item.type === 'null')
+
+/** The members of a field that is an object, null or not; null for any other field. */
+function objectOf(schema: TSchema): TObject | null {
+  const form: TSchema = allowsNull(schema) ? schema.anyOf[0] : schema
+  return form.type === 'object' && form.properties ? (form as TObject) : null
+}
+
+/** Empty text of an optional field equals null (decision G-13), at every depth; a field that may not be null may not be empty either. */
+function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
+  if (!isObject(value)) return value
+  const cleaned: Record<string, unknown> = { ...value }
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const inner = objectOf(property)
+    if (inner && Object.hasOwn(cleaned, name)) cleaned[name] = withoutEmptyTexts(inner, cleaned[name])
+    else if (cleaned[name] === '' && allowsNull(property)) cleaned[name] = null
+  }
+  return cleaned
+}
+
+/** What is wrong with a body beyond its form, by field; asked where the form is wrong too, so that one answer tells everything. */
+export type FurtherFaults = (cleaned: unknown) => Promise<ReadonlyMap<string, Words>>
+
+/** True when a fault is told of this field, of what it is a part of, or of a part of it. */
+const isTold = (faults: ReadonlyMap<string, Words>, field: string): boolean =>
+  [...faults.keys()].some(told => told === field || told.startsWith(`${field}.`) || field.startsWith(`${told}.`))
+
+/** The body as the schema says, or 422 with every field that is wrong. */
+export async function parseBody<T extends TObject>(
+  schema: T,
+  value: unknown,
+  code = 'invalid_request',
+  further?: FurtherFaults,
+): Promise<Static<T>> {
+  const cleaned = withoutEmptyTexts(schema, value)
+  const faults = schemaFaults(schema, cleaned)
+  if (faults.size === 0) return cleaned as Static<T>
+  const more = further ? [...(await further(cleaned))].filter(([field]) => !isTold(faults, field)) : []
+  throw faultsError(new Map([...faults, ...more]), code)
+}
+
+/** The query parameters that the schema names; others are ignored, empty ones count as absent. */
+export function parseQuery<T extends TObject>(schema: T, search: URLSearchParams): Static<T> {
+  const values: Record<string, unknown> = {}
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const raw = search.get(name)
+    if (raw === null || raw.trim() === '') continue
+    if (raw.includes('\0')) throw faultsError(new Map([[name, words('no_nul')]]))
+    const isNumber = property.type === 'integer' && /^-?\d{1,15}$/.test(raw)
+    values[name] = isNumber ? Number(raw) : raw
+  }
+  const faults = schemaFaults(schema, values)
+  if (faults.size > 0) throw faultsError(faults, 'invalid_request')
+  return values as Static<T>
+}
+
+export function faultsError(faults: ReadonlyMap<string, Words>, code = 'invalid_request'): ApiError {
+  const errors = Object.fromEntries([...faults].map(([field, text]) => [field, [text]]))
+  return new ApiError(422, code, words('invalid'), { errors })
+}

@@ -1,0 +1,172 @@
+// What the hub does by the clock: plan expiry, licence migration, ended suppressions, clean-up. Each task runs once a
+// period however many hubs there are: the last run stands in the database and is claimed under its row lock.
+import { sql } from 'drizzle-orm'
+import { revokeAgents } from './agents/agents.ts'
+import { addUpAuditCounts } from './audit/audit-count.ts'
+import { purgeAtCollectors } from './collectors/collector-jobs.ts'
+import { purgeCompany } from './companies/companies.ts'
+import { applyRetention } from './companies/plan.ts'
+import type { Hub } from './hub-context.ts'
+import { tellLeftOver } from './notifications/outbox.ts'
+import { tellEndedSuppressions } from './notifications/suppression-end.ts'
+import { allowLongStatements, inTransaction, type Tx, uuidList } from './platform/db/transaction.ts'
+
+type Task = { readonly name: string; readonly periodSeconds: number; readonly run: (hub: Hub) => Promise<void> }
+
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+const CHECK_EVERY_MS = 5_000
+const COMPANY_KEPT_DAYS = 30
+const TOMBSTONE_DAYS = 90
+const AUDIT_DAYS = 400
+const NOTIFICATION_DAYS = 90
+const DELIVERY_DAYS = 30
+
+/** Expired plans: the retention rule runs for each company whose plan ended since the last look (decision G-05). */
+export async function applyExpiredPlans(hub: Hub): Promise<void> {
+  const expired = await hub.database.db.execute<{ id: string }>(sql`
+    select id from companies where plan_expires_at is not null and plan_expires_at <= now()
+      and plan_expires_at > now() - interval '2 days' and deleted_at is null`)
+  for (const { id } of expired) await inTransaction(hub.database.db, tx => applyRetention(hub, tx, id))
+}
+
+/**
+ * Agents that are still on a regenerated licence after migrate_until are revoked, and the data of machines that are left
+ * without an agent are deleted (decisions G-19, G-20). An agent whose last rotation failed at the hub or collector is spared.
+ */
+export async function endLicenseMigrations(hub: Hub): Promise<void> {
+  if (!hub.config['agents.token_rotation']) {
+    hub.log.info('token rotation is off: agents of superseded licences are left alone')
+    return
+  }
+  const due = await hub.database.db.execute<{ id: string; company_id: string }>(sql`
+    select l.id, l.company_id from monitoring_licenses l
+    where l.superseded_at is not null and l.migrate_until <= now() and exists (
+      select 1 from monitoring_agents a where a.license_id = l.id and a.state <> 'revoked' and a.rotation_failed_at is null)`)
+  for (const license of due)
+    await inTransaction(hub.database.db, async tx => {
+      const agents = await tx.db.execute<{ id: string; server_id: string | null }>(sql`
+        select id, server_id from monitoring_agents where license_id = ${license.id} and state <> 'revoked'
+          and rotation_failed_at is null for update`)
+      await revokeAgents(
+        hub,
+        tx,
+        agents.map(agent => agent.id),
+        'license_superseded',
+      )
+      const serverIds = [...new Set(agents.map(agent => agent.server_id).filter(id => id !== null))]
+      const alone = await tx.db.execute<{ id: string }>(sql`
+        select s.id from servers s where s.id = any(${uuidList(serverIds)}::uuid[]) and not exists (
+          select 1 from monitoring_agents a where a.server_id = s.id and a.state <> 'revoked')`)
+      for (const { id } of alone)
+        await purgeAtCollectors(hub, tx, { scope: 'server', company_id: license.company_id, id })
+    })
+}
+
+/** Old events of alerts that are over. Company by company: the events of one stand in an index by their time. */
+async function deleteOldEvents({ database: { db }, config, now }: Hub): Promise<void> {
+  const companies = await db.execute<{ company_id: string; days: number }>(sql`
+    select company_id, coalesce(alert_event_retention_days, ${config['events.retention_days']}) as days from monitoring_settings`)
+  for (const { company_id, days } of companies)
+    await inTransaction(db, async tx => {
+      await allowLongStatements(tx)
+      await tx.db.execute(sql`
+        delete from monitoring_alert_events e
+        where e.company_id = ${company_id} and e.occurred_at < ${new Date(now() - days * DAY * 1000).toISOString()}
+          and not exists (select 1 from monitoring_alerts a where a.id = e.alert_id
+            and a.state in ('open', 'acknowledged', 'grouped'))`)
+    })
+}
+
+/** Old events of alerts that are over; graces that ended; tombstones, audit entries and notifications past their time. */
+export async function cleanUp(hub: Hub): Promise<void> {
+  const { db } = hub.database
+  await deleteOldEvents(hub)
+  await db.execute(sql`
+    update monitoring_settings set metrics_retention_previous_days = null, metrics_retention_grace_until = null
+    where metrics_retention_grace_until <= now()`)
+  const old = sql`now() - make_interval(days => ${TOMBSTONE_DAYS})`
+  for (const table of ['monitoring_rules', 'monitoring_silences', 'monitoring_checks'])
+    await db.execute(sql`delete from ${sql.identifier(table)} where deleted_at < ${old}`)
+  await db.execute(sql`delete from monitoring_feed_tombstones where deleted_at < ${old}`)
+  await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${AUDIT_DAYS})`)
+  await addUpAuditCounts(db)
+  await db.execute(sql`delete from audit_log_counts where count = 0`)
+  await inTransaction(db, async tx => {
+    await allowLongStatements(tx)
+    await tx.db.execute(
+      sql`delete from notifications where created_at < now() - make_interval(days => ${NOTIFICATION_DAYS})`,
+    )
+    await tx.db.execute(sql`delete from notification_deliveries
+      where state <> 'waiting' and finished_at < now() - make_interval(days => ${DELIVERY_DAYS})`)
+  })
+  await db.execute(sql`delete from sessions where last_seen_at < now() - interval '2 days'`)
+}
+
+/** Companies that were deleted 30 days ago go for good (decision G-41). */
+export async function purgeDeletedCompanies(hub: Hub): Promise<void> {
+  const due = await hub.database.db.execute<{ id: string }>(sql`
+    select id from companies where deleted_at < now() - make_interval(days => ${COMPANY_KEPT_DAYS})
+      and (parent_id is null or parent_id not in (select id from companies where deleted_at is not null))`)
+  for (const { id } of due) await inTransaction(hub.database.db, tx => purgeCompany(hub, tx, id))
+}
+
+const tasks: readonly Task[] = [
+  { name: 'plan_expiry', periodSeconds: MINUTE, run: applyExpiredPlans },
+  { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
+  { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
+  { name: 'audit_counts', periodSeconds: MINUTE, run: hub => addUpAuditCounts(hub.database.db) },
+  { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
+  { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
+  { name: 'clean_up', periodSeconds: DAY, run: cleanUp },
+]
+
+/** The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due. */
+async function claimDue(tx: Tx): Promise<Task[]> {
+  const periods = tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds }))
+  const rows = await tx.db.execute<{ key: string }>(sql`
+    insert into system_settings (key, value, updated_at)
+    select p.key, 'true', now() from jsonb_to_recordset(${JSON.stringify(periods)}::jsonb) as p (key text, seconds int)
+    left join system_settings s on s.key = p.key
+    where s.updated_at is null or s.updated_at <= now() - make_interval(secs => p.seconds)
+    on conflict (key) do update set updated_at = now() where system_settings.updated_at < excluded.updated_at
+      - interval '1 second' returning key`)
+  const claimed = new Set(rows.map(row => row.key))
+  return tasks.filter(task => claimed.has(`schedule.${task.name}`))
+}
+
+const QUEUE = 'schedule'
+
+export function registerSchedule(hub: Hub): void {
+  hub.jobs.register(QUEUE, {
+    async handle(payload) {
+      const task = tasks.find(item => item.name === payload.task)
+      await task?.run(hub)
+    },
+  })
+}
+
+/** Starts the clock. Returns the function that stops it. */
+export function startSchedule(hub: Hub): () => void {
+  let isRunning = false
+  const tick = async () => {
+    if (isRunning) return
+    isRunning = true
+    try {
+      await inTransaction(hub.database.db, async tx => {
+        const due = await claimDue(tx)
+        hub.jobs.enqueue(
+          tx,
+          due.map(task => ({ queue: QUEUE, payload: { task: task.name }, key: task.name })),
+        )
+      })
+    } catch (error) {
+      hub.log.error({ err: error }, 'cannot schedule tasks')
+    } finally {
+      isRunning = false
+    }
+  }
+  const timer = setInterval(() => void tick(), CHECK_EVERY_MS)
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,323 @@
+// The evaluation state of one shard as bytes, and back (document 2 "State persistence and restart", decision G-148).
+//
+// Format 1, little-endian: magic "SVCEVAL1", CRC-32 of all that follows (uint32), header bytes (uint32), header as UTF-8 JSON,
+// padding to 8, then columns of n states, machine after machine in the order of the header:
+//   seq, lastValue                        float64
+//   id low, id high                       uint32
+//   lastTs, lastReceived                  int32, ms before savedAt; states out of that range stand in the extended columns
+//   rule                                  uint16, index into the header's rules; uint32 where these are more than 65,536
+//   phase | flags << 4 | extended << 7    uint8
+// then columns of m extended states (not OK, or out of range): lastTs, lastReceived, since, opened, peak, notified, float64.
+// The header names the bus position and the journal record that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
+import { DAY_MS } from '../../limits.ts'
+import type { FlapState } from '../evaluate/flapping.ts'
+import { addState } from '../rules/binding.ts'
+import { NO_SIGNATURE, slotOfSaved } from '../rules/rule-slots.ts'
+import type { EvaluationState } from '../state/evaluation-state.ts'
+import type { Presence, ServerSeries } from '../state/server-series.ts'
+import { FIRING, NO_ROW, OK, PENDING } from '../state/state-table.ts'
+import type { LeftRecord, SavedRule } from './journal-record.ts'
+import { savedRule } from './state-record.ts'
+
+const MAGIC = 'SVCEVAL1'
+const PREFIX_BYTES = 16
+const BYTES_A_STATE = 8 + 8 + 4 + 4 + 4 + 4 + 2 + 1
+const EXTENDED_COLUMNS = 6
+const DELTA_MAX = 0x7fffffff
+const EXTENDED = 0x80
+/** The signature of the state lags behind its rule. */
+const FLAG_LAGS = 4
+const NARROW_RULES_MAX = 0x10000
+
+type SavedServer = {
+  companyId: string
+  serverId: string
+  key: string
+  presence: Presence
+  lastBatchMs: number
+  states: number
+}
+type SavedFlap = { state: number; flap: FlapState }
+type Header = {
+  shard: number
+  position: number
+  journalMark: number
+  savedAtMs: number
+  states: number
+  extended: number
+  rules: SavedRule[]
+  servers: SavedServer[]
+  flapping: SavedFlap[]
+  left: LeftRecord[]
+}
+
+export type SnapshotFault = { readonly fault: string }
+
+const padTo8 = (bytes: number): number => Math.ceil(bytes / 8) * 8
+
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+  return crc >>> 0
+})
+
+/** CRC-32 (ISO 3309). */
+function crc32(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (let index = 0; index < bytes.length; index++) crc = CRC_TABLE[(crc ^ bytes[index]!) & 0xff]! ^ (crc >>> 8)
+  return (crc ^ 0xffffffff) >>> 0
+}
+
+/** The columns of n states and m extended ones, over one buffer. */
+function columns(buffer: ArrayBuffer, at: number, n: number, m: number, rules: number) {
+  let offset = at
+  const take = <T>(bytes: number, make: (offset: number) => T): T => {
+    const view = make(offset)
+    offset = padTo8(offset + bytes)
+    return view
+  }
+  return {
+    seq: take(n * 8, o => new Float64Array(buffer, o, n)),
+    lastValue: take(n * 8, o => new Float64Array(buffer, o, n)),
+    idLo: take(n * 4, o => new Uint32Array(buffer, o, n)),
+    idHi: take(n * 4, o => new Uint32Array(buffer, o, n)),
+    lastTs: take(n * 4, o => new Int32Array(buffer, o, n)),
+    lastReceived: take(n * 4, o => new Int32Array(buffer, o, n)),
+    rule:
+      rules > NARROW_RULES_MAX
+        ? take(n * 4, o => new Uint32Array(buffer, o, n))
+        : take(n * 2, o => new Uint16Array(buffer, o, n)),
+    phase: take(n, o => new Uint8Array(buffer, o, n)),
+    extended: take(m * EXTENDED_COLUMNS * 8, o => new Float64Array(buffer, o, m * EXTENDED_COLUMNS)),
+  }
+}
+
+const columnsBytesMax = (n: number, m: number, rules: number): number =>
+  n * (BYTES_A_STATE + (rules > NARROW_RULES_MAX ? 2 : 0)) + m * EXTENDED_COLUMNS * 8 + 9 * 8
+
+/** What of a shard is saved, found in one walk. */
+function collect(evaluation: EvaluationState, shard: number): { servers: ServerSeries[]; rows: number[] } {
+  const servers: ServerSeries[] = []
+  const rows: number[] = []
+  for (const server of evaluation.servers) {
+    if (!server || server.shard !== shard) continue
+    servers.push(server)
+    for (let index = 0; index < server.count; index++)
+      for (let row = server.head[index]!; row >= 0; row = evaluation.states.next[row]!) rows.push(row)
+  }
+  return { servers, rows }
+}
+
+/** Machines of the shard that left; after a day nothing of their agents can be on its way. */
+function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): LeftRecord[] {
+  for (const [key, records] of evaluation.left)
+    if (records.every(({ leftAtMs }) => nowMs - leftAtMs > DAY_MS)) evaluation.left.delete(key)
+  return [...evaluation.left.values()].flat().filter(left => left.shard === shard)
+}
+
+const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
+
+/** The state of one shard at one instant: nothing of it changes when the evaluation goes on. */
+export type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Array }
+
+/** The state of one shard as bytes. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus may stand still while a sweep writes the journal. */
+export const encodeSnapshot = (...of: Parameters<typeof takeSnapshot>): Uint8Array => snapshotBytes(takeSnapshot(...of))
+
+/** Copies the state of one shard; `snapshotBytes` makes the snapshot of it, at any later time. */
+export function takeSnapshot(
+  evaluation: EvaluationState,
+  shard: number,
+  position: number,
+  journalMark: number,
+  savedAtMs: number,
+): TakenSnapshot {
+  const { states } = evaluation
+  const { servers, rows } = collect(evaluation, shard)
+  const isExtended = (row: number) =>
+    states.phase[row] !== OK ||
+    !isDelta(savedAtMs - states.lastTsMs[row]!) ||
+    !isDelta(savedAtMs - states.lastReceivedMs[row]!)
+  let extended = 0
+  for (const row of rows) if (isExtended(row)) extended++
+  const ruleIndex = new Map<number, number>()
+  const rules: SavedRule[] = []
+  for (const row of rows) {
+    const slot = states.rule[row]!
+    if (ruleIndex.has(slot)) continue
+    ruleIndex.set(slot, rules.length)
+    rules.push(savedRule(evaluation.slots[slot]!.rule.compiled))
+  }
+  const flapping: SavedFlap[] = []
+  rows.forEach((row, state) => {
+    const flap = evaluation.flapping.get(row)
+    if (flap) flapping.push({ state, flap: { ...flap, transitionsTsMs: [...flap.transitionsTsMs] } })
+  })
+  const header: Header = {
+    shard,
+    position,
+    journalMark,
+    savedAtMs,
+    states: rows.length,
+    extended,
+    rules,
+    servers: servers.map(server => ({
+      companyId: server.companyId,
+      serverId: server.serverId,
+      key: server.key,
+      presence: { ...server.presence },
+      lastBatchMs: server.lastBatchMs,
+      states: server.stateCount,
+    })),
+    flapping,
+    left: leftOf(evaluation, shard, savedAtMs),
+  }
+  const buffer = new ArrayBuffer(padTo8(columnsBytesMax(rows.length, extended, rules.length)))
+  const to = columns(buffer, 0, rows.length, extended, rules.length)
+  writeColumns(evaluation, rows, ruleIndex, to, savedAtMs, isExtended)
+  return { header, columns: new Uint8Array(buffer) }
+}
+
+/** The bytes of a snapshot. */
+export function snapshotBytes({ header, columns }: TakenSnapshot): Uint8Array {
+  const headerBytes = new TextEncoder().encode(JSON.stringify(header))
+  const columnsAt = padTo8(PREFIX_BYTES + headerBytes.length)
+  const bytes = new Uint8Array(columnsAt + columns.length)
+  bytes.set(headerBytes, PREFIX_BYTES)
+  bytes.set(columns, columnsAt)
+  for (let index = 0; index < MAGIC.length; index++) bytes[index] = MAGIC.charCodeAt(index)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(12, headerBytes.length, true)
+  view.setUint32(8, crc32(bytes.subarray(12)), true)
+  return bytes
+}
+
+function writeColumns(
+  evaluation: EvaluationState,
+  rows: readonly number[],
+  ruleIndex: ReadonlyMap<number, number>,
+  to: ReturnType<typeof columns>,
+  savedAtMs: number,
+  isExtended: (row: number) => boolean,
+): void {
+  const { states } = evaluation
+  let extendedAt = 0
+  rows.forEach((row, at) => {
+    const server = evaluation.servers[states.server[row]!]!
+    const series = states.series[row]!
+    const slot = evaluation.slots[states.rule[row]!]!
+    // The signature of a state that lags behind its rule is not that of the saved rule: it restarts after a restore too.
+    const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : FLAG_LAGS)
+    to.seq[at] = states.seq[row]!
+    to.lastValue[at] = states.lastValue[row]!
+    to.idLo[at] = server.lo(series)
+    to.idHi[at] = server.hi(series)
+    to.rule[at] = ruleIndex.get(states.rule[row]!)!
+    const extended = isExtended(row)
+    to.phase[at] = states.phase[row]! | (flags << 4) | (extended ? EXTENDED : 0)
+    if (!extended) {
+      to.lastTs[at] = savedAtMs - states.lastTsMs[row]!
+      to.lastReceived[at] = savedAtMs - states.lastReceivedMs[row]!
+      return
+    }
+    const base = EXTENDED_COLUMNS * extendedAt++
+    to.extended[base] = states.lastTsMs[row]!
+    to.extended[base + 1] = states.lastReceivedMs[row]!
+    to.extended[base + 2] = states.sinceTsMs(row)
+    to.extended[base + 3] = states.openedTsMs(row)
+    to.extended[base + 4] = states.peak(row)
+    to.extended[base + 5] = states.notifiedAtMs(row)
+  })
+}
+
+/** Reads a snapshot into the evaluation, which holds nothing of that shard. Returns how far it reaches, or what is wrong with the bytes. */
+export function restoreSnapshot(
+  evaluation: EvaluationState,
+  source: Uint8Array,
+): { position: number; journalMark: number } | SnapshotFault {
+  const bytes = source.byteOffset % 8 === 0 ? source : new Uint8Array(source)
+  if (bytes.length < PREFIX_BYTES || String.fromCharCode(...bytes.subarray(0, 7)) !== MAGIC.slice(0, 7))
+    return { fault: 'not a snapshot' }
+  const format = String.fromCharCode(bytes[7]!)
+  if (format !== MAGIC[7]) return { fault: `format ${format}, this program reads ${MAGIC[7]}` }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (view.getUint32(8, true) !== crc32(bytes.subarray(12))) return { fault: 'checksum does not match' }
+  const headerBytes = view.getUint32(12, true)
+  const header = JSON.parse(
+    new TextDecoder().decode(bytes.subarray(PREFIX_BYTES, PREFIX_BYTES + headerBytes)),
+  ) as Header
+  const buffer = bytes.buffer as ArrayBuffer
+  const from = columns(
+    buffer,
+    bytes.byteOffset + padTo8(PREFIX_BYTES + headerBytes),
+    header.states,
+    header.extended,
+    header.rules.length,
+  )
+  evaluation.states.reserve(header.states)
+  const slots = header.rules.map(saved => slotOfSaved(evaluation, saved))
+  const rows: number[] = []
+  let at = 0
+  let extendedAt = 0
+  for (const saved of header.servers) {
+    const server = evaluation.server(saved.key, saved.companyId, saved.serverId, header.shard, saved.presence.agentId)
+    Object.assign(server.presence, saved.presence)
+    server.lastBatchMs = saved.lastBatchMs
+    server.reserve(saved.states)
+    for (const end = at + saved.states; at < end; at++) {
+      if (readState(evaluation, server, from, at, slots, header.savedAtMs, extendedAt, rows)) extendedAt++
+    }
+  }
+  for (const { state, flap } of header.flapping)
+    if (rows[state] !== NO_ROW) evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
+  for (const left of header.left) evaluation.noteLeft(left)
+  return { position: header.position, journalMark: header.journalMark }
+}
+
+function readState(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  from: ReturnType<typeof columns>,
+  at: number,
+  slots: readonly { slot: number; signature: number }[],
+  savedAtMs: number,
+  extendedAt: number,
+  rows: number[],
+): boolean {
+  const { states } = evaluation
+  const lo = from.idLo[at]!
+  const hi = from.idHi[at]!
+  // The states of a series stand together, and the machine is new here.
+  const last = server.count - 1
+  const isSameSeries = last >= 0 && server.lo(last) === lo && server.hi(last) === hi
+  const packed = from.phase[at]!
+  if (!isSameSeries && !evaluation.dictionary.use(lo, hi)) {
+    // A state without the name of its series could not be told of; the series begins anew when its key is announced.
+    rows.push(NO_ROW)
+    return (packed & EXTENDED) !== 0
+  }
+  const index = isSameSeries ? last : server.add(lo, hi)
+  const { slot, signature } = slots[from.rule[at]!]!
+  const row = addState(evaluation, server, index, slot, from.seq[at]!)
+  rows.push(row)
+  const flags = (packed >> 4) & 7
+  const phase = packed & 3
+  states.signature[row] = (flags & FLAG_LAGS) === 0 ? signature : NO_SIGNATURE
+  states.lastValue[row] = from.lastValue[at]!
+  if ((packed & EXTENDED) === 0) {
+    states.lastTsMs[row] = savedAtMs - from.lastTs[at]!
+    states.lastReceivedMs[row] = savedAtMs - from.lastReceived[at]!
+    return false
+  }
+  const base = EXTENDED_COLUMNS * extendedAt
+  states.lastTsMs[row] = from.extended[base]!
+  states.lastReceivedMs[row] = from.extended[base + 1]!
+  if (phase !== PENDING && phase !== FIRING) return true
+  states.toActive(row, phase)
+  states.flags[row] = flags & ~FLAG_LAGS
+  const { active, activeRow } = states
+  active.sinceTsMs[activeRow[row]!] = from.extended[base + 2]!
+  active.openedTsMs[activeRow[row]!] = from.extended[base + 3]!
+  active.peak[activeRow[row]!] = from.extended[base + 4]!
+  active.notifiedAtMs[activeRow[row]!] = from.extended[base + 5]!
+  return true
+}

@@ -1,0 +1,163 @@
+// Would a rule have fired? Stored samples of one machine run through the evaluation as if they came now: the same batches, the
+// same sweeps, the same flapping. What a rule would have told is what it tells in a worker.
+import { EntryReader, encodeEntry } from '../../bus/entry.ts'
+import { limits } from '../../limits.ts'
+import type { Labels } from '../../series/labels.ts'
+import { SampleBatch } from '../../series/sample-batch.ts'
+import { fullSeriesKey, seriesId } from '../../series/series-key.ts'
+import type { RawRule } from '../rules/rule.ts'
+import { compileRuleSet } from '../rules/rule-set.ts'
+import { setRules } from '../rules/rule-slots.ts'
+import { EvaluationState } from '../state/evaluation-state.ts'
+import { applyEntry } from './evaluator.ts'
+import type { AlertEvent } from './event.ts'
+import { sweepFlapping, sweepServers, sweepStates } from './sweep.ts'
+
+/** Points in time order: [milliseconds, value]. */
+export type ReplayedSeries = { readonly labels: Labels; readonly points: readonly (readonly [number, number])[] }
+
+export type Replay = {
+  readonly rule: RawRule
+  readonly serverId: string
+  readonly series: readonly ReplayedSeries[]
+  /** How often the machine reported, as far as the samples show. */
+  readonly stepMs: number
+  readonly toMs: number
+}
+
+/** A time from which an alert would have been open. */
+export type Firing = {
+  readonly seriesKey: string
+  readonly openedAtMs: number
+  /** Null: still open at the end. */
+  readonly resolvedAtMs: number | null
+  readonly reason: string | null
+  readonly value: number | null
+  /** The worst value; null while it is open. */
+  readonly peakValue: number | null
+}
+
+const SWEEP_MS = 30_000
+const settings = {
+  noDataAfterMs: limits.noDataAfterMs,
+  flapping: {
+    windowMs: limits.flapWindowMs,
+    transitions: limits.flapTransitions,
+    stableMs: limits.flapStableMs,
+  },
+}
+
+/** The series of a machine as batches, one a point in time. */
+class Batches {
+  private readonly next: number[]
+  private readonly ids: readonly { readonly full: string; readonly lo: number; readonly hi: number }[]
+
+  constructor(private readonly replay: Replay) {
+    this.next = replay.series.map(() => 0)
+    this.ids = replay.series.map(({ labels }) => {
+      const full = fullSeriesKey(replay.rule.metric ?? '', labels)
+      return { full, ...seriesId(full) }
+    })
+  }
+
+  /** The time of the earliest point that was not taken; null when all were. */
+  private nextTsMs(): number | null {
+    let earliest: number | null = null
+    this.replay.series.forEach(({ points }, index) => {
+      const tsMs = points[this.next[index] ?? 0]?.[0]
+      if (tsMs !== undefined && (earliest === null || tsMs < earliest)) earliest = tsMs
+    })
+    return earliest
+  }
+
+  take(): { readonly tsMs: number; readonly entry: Uint8Array } | null {
+    const tsMs = this.nextTsMs()
+    if (tsMs === null) return null
+    const batch = new SampleBatch()
+    this.replay.series.forEach(({ points }, index) => {
+      const at = this.next[index] ?? 0
+      const point = points[at]
+      const id = this.ids[index]
+      if (!point || !id || point[0] !== tsMs) return
+      this.next[index] = at + 1
+      const place = batch.seriesCount++
+      if (place === batch.idLo.length) batch.growSeries()
+      if (batch.pointCount === batch.tsMs.length) batch.growPoints()
+      batch.idLo[place] = id.lo
+      batch.idHi[place] = id.hi
+      batch.pointStart[place] = batch.pointCount
+      batch.tsMs[batch.pointCount] = tsMs
+      batch.value[batch.pointCount++] = point[1]
+      batch.pointStart[place + 1] = batch.pointCount
+      if (at === 0) batch.definitions.push({ seriesIndex: place, key: id.full })
+    })
+    const { rule, serverId, stepMs } = this.replay
+    const header = {
+      companyId: rule.company_id,
+      serverId,
+      agentId: serverId,
+      receivedAtMs: tsMs,
+      seq: 0,
+      intervalSeconds: Math.round(stepMs / 1000),
+    }
+    return { tsMs, entry: encodeEntry(header, batch) }
+  }
+}
+
+/** Every event that the rule would have made of the machine's samples, in order. Reminders are left out. */
+export function replayRule(replay: Replay): AlertEvent[] {
+  const evaluation = new EvaluationState(settings)
+  const everywhere = { ...replay.rule.scope, all: true }
+  const rule: RawRule = { ...replay.rule, scope: everywhere, renotify_seconds: 0, enabled: true, deleted: false }
+  setRules(evaluation, compileRuleSet([rule], evaluation.rules))
+  const reader = new EntryReader()
+  const batches = new Batches(replay)
+  const events: AlertEvent[] = []
+  let nowMs = Number.NaN
+  let startedAtMs = Number.NaN
+  const sweepUntil = (endMs: number): void => {
+    for (; nowMs <= endMs; nowMs += SWEEP_MS) {
+      sweepServers(evaluation, 0, evaluation.servers.length, startedAtMs, nowMs)
+      sweepStates(evaluation, 0, evaluation.states.end, nowMs)
+      sweepFlapping(evaluation, nowMs)
+    }
+    events.push(...evaluation.takeEvents())
+    evaluation.touchedRows.clear()
+  }
+  let position = 0
+  for (let batch = batches.take(); batch !== null; batch = batches.take()) {
+    if (Number.isNaN(nowMs)) {
+      nowMs = batch.tsMs
+      startedAtMs = batch.tsMs
+    }
+    sweepUntil(batch.tsMs - 1)
+    reader.open(batch.entry)
+    while (reader.next()) applyEntry(evaluation, reader, ++position)
+  }
+  if (!Number.isNaN(nowMs)) sweepUntil(replay.toMs)
+  return events.filter(event => event.type.startsWith('alert.'))
+}
+
+/** The spans between openings and ends, oldest first. */
+export function firingsOf(events: readonly AlertEvent[]): Firing[] {
+  const open = new Map<string, Firing>()
+  const firings: Firing[] = []
+  for (const event of events) {
+    const atMs = Date.parse(event.occurred_at)
+    const known = open.get(event.series_key)
+    if (event.type === 'alert.opened' && !known)
+      open.set(event.series_key, {
+        seriesKey: event.series_key,
+        openedAtMs: atMs,
+        resolvedAtMs: null,
+        reason: null,
+        value: event.value,
+        peakValue: null,
+      })
+    if (event.type !== 'alert.resolved' || !known) continue
+    open.delete(event.series_key)
+    const { peak_value: peakValue = null, reason = null } = event
+    firings.push({ ...known, resolvedAtMs: atMs, reason, peakValue })
+  }
+  return [...firings, ...open.values()].sort((a, b) => a.openedAtMs - b.openedAtMs)
+}

@@ -1,0 +1,202 @@
+// The evaluation of the machines that one thread owns: bus entries in, events out (document 2). Nothing here reads a clock: a
+// sample is evaluated at the receive time of its batch, a sweep at the time it is given, so that a replay repeats what was.
+import type { EntryReader } from '../../bus/entry.ts'
+import { bindSeen, rebindServer } from '../rules/binding.ts'
+import type { EvaluationState } from '../state/evaluation-state.ts'
+import { dropIdleSeries } from '../state/removal.ts'
+import { FIRING, NO_ROW, OK } from '../state/state-table.ts'
+import { closed, opened, remind } from './emit-transition.ts'
+import { type EvaluatedRule, evaluateReturned, settle, type Transition, violates } from './evaluate-sample.ts'
+import { batchSeen } from './presence.ts'
+
+/** Series that a machine may keep without a state before they are given up. */
+const IDLE_SERIES_MAX = 2000
+
+/** Evaluates the entry that the reader stands on; `position` is its place on the bus. */
+export function applyEntry(evaluation: EvaluationState, reader: EntryReader, position: number): void {
+  const key = reader.serverKey()
+  if (evaluation.left.size > 0 && isOfLeft(evaluation, reader, key, position)) return
+  let server = evaluation.serversByKey.get(key)
+  if (!server) {
+    server = evaluation.server(key, reader.companyId(), reader.serverId(), reader.shard, reader.agentId())
+    server.reserve(reader.seriesCount)
+  }
+  const nowMs = reader.receivedAtMs
+  batchSeen(evaluation, server, reader, position)
+  if (reader.pointCount === 0) return
+  const rules = evaluation.companyRules(server.companyId)
+  if (server.boundTo !== rules) rebindServer(evaluation, server, rules, nowMs, position)
+  reader.eachDefinition((_, fullKey) => evaluation.dictionary.learn(reader.shard, fullKey))
+  let { ids, head, count: known } = server
+  let expected = 0
+  let index = 0
+  const { u32, f64, idsAt, seriesCount, hasCounts, hasTimes } = reader
+  const isReplay = evaluation.settledUpTo.size > 0
+  let point = 0
+  for (let series = 0; series < seriesCount; series++) {
+    const lo = u32[idsAt + series * 2]!
+    const hi = u32[idsAt + series * 2 + 1]!
+    const count = hasCounts ? u32[reader.countsAt + series]! : 1
+    // In the order of the last batch, the series is the one after the last.
+    if (expected < known && ids[expected * 2] === lo && ids[expected * 2 + 1] === hi) index = expected
+    else {
+      index = server.find(lo, hi, expected)
+      if (index < 0) index = server.add(lo, hi)
+      ids = server.ids
+      head = server.head
+      known = server.count
+    }
+    expected = index + 1
+    if (head[index]! < NO_ROW) bindSeen(evaluation, server, index, nowMs)
+    const row = head[index]!
+    if (row >= 0) {
+      if (count === 1 && !isReplay) {
+        const tsMs = hasTimes ? f64[reader.timesAt + point]! : reader.commonTsMs
+        samplePoint(evaluation, row, tsMs, f64[reader.valuesAt + point]!, nowMs)
+      } else samplePoints(evaluation, row, reader, point, count, position)
+    }
+    point += count
+  }
+  evaluation.samples += point
+  if (server.count > IDLE_SERIES_MAX && server.stateCount * 2 < server.count) dropIdleSeries(evaluation, server)
+}
+
+function isOfLeft(evaluation: EvaluationState, reader: EntryReader, key: string, position: number): boolean {
+  const left = evaluation.left.get(key)
+  if (!left) return false
+  if (position <= (evaluation.leftUpTo.get(key) ?? 0)) return true
+  const agentId = reader.agentId()
+  return left.some(record => record.agentIds.includes(agentId))
+}
+
+/** One point of a series, for every state of the series. */
+function samplePoint(evaluation: EvaluationState, head: number, tsMs: number, value: number, nowMs: number): void {
+  const { states } = evaluation
+  let row = head
+  while (row !== NO_ROW) {
+    const next = states.next[row]!
+    states.lastReceivedMs[row] = nowMs
+    if (tsMs > states.lastTsMs[row]!) evaluate(evaluation, row, tsMs, value, tsMs, nowMs)
+    row = next
+  }
+}
+
+/** Several points of a series: in time order (decision G-73), with the newest known beforehand. */
+function samplePoints(
+  evaluation: EvaluationState,
+  head: number,
+  reader: EntryReader,
+  first: number,
+  count: number,
+  position: number,
+): void {
+  if (count === 0) return
+  const { states } = evaluation
+  const { f64, valuesAt, receivedAtMs } = reader
+  let newestTsMs = timeOf(reader, first)
+  let isInOrder = true
+  for (let point = first + 1; point < first + count; point++) {
+    if (timeOf(reader, point) < timeOf(reader, point - 1)) isInOrder = false
+    newestTsMs = Math.max(newestTsMs, timeOf(reader, point))
+  }
+  const order = isInOrder ? null : pointsInOrder(reader, first, count)
+  let row = head
+  while (row !== NO_ROW) {
+    const next = states.next[row]!
+    if ((evaluation.settledUpTo.get(row) ?? 0) < position) {
+      states.lastReceivedMs[row] = receivedAtMs
+      for (let at = 0; at < count; at++) {
+        const point = order === null ? first + at : order[at]!
+        const tsMs = timeOf(reader, point)
+        if (tsMs > states.lastTsMs[row]!)
+          evaluate(evaluation, row, tsMs, f64[valuesAt + point]!, newestTsMs, receivedAtMs)
+      }
+    }
+    row = next
+  }
+}
+
+const timeOf = (reader: EntryReader, point: number): number =>
+  reader.hasTimes ? reader.f64[reader.timesAt + point]! : reader.commonTsMs
+
+function pointsInOrder(reader: EntryReader, first: number, count: number): number[] {
+  const order = Array.from({ length: count }, (_, offset) => first + offset)
+  return order.sort((a, b) => timeOf(reader, a) - timeOf(reader, b) || a - b)
+}
+
+/** A sample that is newer than the last one of the state, against its rule. */
+function evaluate(
+  evaluation: EvaluationState,
+  row: number,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  nowMs: number,
+): void {
+  const { states } = evaluation
+  const { rule } = evaluation.slots[states.rule[row]!]!
+  const sinceLastMs = tsMs - states.lastTsMs[row]!
+  evaluation.evaluations++
+  states.lastTsMs[row] = tsMs
+  states.lastValue[row] = value
+  // Nearly every sample ends here: this much is inlined into the loops, the rest is not.
+  if (!violates(rule.operatorCode, value, rule.threshold) && states.phase[row] === OK) return
+  settled(evaluation, row, rule, tsMs, value, newestTsMs, nowMs, sinceLastMs)
+}
+
+function settled(
+  evaluation: EvaluationState,
+  row: number,
+  rule: EvaluatedRule,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  nowMs: number,
+  sinceLastMs: number,
+): void {
+  const { states, settings } = evaluation
+  const transition = settle(states, row, rule, tsMs, value, newestTsMs, sinceLastMs > settings.noDataAfterMs)
+  if (transition !== 'none') tell(evaluation, row, rule, transition, tsMs, value, newestTsMs, nowMs)
+  else if (states.phase[row] === FIRING && rule.compiled.renotifyMs > 0 && newestTsMs - tsMs <= rule.staleMs)
+    remind(evaluation, row, rule, nowMs)
+}
+
+/** What a sample did beyond PENDING; rare, and therefore not part of `evaluate`. */
+function tell(
+  evaluation: EvaluationState,
+  row: number,
+  rule: EvaluatedRule,
+  transition: Exclude<Transition, 'none'>,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  nowMs: number,
+): void {
+  switch (transition) {
+    case 'opened':
+      opened(evaluation, row, rule, tsMs, nowMs, value)
+      return
+    case 'recovered':
+      closed(evaluation, row, rule, tsMs, nowMs, 'recovered', value)
+      evaluation.states.toOk(row)
+      return
+    case 'returned':
+      returned(evaluation, row, rule, tsMs, value, newestTsMs, nowMs)
+  }
+}
+
+/** The first sample after a no-data alert: it closes, and the sample is evaluated as any other. */
+function returned(
+  evaluation: EvaluationState,
+  row: number,
+  rule: EvaluatedRule,
+  tsMs: number,
+  value: number,
+  newestTsMs: number,
+  nowMs: number,
+): void {
+  closed(evaluation, row, rule, tsMs, nowMs, 'data_returned', value)
+  evaluation.states.toOk(row)
+  if (evaluateReturned(evaluation.states, row, rule, newestTsMs) === 'opened')
+    opened(evaluation, row, rule, tsMs, nowMs, value)
+}

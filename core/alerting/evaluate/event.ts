@@ -1,0 +1,67 @@
+// An event, as it travels to the hub (document 2 "Envelope" and "Types"; decisions G-78, G-79, G-80).
+import { uuidFromText } from '../../series/hash.ts'
+import type { Severity } from '../rules/rule.ts'
+
+export const eventTypes = [
+  'alert.opened',
+  'alert.resolved',
+  'alert.reminder',
+  'alert.flapping',
+  'agent.down',
+  'agent.up',
+  'group_down',
+  'group_update',
+  'group_resolved',
+] as const
+export type EventType = (typeof eventTypes)[number]
+
+export const resolveReasons = [
+  'recovered',
+  'no_data',
+  'data_returned',
+  'rule_changed',
+  'out_of_scope',
+  'rule_removed',
+] as const
+export type ResolveReason = (typeof resolveReasons)[number]
+export type SuppressReason = 'maintenance' | 'silence' | 'decommissioned'
+
+/** rule_id of events that no rule of a company made. */
+export const agentDownRuleId = 'agent_down'
+export const groupDownRuleId = 'group_down'
+
+/** The envelope. Every field is always present; the extras of a type stand beside it (document 2 "Types"). */
+export type AlertEvent = {
+  readonly event_id: string
+  readonly type: EventType
+  readonly seq: number
+  /** RFC 3339 UTC. */
+  readonly occurred_at: string
+  readonly company_id: string
+  readonly server_id: string
+  readonly rule_id: string
+  readonly rule_version: number
+  readonly series_key: string
+  readonly severity: Severity
+  readonly value: number | null
+  readonly threshold: number | null
+  readonly suppressed: boolean
+  readonly suppress_reason: SuppressReason | null
+  readonly group_key: string | null
+  readonly labels: Readonly<Record<string, string>>
+  readonly reason?: ResolveReason | 'entered' | 'exited'
+  readonly duration_seconds?: number
+  readonly peak_value?: number | null
+  readonly transitions?: number
+  readonly member_server_ids?: readonly string[]
+  readonly group_total?: number
+}
+
+/** The pair-key of an event: seq grows along it, and the hub processes each key in order. */
+export const eventPairKey = (event: Pick<AlertEvent, 'server_id' | 'rule_id' | 'series_key'>): string =>
+  `${event.server_id}\n${event.rule_id}\n${event.series_key}`
+
+/** An id that an event made again after a crash has again. */
+export function eventId(serverId: string, ruleId: string, seriesKey: string, seq: number, type: EventType): string {
+  return uuidFromText(`${serverId}\n${ruleId}\n${seriesKey}\n${seq}\n${type}`)
+}

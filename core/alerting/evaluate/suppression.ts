@@ -1,0 +1,103 @@
+// Whether an event is told to people (document 2 "Suppression"): decommissioned over maintenance over silence. Evaluation goes on
+// all the same; the event only carries the flag.
+import { limits } from '../../limits.ts'
+import { isObject } from '../../unchecked.ts'
+import type { SuppressReason } from './event.ts'
+
+/** A silence of the feed (document 1 "Silence sync envelope"). resolved_server_ids may stand in scope or beside it. */
+export type RawSilence = {
+  readonly id: string
+  readonly company_id: string
+  readonly sync_version: number
+  readonly scope: {
+    readonly all?: boolean
+    readonly server_ids?: readonly string[]
+    readonly resolved_server_ids?: readonly string[]
+  }
+  readonly resolved_server_ids?: readonly string[]
+  readonly starts_at: string
+  readonly ends_at: string
+  readonly reason?: string
+  readonly deleted?: boolean
+}
+
+export type Silence = {
+  readonly id: string
+  readonly companyId: string
+  readonly all: boolean
+  readonly serverIds: ReadonlySet<string>
+  readonly startsAtMs: number
+  /** Exclusive. */
+  readonly endsAtMs: number
+}
+
+export type SilenceSet = { readonly byCompany: ReadonlyMap<string, readonly Silence[]>; readonly loaded: number }
+
+export const emptySilenceSet: SilenceSet = { byCompany: new Map(), loaded: 0 }
+
+const isListOrAbsent = (value: unknown): boolean => value === undefined || value === null || Array.isArray(value)
+
+/** Whether a record is formed as the feed's: what stands in it came from outside. */
+const isReadable = ({ company_id, scope, resolved_server_ids }: RawSilence): boolean =>
+  typeof company_id === 'string' &&
+  isObject(scope) &&
+  isListOrAbsent(scope.server_ids) &&
+  isListOrAbsent(scope.resolved_server_ids) &&
+  isListOrAbsent(resolved_server_ids)
+
+/** Reads the raw set. A record that cannot be read is left out: it would silence nothing or everything. */
+export function compileSilences(records: Iterable<RawSilence>): SilenceSet {
+  const byCompany = new Map<string, Silence[]>()
+  let loaded = 0
+  for (const raw of records) {
+    const startsAtMs = Date.parse(raw.starts_at)
+    const endsAtMs = Date.parse(raw.ends_at)
+    if (!isReadable(raw) || !(endsAtMs > startsAtMs)) continue
+    const silence: Silence = {
+      id: raw.id,
+      companyId: raw.company_id,
+      all: raw.scope.all === true,
+      serverIds: new Set([
+        ...(raw.scope.server_ids ?? []),
+        ...(raw.scope.resolved_server_ids ?? []),
+        ...(raw.resolved_server_ids ?? []),
+      ]),
+      startsAtMs,
+      endsAtMs,
+    }
+    loaded++
+    const ofCompany = byCompany.get(silence.companyId)
+    if (ofCompany) ofCompany.push(silence)
+    else byCompany.set(silence.companyId, [silence])
+  }
+  return { byCompany, loaded }
+}
+
+/** True when no event can be late enough to fall into the silence: a day after its end (document 2 "Suppression"). */
+export function isSilenceForgotten(raw: Pick<RawSilence, 'ends_at'>, nowMs: number): boolean {
+  return nowMs - Date.parse(raw.ends_at) > limits.silenceKeepMs
+}
+
+/** Silences that hold at `atMs`. */
+export function activeSilences(set: SilenceSet, atMs: number): number {
+  let active = 0
+  for (const ofCompany of set.byCompany.values())
+    for (const silence of ofCompany) if (atMs >= silence.startsAtMs && atMs < silence.endsAtMs) active++
+  return active
+}
+
+/** The reason that an event of this machine at `occurredAtMs` is suppressed, or null. `serverStatus` is the current one. */
+export function suppressReason(
+  silences: SilenceSet,
+  companyId: string,
+  serverId: string,
+  serverStatus: string,
+  occurredAtMs: number,
+): SuppressReason | null {
+  if (serverStatus === 'decommissioned' || serverStatus === 'maintenance') return serverStatus
+  for (const silence of silences.byCompany.get(companyId) ?? []) {
+    if (occurredAtMs < silence.startsAtMs || occurredAtMs >= silence.endsAtMs) continue
+    if (silence.all || silence.serverIds.has(serverId)) return 'silence'
+  }
+  return null
+}

@@ -1,0 +1,196 @@
+// Which rules a series is bound to, and what a change of the rules does to open states (document 2 "Rule changes"). Matching runs
+// once a series and version of the company's rules; the change of one company leaves the others alone.
+
+import { emit } from '../evaluate/emit-transition.ts'
+import type { EvaluatedRule } from '../evaluate/evaluate-sample.ts'
+import type { EvaluationState, RuleSlot } from '../state/evaluation-state.ts'
+import { forgetServer, removeState } from '../state/removal.ts'
+import { labelsOf, type SeriesDefinition } from '../state/series-dictionary.ts'
+import { type ServerSeries, TO_BIND, UNDEFINED } from '../state/server-series.ts'
+import { FIRING, NO_ROW } from '../state/state-table.ts'
+import { matchesLabels } from './matchers.ts'
+import type { CompiledRule } from './rule.ts'
+import type { CompanyRules } from './rule-set.ts'
+import { slotOf } from './rule-slots.ts'
+import { hasServerId } from './server-ids.ts'
+
+export const isInScope = (rule: CompiledRule, serverId: string): boolean =>
+  rule.scopeAll || hasServerId(rule.serverIds, serverId)
+
+/** Binds a series that is seen: one that is new to the machine, whose key may have become known, or that is to be bound again. */
+export function bindSeen(evaluation: EvaluationState, server: ServerSeries, index: number, nowMs: number): void {
+  const { dictionary } = evaluation
+  const [lo, hi] = [server.lo(index), server.hi(index)]
+  const definition = server.head[index] === UNDEFINED ? dictionary.use(lo, hi) : dictionary.get(lo, hi)
+  if (!definition) return
+  server.head[index] = NO_ROW
+  bindSeries(evaluation, server, index, definition, nowMs)
+}
+
+/** Gives a series a state for each rule that covers it and has none yet. */
+function bindSeries(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  index: number,
+  definition: SeriesDefinition,
+  nowMs: number,
+): void {
+  for (const compiled of evaluation.companyRules(server.companyId).byMetric.get(definition.metric) ?? []) {
+    if (!isInScope(compiled, server.serverId)) continue
+    if (compiled.matchers.length > 0 && !matchesLabels(compiled.matchers, labelsOf(definition))) continue
+    const slot = slotOf(evaluation, compiled)
+    if (stateOf(evaluation, server, index, slot) === NO_ROW) addState(evaluation, server, index, slot, nowMs)
+  }
+}
+
+/** The state of a rule on a series, or NO_ROW. */
+export function stateOf(evaluation: EvaluationState, server: ServerSeries, index: number, slot: number): number {
+  const { states } = evaluation
+  let row = Math.max(server.head[index]!, NO_ROW)
+  while (row !== NO_ROW && states.rule[row] !== slot) row = states.next[row]!
+  return row
+}
+
+export function addState(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  index: number,
+  slot: number,
+  nowMs: number,
+): number {
+  const { states } = evaluation
+  const row = states.add(slot, evaluation.slots[slot]!.signature, server.index, index, Math.floor(nowMs))
+  states.lastReceivedMs[row] = nowMs
+  states.next[row] = Math.max(server.head[index]!, NO_ROW)
+  server.head[index] = row
+  server.stateCount++
+  return row
+}
+
+/**
+ * Brings a machine to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is new. In a replay
+ * a state that the journal settled beyond `position` may be of rules that are not in force yet: it is looked at once it is passed.
+ */
+export function rebindServer(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  rules: CompanyRules,
+  nowMs: number,
+  position = Number.POSITIVE_INFINITY,
+): void {
+  server.boundTo = rules
+  for (let index = 0; index < server.count; index++) {
+    let row = server.head[index]!
+    while (row >= 0) {
+      const next = evaluation.states.next[row]!
+      if ((evaluation.settledUpTo.get(row) ?? 0) >= position) server.boundTo = null
+      else settleChange(evaluation, server, row, rules, nowMs)
+      row = next
+    }
+    // A series without a state is bound when it is seen: a rule counts from the first sample on.
+    if (server.head[index] === NO_ROW) server.head[index] = TO_BIND
+    else if (server.head[index]! >= 0) {
+      const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))!
+      bindSeries(evaluation, server, index, definition, nowMs)
+    }
+  }
+}
+
+/** What the present rules mean for one state: nothing, a restart, or its end. */
+function settleChange(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  row: number,
+  rules: CompanyRules,
+  nowMs: number,
+): void {
+  const { states } = evaluation
+  const slot = evaluation.slots[states.rule[row]!]!
+  const compiled = rules.byId.get(slot.id)
+  if (!compiled) {
+    // The company is part of the signature: a rule that is another company's now has changed, it is not gone.
+    const isElsewhere = evaluation.companyRules(slot.companyId).byId.has(slot.id)
+    closeForChange(evaluation, row, slot.rule, isElsewhere ? 'rule_changed' : 'rule_removed', nowMs)
+    removeState(evaluation, row)
+  } else if (states.signature[row] !== slot.signature) {
+    closeForChange(evaluation, row, slot.rule, 'rule_changed', nowMs)
+    restart(evaluation, server, row, compiled, slot, nowMs)
+  } else if (!isInScope(compiled, server.serverId)) {
+    closeForChange(evaluation, row, slot.rule, 'out_of_scope', nowMs)
+    removeState(evaluation, row)
+  }
+}
+
+/** From scratch under the new signature; a series that it does not match any more loses its state. */
+function restart(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  row: number,
+  compiled: CompiledRule,
+  slot: RuleSlot,
+  nowMs: number,
+): void {
+  const { states } = evaluation
+  const series = states.series[row]!
+  const definition = evaluation.dictionary.get(server.lo(series), server.hi(series))
+  const isCovered =
+    definition?.metric === compiled.metric &&
+    isInScope(compiled, server.serverId) &&
+    matchesLabels(compiled.matchers, labelsOf(definition))
+  if (!isCovered) {
+    removeState(evaluation, row)
+    return
+  }
+  states.reset(row)
+  states.lastReceivedMs[row] = nowMs
+  states.signature[row] = slot.signature
+  evaluation.flapping.delete(row)
+}
+
+/**
+ * The last agent of a machine was revoked (decision G-48): its alerts end, its presence goes without an event. `agentIds` are revoked;
+ * where another one speaks for the machine already, nothing happens.
+ */
+export function leaveScope(
+  evaluation: EvaluationState,
+  server: ServerSeries,
+  agentIds: readonly string[],
+  nowMs: number,
+): void {
+  if (!agentIds.includes(server.presence.agentId)) return
+  for (let index = 0; index < server.count; index++)
+    while (server.head[index]! >= 0) {
+      const row = server.head[index]!
+      closeForChange(evaluation, row, evaluation.slots[evaluation.states.rule[row]!]!.rule, 'out_of_scope', nowMs)
+      removeState(evaluation, row)
+    }
+  forgetServer(evaluation, server)
+  const { key, companyId, serverId, shard } = server
+  const left = { kind: 'left', key, companyId, serverId, shard, agentIds, leftAtMs: nowMs } as const
+  evaluation.noteLeft(left)
+  evaluation.departed.push(left)
+}
+
+/** Ends an open alert, flapping or not, because of its rule. The hub's alert is open while FIRING or flapping. */
+export function closeForChange(
+  evaluation: EvaluationState,
+  row: number,
+  rule: EvaluatedRule,
+  reason: 'rule_changed' | 'rule_removed' | 'out_of_scope',
+  nowMs: number,
+): void {
+  const { states } = evaluation
+  const flap = evaluation.flapping.get(row)
+  const isOpenAtHub = states.phase[row] === FIRING || flap?.isFlapping === true
+  if (!isOpenAtHub) return
+  const isWithheld = flap?.isFlapping === true && states.phase[row] !== FIRING
+  const opened = flap?.isFlapping ? { openedTsMs: flap.toldOpenedTsMs } : {}
+  emit(evaluation, row, rule, {
+    type: 'alert.resolved',
+    reason,
+    occurredAtMs: nowMs,
+    value: states.lastValue[row]!,
+    ...opened,
+    ...(isWithheld ? { peak: flap.peak } : {}),
+  })
+}

@@ -1,0 +1,34 @@
+// A rule as it is handed from thread to thread: what is large of it, the machines that it names, is shared and not copied.
+import { isObject } from '../../unchecked.ts'
+import type { RawRule } from './rule.ts'
+import { packServerIds } from './server-ids.ts'
+
+/** Shorter lists are copied as they are. */
+const LISTED_MAX = 200
+
+const isStrings = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every(item => typeof item === 'string')
+
+/** A record of the feed, unchecked, in the form in which it is handed over. */
+export function packRule(raw: RawRule): RawRule {
+  const { scope, resolved_server_ids: resolved = [] } = raw
+  const listed = isObject(scope) ? (scope.server_ids ?? []) : []
+  // What is not a scope is rejected as it is.
+  if (!isObject(scope) || !isStrings(listed) || !isStrings(resolved)) return raw
+  if (listed.length + resolved.length <= LISTED_MAX) return raw
+  const text = new TextEncoder().encode(JSON.stringify(raw))
+  const record = new Uint8Array(new SharedArrayBuffer(text.length))
+  record.set(text)
+  return {
+    ...raw,
+    scope: { ...raw.scope, server_ids: [] },
+    resolved_server_ids: [],
+    packed: { serverIds: packServerIds([listed, resolved]), record },
+  }
+}
+
+/** The whole record as JSON, to be kept. */
+export function recordText(raw: RawRule): string {
+  const record: unknown = raw.packed?.record
+  return record instanceof Uint8Array ? new TextDecoder().decode(record.slice()) : JSON.stringify(raw)
+}

@@ -1,0 +1,67 @@
+// The machines that a rule names, packed: 16 bytes an id in memory that threads share. A rule that lists 100,000 machines is 1.6 MB once,
+// not a set of strings in every thread.
+import { isUuid } from '../../series/uuid.ts'
+
+/** Four words an id, the first four bytes in the first word; ascending, each id once. */
+export type ServerIds = Uint32Array
+
+const WORDS = 4
+
+/** The ids of all lists; what is no UUID names no machine. */
+export function packServerIds(lists: readonly (readonly string[])[]): ServerIds {
+  const given = lists.flat()
+  // As the hub gives them, as a rule.
+  const isAscending = given.every((id, index) => index === 0 || given[index - 1]! < id)
+  const ids = (isAscending ? given : [...new Set(given)].sort()).filter(isUuid)
+  const words = new Uint32Array(new SharedArrayBuffer(ids.length * WORDS * 4))
+  ids.forEach((id, index) => {
+    for (let word = 0; word < WORDS; word++) words[index * WORDS + word] = wordOf(id, word)
+  })
+  return words
+}
+
+/** `serverId` in its canonical form. */
+export function hasServerId(ids: ServerIds, serverId: string): boolean {
+  let from = 0
+  let to = ids.length / WORDS
+  if (to === 0) return false
+  const words = [wordOf(serverId, 0), wordOf(serverId, 1), wordOf(serverId, 2), wordOf(serverId, 3)]
+  while (from < to) {
+    const middle = (from + to) >>> 1
+    let word = 0
+    while (word < WORDS && ids[middle * WORDS + word] === words[word]) word++
+    if (word === WORDS) return true
+    if (ids[middle * WORDS + word]! < words[word]!) from = middle + 1
+    else to = middle
+  }
+  return false
+}
+
+/** Where the halves of each word begin in the text of a UUID. */
+const HALVES = [0, 4, 9, 14, 19, 24, 28, 32]
+
+const wordOf = (id: string, word: number): number =>
+  ((halfOf(id, HALVES[word * 2]!) << 16) | halfOf(id, HALVES[word * 2 + 1]!)) >>> 0
+
+/** Four hexadecimal digits. */
+function halfOf(id: string, at: number): number {
+  let half = 0
+  for (let index = at; index < at + 4; index++) {
+    const code = id.charCodeAt(index)
+    half = (half << 4) | (code >= 97 ? code - 87 : code - 48)
+  }
+  return half
+}
+
+/** What a rule that names many machines is handed over with. */
+export type PackedScope = {
+  readonly serverIds: ServerIds
+  /** The record with its lists, JSON in UTF-8: what is kept of the rule. */
+  readonly record: Uint8Array
+}
+
+/** The packed machines of a record; null for one that names them itself. A record of the feed cannot hold what this looks for. */
+export function packedIds(raw: { readonly packed?: PackedScope }): ServerIds | null {
+  const ids: unknown = raw.packed?.serverIds
+  return ids instanceof Uint32Array ? ids : null
+}

@@ -1,0 +1,76 @@
+// States and machines that go: a rule was removed, a machine left scope, a tenant was purged, a series is not needed any more.
+
+import { stateRecord } from '../durability/state-record.ts'
+import type { EvaluationState } from './evaluation-state.ts'
+import { type ServerSeries, TO_BIND, UNDEFINED, UNSEEN } from './server-series.ts'
+import { NO_ROW } from './state-table.ts'
+
+/** Unlinks and frees a state; with an event of it on its way, the journal notes the removal. */
+export function removeState(evaluation: EvaluationState, row: number): void {
+  const { states } = evaluation
+  if (evaluation.touchedRows.has(row)) evaluation.removed.push(stateRecord(evaluation, row, null))
+  const server = evaluation.servers[states.server[row]!]!
+  const series = states.series[row]!
+  if (server.head[series] === row) server.head[series] = states.next[row]!
+  else {
+    let before = server.head[series]!
+    while (states.next[before] !== row) before = states.next[before]!
+    states.next[before] = states.next[row]!
+  }
+  // What lost its last state is bound anew when it is seen again.
+  if (server.head[series] === NO_ROW) server.head[series] = TO_BIND
+  server.stateCount--
+  evaluation.flapping.delete(row)
+  evaluation.settledUpTo.delete(row)
+  evaluation.touchedRows.delete(row)
+  states.remove(row)
+}
+
+/** Gives up the series of a machine that no rule is bound to; those it still sends come again. */
+export function dropIdleSeries(evaluation: EvaluationState, server: ServerSeries): void {
+  keepSeries(evaluation, server, head => head >= 0)
+}
+
+/** A look at the machines in this range of indexes: series without a state that did not come since the last look are given up. */
+export function dropUnseen(evaluation: EvaluationState, from: number, to: number): void {
+  for (let at = from; at < to && at < evaluation.servers.length; at++) {
+    const server = evaluation.servers[at]
+    if (!server) continue
+    keepSeries(evaluation, server, head => head >= TO_BIND)
+    for (let index = 0; index < server.count; index++) if (server.head[index]! < 0) server.head[index] = UNSEEN
+  }
+}
+
+function keepSeries(evaluation: EvaluationState, server: ServerSeries, isKept: (head: number) => boolean): void {
+  let kept = 0
+  for (let index = 0; index < server.count; index++) {
+    const head = server.head[index]!
+    if (!isKept(head)) {
+      releaseSeries(evaluation, server, index)
+      continue
+    }
+    if (kept !== index) {
+      server.move(index, kept)
+      for (let row = head; row >= 0; row = evaluation.states.next[row]!) evaluation.states.series[row] = kept
+    }
+    kept++
+  }
+  server.count = kept
+}
+
+function releaseSeries(evaluation: EvaluationState, server: ServerSeries, index: number): void {
+  if (server.head[index] !== UNDEFINED) evaluation.dictionary.release(server.lo(index), server.hi(index))
+}
+
+/** Forgets everything of a machine without an event (purge). */
+export function forgetServer(evaluation: EvaluationState, server: ServerSeries): void {
+  for (let index = 0; index < server.count; index++) {
+    while (server.head[index]! >= 0) removeState(evaluation, server.head[index]!)
+    releaseSeries(evaluation, server, index)
+  }
+  evaluation.servers[server.index] = null
+  evaluation.touchedServers.delete(server)
+  evaluation.presenceSettledUpTo.delete(server)
+  evaluation.serversByKey.delete(server.key)
+  evaluation.removed = evaluation.removed.filter(record => record.serverId !== server.serverId)
+}

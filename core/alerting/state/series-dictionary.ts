@@ -1,0 +1,167 @@
+// What series ids mean: the id of a series is derived from its key alone, so the dictionary of a thread is shared by all machines
+// and holds each `metric{label="value"}` once, however many machines report it. Keys are kept on disk beside the snapshots, by shard;
+// a key that no series of the thread has used for long is forgotten here and there. Ingest announces the keys of an agent's series
+// again at least every hour, so that one that comes back is learnt again.
+import type { Labels } from '../../series/labels.ts'
+import { parseSeriesKey, type SeriesId, seriesId, shortenSeriesKey } from '../../series/series-key.ts'
+
+export type SeriesDefinition = {
+  /** The full key, from which the id is derived. */
+  readonly fullKey: string
+  readonly metric: string
+  readonly hi: number
+  /** Another one with the same low word. */
+  next: SeriesDefinition | undefined
+  /** Series of machines that have this key. */
+  uses: number
+  /** The last look found it unused, and nothing used it since. */
+  isIdle: boolean
+  /** Shards that keep it on disk, a bit each: 0 to 31, 32 to 63. */
+  shardsLo: number
+  shardsHi: number
+}
+
+/** The key as events show it: at most 255 bytes. */
+export const shownKey = (definition: SeriesDefinition): string => shortenSeriesKey(definition.fullKey)
+
+export const labelsOf = (definition: SeriesDefinition): Labels => parseSeriesKey(definition.fullKey).labels
+
+const SHARDS = 64
+
+export class SeriesDictionary {
+  /** By the low word of the id. */
+  private readonly byLo = new Map<number, SeriesDefinition>()
+  private count = 0
+  private readonly metrics = new Map<string, string>()
+  /** By shard: keys that the disk does not have yet, and keys that it need not have any more. */
+  private readonly learnt = new Map<number, Set<string>>()
+  private readonly forgotten = new Map<number, Set<string>>()
+
+  idOf(fullKey: string): SeriesId {
+    return seriesId(fullKey)
+  }
+
+  get size(): number {
+    return this.count
+  }
+
+  get(lo: number, hi: number): SeriesDefinition | undefined {
+    let definition = this.byLo.get(lo | 0)
+    while (definition && definition.hi !== hi) definition = definition.next
+    return definition
+  }
+
+  /** Takes in the keys that the disk has of a shard. */
+  load(shard: number, fullKeys: readonly string[]): void {
+    for (const fullKey of fullKeys) this.noteShard(this.define(fullKey), shard)
+  }
+
+  /** Learns a key that a machine of the shard sends; the same key again changes nothing. */
+  learn(shard: number, fullKey: string): SeriesDefinition {
+    const definition = this.define(fullKey)
+    if (!this.noteShard(definition, shard)) return definition
+    // On disk it may stand still, on its way out.
+    if (this.forgotten.get(shard)?.delete(fullKey) !== true) setOf(this.learnt, shard).add(fullKey)
+    return definition
+  }
+
+  private define(fullKey: string): SeriesDefinition {
+    const { lo, hi } = seriesId(fullKey)
+    const known = this.get(lo, hi)
+    if (known) return known
+    const open = fullKey.indexOf('{')
+    const metric = this.interned(open < 0 ? fullKey : fullKey.slice(0, open))
+    const next = this.byLo.get(lo | 0)
+    const definition = { fullKey, metric, hi, next, uses: 0, isIdle: false, shardsLo: 0, shardsHi: 0 }
+    this.byLo.set(lo | 0, definition)
+    this.count++
+    return definition
+  }
+
+  private interned(metric: string): string {
+    const known = this.metrics.get(metric)
+    if (known === undefined) this.metrics.set(metric, metric)
+    return known ?? metric
+  }
+
+  /** True when the shard is new to the key. */
+  private noteShard(definition: SeriesDefinition, shard: number): boolean {
+    const bit = 1 << (shard & 31)
+    const before = shard < 32 ? definition.shardsLo : definition.shardsHi
+    if ((before & bit) !== 0) return false
+    if (shard < 32) definition.shardsLo = before | bit
+    else definition.shardsHi = before | bit
+    return true
+  }
+
+  /** A series of a machine begins to use the key; undefined while the key is not known. */
+  use(lo: number, hi: number): SeriesDefinition | undefined {
+    const definition = this.get(lo, hi)
+    if (definition) {
+      definition.uses++
+      definition.isIdle = false
+    }
+    return definition
+  }
+
+  /** A series that used the key is given up. */
+  release(lo: number, hi: number): void {
+    const definition = this.get(lo, hi)
+    if (definition) definition.uses--
+  }
+
+  /** A look at all keys: forgets those that this look and the one before it found unused. */
+  forgetUnused(): void {
+    for (const [lo, first] of this.byLo) {
+      let kept: SeriesDefinition | undefined
+      for (let definition: SeriesDefinition | undefined = first; definition; ) {
+        const next: SeriesDefinition | undefined = definition.next
+        const wasIdle = definition.isIdle
+        definition.isIdle = definition.uses === 0
+        if (wasIdle && definition.isIdle) this.forget(definition)
+        else {
+          definition.next = kept
+          kept = definition
+        }
+        definition = next
+      }
+      if (!kept) this.byLo.delete(lo)
+      else if (kept !== first) this.byLo.set(lo, kept)
+    }
+  }
+
+  private forget({ fullKey, shardsLo, shardsHi }: SeriesDefinition): void {
+    this.count--
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const shards = shard < 32 ? shardsLo : shardsHi
+      if ((shards & (1 << (shard & 31))) === 0) continue
+      // What the disk never had need not go from there.
+      if (this.learnt.get(shard)?.delete(fullKey) !== true) setOf(this.forgotten, shard).add(fullKey)
+    }
+  }
+
+  /** Keys of the shard learnt since the last call: they are on disk before a snapshot that needs them. */
+  takeLearnt(shard: number): string[] {
+    return taken(this.learnt, shard)
+  }
+
+  /** Keys of the shard that a snapshot made now does not need: once it is saved they go from the disk. */
+  takeForgotten(shard: number): string[] {
+    return taken(this.forgotten, shard)
+  }
+}
+
+function taken(sets: Map<number, Set<string>>, shard: number): string[] {
+  const keys = sets.get(shard)
+  sets.delete(shard)
+  return keys ? [...keys] : []
+}
+
+function setOf(sets: Map<number, Set<string>>, shard: number): Set<string> {
+  let set = sets.get(shard)
+  if (!set) {
+    set = new Set()
+    sets.set(shard, set)
+  }
+  return set
+}

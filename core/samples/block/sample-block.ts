@@ -1,0 +1,494 @@
+// Samples on their way from the bus to the store: points as columns, no object a point. A block is filled from entries, ordered
+// by the key of samples_raw, freed of points that came twice, and written in Native format, one row a run of points (decision G-135). Until it
+// is stored it can be read.
+import type { EntryReader } from '../../bus/entry.ts'
+import { RUN_POINTS_MAX, RUN_SPAN_MS, RunWriter } from './chunk.ts'
+import { splitDecimal } from './decimal.ts'
+import type { NativeColumn, NativeWriter } from './native-writer.ts'
+import { orderRows, RowOrder } from './row-order.ts'
+import { compareMachineWords, uuidWords, WORDS_PER_MACHINE } from './uuid-words.ts'
+
+/** The cells of the finer rollup; what a machine's samples have touched is noted in them. */
+export const CELL_5M_MS = 300_000
+const HEADER_WORDS = 24
+const COMPANY_WORD = 2
+const SERVER_WORD = 6
+const UUID_BYTES = 16
+const WORD = 2 ** 32
+const DAY_MS = 86_400_000
+const OWNERS_START = 1_024
+
+/** The machine that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
+export type BlockOwner = {
+  readonly companyId: string
+  readonly serverId: string
+  readonly cells: Set<number>
+  lastCellMs: number
+  /** Rows before this instant are dropped: the write-locked zone of the company's plan (document 3 "Retention semantics"). */
+  lockedBeforeMs: number
+  /** Set when the machine is purged while its rows wait here: they are left out. */
+  purged: boolean
+  /** Where its rows lie, as they came: [begin, end) one after the other. */
+  readonly spans: number[]
+}
+
+/** What the owner of an entry may do: decided once a machine and block, and again for each entry under a tombstone. */
+export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
+
+export type DroppedRows = { purged: number; retentionLocked: number }
+
+/** Rows of a block that was written, in the order of the table's key: `rows` are indexes into the first columns, which are in order of arrival. */
+export type WrittenRows = {
+  readonly rows: Uint32Array
+  readonly idLo: Uint32Array
+  readonly idHi: Uint32Array
+  readonly tsMs: Float64Array
+  readonly value: Float64Array
+  /** By place in `rows`, as `splitDecimal` leaves them. */
+  readonly decimals: Uint8Array
+  readonly digits: Float64Array
+}
+
+/** A machine's rows in a block that was written: [begin, end) of the order. */
+export type MachineRows = {
+  readonly owner: BlockOwner
+  readonly written: WrittenRows
+  readonly begin: number
+  readonly end: number
+}
+
+/** A point that waits in a block. */
+export type HeldPoint = { readonly lo: number; readonly hi: number; readonly tsMs: number; readonly value: number }
+
+/** One row a run, as columns. */
+class RunRows {
+  owner = new Uint32Array(16_384)
+  idLo = new Uint32Array(16_384)
+  idHi = new Uint32Array(16_384)
+  firstMs = new Float64Array(16_384)
+  readonly points = new RunWriter()
+  count = 0
+
+  clear(): void {
+    this.count = 0
+    this.points.clear()
+  }
+
+  add(owner: number, idLo: number, idHi: number, firstMs: number): void {
+    const { count } = this
+    if (count === this.owner.length) this.grow()
+    this.owner[count] = owner
+    this.idLo[count] = idLo
+    this.idHi[count] = idHi
+    this.firstMs[count] = firstMs
+    this.count = count + 1
+  }
+
+  private grow(): void {
+    const length = this.count * 2
+    this.owner = grown32(this.owner, length)
+    this.idLo = grown32(this.idLo, length)
+    this.idHi = grown32(this.idHi, length)
+    this.firstMs = grown64(this.firstMs, length)
+  }
+}
+
+function grown32(from: Uint32Array, length: number): Uint32Array<ArrayBuffer> {
+  const to = new Uint32Array(length)
+  to.set(from)
+  return to
+}
+
+function grown64(from: Float64Array, length: number): Float64Array<ArrayBuffer> {
+  const to = new Float64Array(length)
+  to.set(from)
+  return to
+}
+
+/** What writing a block takes: of several blocks that are written one after the other, the next only when the one before it is cleared. */
+export class BlockScratch {
+  readonly order: RowOrder = new RowOrder()
+  readonly runs: RunRows = new RunRows()
+  digits = new Float64Array(0)
+  decimals = new Uint8Array(0)
+  times = new Float64Array(0)
+
+  /** Makes room for so many rows. */
+  reserve(length: number): void {
+    if (this.digits.length >= length) return
+    this.order.reserve(length)
+    this.digits = new Float64Array(length)
+    this.decimals = new Uint8Array(length)
+    this.times = new Float64Array(length)
+  }
+}
+
+export class SampleBlock {
+  private readonly scratch: BlockScratch
+  rows = 0
+  /** Rows of the last `write`, which are first in the order. */
+  private written = 0
+  readonly owners: BlockOwner[] = []
+  readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
+  /** Words of company and server of each owner, in ClickHouse's form. */
+  private ownerWords = new Uint32Array(WORDS_PER_MACHINE * OWNERS_START)
+  /** Owners by the hash of these words, open addressing, half empty: index + 1, or 0. */
+  private ownerPlaces = new Uint32Array(2 * OWNERS_START)
+  private owner = new Uint32Array(131_072)
+  private idLo = new Uint32Array(131_072)
+  private idHi = new Uint32Array(131_072)
+  private tsMs = new Float64Array(131_072)
+  private value = new Float64Array(131_072)
+  /** The oldest cell that rows of this block touch. */
+  oldestCellMs = Number.POSITIVE_INFINITY
+  private readonly ownersByName = new Map<string, BlockOwner>()
+
+  constructor(scratch = new BlockScratch()) {
+    this.scratch = scratch
+  }
+
+  clear(): void {
+    this.rows = 0
+    this.written = 0
+    this.owners.length = 0
+    this.ownersByName.clear()
+    this.ownerPlaces.fill(0)
+    this.oldestCellMs = Number.POSITIVE_INFINITY
+    this.dropped.purged = 0
+    this.dropped.retentionLocked = 0
+  }
+
+  /** Appends the points of the reader's entry. `ruleOf` is asked once a machine that is not purged. Returns the owner of the rows. */
+  add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
+    const index = this.ownerOf(entry, ruleOf)
+    const owner = this.owners[index]!
+    if (owner.purged) {
+      this.dropped.purged += entry.pointCount
+      return owner
+    }
+    this.reserve(entry.pointCount)
+    const begin = this.rows
+    if (entry.hasCounts || entry.hasTimes) this.addPoints(entry, index, owner)
+    else this.addPlain(entry, index, owner)
+    if (this.rows > begin) owner.spans.push(begin, this.rows)
+    return owner
+  }
+
+  /** One point a series, one time for all: what an agent sends in the steady state. */
+  private addPlain(entry: EntryReader, index: number, owner: BlockOwner): void {
+    const { u32, f64, idsAt, valuesAt, seriesCount, commonTsMs } = entry
+    if (commonTsMs < owner.lockedBeforeMs) {
+      this.dropped.retentionLocked += seriesCount
+      return
+    }
+    const { idLo, idHi, value } = this
+    let row = this.rows
+    this.owner.fill(index, row, row + seriesCount)
+    this.tsMs.fill(commonTsMs, row, row + seriesCount)
+    for (let series = 0, word = idsAt; series < seriesCount; series++, row++) {
+      idLo[row] = u32[word++]!
+      idHi[row] = u32[word++]!
+      value[row] = f64[valuesAt + series]!
+    }
+    this.rows = row
+    if (seriesCount > 0) this.touch(owner, commonTsMs)
+  }
+
+  private addPoints(entry: EntryReader, index: number, owner: BlockOwner): void {
+    const { u32, f64 } = entry
+    let row = this.rows
+    let point = 0
+    for (let series = 0; series < entry.seriesCount; series++) {
+      const count = entry.hasCounts ? u32[entry.countsAt + series]! : 1
+      for (let last = point + count; point < last; point++) {
+        const tsMs = entry.hasTimes ? f64[entry.timesAt + point]! : entry.commonTsMs
+        if (tsMs < owner.lockedBeforeMs) {
+          this.dropped.retentionLocked++
+          continue
+        }
+        this.owner[row] = index
+        this.idLo[row] = u32[entry.idsAt + series * 2]!
+        this.idHi[row] = u32[entry.idsAt + series * 2 + 1]!
+        this.tsMs[row] = tsMs
+        this.value[row++] = f64[entry.valuesAt + point]!
+        this.touch(owner, tsMs)
+      }
+    }
+    this.rows = row
+  }
+
+  /** Notes the cell of a sample. */
+  private touch(owner: BlockOwner, tsMs: number): void {
+    const cellMs = tsMs - (tsMs % CELL_5M_MS)
+    if (cellMs === owner.lastCellMs) return
+    owner.lastCellMs = cellMs
+    owner.cells.add(cellMs)
+    if (cellMs < this.oldestCellMs) this.oldestCellMs = cellMs
+  }
+
+  private ownerOf(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): number {
+    const index = this.owners.length
+    const at = index * WORDS_PER_MACHINE
+    if (at === this.ownerWords.length) this.growOwners()
+    const { ownerWords, ownerPlaces } = this
+    const words = entry.idsAt - HEADER_WORDS + COMPANY_WORD
+    uuidWords(entry.u32, words, ownerWords, at)
+    uuidWords(entry.u32, words + SERVER_WORD - COMPANY_WORD, ownerWords, at + 4)
+    const mask = ownerPlaces.length - 1
+    let place = ownerHash(ownerWords, at) & mask
+    for (; ownerPlaces[place] !== 0; place = (place + 1) & mask) {
+      const known = ownerPlaces[place]! - 1
+      if (!isSameOwner(ownerWords, known * WORDS_PER_MACHINE, at)) continue
+      if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId()).purged) return known
+      // The tombstone is over: what comes now is not what was dropped.
+      break
+    }
+    ownerPlaces[place] = index + 1
+    const companyId = entry.companyId()
+    const serverId = entry.serverId()
+    const { purged, lockedBeforeMs } = ruleOf(companyId, serverId)
+    const owner = { companyId, serverId, cells: new Set<number>(), lastCellMs: -1, purged, lockedBeforeMs, spans: [] }
+    this.owners.push(owner)
+    this.ownersByName.set(companyId + serverId, owner)
+    return index
+  }
+
+  private growOwners(): void {
+    const words = new Uint32Array(this.ownerWords.length * 2)
+    words.set(this.ownerWords)
+    this.ownerWords = words
+    this.ownerPlaces = new Uint32Array(this.ownerPlaces.length * 2)
+    const mask = this.ownerPlaces.length - 1
+    for (const [index, owner] of this.owners.entries()) {
+      // One that was purged before its tombstone ended is not to be found again.
+      if (owner.purged) continue
+      let place = ownerHash(words, index * WORDS_PER_MACHINE) & mask
+      while (this.ownerPlaces[place] !== 0) place = (place + 1) & mask
+      this.ownerPlaces[place] = index + 1
+    }
+  }
+
+  private reserve(more: number): void {
+    if (this.rows + more <= this.owner.length) return
+    const length = Math.max(Math.ceil(this.owner.length * 1.5), this.rows + more)
+    this.owner = grown32(this.owner, length)
+    this.idLo = grown32(this.idLo, length)
+    this.idHi = grown32(this.idHi, length)
+    this.tsMs = grown64(this.tsMs, length)
+    this.value = grown64(this.value, length)
+  }
+
+  /** Ranks of the owners in ClickHouse's order of (company, server). */
+  private ownerRanks(): Uint32Array {
+    const order = Uint32Array.from(this.owners.keys())
+    const words = this.ownerWords
+    order.sort((a, b) => compareMachineWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE))
+    const ranks = new Uint32Array(order.length)
+    for (let rank = 0; rank < order.length; rank++) ranks[order[rank]!] = rank
+    return ranks
+  }
+
+  /** What an owner has in the block is left out, and what comes for it. */
+  purge(owner: BlockOwner): void {
+    if (owner.purged) return
+    owner.purged = true
+    for (let span = 0; span < owner.spans.length; span += 2)
+      this.dropped.purged += owner.spans[span + 1]! - owner.spans[span]!
+  }
+
+  /** The oldest cell that a machine's points which wait here lie in; Infinity where there are none. */
+  oldestCellOf(companyId: string, serverId: string): number {
+    const owner = this.ownersByName.get(companyId + serverId)
+    return !owner || owner.purged ? Number.POSITIVE_INFINITY : Math.min(...owner.cells)
+  }
+
+  /** The points of a machine that wait here, in the order in which they came. */
+  *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
+    const owner = this.ownersByName.get(companyId + serverId)
+    if (!owner || owner.purged) return
+    const { idLo, idHi, tsMs, value } = this
+    for (let span = 0; span < owner.spans.length; span += 2)
+      for (let row = owner.spans[span]!; row < owner.spans[span + 1]!; row++)
+        yield { lo: idLo[row]!, hi: idHi[row]!, tsMs: Math.floor(tsMs[row]!), value: value[row]! + 0 }
+  }
+
+  /**
+   * Writes the points as a block of samples_raw, in the order of the table's key, of which `seq` says that it came after those with a
+   * lower one. Of points with the same series and time the last that was added stays. Yields after each machine, so that others may have
+   * their turn. Returns the number of points written; 0 leaves the writer as it was.
+   */
+  *writing(writer: NativeWriter, seq: number): Generator<void, number> {
+    const { order, runs } = this.scratch
+    this.scratch.reserve(this.owner.length)
+    runs.clear()
+    const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
+    let kept = 0
+    for (const { begin, end } of orderRows(columns, this.rows, this.ownerRanks(), order)) {
+      const next = this.keep(begin, end, kept)
+      this.addRuns(kept, next)
+      kept = next
+      yield
+    }
+    this.written = kept
+    if (kept === 0) return 0
+    const { count } = runs
+    writer.begin(6, count)
+    this.writeUuids(writer, 'company_id', 0, count)
+    this.writeUuids(writer, 'server_id', 4, count)
+    this.writeIds(writer, count)
+    this.writeTimes(writer, count)
+    writeSame(writer, { name: 'seq', type: 'UInt64', bytesPerRow: 8 }, seq, count)
+    const points = runs.points.written()
+    writer.put(writer.column({ name: 'points', type: 'String', bytesPerRow: 1 }, points.length), points, points.length)
+    return kept
+  }
+
+  /** All of `writing` at once. */
+  write(writer: NativeWriter, seq: number): number {
+    const writing = this.writing(writer, seq)
+    for (;;) {
+      const { done, value } = writing.next()
+      if (done) return value
+    }
+  }
+
+  /** Hands over the rows of the last `write` machine by machine, until the block is cleared. */
+  *machines(): Generator<MachineRows, void> {
+    const { decimals, digits } = this.scratch
+    const { rows } = this.scratch.order
+    const { idLo, idHi, tsMs, value } = this
+    const written = { rows, idLo, idHi, tsMs, value, decimals, digits }
+    for (let at = 0; at < this.written; ) {
+      const index = this.owner[rows[at]!]!
+      const end = this.endOfOwner(at, index)
+      yield { owner: this.owners[index]!, written, begin: at, end }
+      at = end
+    }
+  }
+
+  /** Where the rows of an owner end that begin at `begin`: in doubling steps, then halving. */
+  private endOfOwner(begin: number, index: number): number {
+    const { rows } = this.scratch.order
+    const isOwn = (at: number): boolean => at < this.written && this.owner[rows[at]!] === index
+    let step = 64
+    while (isOwn(begin + step)) step *= 2
+    let low = begin + (step > 64 ? step / 2 : 0)
+    let high = Math.min(begin + step, this.written)
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1
+      if (isOwn(middle)) low = middle
+      else high = middle
+    }
+    return high
+  }
+
+  /** Moves those of an owner's rows [begin, end) of the order that stay to `to`; returns where they end. */
+  private keep(begin: number, end: number, to: number): number {
+    const { decimals, digits, times } = this.scratch
+    const { rows } = this.scratch.order
+    const { idLo, idHi, tsMs, value } = this
+    const { purged, lockedBeforeMs, cells } = this.owners[this.owner[rows[begin]!]!]!
+    if (purged) return to
+    const mayBeLocked = Math.min(...cells) < lockedBeforeMs
+    let kept = to
+    for (let at = begin; at < end; at++) {
+      const row = rows[at]!
+      if (mayBeLocked && tsMs[row]! < lockedBeforeMs) {
+        this.dropped.retentionLocked++
+        continue
+      }
+      // The store keeps whole milliseconds.
+      const time = Math.floor(tsMs[row]!)
+      if (kept > to && times[kept - 1] === time) {
+        const last = rows[kept - 1]!
+        if (idLo[last] === idLo[row] && idHi[last] === idHi[row]) kept--
+      }
+      decimals[kept] = splitDecimal(value[row]!, kept, digits)
+      times[kept] = time
+      rows[kept++] = row
+    }
+    return kept
+  }
+
+  /** The rows [begin, end) of the order, all of one owner, as runs. */
+  private addRuns(begin: number, end: number): void {
+    const { runs, times, decimals, digits } = this.scratch
+    const { rows } = this.scratch.order
+    const { idLo, idHi } = this
+    for (let at = begin; at < end; ) {
+      const first = rows[at]!
+      const lo = idLo[first]!
+      const hi = idHi[first]!
+      const firstMs = times[at]!
+      const beforeMs = Math.min(firstMs + RUN_SPAN_MS, firstMs - (firstMs % DAY_MS) + DAY_MS)
+      const most = Math.min(end, at + RUN_POINTS_MAX)
+      let next = at + 1
+      for (; next < most; next++) {
+        const row = rows[next]!
+        if (idLo[row] !== lo || idHi[row] !== hi || times[next]! >= beforeMs) break
+      }
+      runs.add(this.owner[first]!, lo, hi, firstMs)
+      runs.points.add(times, decimals, digits, at, next)
+      at = next
+    }
+  }
+
+  /** Rows lie by owner: the id of each is written once and repeated. */
+  private writeUuids(writer: NativeWriter, name: string, word: number, count: number): void {
+    const start = writer.column({ name, type: 'UUID', bytesPerRow: UUID_BYTES }, count)
+    const view = writer.memory()
+    const { owner: owners } = this.scratch.runs
+    let at = 0
+    while (at < count) {
+      const owner = owners[at]!
+      let end = at + 1
+      while (end < count && owners[end] === owner) end++
+      const words = owner * WORDS_PER_MACHINE + word
+      const offset = start + at * UUID_BYTES
+      for (let part = 0; part < 4; part++) view.setUint32(offset + part * 4, this.ownerWords[words + part]!, true)
+      writer.repeat(offset, UUID_BYTES, (end - at) * UUID_BYTES)
+      at = end
+    }
+  }
+
+  private writeIds(writer: NativeWriter, count: number): void {
+    const { idLo, idHi } = this.scratch.runs
+    const words = new Uint32Array(count * 2)
+    for (let row = 0, word = 0; row < count; row++) {
+      words[word++] = idLo[row]!
+      words[word++] = idHi[row]!
+    }
+    writer.put(writer.column({ name: 'series_id', type: 'UInt64', bytesPerRow: 8 }, count), words, count * 2)
+  }
+
+  private writeTimes(writer: NativeWriter, count: number): void {
+    const { firstMs } = this.scratch.runs
+    const words = new Uint32Array(count * 2)
+    for (let row = 0, word = 0; row < count; row++) {
+      const high = Math.floor(firstMs[row]! / WORD)
+      words[word++] = firstMs[row]! - high * WORD
+      words[word++] = high
+    }
+    writer.put(writer.column({ name: 'ts', type: "DateTime64(3, 'UTC')", bytesPerRow: 8 }, count), words, count * 2)
+  }
+}
+
+/** A column of eight bytes a row that is the same in all. */
+function writeSame(writer: NativeWriter, column: NativeColumn, value: number, count: number): void {
+  const start = writer.column(column, count)
+  const high = Math.floor(value / WORD)
+  writer.memory().setUint32(start, value - high * WORD, true)
+  writer.memory().setUint32(start + 4, high, true)
+  writer.repeat(start, 8, count * 8)
+}
+
+function ownerHash(words: Uint32Array, at: number): number {
+  let hash = 0
+  for (let word = at; word < at + WORDS_PER_MACHINE; word++) hash = Math.imul(hash ^ words[word]!, 0x9e37_79b1)
+  return hash ^ (hash >>> 15)
+}
+
+function isSameOwner(words: Uint32Array, a: number, b: number): boolean {
+  for (let word = 0; word < WORDS_PER_MACHINE; word++) if (words[a + word] !== words[b + word]) return false
+  return true
+}

@@ -1,0 +1,95 @@
+// ClickHouse keeps a UUID as two little-endian 64-bit halves, and orders UUIDs by the second half first. Here: four 32-bit
+// words of the 16 bytes as they lie on the bus, turned into that form.
+import { writeUuid } from '../../series/uuid.ts'
+import type { NativeWriter } from './native-writer.ts'
+
+/** Of its company, then of itself. */
+export const WORDS_PER_MACHINE = 8
+
+const swap = (word: number): number =>
+  ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0
+
+/** Reads 16 bytes that lie as little-endian words at `from[index]` into ClickHouse's words: [first low, first high, second low, second high]. */
+export function uuidWords(from: Uint32Array, index: number, into: Uint32Array, at: number): void {
+  into[at] = swap(from[index + 1]!)
+  into[at + 1] = swap(from[index]!)
+  into[at + 2] = swap(from[index + 3]!)
+  into[at + 3] = swap(from[index + 2]!)
+}
+
+/** Below 0, 0 or above 0 as ClickHouse orders the UUIDs whose words lie at `a` and `b`. */
+function compareUuidWords(words: Uint32Array, a: number, b: number): number {
+  return (
+    words[a + 3]! - words[b + 3]! ||
+    words[a + 2]! - words[b + 2]! ||
+    words[a + 1]! - words[b + 1]! ||
+    words[a]! - words[b]!
+  )
+}
+
+/** The same for machines: by company, then by server. */
+export const compareMachineWords = (words: Uint32Array, a: number, b: number): number =>
+  compareUuidWords(words, a, b) || compareUuidWords(words, a + 4, b + 4)
+
+/** The words of machines, one after the other. */
+export function machineWords(
+  machines: readonly { readonly companyId: string; readonly serverId: string }[],
+): Uint32Array {
+  const words = new Uint32Array(machines.length * WORDS_PER_MACHINE)
+  const bytes = new Uint8Array(32)
+  const from = new Uint32Array(bytes.buffer)
+  machines.forEach(({ companyId, serverId }, index) => {
+    writeUuid(bytes, 0, companyId)
+    writeUuid(bytes, 16, serverId)
+    uuidWords(from, 0, words, index * WORDS_PER_MACHINE)
+    uuidWords(from, 4, words, index * WORDS_PER_MACHINE + 4)
+  })
+  return words
+}
+
+/** Finds machines by the ids of a block's rows, which come machine by machine. */
+export class MachineIndex {
+  private readonly places = new Map<string, number>()
+  private readonly last = new Uint32Array(WORDS_PER_MACHINE)
+  private lastPlace = -1
+
+  /** Of machines that lie one after the other, as `machineWords` gives them. */
+  constructor(words: Uint32Array) {
+    for (let at = 0; at < words.length; at += WORDS_PER_MACHINE)
+      this.places.set(words.subarray(at, at + WORDS_PER_MACHINE).join(), at / WORDS_PER_MACHINE)
+  }
+
+  /** The place of the machine whose company and server lie at these places of a view; -1 for one that is unknown. */
+  placeOf(view: DataView, company: number, server: number): number {
+    if (this.lastPlace >= 0 && this.isLast(view, company, server)) return this.lastPlace
+    const { last } = this
+    for (let word = 0; word < 4; word++) {
+      last[word] = view.getUint32(company + word * 4, true)
+      last[word + 4] = view.getUint32(server + word * 4, true)
+    }
+    this.lastPlace = this.places.get(last.join()) ?? -1
+    return this.lastPlace
+  }
+
+  private isLast(view: DataView, company: number, server: number): boolean {
+    const { last } = this
+    // What differs most often comes first.
+    for (let word = 3; word >= 0; word--) if (view.getUint32(server + word * 4, true) !== last[word + 4]) return false
+    for (let word = 0; word < 4; word++) if (view.getUint32(company + word * 4, true) !== last[word]) return false
+    return true
+  }
+}
+
+/** Writes a column of UUIDs, given as text. */
+export function writeUuidColumn(writer: NativeWriter, name: string, ids: readonly string[]): void {
+  const bytes = new Uint8Array(16)
+  const from = new Uint32Array(bytes.buffer)
+  const words = new Uint32Array(4)
+  const start = writer.column({ name, type: 'UUID', bytesPerRow: 16 }, ids.length)
+  const view = writer.memory()
+  ids.forEach((id, row) => {
+    writeUuid(bytes, 0, id)
+    uuidWords(from, 0, words, 0)
+    for (let word = 0; word < 4; word++) view.setUint32(start + row * 16 + word * 4, words[word]!, true)
+  })
+}

@@ -1,0 +1,119 @@
+// Cells of series as columns, no object a series: what a cell holds of its samples so far. Values are digits at the cell's decimals
+// (block/decimal.ts), whole numbers, so that sums are exact in whatever order. Equal to the cell that SQL computes from the raw samples.
+import { BITS } from '../block/decimal.ts'
+
+/** Rows are made this many at a time. A machine's lie together, so this is also the most that one machine may have. */
+export const CHUNK_ROWS = 16_384
+/** Rows of 49 bytes: id 8, four values 32, time of the last sample, count, decimals. */
+export class CellRows {
+  /** How many rows are taken. */
+  used = 0
+  readonly idLo = new Uint32Array(CHUNK_ROWS)
+  readonly idHi = new Uint32Array(CHUNK_ROWS)
+  /** Zero where there is no sample yet. */
+  readonly count = new Uint32Array(CHUNK_ROWS)
+  /** From the start of the cell to its newest sample, ms. */
+  readonly after = new Uint32Array(CHUNK_ROWS)
+  readonly decimals = new Uint8Array(CHUNK_ROWS)
+  readonly last = new Float64Array(CHUNK_ROWS)
+  readonly sum = new Float64Array(CHUNK_ROWS)
+  readonly min = new Float64Array(CHUNK_ROWS)
+  readonly max = new Float64Array(CHUNK_ROWS)
+}
+
+/** Beyond these SQL keeps the bits of a sum of floating-point numbers, or may: 2^50 is its bound, 2^49 leaves room for the rounding of decimals. */
+const WHOLE_MAX = 2 ** 50
+const DECIMALS_MAX = 2 ** 49
+/** Powers of ten by the difference of two numbers of decimals, which are 0, 2, 4 and 6. */
+const POWERS = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] as const
+
+const copyRow = (into: CellRows, at: number, from: CellRows, row: number): void => {
+  into.count[at] = from.count[row]!
+  into.after[at] = from.after[row]!
+  into.decimals[at] = from.decimals[row]!
+  into.sum[at] = from.sum[row]!
+  into.min[at] = from.min[row]!
+  into.max[at] = from.max[row]!
+  into.last[at] = from.last[row]!
+}
+
+/**
+ * Adds row `row` of `from`, whose cell begins `offsetMs` after the cell of row `at`. False where the result is not provably that of
+ * the raw samples: what is added is not newer than all before, so that it may be there already, or a value is no decimal.
+ */
+export function addToCell(into: CellRows, at: number, from: CellRows, row: number, offsetMs: number): boolean {
+  const after = from.after[row]! + offsetMs
+  if (into.count[at] === 0) {
+    copyRow(into, at, from, row)
+    into.after[at] = after
+    return true
+  }
+  if (after <= into.after[at]!) return false
+  const had = into.decimals[at]!
+  const has = from.decimals[row]!
+  if (had === BITS || has === BITS) return false
+  let scale = 1
+  if (has < had) scale = POWERS[had - has]!
+  else if (has > had) {
+    const more = POWERS[has - had]!
+    into.sum[at]! *= more
+    into.min[at]! *= more
+    into.max[at]! *= more
+    into.decimals[at] = has
+  }
+  const low = from.min[row]! * scale
+  const high = from.max[row]! * scale
+  into.count[at]! += from.count[row]!
+  into.sum[at]! += from.sum[row]! * scale
+  if (low < into.min[at]!) into.min[at] = low
+  if (high > into.max[at]!) into.max[at] = high
+  into.last[at] = from.last[row]! * scale
+  into.after[at] = after
+  return true
+}
+
+/** Makes row `at` the cell of one sample; `value` is its digits, or with BITS for decimals itself. */
+export function setSample(into: CellRows, at: number, after: number, decimals: number, value: number): void {
+  into.count[at] = 1
+  into.after[at] = after
+  into.decimals[at] = decimals
+  into.sum[at] = value
+  into.min[at] = value
+  into.max[at] = value
+  into.last[at] = value
+}
+
+/** Adds one sample as `addToCell` does. */
+export function addSample(into: CellRows, at: number, after: number, decimals: number, value: number): boolean {
+  const count = into.count[at]! | 0
+  if (count === 0) {
+    setSample(into, at, after, decimals, value)
+    return true
+  }
+  if (decimals !== into.decimals[at] || decimals === BITS) {
+    setSample(ONE, 0, after, decimals, value)
+    return addToCell(into, at, ONE, 0, 0)
+  }
+  if (after <= (into.after[at]! | 0)) return false
+  into.count[at] = count + 1
+  into.after[at] = after
+  into.sum[at]! += value
+  if (value < into.min[at]!) into.min[at] = value
+  if (value > into.max[at]!) into.max[at] = value
+  into.last[at] = value
+  return true
+}
+
+/** A cell of one sample, to be added. */
+const ONE = new CellRows()
+
+/**
+ * Whether a cell with samples is exact. Digits that left the range on the way are seen here too: neither the count nor the largest of
+ * them ever becomes smaller.
+ */
+export function isExact(rows: CellRows, at: number): boolean {
+  const count = rows.count[at]!
+  if (rows.decimals[at] === BITS) return count === 1 && Number.isFinite(rows.last[at]!)
+  const most = Math.max(Math.abs(rows.min[at]!), Math.abs(rows.max[at]!)) * count
+  return most <= (rows.decimals[at] === 0 ? WHOLE_MAX : DECIMALS_MAX)
+}

@@ -1,0 +1,60 @@
+// The open cells of both widths: samples go into cells of 5 minutes, and these, when they are stored, into cells of an hour.
+import { cellMs } from '../../query/query-plan.ts'
+import type { MachineRows } from '../block/sample-block.ts'
+import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX } from './open-cells.ts'
+
+export class CellStream {
+  readonly '5m': OpenCells = new OpenCells(cellMs['5m'])
+  readonly '1h': OpenCells = new OpenCells(cellMs['1h'])
+
+  /** What is stored so far is not newer than `newestMs`; everything from now on is told to `add`. */
+  start(newestMs: number): void {
+    this['5m'].wholeAfter(newestMs)
+    this['1h'].wholeAfter(newestMs)
+  }
+
+  /** Samples were deleted, or may have been missed: what is open is computed from the raw samples. */
+  distrustAll(): void {
+    const fine = this['5m']
+    fine.distrustAll()
+    this['1h'].distrustBefore(fine.fromMs)
+  }
+
+  /** Cells that start before this instant are computed from the raw samples. */
+  distrustBefore(startMs: number): void {
+    this['5m'].distrustBefore(startMs)
+    this['1h'].distrustBefore(startMs)
+  }
+
+  /** Takes samples of a machine that are stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of them. */
+  add({ owner, written, begin, end }: MachineRows, claimedBeforeMs: number): void {
+    const fine = this['5m']
+    // A machine that sends what it has kept for long: to pick the samples of each cell would take too long.
+    const isLong = owner.cells.size > STARTS_MAX
+    for (const startMs of owner.cells) {
+      if (startMs + fine.widthMs <= claimedBeforeMs) continue
+      if (isLong) fine.markRaw(owner, startMs)
+      else fine.addSamples(owner, startMs, written, begin, end)
+    }
+  }
+
+  /** Samples of a cell that may be computed already do not come here: what is open of it and of its hour is not all. */
+  late(owner: CellOwner, startMs: number): void {
+    this['5m'].markRaw(owner, startMs)
+    this['1h'].markRaw(owner, this.hourOf(startMs))
+  }
+
+  /** Takes cells of 5 minutes that were stored into their hour. */
+  passOn({ startMs, machines }: CellsOfStart): void {
+    const hourMs = this.hourOf(startMs)
+    for (const machine of machines.values()) {
+      const { chunk, start, length } = machine
+      if (machine.isRaw) this['1h'].markRaw(machine, hourMs)
+      else this['1h'].addCells(machine, hourMs, chunk, start, start + length, startMs - hourMs)
+    }
+  }
+
+  private hourOf(startMs: number): number {
+    return startMs - (startMs % this['1h'].widthMs)
+  }
+}

@@ -1,0 +1,317 @@
+// The cells that samples still come for, kept while the samples are stored, so that a cell need not be computed from what is on the
+// disk once it ends. A cell is taken from here only where it is provably the same: every sample of its time went through here, each
+// newer than the one before it in its series. Of any other machine and start only that is noted: its cells are computed from the
+// raw samples.
+
+import type { WrittenRows } from '../block/sample-block.ts'
+import { addSample, addToCell, CellRows, CHUNK_ROWS, isExact } from './cell-rows.ts'
+
+/** Cells of this many starts at once, and rows of 49 bytes in all of them; beyond, they are computed from the raw samples. */
+export const STARTS_MAX = 12
+const CHUNKS_MAX = 2_048
+
+export type CellOwner = { readonly companyId: string; readonly serverId: string }
+
+/** The cells of a machine with one start: rows [start, start + length) of a chunk, ordered by the id of the series. */
+export type MachineCells = CellOwner & {
+  chunk: CellRows
+  start: number
+  length: number
+  /** They are to be computed from the raw samples. */
+  isRaw: boolean
+}
+
+/** The cells that start at one instant, by machine. */
+export type CellsOfStart = {
+  readonly startMs: number
+  readonly machines: Map<string, MachineCells>
+  readonly chunks: CellRows[]
+}
+
+const keyOf = (owner: CellOwner): string => owner.companyId + owner.serverId
+const NO_ROWS = new CellRows()
+
+/** Open cells of one width. */
+export class OpenCells {
+  readonly widthMs: number
+  private readonly starts = new Map<number, CellsOfStart>()
+  private readonly spare: CellRows[] = []
+  private chunkCount = 0
+  /** Every sample of a cell that starts here or later went through here. */
+  fromMs = Number.POSITIVE_INFINITY
+  /** No sample that was stored is in a later cell than this instant is. */
+  newestMs = Number.NEGATIVE_INFINITY
+  /** Ids of a machine's series while they are put in order. */
+  private readonly lo = new Uint32Array(CHUNK_ROWS)
+  private readonly hi = new Uint32Array(CHUNK_ROWS)
+  private readonly origin = new Int32Array(CHUNK_ROWS)
+  private readonly wanted = new CellRows()
+
+  constructor(widthMs: number) {
+    this.widthMs = widthMs
+  }
+
+  /** Whether cells of this start may be taken from here. */
+  isWhole(startMs: number): boolean {
+    return startMs >= this.fromMs
+  }
+
+  /** Everything up to `newestMs` may have been stored without passing here, or was deleted; what is newer passes here from now on. */
+  wholeAfter(newestMs: number): void {
+    this.newestMs = Math.max(this.newestMs, newestMs)
+    const isNone = this.newestMs === Number.NEGATIVE_INFINITY
+    const fromMs = isNone ? 0 : (Math.floor(this.newestMs / this.widthMs) + 1) * this.widthMs
+    this.fromMs = this.fromMs === Number.POSITIVE_INFINITY ? fromMs : Math.max(this.fromMs, fromMs)
+    this.forgetBefore(this.fromMs)
+  }
+
+  /** Cells that start before this instant are computed from the raw samples. */
+  distrustBefore(startMs: number): void {
+    if (this.fromMs === Number.POSITIVE_INFINITY || startMs <= this.fromMs) return
+    this.fromMs = Math.ceil(startMs / this.widthMs) * this.widthMs
+    this.forgetBefore(this.fromMs)
+  }
+
+  /** Samples were deleted, or may have been missed: cells of all that came so far are computed from the raw samples. */
+  distrustAll(): void {
+    if (this.fromMs !== Number.POSITIVE_INFINITY) this.wholeAfter(this.newestMs)
+  }
+
+  private forgetBefore(startMs: number): void {
+    for (const cells of this.starts.values()) if (cells.startMs < startMs) this.release(this.take(cells.startMs))
+  }
+
+  /** The cells of a machine and start are computed from the raw samples, whatever else comes for them. */
+  markRaw(owner: CellOwner, startMs: number): void {
+    if (!this.isWhole(startMs)) return
+    const cells = this.cellsOf(startMs)
+    if (cells) this.machineOf(cells, owner).isRaw = true
+  }
+
+  /**
+   * Adds cells [begin, end) of `rows`, ordered by id, to cells of a machine that start at `startMs`; theirs start `offsetMs` later. Rows
+   * without a sample are passed over.
+   */
+  addCells(owner: CellOwner, startMs: number, rows: CellRows, begin: number, end: number, offsetMs: number): void {
+    this.into(owner, startMs, (cells, machine) => this.mergeCells(cells, machine, rows, begin, end, offsetMs))
+  }
+
+  /** Adds those of the rows [begin, end), all of one machine, that lie in cells that start at `startMs`. */
+  addSamples(owner: CellOwner, startMs: number, written: WrittenRows, begin: number, end: number): void {
+    this.into(owner, startMs, (cells, machine) => this.mergeSamples(cells, machine, written, begin, end))
+  }
+
+  private into(
+    owner: CellOwner,
+    startMs: number,
+    merge: (cells: CellsOfStart, machine: MachineCells) => boolean,
+  ): void {
+    this.newestMs = Math.max(this.newestMs, startMs)
+    if (!this.isWhole(startMs)) return
+    const cells = this.cellsOf(startMs)
+    if (!cells) return
+    const machine = this.machineOf(cells, owner)
+    if (!machine.isRaw) machine.isRaw = !merge(cells, machine)
+    if (this.chunkCount > CHUNKS_MAX) this.distrustAll()
+  }
+
+  /** Undefined where too many starts are open at once, so that these cells are computed from the raw samples. */
+  private cellsOf(startMs: number): CellsOfStart | undefined {
+    const known = this.starts.get(startMs)
+    if (known) return known
+    if (this.starts.size >= STARTS_MAX) {
+      const [oldestMs = startMs] = [...this.starts.keys()].sort((a, b) => a - b)
+      this.distrustBefore(Math.min(oldestMs, startMs) + this.widthMs)
+      if (!this.isWhole(startMs)) return undefined
+    }
+    const cells: CellsOfStart = { startMs, machines: new Map(), chunks: [] }
+    this.starts.set(startMs, cells)
+    return cells
+  }
+
+  private machineOf({ machines }: CellsOfStart, owner: CellOwner): MachineCells {
+    const key = keyOf(owner)
+    let machine = machines.get(key)
+    if (!machine) {
+      const { companyId, serverId } = owner
+      machine = { companyId, serverId, chunk: NO_ROWS, start: 0, length: 0, isRaw: false }
+      machines.set(key, machine)
+    }
+    return machine
+  }
+
+  /** Walks rows and cells side by side, both ordered by id. */
+  private mergeCells(
+    cells: CellsOfStart,
+    machine: MachineCells,
+    rows: CellRows,
+    begin: number,
+    end: number,
+    offsetMs: number,
+  ): boolean {
+    let { chunk, start: at } = machine
+    let to = at + machine.length
+    for (let row = begin; row < end; row++) {
+      if (rows.count[row] === 0) continue
+      const hi = rows.idHi[row]!
+      const lo = rows.idLo[row]!
+      at = findRow(chunk, at, to, hi, lo)
+      if (at < 0) {
+        if (!this.widen(cells, machine, rows, row, end)) return false
+        chunk = machine.chunk
+        to = machine.start + machine.length
+        at = findRow(chunk, machine.start, to, hi, lo)
+      }
+      if (!addToCell(chunk, at, rows, row, offsetMs)) return false
+    }
+    return true
+  }
+
+  /** The same for samples: what each one on its way to the store costs. */
+  private mergeSamples(
+    cells: CellsOfStart,
+    machine: MachineCells,
+    written: WrittenRows,
+    begin: number,
+    end: number,
+  ): boolean {
+    const { rows, idLo, idHi, tsMs, decimals, digits } = written
+    const { startMs } = cells
+    const { widthMs } = this
+    let { chunk, start: at } = machine
+    let { idLo: chunkLo, idHi: chunkHi } = chunk
+    let to = at + machine.length
+    for (let index = begin; index < end; index++) {
+      const row = rows[index]!
+      const after = tsMs[row]! - startMs
+      if (after < 0 || after >= widthMs) continue
+      // As signed words, which cost half as much to compare. Nearly always the next series has the next row.
+      const lo = idLo[row]! | 0
+      const hi = idHi[row]! | 0
+      if (at < to && ((chunkLo[at]! | 0) !== lo || (chunkHi[at]! | 0) !== hi)) at++
+      if (at >= to || (chunkLo[at]! | 0) !== lo || (chunkHi[at]! | 0) !== hi) {
+        at = findRow(chunk, at, to, hi >>> 0, lo >>> 0)
+        if (at < 0) {
+          if (!this.widenForSamples(cells, machine, written, index, end)) return false
+          chunk = machine.chunk
+          chunkLo = chunk.idLo
+          chunkHi = chunk.idHi
+          to = machine.start + machine.length
+          at = findRow(chunk, machine.start, to, hi >>> 0, lo >>> 0)
+        }
+      }
+      // The store keeps whole milliseconds.
+      if (!addSample(chunk, at, after | 0, decimals[index]!, digits[index]!)) return false
+    }
+    return true
+  }
+
+  private widenForSamples(
+    cells: CellsOfStart,
+    machine: MachineCells,
+    { rows, idLo, idHi, tsMs }: WrittenRows,
+    begin: number,
+    end: number,
+  ): boolean {
+    const { wanted } = this
+    let count = 0
+    for (let index = begin; index < end && count < CHUNK_ROWS; index++) {
+      const row = rows[index]!
+      const after = tsMs[row]! - cells.startMs
+      if (after < 0 || after >= this.widthMs) continue
+      wanted.idLo[count] = idLo[row]!
+      wanted.idHi[count++] = idHi[row]!
+    }
+    return this.widen(cells, machine, wanted, 0, count)
+  }
+
+  /**
+   * Gives the machine cells for the series of rows [begin, end) too, and where it had none, for those that it had a cell before: so that
+   * it is done once, and a series that is gone is forgotten after one cell. False where they are too many.
+   */
+  private widen(cells: CellsOfStart, machine: MachineCells, rows: CellRows, begin: number, end: number): boolean {
+    const isNew = machine.length === 0
+    const base = isNew ? this.starts.get(cells.startMs - this.widthMs)?.machines.get(keyOf(machine)) : machine
+    const { lo, hi, origin } = this
+    let length = 0
+    let at = base?.start ?? 0
+    const to = at + (base?.length ?? 0)
+    const chunk = base?.chunk ?? NO_ROWS
+    let row = begin
+    while (at < to || row < end) {
+      if (at < to && isNew && chunk.count[at] === 0) {
+        at++
+        continue
+      }
+      if (length === CHUNK_ROWS) return false
+      // Below 0: the series of `at` comes first, 0: both are the same.
+      const order =
+        at === to ? 1 : row === end ? -1 : chunk.idHi[at]! - rows.idHi[row]! || chunk.idLo[at]! - rows.idLo[row]!
+      lo[length] = order <= 0 ? chunk.idLo[at]! : rows.idLo[row]!
+      hi[length] = order <= 0 ? chunk.idHi[at]! : rows.idHi[row]!
+      origin[length] = order <= 0 && !isNew ? at : -1
+      if (order >= 0) {
+        const first = row++
+        while (row < end && rows.idLo[row] === rows.idLo[first] && rows.idHi[row] === rows.idHi[first]) row++
+      }
+      if (order <= 0) at++
+      length++
+    }
+    this.place(cells, machine, length)
+    return true
+  }
+
+  /** Moves a machine's cells to new rows, for the ids at hand. */
+  private place(cells: CellsOfStart, machine: MachineCells, length: number): void {
+    let chunk = cells.chunks.at(-1)
+    if (!chunk || chunk.used + length > CHUNK_ROWS) {
+      chunk = this.spare.pop() ?? new CellRows()
+      chunk.used = 0
+      cells.chunks.push(chunk)
+      this.chunkCount++
+    }
+    const start = chunk.used
+    chunk.used += length
+    chunk.idLo.set(this.lo.subarray(0, length), start)
+    chunk.idHi.set(this.hi.subarray(0, length), start)
+    for (let index = 0; index < length; index++) {
+      const from = this.origin[index]!
+      chunk.count[start + index] = 0
+      if (from >= 0 && machine.chunk.count[from] !== 0) addToCell(chunk, start + index, machine.chunk, from, 0)
+    }
+    machine.chunk = chunk
+    machine.start = start
+    machine.length = length
+  }
+
+  /**
+   * Takes out the cells of one start, which is over, as are all before: `release` them when they are stored. Cells that are not exact
+   * are marked.
+   */
+  take(startMs: number): CellsOfStart {
+    const cells = this.starts.get(startMs) ?? { startMs, machines: new Map(), chunks: [] }
+    this.starts.delete(startMs)
+    this.fromMs = Math.max(this.fromMs, startMs + this.widthMs)
+    this.chunkCount -= cells.chunks.length
+    for (const machine of cells.machines.values()) machine.isRaw ||= !areExact(machine)
+    return cells
+  }
+
+  /** The rows may be used again. As many stay at hand as these cells took. */
+  release({ chunks }: CellsOfStart): void {
+    this.spare.push(...chunks)
+    this.spare.length = Math.min(this.spare.length, chunks.length)
+  }
+}
+
+/** The row of a series among rows [from, to), which are ordered by id, or -1. */
+function findRow({ idLo, idHi }: CellRows, from: number, to: number, hi: number, lo: number): number {
+  let at = from
+  while (at < to && (idHi[at]! < hi || (idHi[at] === hi && idLo[at]! < lo))) at++
+  return at < to && idHi[at] === hi && idLo[at] === lo ? at : -1
+}
+
+function areExact({ chunk, start, length }: MachineCells): boolean {
+  for (let at = start; at < start + length; at++) if (chunk.count[at] !== 0 && !isExact(chunk, at)) return false
+  return true
+}

@@ -1,0 +1,217 @@
+// Cells of 5 minutes, computed from rows of samples_raw: of points of one series and time the one with the highest `seq` counts, as in a
+// query. Where the samples of a cell passed through this process in order, open-cells.ts has the same cell without reading anything.
+import { assert } from '../../assert.ts'
+import type { CellColumns } from '../block/cell-columns.ts'
+import { RUN_POINTS_MAX, readRun } from '../block/chunk.ts'
+import { BITS, splitDecimal } from '../block/decimal.ts'
+import type { NativeReader } from '../block/native-reader.ts'
+import { orderRows, RowOrder } from '../block/row-order.ts'
+import { CELL_5M_MS } from '../block/sample-block.ts'
+import { MachineIndex, WORDS_PER_MACHINE } from '../block/uuid-words.ts'
+
+const UUID_BYTES = 16
+/** A cell keeps digits up to here, all its samples together; beyond, and where one value is no decimal, it keeps bits. */
+const DIGITS_MAX = 2 ** 50
+const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
+/** After so many rows others may have their turn. */
+const READ_ROWS = 4_096
+
+/** What is computed: cells that start in [fromMs, toMs), of some machines. */
+export type RawWork = {
+  readonly fromMs: number
+  readonly toMs: number
+  /** The machines in the store's order, as `machineWords` gives them. */
+  readonly words: Uint32Array
+  /** Which cells of each machine, by their start; null for all. */
+  readonly starts: readonly (ReadonlySet<number> | null)[]
+}
+
+/** Points as they were read. */
+class Points {
+  count = 0
+  owner: Uint32Array
+  idLo: Uint32Array
+  idHi: Uint32Array
+  tsMs: Float64Array
+  value: Float64Array
+  seq: Float64Array
+
+  constructor(length: number, from?: Points) {
+    this.owner = new Uint32Array(length)
+    this.idLo = new Uint32Array(length)
+    this.idHi = new Uint32Array(length)
+    this.tsMs = new Float64Array(length)
+    this.value = new Float64Array(length)
+    this.seq = new Float64Array(length)
+    if (!from) return
+    this.count = from.count
+    this.owner.set(from.owner)
+    this.idLo.set(from.idLo)
+    this.idHi.set(from.idHi)
+    this.tsMs.set(from.tsMs)
+    this.value.set(from.value)
+    this.seq.set(from.seq)
+  }
+}
+
+/** Computes one work after the other, in the same memory. */
+export class RawCells {
+  private work: RawWork = { fromMs: 0, toMs: 0, words: new Uint32Array(0), starts: [] }
+  private points = new Points(4 * RUN_POINTS_MAX)
+  private readonly order = new RowOrder()
+  /** The rows of a cell that count, in the order of time, and their values apart. */
+  private kept = new Uint32Array(1_024)
+  private digits = new Float64Array(1_024)
+  private decimals = new Uint8Array(1_024)
+
+  /** What was read before is forgotten. */
+  begin(work: RawWork): void {
+    this.work = work
+    this.points.count = 0
+  }
+
+  /**
+   * Takes rows of samples_raw, in any order, with the columns company_id, server_id, series_id, ts, seq and points: what lies in cells that
+   * are wanted. Yields now and then.
+   */
+  *read(reader: NativeReader): Generator<void, void> {
+    const { view } = reader
+    const index = new MachineIndex(this.work.words)
+    for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
+      const companies = reader.column(rows * UUID_BYTES)
+      const servers = reader.column(rows * UUID_BYTES)
+      const ids = reader.column(rows * 8)
+      const times = reader.column(rows * 8)
+      const seqs = reader.column(rows * 8)
+      reader.column(0)
+      for (let row = 0; row < rows; row++) {
+        const length = reader.text()
+        const owner = index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)
+        assert(owner >= 0, 'rows are of machines that were asked for')
+        const lo = view.getUint32(ids + row * 8, true)
+        const hi = view.getUint32(ids + row * 8 + 4, true)
+        const seq = reader.int64(seqs + row * 8)
+        const firstMs = reader.int64(times + row * 8)
+        if (this.points.count + RUN_POINTS_MAX > this.points.owner.length)
+          this.points = new Points(this.points.owner.length * 2, this.points)
+        const { points } = this
+        const begin = points.count
+        const end = begin + readRun(view, reader.end() - length, length, firstMs, points.tsMs, points.value, begin)
+        points.count = this.keepWanted(owner, begin, end)
+        for (let point = begin; point < points.count; point++) {
+          points.owner[point] = owner
+          points.idLo[point] = lo
+          points.idHi[point] = hi
+          points.seq[point] = seq
+        }
+        if (row % READ_ROWS === 0) yield
+      }
+    }
+  }
+
+  /** Of a machine's points [begin, end), which are in the order of time, those that are wanted move to `begin`; returns where they end. */
+  private keepWanted(owner: number, begin: number, end: number): number {
+    const { fromMs, toMs, starts } = this.work
+    const { tsMs, value } = this.points
+    const wanted = starts[owner]!
+    if (wanted === null && tsMs[begin]! >= fromMs && tsMs[end - 1]! < toMs) return end
+    let kept = begin
+    for (let point = begin; point < end; point++) {
+      const time = tsMs[point]!
+      if (time < fromMs || time >= toMs || (wanted !== null && !wanted.has(time - (time % CELL_5M_MS)))) continue
+      tsMs[kept] = time
+      value[kept++] = value[point]!
+    }
+    return kept
+  }
+
+  /** Adds the cells of what was read, in the order of the store's key. Yields after each machine. */
+  *addTo(columns: CellColumns): Generator<void, void> {
+    const { points, order } = this
+    const { words, starts } = this.work
+    order.reserve(points.count)
+    for (const { begin, end } of orderRows(points, points.count, Uint32Array.from(starts.keys()), order)) {
+      columns.machine(words, points.owner[order.rows[begin]!]! * WORDS_PER_MACHINE, end - begin)
+      for (let at = begin; at < end; ) at = this.addCell(columns, at, end)
+      yield
+    }
+  }
+
+  /** Adds the cell that begins at `begin` of the order; returns where it ends, at `limit` at the latest. */
+  private addCell(columns: CellColumns, begin: number, limit: number): number {
+    const { rows } = this.order
+    const { idLo, idHi, tsMs, seq } = this.points
+    if (this.kept.length < limit - begin) this.grow(limit - begin)
+    const { kept } = this
+    const first = rows[begin]!
+    const lo = idLo[first]!
+    const hi = idHi[first]!
+    const startMs = tsMs[first]! - (tsMs[first]! % CELL_5M_MS)
+    const endMs = startMs + CELL_5M_MS
+    let count = 0
+    let lastMs = -1
+    let at = begin
+    for (; at < limit; at++) {
+      const row = rows[at]!
+      const time = tsMs[row]!
+      if (idLo[row] !== lo || idHi[row] !== hi || time >= endMs) break
+      if (time !== lastMs) kept[count++] = row
+      else if (seq[row]! >= seq[kept[count - 1]!]!) kept[count - 1] = row
+      lastMs = time
+    }
+    this.addKept(columns, lo, hi, startMs, count, lastMs - startMs)
+    return at
+  }
+
+  private addKept(columns: CellColumns, lo: number, hi: number, startMs: number, count: number, after: number): void {
+    const { kept, digits, decimals } = this
+    const { value } = this.points
+    let places = 0
+    for (let at = 0; at < count; at++) {
+      const own = splitDecimal(value[kept[at]!]!, at, digits)
+      decimals[at] = own
+      if (own > places) places = own
+    }
+    if (places !== BITS) {
+      let sum = 0
+      let min = Number.POSITIVE_INFINITY
+      let max = Number.NEGATIVE_INFINITY
+      let last = 0
+      for (let at = 0; at < count; at++) {
+        last = digits[at]! * POWERS[places - decimals[at]!]!
+        sum += last
+        if (last < min) min = last
+        if (last > max) max = last
+      }
+      if (Math.max(-min, max) * count <= DIGITS_MAX) {
+        columns.addDigits(lo, hi, startMs, count, after, places, { last, min, max, sum })
+        return
+      }
+    }
+    columns.addBits(lo, hi, startMs, count, after, this.bitsOf(count))
+  }
+
+  /** Values of the kept rows as they are, their sum after Kahan. */
+  private bitsOf(count: number): { last: number; min: number; max: number; sum: number } {
+    const { value } = this.points
+    const values = { last: 0, min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY, sum: 0 }
+    let lost = 0
+    for (let at = 0; at < count; at++) {
+      const each = value[this.kept[at]!]!
+      const more = each - lost
+      const sum = values.sum + more
+      lost = sum - values.sum - more
+      values.sum = sum
+      if (each < values.min) values.min = each
+      if (each > values.max) values.max = each
+      values.last = each
+    }
+    return values
+  }
+
+  private grow(length: number): void {
+    this.kept = new Uint32Array(length)
+    this.digits = new Float64Array(length)
+    this.decimals = new Uint8Array(length)
+  }
+}
