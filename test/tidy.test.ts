@@ -201,6 +201,40 @@ describe('modules', () => {
   })
 })
 
+/** Every text of the repository that a person writes: sources, and what explains them. */
+const texts = [
+  ...['apps', 'core', 'proto', 'sql', 'test', 'bench'].flatMap(filesUnder),
+  ...readdirSync(root).filter(name => name.endsWith('.md')),
+].filter(path => /\.(ts|tsx|d\.ts|md|sql|proto|txt|css)$/.test(path) && !path.startsWith('proto/gen/'))
+
+describe('documents', () => {
+  test('every decision that is cited stands in DECISIONS.md', () => {
+    const entries = [...readFileSync(join(root, 'DECISIONS.md'), 'utf8').matchAll(/^- \*\*G-(\d+), /gm)]
+    const known = new Set(entries.map(entry => Number(entry[1])))
+    expect(known.size).toBe(entries.length)
+    refuse(
+      texts.flatMap(path =>
+        readFileSync(join(root, path), 'utf8')
+          .split('\n')
+          .flatMap((line, index) =>
+            decisionsOf(line)
+              .filter(number => !known.has(number))
+              .map(number => `${path}:${index + 1} cites G-${number}: write its entry into DECISIONS.md`),
+          ),
+      ),
+    )
+  })
+})
+
+/** The numbers of the decisions that a line cites: `G-36`, and all of `G-26 to G-30`. */
+function decisionsOf(line: string): number[] {
+  return [...line.matchAll(/\bG-(\d+)(?: to G-(\d+))?/g)].flatMap(([, first, last]) => {
+    const from = Number(first)
+    const count = Math.max(1, Number(last ?? first) - from + 1)
+    return Array.from({ length: count }, (_, index) => from + index)
+  })
+}
+
 describe('files', () => {
   test(`a file has at most ${FILE_LINES_MAX} lines`, () => {
     refuse(
@@ -285,6 +319,9 @@ describe('files', () => {
       'biome.json',
       'bun.lock',
       'README.md',
+      'ARCHITECTURE.md',
+      'DECISIONS.md',
+      'HACKING.md',
     ])
     const ignored = new Set(['node_modules', 'dist', 'data'])
     refuse(
