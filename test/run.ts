@@ -1,14 +1,13 @@
 // The whole check: generated code, types, format and lint, then every test, each file group in a process of its own (one embedded
 // engine a process), as many at a time as the cores bear. Prints one line a step, when it ends, and closes with `N passed, M failed`.
 // Options: names of groups to run only those; `--cores 0` runs one after the other.
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism, freemem, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Ended, endProcessesOf, type Front, runChild, type Surroundings, startFront } from './support/child.ts'
 
 const root = resolve(import.meta.dir, '..')
-const startedAtMs = Date.now()
 
 const MEMORY = '/dev/shm'
 const SCRATCH_BYTES = 6 * 1024 ** 3
@@ -248,29 +247,11 @@ async function runSteps(steps: readonly Step[], cores: number): Promise<void> {
   }
 }
 
-/**
- * The embedded samples store hands blocks over in memory. What a killed process left of them goes with the next start on its data, which
- * data of a test do not have.
- */
-function removeBlocksOfTheDead(): void {
-  if (!existsSync(MEMORY)) return
-  const isOfTheDead = (file: string): boolean => !existsSync(`/proc/${file.split('-')[0]}`)
-  for (const name of readdirSync(MEMORY).filter(each => each.startsWith('samples-')))
-    try {
-      const directory = join(MEMORY, name)
-      const isOfThisRun = statSync(directory).birthtimeMs >= startedAtMs
-      if (isOfThisRun && readdirSync(directory).every(isOfTheDead)) rmSync(directory, { recursive: true })
-    } catch {
-      // It has gone, or is another user's.
-    }
-}
-
 /** Leaves nothing behind, also when it is broken off. */
 async function cleanUp(): Promise<void> {
   await (await postgres?.catch(() => null))?.stop()
   await endProcessesOf(scratch)
   rmSync(scratch, { recursive: true, force: true })
-  removeBlocksOfTheDead()
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {

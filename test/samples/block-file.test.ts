@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { ClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
 import { insertLateCells } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { engineDirectory, openTestStore } from '../support/clickhouse.ts'
+import { until } from '../support/until.ts'
 
-/** Where the embedded engine's blocks may lie: in memory, or beside the data. */
-const places = [`/dev/shm/samples-${sha256Hex(resolve(engineDirectory)).slice(0, 16)}`, join(engineDirectory, 'blocks')]
-const blockFiles = (): string[] =>
-  places.flatMap(place => (existsSync(place) ? readdirSync(place).map(name => join(place, name)) : []))
+const MEMORY = '/dev/shm'
+/** A name that another user of the machine can work out, as blocks once had it. */
+const guessable = join(MEMORY, `samples-${sha256Hex(resolve(engineDirectory)).slice(0, 16)}`)
 const cell = {
   companyId: '11111111-1111-4111-8111-111111111111',
   serverId: 'aaaaaaaa-0000-4000-8000-000000000001',
@@ -22,17 +23,73 @@ beforeAll(async () => {
 })
 afterAll(() => store.close())
 
-test('[STO-001] a block file that somebody removed costs one try, not every one after it', async () => {
-  // A store on a server has no such files.
-  if (!store.isEmbedded) return expect(blockFiles()).toEqual([])
-  const before = new Set(blockFiles())
-  await insertLateCells(store, 'first', [cell])
-  const own = blockFiles().filter(file => !before.has(file))
-  expect(own).toHaveLength(1)
-  for (const file of own) rmSync(file)
+/** A store of this process that stores a block and is closed again. */
+async function storeBlock(): Promise<void> {
+  const other = await openTestStore()
+  await insertLateCells(other, 'first', [cell])
+  expect(await other.rows(`SELECT count() FROM ${other.database}.rollup_late`)).toEqual([[1]])
+  await other.close()
+}
+
+test('[STO-001] what somebody links in the place of blocks beforehand is left alone', async () => {
+  if (!existsSync(MEMORY)) return
+  const victim = mkdtempSync(join(tmpdir(), 'block-victim-'))
+  writeFileSync(join(victim, 'precious'), 'precious')
+  rmSync(guessable, { recursive: true, force: true })
+  symlinkSync(victim, guessable)
+  try {
+    await storeBlock()
+    expect(readdirSync(victim)).toEqual(['precious'])
+  } finally {
+    rmSync(guessable, { force: true })
+    rmSync(victim, { recursive: true })
+  }
+})
+
+test('[STO-001] a directory that somebody made for blocks beforehand is not used, and not removed', async () => {
+  if (!existsSync(MEMORY)) return
+  mkdirSync(guessable, { mode: 0o777 })
+  writeFileSync(join(guessable, 'theirs'), '')
+  try {
+    await insertLateCells(store, 'into a directory', [cell])
+    expect(readdirSync(guessable)).toEqual(['theirs'])
+    await storeBlock()
+    expect(readdirSync(guessable)).toEqual(['theirs'])
+  } finally {
+    rmSync(guessable, { recursive: true })
+  }
+})
+
+test('[STO-001] a store that is killed leaves nothing of its blocks behind', async () => {
+  if (!existsSync(MEMORY)) return
+  const blocks = () => readdirSync(MEMORY).filter(name => name.startsWith('samples-'))
+  const before = new Set(blocks())
+  const directory = mkdtempSync(join(tmpdir(), 'block-killed-'))
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'block-process.ts'), 'stay'], {
+    stdout: Bun.file(join(directory, 'out')),
+    stderr: 'inherit',
+    env: { PATH: process.env.PATH, TMPDIR: directory },
+  })
+  await until(
+    'its blocks to be stored',
+    async () => (await Bun.file(join(directory, 'out')).text()) === '40000 40001\n',
+  )
+  child.kill('SIGKILL')
+  await child.exited
+  expect(blocks().filter(name => !before.has(name))).toEqual([])
+  const [data] = readdirSync(directory).filter(name => name.startsWith('samples-engine-'))
+  expect(readdirSync(join(directory, data!))).not.toContain('blocks')
+  rmSync(directory, { recursive: true })
+})
+
+test('[STO-001] a block that the engine cannot take costs one try, not every one after it', async () => {
+  await store.command(`RENAME TABLE ${store.database}.rollup_late TO ${store.database}.elsewhere`)
   expect(await insertLateCells(store, 'second', [cell]).catch(() => 'refused')).toBe('refused')
+  await store.command(`RENAME TABLE ${store.database}.elsewhere TO ${store.database}.rollup_late`)
+  const count = async () => Number((await store.rows(`SELECT count() FROM ${store.database}.rollup_late`))[0]![0])
+  const before = await count()
   await insertLateCells(store, 'second', [cell])
-  expect(await store.rows(`SELECT count() FROM ${store.database}.rollup_late`)).toEqual([[2]])
+  expect(await count()).toBe(before + 1)
 })
 
 /** Whether a process may have a small memory of its own to write to. */

@@ -1,4 +1,5 @@
-// Stores a block that is larger than 1 MiB, and a small one, and prints how many rows there are after each.
+// Stores a block that is larger than 1 MiB, and a small one, and prints how many rows there are after each. With `stay` it goes on until
+// it is killed.
 import { insertLateCells } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
 import { openTestStore } from '../support/clickhouse.ts'
 
@@ -17,5 +18,6 @@ for (const [batch, count] of [
   await insertLateCells(store, batch, cellsOf(count))
   counts.push((await store.rows(`SELECT count() FROM ${store.database}.rollup_late`))[0]?.[0])
 }
-await store.close()
 console.log(counts.join(' '))
+if (process.argv[2] === 'stay') await new Promise(() => setInterval(() => {}, 1_000))
+await store.close()

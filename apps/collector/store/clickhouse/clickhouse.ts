@@ -1,28 +1,14 @@
 // The samples store: ClickHouse by URL, or the same engine in this process. Everything that differs between the two stands
 // here: how it is opened, and how a block in Native format gets in.
-import {
-  accessSync,
-  closeSync,
-  constants,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  rmdirSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
-import { join, resolve } from 'node:path'
+import { mkdirSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
-import { codeOf } from '../../../../core/config/address.ts'
-import { sha256Hex } from '../../../../core/series/hash.ts'
+import { openBlockFiles } from './block-files.ts'
 import { openChdb } from './chdb-connection.ts'
 import { embeddedEngineConfig } from './samples-engine-config.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
 const EMBEDDED = 'embedded:'
-const SHARED_MEMORY = '/dev/shm'
 /** Faults reach the log of the collector through what is thrown, without statements. */
 const SILENT = { level: ClickHouseLogLevel.OFF }
 
@@ -129,76 +115,6 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
   }
 }
 
-type BlockFile = { readonly path: string; readonly descriptor: number }
-
-/**
- * The engine reads binary input from files only. They lie in memory where there is a place for that, and are used again, so
- * that their pages need not be made anew for every block.
- */
-function blockFiles(dataDirectory: string) {
-  const onDisk = join(dataDirectory, 'blocks')
-  let directory = blockDirectory(dataDirectory)
-  const free: BlockFile[] = []
-  const create = (): BlockFile => {
-    const path = join(directory, `${process.pid}-${crypto.randomUUID()}.native`)
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    return { path, descriptor: openSync(path, 'wx', 0o600) }
-  }
-  const remove = (file: BlockFile): void => {
-    closeSync(file.descriptor)
-    rmSync(file.path, { force: true })
-  }
-  const write = (block: Uint8Array): BlockFile => {
-    const file = free.pop() ?? create()
-    try {
-      for (let at = 0; at < block.length; ) at += writeSync(file.descriptor, block, at, block.length - at, at)
-      ftruncateSync(file.descriptor, block.length)
-      return file
-    } catch (error) {
-      remove(file)
-      if (codeOf(error) !== 'ENOSPC' || directory === onDisk) throw error
-      // The memory is too small for blocks, as it may be in a container: from now on they lie beside the data.
-      for (const other of free.splice(0)) remove(other)
-      removeIfEmpty(directory)
-      directory = onDisk
-      return write(block)
-    }
-  }
-  return {
-    write,
-    release: (file: BlockFile): void => {
-      free.push(file)
-    },
-    /** For one that the engine did not read: somebody may have cleared the memory of the machine, and the next try makes a new one. */
-    remove,
-    /** Another store of this process may still use the directory; the last one removes it. */
-    close: (): void => {
-      mkdirSync(directory, { recursive: true, mode: 0o700 })
-      for (const file of free.splice(0)) remove(file)
-      removeIfEmpty(directory)
-    },
-  }
-}
-
-function removeIfEmpty(directory: string): void {
-  if (readdirSync(directory).length === 0) rmdirSync(directory)
-}
-
-/** A directory in memory when there is one to write to, else one beside the data. What a killed process left is removed. */
-function blockDirectory(dataDirectory: string): string {
-  let directory = join(dataDirectory, 'blocks')
-  try {
-    accessSync(SHARED_MEMORY, constants.W_OK)
-    directory = join(SHARED_MEMORY, `samples-${sha256Hex(resolve(dataDirectory)).slice(0, 16)}`)
-  } catch {
-    // No shared memory here: a file system beside the data does.
-  }
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
-  for (const name of readdirSync(directory))
-    if (!name.startsWith(`${process.pid}-`)) rmSync(join(directory, name), { force: true })
-  return directory
-}
-
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 /**
@@ -242,7 +158,7 @@ function openEmbedded(directory: string, database: string): ClickHouse {
   const reads = openLane(directory, READERS)
   const inserts = openLane(directory, 1)
   const works = openLane(directory, 1)
-  const files = blockFiles(directory)
+  const files = openBlockFiles(directory)
   return {
     database,
     isEmbedded: true,
