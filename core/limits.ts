@@ -17,6 +17,11 @@ export const limits = {
   bodyBytesMax: 1 * MIB,
   inflatedBytesMax: 8 * MIB,
   pointsPerRequestMax: 20_000,
+  /**
+   * Names, labels and unknown fields of a request that are read one by one: enough for 8 labels (each a field with two inside) in each of
+   * 20,000 new series. Without a bound, bytes that compress to nothing would keep a thread for long.
+   */
+  fieldsPerRequestMax: 500_000,
   seriesPerAgentMax: 500,
   /** A series not seen for this long frees its place in the agent's limit. */
   seriesActiveMs: HOUR_MS,
@@ -28,6 +33,12 @@ export const limits = {
 
   metricsPerMinute: 4,
   metricsBurst: 10,
+  /**
+   * Bytes of batches after decompression are limited at the rate of requests times these, a request on average: 8 MiB a minute and 20 MiB
+   * at once. A full batch of 20,000 points of 20,000 series has less. Nothing of a pending agent is kept, so it is given less.
+   */
+  inflatedBytesPerRequest: 2 * MIB,
+  inflatedBytesPerRequestPending: 256 * KIB,
   configPerMinute: 2,
   inventoryPerMinute: 2,
 

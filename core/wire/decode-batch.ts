@@ -2,6 +2,7 @@
 // id, and copies its points; nothing is parsed into text and nothing is allocated. Anything unusual takes the slow path.
 // protobuf-es is the oracle: test/fuzz compares the two.
 
+import { limits as requestLimits } from '../limits.ts'
 import type { SampleBatch } from '../series/sample-batch.ts'
 import { seriesId } from '../series/series-key.ts'
 import { type AdmissionLimits, type AdmissionReport, normaliseSeries } from './admission.ts'
@@ -32,8 +33,8 @@ const PLAIN_POINT_A_MASK = 0x80ffffff | 0
 const CONTINUES = 0x80808080 | 0
 const PLAIN_POINT_C = 0x1100
 
-/** A new 64-bit series id for a key costs a SHA-256; these are the bounds of the request besides. */
-export type DecodeRefusal = 'malformed' | 'too_many_points'
+/** Why a whole request is refused. */
+export type DecodeRefusal = 'malformed' | 'too_many_points' | 'too_many_series'
 
 /** What of a batch is not samples. seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always. */
 export type BatchFacts = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
@@ -46,6 +47,9 @@ export class BatchDecoder {
   private readonly cursor = new ProtoCursor()
   private readonly hash = new RawHash()
   private pointsSeen = 0
+  /** What a request may still have; below zero when it has too many, and then `cursor.failed` is set too. */
+  private seriesLeft = 0
+  private fieldsLeft = 0
   private oldestMs = 0
   private newestMs = 0
   /** The first bytes of the last plain point that was admitted, and its time. No point starts with a zero. */
@@ -55,10 +59,15 @@ export class BatchDecoder {
   private lastPointMs = 0
   readonly facts: BatchFacts = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
 
+  /** A series without a point is useless: a request has at most as many series as points. */
+  private readonly seriesMax: number
+
   constructor(
     private readonly batch: SampleBatch,
     private readonly limits: AdmissionLimits,
-  ) {}
+  ) {
+    this.seriesMax = Math.max(limits.pointsMax, requestLimits.pointsPerRequestMax)
+  }
 
   /**
    * Decodes `bytes` of an agent into the batch, which is cleared first. Returns null, or why the whole request is refused; then
@@ -74,18 +83,25 @@ export class BatchDecoder {
     facts.sentAtMs = 0
     facts.intervalSeconds = 0
     this.pointsSeen = 0
+    this.seriesLeft = this.seriesMax
+    this.fieldsLeft = requestLimits.fieldsPerRequestMax
     this.oldestMs = nowMs - this.limits.pointAgeMaxMs
     this.newestMs = nowMs + this.limits.pointAheadMaxMs
     this.lastPointA = 0
     const nowSeconds = Math.floor(nowMs / 1000)
     const seriesBefore = agent.count
     const end = bytes.length
-    if (seriesBefore === 0) agent.reserve(Math.min(this.countSeries(end), this.limits.seriesPerAgentMax))
+    if (seriesBefore === 0) {
+      const seriesCount = this.countSeries(end)
+      if (seriesCount > this.seriesMax) return 'too_many_series'
+      agent.reserve(Math.min(seriesCount, this.limits.seriesPerAgentMax))
+    }
     agent.startBatch()
     while (cursor.position < end && !cursor.failed && this.pointsSeen <= this.limits.pointsMax) {
       const tag = cursor.tag()
       if (tag === TAG_BATCH_SERIES) {
         const seriesEnd = cursor.lengthEnd(end)
+        if (--this.seriesLeft < 0) cursor.failed = true
         if (!cursor.failed) this.series(seriesEnd, agent, nowSeconds, report)
         this.knownRun(end, agent, nowSeconds)
       } else if (tag === TAG_BATCH_SEQ) {
@@ -93,16 +109,13 @@ export class BatchDecoder {
         facts.seqHigh = cursor.high
         facts.seq = facts.seqHigh * 4_294_967_296 + facts.seqLow
       } else if (tag === TAG_BATCH_SENT_AT) facts.sentAtMs = cursor.int64()
-      else if (tag === TAG_BATCH_STATS) this.stats(cursor.lengthEnd(end))
-      else cursor.skip(tag, end)
+      else if (tag === TAG_BATCH_STATS) {
+        this.countField()
+        this.stats(cursor.lengthEnd(end))
+      } else this.skip(tag, end)
     }
     batch.pointStart[batch.seriesCount] = batch.pointCount
-    const refusal =
-      cursor.failed || cursor.position > end
-        ? 'malformed'
-        : this.pointsSeen > this.limits.pointsMax
-          ? 'too_many_points'
-          : null
+    const refusal = this.refusal(end)
     if (refusal) {
       agent.rollback(seriesBefore)
       agent.announcesAll = true
@@ -111,11 +124,22 @@ export class BatchDecoder {
     return refusal
   }
 
-  /** How many series a batch has; too few when something of it cannot be read. The cursor is at the start again. */
+  private refusal(end: number): DecodeRefusal | null {
+    const { cursor } = this
+    if (this.seriesLeft < 0 || this.fieldsLeft < 0) return 'too_many_series'
+    if (cursor.failed || cursor.position > end) return 'malformed'
+    return this.pointsSeen > this.limits.pointsMax ? 'too_many_points' : null
+  }
+
+  /**
+   * How many series a batch has, counted no further than one beyond the bound; too few when something of it cannot be read. The cursor is
+   * at the start again.
+   */
   private countSeries(end: number): number {
     const { cursor } = this
     let count = 0
-    while (cursor.position < end && !cursor.failed) {
+    for (let fields = 0; cursor.position < end && !cursor.failed && fields <= this.fieldsLeft; fields++) {
+      if (count > this.seriesMax) break
       const tag = cursor.tag()
       if (tag === TAG_BATCH_SERIES) count++
       cursor.skip(tag, end)
@@ -123,6 +147,17 @@ export class BatchDecoder {
     cursor.position = 0
     cursor.failed = false
     return count
+  }
+
+  /** Takes one of the fields that a request may have. */
+  private countField(): void {
+    if (--this.fieldsLeft < 0) this.cursor.failed = true
+  }
+
+  /** Steps over a field that is unknown here. */
+  private skip(tag: number, end: number): void {
+    this.countField()
+    this.cursor.skip(tag, end)
   }
 
   private stats(end: number): void {
@@ -336,6 +371,7 @@ export class BatchDecoder {
     const labels = new Map<string, string>()
     while (cursor.position < end && !cursor.failed) {
       const tag = cursor.tag()
+      this.countField()
       if (tag === TAG_SERIES_NAME) name = this.text(cursor.lengthEnd(end))
       else if (tag === TAG_SERIES_LABEL) this.label(cursor.lengthEnd(end), labels)
       else cursor.skip(tag, end)
@@ -349,6 +385,7 @@ export class BatchDecoder {
     let value = ''
     while (cursor.position < end && !cursor.failed) {
       const tag = cursor.tag()
+      this.countField()
       if (tag === TAG_ENTRY_KEY) key = this.text(cursor.lengthEnd(end))
       else if (tag === TAG_ENTRY_VALUE) value = this.text(cursor.lengthEnd(end))
       else cursor.skip(tag, end)
@@ -445,7 +482,7 @@ export class BatchDecoder {
       if (tag === TAG_SERIES_POINT) {
         const pointEnd = cursor.lengthEnd(end)
         if (!cursor.failed) this.point(pointEnd, batch, report)
-      } else cursor.skip(tag, end)
+      } else this.skip(tag, end)
     }
     if (cursor.position !== end) cursor.failed = true
     if (cursor.failed) return

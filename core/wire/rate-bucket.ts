@@ -1,7 +1,7 @@
 // Rates of one agent (document 3 "Limits"; decision G-55): a token bucket kept as one number, the instant at which it would
 // be full again. Full at the start; refills evenly; what a refused request must wait is known exactly.
 
-/** A rate: `perMinute` requests a minute, `capacity` of them at once. */
+/** A rate: `perMinute` requests (or bytes) a minute, `capacity` of them at once. */
 export class RateLimit {
   readonly periodMs: number
   readonly windowMs: number
@@ -33,5 +33,19 @@ export class RateBucket {
     if (waitMs > 0) return Math.max(1, Math.ceil(waitMs / 1000))
     this.fullAt = fullAtMs + limit.periodMs
     return 0
+  }
+  /** Takes what is known only afterwards, such as the size of a body. It may go into debt, by a full bucket at most: see `debtSeconds`. */
+  charge(limit: RateLimit, amount: number, nowMs: number): void {
+    const fullAtMs = Math.min(Math.max(this.fullAt, nowMs), nowMs + limit.windowMs)
+    this.fullAt = fullAtMs + Math.min(amount * limit.periodMs, limit.windowMs)
+  }
+
+  /** 0, or the whole seconds until the debt is paid. Takes nothing. */
+  debtSeconds(limit: RateLimit, nowMs: number): number {
+    const debtMs = this.fullAt - nowMs - limit.windowMs
+    if (debtMs <= 0) return 0
+    // More than a body can owe: the clock was set back, or another rate holds now.
+    if (debtMs > limit.windowMs) this.fullAt = nowMs + limit.windowMs
+    return debtMs > limit.windowMs ? 0 : Math.max(1, Math.ceil(debtMs / 1000))
   }
 }

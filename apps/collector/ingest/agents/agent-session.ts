@@ -26,6 +26,8 @@ export class AgentSession {
   /** Called when there are none of these any more: somebody waits for it. */
   whenQuiet: (() => void) | null = null
   readonly metricsRate = new RateBucket()
+  /** Of its batches once inflated. */
+  readonly bytesRate = new RateBucket()
   readonly configRate = new RateBucket()
   readonly inventoryRate = new RateBucket()
   lastSeenAtMs = 0

@@ -16,6 +16,7 @@ export type AgentState = {
   readonly company: number
   readonly series: AgentSeriesState
   readonly rateFullAtMs: number
+  readonly bytesRateFullAtMs: number
   readonly mustAnnounce: boolean
   readonly announceAtMs: number
   readonly logAtMs: number
@@ -76,6 +77,7 @@ export class ThreadSession extends AgentSession {
   startFresh(nowMs: number): void {
     this.series = new AgentSeries(this.company)
     this.metricsRate.restore(0)
+    this.bytesRate.restore(0)
     this.announceAfter(nowMs)
     this.settleHere()
   }
@@ -88,6 +90,7 @@ export class ThreadSession extends AgentSession {
       company: this.company.company,
       series: this.series.detach(),
       rateFullAtMs: this.metricsRate.fullAtMs,
+      bytesRateFullAtMs: this.bytesRate.fullAtMs,
       mustAnnounce: this.mustAnnounce,
       announceAtMs: this.announceAtMs,
       logAtMs: this.logAtMs,
@@ -97,6 +100,7 @@ export class ThreadSession extends AgentSession {
 
   attach(state: AgentState): void {
     this.metricsRate.restore(state.rateFullAtMs)
+    this.bytesRate.restore(state.bytesRateFullAtMs)
     this.mustAnnounce = state.mustAnnounce
     this.announceAtMs = state.announceAtMs
     this.logAtMs = state.logAtMs

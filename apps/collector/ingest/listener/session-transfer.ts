@@ -109,6 +109,7 @@ export class HandOver {
     else {
       session.startFresh(nowMs())
       session.metricsRate.restore(state.rateFullAtMs)
+      session.bytesRate.restore(state.bytesRateFullAtMs)
     }
     // Requests that waited here are served before the state goes on.
     if (session.wantedBy.length > 0)

@@ -3,13 +3,16 @@
 // await: one decoder and one batch serve every request of the thread.
 import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf'
 import { EntryEncoder } from '../../../../core/bus/entry.ts'
+import { limits } from '../../../../core/limits.ts'
 import { SampleBatch } from '../../../../core/series/sample-batch.ts'
 import { type AdmissionLimits, AdmissionReport, dropReasons } from '../../../../core/wire/admission.ts'
 import { AgentSeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
-import { BatchDecoder } from '../../../../core/wire/decode-batch.ts'
+import { BatchDecoder, type DecodeRefusal } from '../../../../core/wire/decode-batch.ts'
+import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { MetricsAckSchema, MetricsBatchSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { PublishRefusal } from '../../bus/bus.ts'
 import { discardBody, giveBack, inflate, readBody } from '../../read-body.ts'
+import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentSession } from '../agents/agent-session.ts'
 import { RefusalLog } from '../agents/refusal-log.ts'
 import type { MetricsContext } from '../context.ts'
@@ -53,6 +56,8 @@ export class MetricsReceiver {
   private report = new AdmissionReport()
   private readonly bodyBytesMax: number
   private readonly inflatedBytesMax: number
+  private readonly activeBytesRate: RateLimit
+  private readonly pendingBytesRate: RateLimit
   private readonly acceptsJson: boolean
   private readonly refusals: RefusalLog
 
@@ -68,6 +73,10 @@ export class MetricsReceiver {
     }
     this.bodyBytesMax = config['ingest.limits.max_body_bytes']
     this.inflatedBytesMax = config['ingest.limits.max_inflated_bytes']
+    const bytesRate = (bytes: number): RateLimit =>
+      new RateLimit(config['ingest.limits.metrics_per_minute'] * bytes, config['ingest.limits.metrics_burst'] * bytes)
+    this.activeBytesRate = bytesRate(limits.inflatedBytesPerRequest)
+    this.pendingBytesRate = bytesRate(limits.inflatedBytesPerRequestPending)
     this.acceptsJson = config['debug.accept_json']
     this.refusals = new RefusalLog(context.log, context.nowMs)
     this.decoder = new BatchDecoder(this.batch, this.limits)
@@ -126,8 +135,15 @@ export class MetricsReceiver {
 
   private takeRate(session: AgentSession | ApiError, nowMs: number): AgentSession | ApiError {
     if (session instanceof ApiError) return session
-    const waitSeconds = session.metricsRate.take(this.context.rates.metrics, nowMs)
+    // The bytes of a batch are known only once it is inflated: those of the ones before are asked here.
+    const waitSeconds =
+      session.bytesRate.debtSeconds(this.bytesRateOf(session), nowMs) ||
+      session.metricsRate.take(this.context.rates.metrics, nowMs)
     return waitSeconds > 0 ? this.refusals.note(session, rateLimited(waitSeconds)) : session
+  }
+
+  private bytesRateOf({ record }: AgentSession): RateLimit {
+    return isActive(record) ? this.activeBytesRate : this.pendingBytesRate
   }
 
   /** Inflates, decodes and admits a body, and hands it to the bus. Runs to its end without an await. */
@@ -148,7 +164,8 @@ export class MetricsReceiver {
     hot.inflatedBytes += inflated.length
     if (inflated !== body) giveBack(body)
     const nowMs = context.nowMs()
-    if (session.record.state !== 'active' || session.record.serverId === '') {
+    session.bytesRate.charge(this.bytesRateOf(session), inflated.length, nowMs)
+    if (!isActive(session.record)) {
       const ack = this.takePending(bytes, session, nowMs)
       return ack instanceof ApiError ? ack : { ack, publishing: null }
     }
@@ -243,10 +260,16 @@ export class MetricsReceiver {
     }
   }
 
-  private refusal(refusal: 'malformed' | 'too_many_points'): ApiError {
-    return refusal === 'malformed'
-      ? badRequest('the body is no MetricsBatch')
-      : tooLarge(`the batch has more than ${this.limits.pointsMax} points`)
+  private refusal(refusal: DecodeRefusal): ApiError {
+    const { pointsMax } = this.limits
+    switch (refusal) {
+      case 'malformed':
+        return badRequest('the body is no MetricsBatch')
+      case 'too_many_points':
+        return tooLarge(`the batch has more than ${pointsMax} points`)
+      case 'too_many_series':
+        return tooLarge(`the batch has too many series or labels`)
+    }
   }
 
   private cleanReport(): AdmissionReport {
@@ -282,6 +305,9 @@ async function refuseUnread(request: Request, refusal: ApiError): Promise<ApiErr
   await discardBody(request)
   return refusal
 }
+
+/** Its samples are kept. */
+const isActive = (record: AgentRecord): boolean => record.state === 'active' && record.serverId !== ''
 
 const isClean = (report: AdmissionReport): boolean =>
   report.droppedPoints === 0 && report.warnings.length === 0 && report.seriesLimit === null
