@@ -1,18 +1,10 @@
 // `agent install`: this executable becomes a service of systemd, with a user, a configuration and a licence of its own. What exists
 // already (configuration, user) stays as it is, so that the command may be repeated and serves an upgrade by hand too.
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { stringify } from 'yaml'
+import { ensureFolder, type FileOwner, replaceFile, writeNewFile } from '../files/replace-file.ts'
 import { collectorUrlFault } from './config.ts'
 
 const USER = 'svc-agent'
@@ -76,7 +68,7 @@ const succeeds = (command: string, ...args: string[]): boolean =>
   spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
 
 /** Numbers of the user and the group; null before they are made. */
-function userIds(): { uid: number; gid: number } | null {
+function userIds(): FileOwner | null {
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .find(entry => entry.startsWith(`${USER}:`))
@@ -84,7 +76,7 @@ function userIds(): { uid: number; gid: number } | null {
   return uid !== undefined && gid !== undefined ? { uid: Number(uid), gid: Number(gid) } : null
 }
 
-function makeUser(): { uid: number; gid: number } {
+function makeUser(): FileOwner {
   const known = userIds()
   if (known !== null) return known
   const options = [
@@ -102,6 +94,27 @@ function makeUser(): { uid: number; gid: number } {
   return made
 }
 
+/**
+ * Puts the executable in place. Its folder belongs to the agent's user, who may plant links there: root writes the file in a folder of its
+ * own beside that one and moves it over, which is safe whatever stands under the name, and a running executable is not written to.
+ */
+function placeExecutable(source: string, target: string, owner: FileOwner | null): void {
+  const content = readFileSync(source)
+  const staging = mkdtempSync(join(dirname(dirname(target)), `.${USER}-`))
+  try {
+    const staged = join(staging, 'agent')
+    writeNewFile(staged, content, { mode: 0o755, owner, isDurable: true })
+    renameSync(staged, target)
+  } catch (error) {
+    const isOtherDisk = error instanceof Error && 'code' in error && error.code === 'EXDEV'
+    if (!isOtherDisk) throw error
+    // The folder is a file system of its own.
+    replaceFile(target, content, { mode: 0o755, owner, isDurable: true })
+  } finally {
+    rmSync(staging, { recursive: true, force: true })
+  }
+}
+
 /** Installs. Throws, in words for the operator, when a step fails; the command may then be repeated. */
 export function install(order: InstallOrder): void {
   const { executable, collectorUrl, license, root, say } = order
@@ -110,22 +123,14 @@ export function install(order: InstallOrder): void {
   if (root === null && process.geteuid?.() !== 0) throw new Error('this needs root: run it with sudo')
   const owner = root === null ? makeUser() : null
   const at = (path: string) => join(root ?? '/', path)
-  const own = (path: string, mode: number) => {
-    chmodSync(path, mode)
-    if (owner !== null) chownSync(path, owner.uid, owner.gid)
-  }
-  const put = (path: string, text: string, mode: number) => {
+  const put = (path: string, text: string, mode: number, fileOwner: FileOwner | null = null) => {
     mkdirSync(dirname(at(path)), { recursive: true })
-    writeFileSync(at(path), text, { mode })
+    replaceFile(at(path), text, { mode, owner: fileOwner })
     say(at(path))
   }
-  mkdirSync(dirname(at(PATHS.executable)), { recursive: true })
-  own(dirname(at(PATHS.executable)), 0o755)
+  ensureFolder(dirname(at(PATHS.executable)), 0o755, owner)
   if (executable !== at(PATHS.executable)) {
-    // Not over a running one: a busy executable cannot be written.
-    copyFileSync(executable, `${at(PATHS.executable)}.new`)
-    own(`${at(PATHS.executable)}.new`, 0o755)
-    renameSync(`${at(PATHS.executable)}.new`, at(PATHS.executable))
+    placeExecutable(executable, at(PATHS.executable), owner)
     say(at(PATHS.executable))
   }
   const config: Record<string, unknown> = { collector_url: collectorUrl, license_file: PATHS.license }
@@ -137,10 +142,7 @@ export function install(order: InstallOrder): void {
     put(PATHS.releaseKey, readFileSync(order.releaseKeyFile, 'utf8'), 0o644)
     config.update = { public_key_file: PATHS.releaseKey }
   }
-  if (license !== null) {
-    put(PATHS.license, `${license}\n`, 0o600)
-    own(at(PATHS.license), 0o600)
-  }
+  if (license !== null) put(PATHS.license, `${license}\n`, 0o600, owner)
   if (existsSync(at(PATHS.config))) say(`${at(PATHS.config)} is there already and stays as it is`)
   else put(PATHS.config, stringify(config), 0o644)
   put(PATHS.unit, unitText, 0o644)
@@ -161,5 +163,7 @@ export function install(order: InstallOrder): void {
     throw new Error(`cannot enable ${SERVICE}`)
   if (!succeeds('systemctl', 'restart', SERVICE))
     throw new Error(`cannot start ${SERVICE}: see journalctl -u ${SERVICE}`)
-  say(`started; what it does: ${PATHS.executable} status --config ${PATHS.config}, journalctl -u ${SERVICE}`)
+  say(
+    `started; what it does: sudo -u ${USER} ${PATHS.executable} status --config ${PATHS.config}, journalctl -u ${SERVICE}`,
+  )
 }

@@ -3,12 +3,13 @@ import { readFileSync, rmSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { type Logger, pino } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
+import { replaceFile } from '../files/replace-file.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
 import { HostFiles, linuxRoots } from './collectors/host-files.ts'
 import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions } from './config.ts'
 import { install } from './install.ts'
 import { writeIdentity } from './state/identity.ts'
-import { replaceFile, StateDir } from './state/state-dir.ts'
+import { StateDir } from './state/state-dir.ts'
 import { StateLock } from './state/state-lock.ts'
 import { readStatus } from './state/status.ts'
 import { CollectorClient } from './transport/collector-client.ts'
@@ -83,7 +84,7 @@ async function run(flags: RunFlags): Promise<void> {
   const agentId = await agent.enrolled
   if (agentId !== null) {
     const ready = { agent_id: agentId, state_dir: options.stateDir, pid: process.pid }
-    if (flags.readyFile !== undefined) replaceFile(flags.readyFile, `${JSON.stringify(ready)}\n`, false)
+    if (flags.readyFile !== undefined) replaceFile(flags.readyFile, `${JSON.stringify(ready)}\n`)
     log.info({ agent_id: agentId, version: agentVersion }, 'ready')
   }
   const failure = await agent.ended

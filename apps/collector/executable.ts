@@ -1,7 +1,8 @@
 // What the collector's executables share around their wiring: the command line, the ready file, the way to stop.
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
+import { replaceFile } from '../files/replace-file.ts'
 import { productVersion } from './version.ts'
 
 /** The exit code of a process of which a part died (sysexits.h EX_SOFTWARE). */
@@ -57,8 +58,7 @@ export class ReadyFile {
 
   write(content: Readonly<Record<string, unknown>>): void {
     if (this.path === undefined) return
-    writeFileSync(`${this.path}.tmp`, `${JSON.stringify(content)}\n`, { mode: 0o600 })
-    renameSync(`${this.path}.tmp`, this.path)
+    replaceFile(this.path, `${JSON.stringify(content)}\n`)
   }
 
   remove(): void {

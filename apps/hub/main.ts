@@ -1,7 +1,8 @@
 // The executable `hub`: serves the API, brings the database up to date, and administers companies and accounts.
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { ConfigFault } from '../../core/config/keys.ts'
+import { replaceFile } from '../files/replace-file.ts'
 import {
   addCompanyCommands,
   addServerCommands,
@@ -75,12 +76,6 @@ const run: Run = async (command, act) => {
   }
 }
 
-function writeReadyFile(path: string, content: Readonly<Record<string, unknown>>): void {
-  const temporary = `${path}.${process.pid}.tmp`
-  writeFileSync(temporary, `${JSON.stringify(content)}\n`, { mode: 0o600 })
-  renameSync(temporary, path)
-}
-
 async function serve(command: Command): Promise<void> {
   const options = command.optsWithGlobals<GlobalOptions>()
   const config = validConfig(options)
@@ -89,7 +84,10 @@ async function serve(command: Command): Promise<void> {
   // One that a killed process left names addresses that nobody serves.
   if (readyFile) rmSync(readyFile, { force: true })
   const running = await startHub({ config, log })
-  if (readyFile) writeReadyFile(readyFile, { hub_url: running.url, ops_url: running.opsUrl, pid: process.pid })
+  if (readyFile) {
+    const ready = { hub_url: running.url, ops_url: running.opsUrl, pid: process.pid }
+    replaceFile(readyFile, `${JSON.stringify(ready)}\n`)
+  }
   process.on('SIGHUP', () => {
     try {
       running.reload(validConfig(options))

@@ -1,7 +1,8 @@
 // The folder that keeps everything of a site: one process at a time, 0700, with its format and its secrets.
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statfsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { lockFile, type ProcessLock } from '../collector/store/process-lock.ts'
+import { replaceFile } from '../files/replace-file.ts'
 
 const FORMAT_VERSION = 1
 const FREE_BYTES_MIN = 256 * 1024 * 1024
@@ -35,7 +36,8 @@ export function openDataDir(given: string): DataDir {
       path,
       of: (...names) => join(path, ...names),
       secrets: readSecrets(path),
-      saveSecrets: secrets => writeAtomically(join(path, 'secrets.json'), JSON.stringify(secrets, null, 2)),
+      saveSecrets: secrets =>
+        replaceFile(join(path, 'secrets.json'), JSON.stringify(secrets, null, 2), { isDurable: true }),
       unlock: () => lock.release(),
     }
   } catch (error) {
@@ -55,7 +57,7 @@ function takeLock(path: string): ProcessLock {
 function checkFormat(path: string): void {
   const file = join(path, 'format.json')
   if (!existsSync(file)) {
-    writeAtomically(file, JSON.stringify({ format: FORMAT_VERSION }))
+    replaceFile(file, JSON.stringify({ format: FORMAT_VERSION }), { isDurable: true })
     return
   }
   const saved: unknown = JSON.parse(readFileSync(file, 'utf8'))
@@ -84,14 +86,6 @@ function readSecrets(path: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(saved).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   )
-}
-
-/** Writes a file 0600 under another name and renames it: a reader sees all of it or nothing. */
-export function writeAtomically(path: string, text: string): void {
-  const temporary = `${path}.new`
-  writeFileSync(temporary, text, { mode: 0o600 })
-  chmodSync(temporary, 0o600)
-  renameSync(temporary, path)
 }
 
 export const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error))

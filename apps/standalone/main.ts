@@ -5,8 +5,9 @@ import { Command, CommanderError } from 'commander'
 import packageFile from '../../package.json' with { type: 'json' }
 import { describeFault } from '../collector/config.ts'
 import { threadFiles } from '../collector/thread-files.ts'
+import { replaceFile } from '../files/replace-file.ts'
 import { loadSiteConfig, type SiteOptions } from './config.ts'
-import { openDataDir, reason, StartFault, writeAtomically } from './data-dir.ts'
+import { openDataDir, reason, StartFault } from './data-dir.ts'
 import { checkAddress } from './ports.ts'
 import { type RunningSite, type SiteFacts, startSite } from './site.ts'
 
@@ -136,7 +137,7 @@ async function main(): Promise<void> {
     },
   })
   if (isAsked) return
-  if (options.readyFile) writeAtomically(options.readyFile, `${JSON.stringify(running.facts, null, 2)}\n`)
+  if (options.readyFile) replaceFile(options.readyFile, `${JSON.stringify(running.facts, null, 2)}\n`)
   showSite(running.facts)
 }
 

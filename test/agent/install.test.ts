@@ -1,6 +1,18 @@
 // `agent install` into a folder, as for an image: files, modes, and a unit that systemd understands.
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { install, unitText } from '../../apps/agent/install.ts'
@@ -60,6 +72,42 @@ test('an installation may be repeated, and leaves the configuration of the opera
     writeFileSync(config, 'collector_url: https://other.example.net\n')
     expect(installInto(folder, { license: null }).join()).toContain('stays as it is')
     expect(readFileSync(config, 'utf8')).toBe('collector_url: https://other.example.net\n')
+  }))
+
+for (const [kind, plant] of [
+  ['a link', (path: string, victim: string) => symlinkSync(victim, path)],
+  ['a hard link', (path: string, victim: string) => linkSync(victim, path)],
+  ['a pipe', (path: string) => void Bun.spawnSync(['mkfifo', path])],
+] as const)
+  for (const name of ['agent.tmp', 'agent', 'agent.new'])
+    test(`an installation that is repeated writes nothing through ${kind} that the agent's user planted as ${name}`, () =>
+      withFolder(folder => {
+        installInto(folder)
+        const victim = join(folder, 'victim')
+        writeFileSync(victim, 'of root', { mode: 0o640 })
+        const planted = join(folder, 'root/opt/svc-agent', name)
+        rmSync(planted, { force: true })
+        plant(planted, victim)
+        installInto(folder)
+        expect(readFileSync(victim, 'utf8')).toBe('of root')
+        expect(statSync(victim).mode & 0o777).toBe(0o640)
+        const installed = join(folder, 'root/opt/svc-agent/agent')
+        expect(lstatSync(installed).isFile()).toBe(true)
+        expect(readFileSync(installed, 'utf8')).toBe('#!/bin/sh\n')
+        expect(statSync(installed).mode & 0o777).toBe(0o755)
+        // The folder that it was staged in is gone.
+        expect(readdirSync(join(folder, 'root/opt'))).toEqual(['svc-agent'])
+      }))
+
+test('an installation does not take a link for the folder of the executable', () =>
+  withFolder(folder => {
+    const victim = join(folder, 'victim')
+    mkdirSync(victim, { mode: 0o700 })
+    mkdirSync(join(folder, 'root/opt'), { recursive: true })
+    symlinkSync(victim, join(folder, 'root/opt/svc-agent'))
+    expect(() => installInto(folder)).toThrow()
+    expect(statSync(victim).mode & 0o777).toBe(0o700)
+    expect(readdirSync(victim)).toEqual([])
   }))
 
 test('an address that cannot be used is refused before anything is written', () =>

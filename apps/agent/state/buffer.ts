@@ -7,8 +7,8 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { Logger } from 'pino'
 import { evictionCount, groupCount, type PointSeries, pointCount } from '../../../core/agent/sample.ts'
 import { limits } from '../../../core/limits.ts'
+import { ownerForFolder, replaceFile } from '../../files/replace-file.ts'
 import { decodeSeries, encodeSeries } from '../transport/wire.ts'
-import { replaceFile } from './state-dir.ts'
 
 type Entry = {
   readonly number: number
@@ -161,7 +161,7 @@ export class BatchBuffer {
 
   #store(path: string, content: Uint8Array): boolean {
     try {
-      replaceFile(path, content, false)
+      replaceFile(path, content, { owner: ownerForFolder(this.#path) })
       this.isDiskRefusing = false
       return true
     } catch (error) {

@@ -1,30 +1,23 @@
 // The agent's own files: token, config, seq, status.json and the folder buffer/, readable by its user only (decision G-61).
 // A file is replaced in one step, so that a crash leaves the old content or the new, never half.
 import { randomUUID } from 'node:crypto'
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, constants, lchownSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type FileOwner, ownerForFolder, replaceFile } from '../../files/replace-file.ts'
 
-const FILE_MODE = 0o600
 const DIRECTORY_MODE = 0o700
 
 /** Sequence numbers are taken from the disk in blocks, so that one write serves many batches. */
 const SEQ_BLOCK = 1000
 
+/** No link is followed and no pipe waited for: who owns the folder could lead root to any file. */
+const READ_HERE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
 export class StateDir {
   readonly path: string
+
+  /** The user of the folder where root works in it beside an agent of that user; null for who runs this process. */
+  readonly owner: FileOwner | null
 
   /** The file system is read-only, as after a fault of the disk: a machine that must stay visible, from memory. */
   readonly isReadOnly: boolean
@@ -33,13 +26,15 @@ export class StateDir {
   constructor(path: string) {
     this.path = path
     mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE })
+    this.owner = ownerForFolder(path)
     this.isReadOnly = !makePrivate(path)
   }
 
   /** The folder for buffered batches, made when it is not there. */
   bufferPath(): string {
     const path = join(this.path, 'buffer')
-    mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE })
+    const isMade = mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE }) !== undefined
+    if (isMade && this.owner) lchownSync(path, this.owner.uid, this.owner.gid)
     return path
   }
 
@@ -51,7 +46,8 @@ export class StateDir {
   /** The text of a file, or null when it is not there. */
   read(name: string): string | null {
     try {
-      return readFileSync(join(this.path, name), 'utf8')
+      const path = join(this.path, name)
+      return readFileSync(path, this.owner ? { encoding: 'utf8', flag: READ_HERE } : 'utf8')
     } catch (error) {
       if (isNotFound(error)) return null
       throw error
@@ -60,7 +56,7 @@ export class StateDir {
 
   /** Writes a file with mode 0600 in one step. `isDurable` waits for the disk: for what must survive a power cut. */
   write(name: string, text: string, isDurable = false): void {
-    replaceFile(join(this.path, name), text, isDurable)
+    replaceFile(join(this.path, name), text, { isDurable, owner: this.owner })
   }
 
   remove(name: string): void {
@@ -109,18 +105,6 @@ export class SeqCounter {
   }
 }
 
-/** Writes `path` by way of `path.tmp` and a rename. Throws when the disk refuses; nothing is left behind then. */
-export function replaceFile(path: string, content: string | Uint8Array, isDurable: boolean): void {
-  const temporary = `${path}.tmp`
-  try {
-    writeWhole(temporary, content, isDurable)
-    renameSync(temporary, path)
-  } catch (error) {
-    removeQuietly(temporary)
-    throw error
-  }
-}
-
 /** False when the file system is read-only. */
 function makePrivate(path: string): boolean {
   try {
@@ -131,48 +115,6 @@ function makePrivate(path: string): boolean {
     throw error
   }
 }
-
-/** For what is left after a fault: the fault is what the caller is to hear of. */
-function removeQuietly(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch {
-    // It was never made.
-  }
-}
-
-function writeWhole(temporary: string, content: string | Uint8Array, isDurable: boolean): void {
-  const descriptor = openSync(temporary, 'w', FILE_MODE)
-  try {
-    const bytes = typeof content === 'string' ? Buffer.from(content) : content
-    giveToOwner(temporary)
-    for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at)
-    if (isDurable) fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-  chmodSync(temporary, FILE_MODE)
-}
-
-/** A command that root runs beside an agent of another user leaves files that this agent can read. */
-export function giveToOwner(path: string): void {
-  if (process.geteuid?.() !== 0) return
-  const { uid, gid } = statSync(dirname(path))
-  if (uid !== 0) chownSync(path, uid, gid)
-}
-
-/** Waits until what was written to a file is on the disk. */
-export function syncFile(path: string): void {
-  const descriptor = openSync(path, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-/** The same for the names in a directory: a rename is safe only with it. */
-export const syncDirectory = (path: string): void => syncFile(path)
 
 export function isNotFound(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'

@@ -1,9 +1,19 @@
 // The executable of this agent on disk, and how it gives way to another version: the old one stays beside the new one until
 // that has proved itself, and the process becomes the new program in place, so that whoever started it sees no end.
 import { dlopen, ptr } from 'bun:ffi'
-import { chmodSync, copyFileSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  fchmodSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
-import { syncDirectory } from '../state/state-dir.ts'
+import { syncPath } from '../../files/replace-file.ts'
 
 const LIBC = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
 
@@ -36,7 +46,12 @@ export class Installation {
 
   /** Gives the staged file the mode of the executable. */
   makeStagedExecutable(): void {
-    chmodSync(this.stagedPath, (statSync(this.executable).mode & 0o7777) | 0o500)
+    const descriptor = openSync(this.stagedPath, constants.O_RDONLY | constants.O_NOFOLLOW)
+    try {
+      fchmodSync(descriptor, (statSync(this.executable).mode & 0o7777) | 0o500)
+    } finally {
+      closeSync(descriptor)
+    }
   }
 
   /** Puts the staged version in place; the old one stays as `.previous`. At no instant is there no executable. */
@@ -46,16 +61,16 @@ export class Installation {
       linkSync(this.executable, this.previousPath)
     } catch {
       // A file system without hard links.
-      copyFileSync(this.executable, this.previousPath)
+      copyFileSync(this.executable, this.previousPath, constants.COPYFILE_EXCL)
     }
     renameSync(this.stagedPath, this.executable)
-    syncDirectory(dirname(this.executable))
+    syncPath(dirname(this.executable))
   }
 
   /** Puts the old version back. Throws when there is none. */
   restore(): void {
     renameSync(this.previousPath, this.executable)
-    syncDirectory(dirname(this.executable))
+    syncPath(dirname(this.executable))
   }
 
   forgetPrevious(): void {

@@ -16,7 +16,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { rootCertificates } from 'node:tls'
 import { createZstdDecompress } from 'node:zlib'
-import { syncFile } from '../state/state-dir.ts'
+import { syncPath } from '../../files/replace-file.ts'
 import type { Installation } from './installation.ts'
 
 export type DownloadOrder = {
@@ -72,7 +72,8 @@ async function receive(order: DownloadOrder, path: string, stop: AbortSignal): P
   const timer = setTimeout(() => silence.abort(new Error('the download has stalled')), SILENCE_MS)
   const response = await open(order, AbortSignal.any([stop, silence.signal]))
   const hash = createHash('sha256')
-  const file = openSync(path, 'w', 0o600)
+  // A new file: what somebody planted under the name is not written through.
+  const file = openSync(path, 'wx', 0o600)
   let size = 0
   try {
     for await (const part of response.body ?? []) {
@@ -116,7 +117,12 @@ async function unpack(from: string, to: string): Promise<void> {
       done(size > INSTALLED_BYTES_MAX ? new DownloadFault('the release is too large once unpacked') : null, part)
     },
   })
-  await pipeline(createReadStream(from), createZstdDecompress(), bound, createWriteStream(to, { mode: 0o600 }))
+  await pipeline(
+    createReadStream(from),
+    createZstdDecompress(),
+    bound,
+    createWriteStream(to, { mode: 0o600, flags: 'wx' }),
+  )
   rmSync(from)
 }
 
@@ -148,7 +154,7 @@ export async function stageUpdate(
     installation.clearStaging()
     await receive(order, downloadPath, stop)
     await unpack(downloadPath, stagedPath)
-    syncFile(stagedPath)
+    syncPath(stagedPath)
     installation.makeStagedExecutable()
     const version = await statedVersion(stagedPath)
     if (version !== order.version)
