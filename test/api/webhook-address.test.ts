@@ -1,7 +1,7 @@
 // Where webhooks may go: https to public addresses, connected to exactly the address that was checked.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { destinationOf, postTo } from '../../apps/hub/notifications/webhook.ts'
-import { isPrivateAddress } from '../../apps/hub/platform/http/addresses.ts'
+import { isPublicAddress } from '../../core/network/public-address.ts'
 import { TestHub, until } from './hub-harness.ts'
 
 // For receiver.test alone, valid for a hundred years; its key protects nothing.
@@ -72,8 +72,9 @@ test('addresses inside are private, however they are written', () => {
   ]
   const mapped = ['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:a00:1', '64:ff9b::7f00:1', '2002:7f00:1::', '::7f00:1']
   const inside6 = ['::', '::1', 'fe80::1', 'fd00::1', 'fec0::1', 'ff02::1', 'nonsense']
-  expect([...inside, ...mapped, ...inside6].filter(address => !isPrivateAddress(address))).toEqual([])
-  expect(['1.1.1.1', '93.184.215.14', '2606:4700::1111', '::ffff:8.8.8.8'].filter(isPrivateAddress)).toEqual([])
+  expect([...inside, ...mapped, ...inside6].filter(isPublicAddress)).toEqual([])
+  const outside = ['1.1.1.1', '93.184.215.14', '2606:4700::1111', '::ffff:8.8.8.8']
+  expect(outside.filter(address => !isPublicAddress(address))).toEqual([])
 })
 
 test('private addresses and plain http are refused unless configured, in every spelling', async () => {
@@ -90,6 +91,16 @@ test('private addresses and plain http are refused unless configured, in every s
       'https://[::1]/',
       'https://[::ffff:127.0.0.1]/',
       'https://169.254.169.254/',
+      'https://192.88.99.1/',
+      'https://[64:ff9b:1::7f00:1]/',
+      'https://[::ffff:0:127.0.0.1]/',
+      'https://[5f00::1]/',
+      'https://[3fff::1]/',
+      'https://[2001:2::1]/',
+      'https://[2001:10::1]/',
+      'https://[2001:20::1]/',
+      'https://[100:0:0:1::1]/',
+      'https://[2002:7f00:1::]/',
       'https://user:password@1.1.1.1/',
       'ftp://x/',
       'nonsense',

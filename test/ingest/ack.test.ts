@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { fromBinary } from '@bufbuild/protobuf'
-import { TrustedProxies } from '../../apps/collector/ingest/listener/client-address.ts'
 import { AckEncoder } from '../../apps/collector/ingest/metrics/metrics-ack.ts'
+import { TrustedProxies } from '../../core/network/trusted-proxies.ts'
 import { MetricsAckSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { Random, seedOf } from '../fuzz/seeded.ts'
 

@@ -1,5 +1,6 @@
 // What the handlers of the agent API share: one of these for every listener, nothing global.
 import type { Logger } from 'pino'
+import type { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
 import type { RateLimit } from '../../../core/wire/rate-bucket.ts'
 import type { BusWriter } from '../bus/bus.ts'
 import type { IngestConfig } from '../config.ts'
@@ -13,7 +14,6 @@ import type { AgentSession, Etag, Sessions } from './agents/agent-session.ts'
 import type { Authenticator, Identifier } from './agents/authenticate.ts'
 import type { RefusalLog } from './agents/refusal-log.ts'
 import type { UpdateOffer } from './agents/update-manifest.ts'
-import type { TrustedProxies } from './listener/client-address.ts'
 import type { AgentProtocol, ApiError } from './listener/responses.ts'
 
 /** Who calls, as the handling of a batch sees it: in the one thread of a small site, or in one of several. */

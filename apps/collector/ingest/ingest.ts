@@ -2,6 +2,7 @@
 // the executable and the all-in-one wire the same thing.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
+import { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
 import type { CheckSet } from '../../../core/wire/agent-config.ts'
 import { RateLimit } from '../../../core/wire/rate-bucket.ts'
 import type { BusWriter } from '../bus/bus.ts'
@@ -18,7 +19,6 @@ import { Authenticator, Identifier } from './agents/authenticate.ts'
 import { RefusalLog } from './agents/refusal-log.ts'
 import { loadManifest, UpdateOffer } from './agents/update-manifest.ts'
 import type { IngestContext } from './context.ts'
-import { TrustedProxies } from './listener/client-address.ts'
 import { type Intake, type ListenerThreads, startOwnIntake, startThreadsIntake } from './listener/intake.ts'
 
 /** How long a stop waits for the hub to take what is left to tell. */

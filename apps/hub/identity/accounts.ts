@@ -1,12 +1,12 @@
 // People, API tokens and service accounts, as the commands of the hub and the first start make them (decisions G-01, G-12).
 import { randomUUID } from 'node:crypto'
 import { eq, type SQL, sql } from 'drizzle-orm'
+import { isAddressOrRange } from '../../../core/network/ip-address.ts'
 import { type AuditEntry, auditByHub, HUB_ACTOR, writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { collectors } from '../platform/db/schema.ts'
 import { apiTokens, users } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
-import { isRange } from '../platform/http/addresses.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { isEmail } from '../platform/http/request-schema.ts'
 import { isAssignable, isServicePermission, wildcard } from './permissions.ts'
@@ -77,7 +77,7 @@ export async function createToken(
   token: NewToken,
   by: Issuer = BY_HUB,
 ): Promise<{ id: string; token: string }> {
-  for (const range of token.ipRanges ?? []) if (!isRange(range)) throw invalidField('ip_range', 'pattern')
+  for (const range of token.ipRanges ?? []) if (!isAddressOrRange(range)) throw invalidField('ip_range', 'pattern')
   const clear = newApiToken()
   const id = randomUUID()
   await tx.db.insert(apiTokens).values({

@@ -4,9 +4,9 @@ import { createHmac } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { eq, sql } from 'drizzle-orm'
+import { isPublicAddress } from '../../../core/network/public-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { webhooks } from '../platform/db/schema-identity.ts'
-import { isPrivateAddress } from '../platform/http/addresses.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
@@ -31,7 +31,7 @@ export async function destinationOf(hub: Hub, address: string): Promise<Destinat
   if (url.protocol !== 'https:') return null
   const found = await withTimeout(lookup(hostOf(url), { all: true }), hub.config['webhooks.timeout'])
   const addresses = found.map(item => item.address)
-  return addresses.length > 0 && !addresses.some(isPrivateAddress) ? { url, addresses } : null
+  return addresses.length > 0 && addresses.every(isPublicAddress) ? { url, addresses } : null
 }
 
 /** Whether a webhook may go to an address. One whose name leads nowhere may not. */

@@ -1,5 +1,6 @@
 // The page behind an invitation's link: whoever has it chooses a name and a password, and is logged in.
 
+import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { acceptInvitation, type Invited, invitationOf } from '../identity/invitations.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
@@ -53,7 +54,7 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault}</p>`}
 /** Nobody finds a link by trying: 256 random bits. The limit keeps trying from costing anything. */
 function isAllowed(hub: Hub, request: Request, arrival: Arrival): boolean {
   const ip = clientAddress(arrival.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
-  return hub.requestWindows.take(`invitation ${ip}`, ATTEMPTS_PER_MINUTE).allowed
+  return hub.requestWindows.take(`invitation ${rateKeyOf(ip)}`, ATTEMPTS_PER_MINUTE).allowed
 }
 
 /** GET /invitation?token= */

@@ -1,6 +1,7 @@
 // GET /web/live: one stream of server-sent events for a page (decision G-123). Every five seconds a picture; once for each server that
 // comes into view, its curve. The session is looked up again before every picture, so that a lost permission is lost at once.
 
+import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
 import type { Arrival } from '../platform/http/pipeline.ts'
@@ -111,7 +112,7 @@ export class LiveStreams {
 
   /** A stream counts as one request of the session, like every other. */
   private checkRate({ caller }: Guest, ip: string): void {
-    const taken = this.hub.requestWindows.take(`session ${ip}`, this.hub.config['rate.session_per_minute'])
+    const taken = this.hub.requestWindows.take(`session ${rateKeyOf(ip)}`, this.hub.config['rate.session_per_minute'])
     if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
     if ((this.openBySession.get(caller.credentialId) ?? 0) >= STREAMS_PER_SESSION) throw tooManyRequests(60)
   }

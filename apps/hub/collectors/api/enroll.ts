@@ -6,13 +6,13 @@ import { type Static, Type } from '@sinclair/typebox'
 import { and, eq, sql } from 'drizzle-orm'
 import { stateAtEnrolment } from '../../../../core/lifecycle/agent.ts'
 import { enrolRefusal } from '../../../../core/lifecycle/license.ts'
+import { plainAddress, rateKeyOf } from '../../../../core/network/ip-address.ts'
 import { type AuditEntry, writeAudit } from '../../audit/audit.ts'
 import { effectivePlan } from '../../companies/plan.ts'
 import type { Hub } from '../../hub-context.ts'
 import { newAgentToken, tokenHash } from '../../identity/secrets.ts'
 import { agents, licenses, type ServerStatus, servers } from '../../platform/db/schema.ts'
 import { inTransaction, lockCompany, type Tx, uuidList } from '../../platform/db/transaction.ts'
-import { plainAddress } from '../../platform/http/addresses.ts'
 import { ApiError, tooManyRequests } from '../../platform/http/api-error.ts'
 import { listOf, optional, text, uuid } from '../../platform/http/request-schema.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
@@ -270,9 +270,10 @@ export async function enrol(context: RouteContext, given: Static<typeof enrolBod
   const { hub } = context
   const body: EnrolBody = { ...given, hostname: given.hostname.trim() || null }
   const address = sourceAddress(context)
-  const failures = hub.failureWindows.peek(`enroll ${address}`, hub.config['rate.enroll_failures'])
+  const rateKey = `enroll ${rateKeyOf(address)}`
+  const failures = hub.failureWindows.peek(rateKey, hub.config['rate.enroll_failures'])
   if (!failures.allowed) throw tooManyRequests(failures.retryAfterSeconds)
-  const attempts = hub.requestWindows.take(`enroll ${address}`, hub.config['rate.enroll_per_minute'])
+  const attempts = hub.requestWindows.take(rateKey, hub.config['rate.enroll_per_minute'])
   if (!attempts.allowed) throw tooManyRequests(attempts.retryAfterSeconds)
   try {
     const found = await hub.database.db.execute<{ company_id: string }>(sql`
@@ -283,7 +284,7 @@ export async function enrol(context: RouteContext, given: Static<typeof enrolBod
     return await inTransaction(hub.database.db, tx => enrolLocked(context, tx, companyId, body))
   } catch (error) {
     if (error instanceof ApiError && error.status < 500)
-      hub.failureWindows.take(`enroll ${address}`, hub.config['rate.enroll_failures'])
+      hub.failureWindows.take(rateKey, hub.config['rate.enroll_failures'])
     throw error
   }
 }

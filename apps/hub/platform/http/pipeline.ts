@@ -1,5 +1,6 @@
 // The way of every API request: who calls, from where, how often, in which company, with which permission, and only then
 // the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
+import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { Hub } from '../../hub-context.ts'
 import { authenticate, type Caller, companyOf } from '../../identity/authenticate.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
@@ -31,7 +32,7 @@ function checkRate(hub: Hub, family: Family, caller: Caller, ip: string, headers
       : family === 'matcher'
         ? [`matcher ${caller.credentialId}`, config['rate.matcher_per_minute']]
         : caller.kind === 'session'
-          ? [`session ${ip}`, config['rate.session_per_minute']]
+          ? [`session ${rateKeyOf(ip)}`, config['rate.session_per_minute']]
           : [`token ${caller.credentialId}`, own]
   const taken = hub.requestWindows.take(key, limit)
   headers['X-RateLimit-Limit'] = String(taken.limit)

@@ -1,6 +1,7 @@
 // Fixed windows, counted in memory: of 60 seconds for requests (decision G-10), of other lengths for enrolments (G-30).
+import { LRUCache } from 'lru-cache'
 
-type Window = { startedAtMs: number; count: number }
+type Window = { readonly startedAtMs: number; count: number }
 
 export type Taken = {
   readonly allowed: boolean
@@ -13,7 +14,8 @@ export type Taken = {
 const KEYS_MAX = 100_000
 
 export class FixedWindows {
-  private readonly windows = new Map<string, Window>()
+  /** With too many keys the one that was used least recently goes: whoever makes up new keys forgets his own counters, nobody else's. */
+  private readonly windows = new LRUCache<string, Window>({ max: KEYS_MAX })
 
   constructor(
     private readonly lengthMs: number,
@@ -24,15 +26,9 @@ export class FixedWindows {
     const nowMs = this.now()
     const known = this.windows.get(key)
     if (known && nowMs - known.startedAtMs < this.lengthMs) return known
-    if (this.windows.size >= KEYS_MAX) this.dropEnded(nowMs)
     const fresh = { startedAtMs: nowMs, count: 0 }
     this.windows.set(key, fresh)
     return fresh
-  }
-
-  private dropEnded(nowMs: number): void {
-    for (const [key, window] of this.windows) if (nowMs - window.startedAtMs >= this.lengthMs) this.windows.delete(key)
-    if (this.windows.size >= KEYS_MAX) this.windows.clear()
   }
 
   private result(window: Window, limit: number, allowed: boolean): Taken {

@@ -1,0 +1,46 @@
+// The address that a request comes from: the peer's, or what a trusted proxy says in X-Forwarded-For (decisions G-10 and G-15).
+import { assert } from '../assert.ts'
+import type { ConfigFault } from '../config/keys.ts'
+import { IpRanges, isAddressOrRange, parseAddress } from './ip-address.ts'
+
+/** Without brackets or zone, and in the form that an address has once only. A text that is no address stays as it is. */
+function addressText(text: string): string {
+  const bare = text
+    .trim()
+    .replace(/^\[|\]$/g, '')
+    .replace(/%.*$/, '')
+  return parseAddress(bare)?.toString() ?? bare
+}
+
+/** What is wrong with the configuration key `trusted_proxies`. */
+export const trustedProxyFaults = (entries: readonly string[]): ConfigFault[] =>
+  entries
+    .filter(entry => !isAddressOrRange(entry))
+    .map(value => ({ key: 'trusted_proxies', value, message: 'is no address and no range such as 10.0.0.0/8' }))
+
+export class TrustedProxies {
+  private readonly ranges: IpRanges
+
+  /** Addresses and ranges in CIDR form; the configuration has been checked. */
+  constructor(entries: readonly string[]) {
+    for (const entry of entries)
+      assert(isAddressOrRange(entry), `trusted_proxies: ${entry} is no address and no range such as 10.0.0.0/8`)
+    this.ranges = new IpRanges(entries)
+  }
+
+  isTrusted(peer: string): boolean {
+    return !this.ranges.isEmpty && this.ranges.coversText(addressText(peer))
+  }
+
+  /** From the right of X-Forwarded-For, the first address that is no trusted proxy; the peer when nobody trusted speaks. */
+  clientAddress(peer: string, forwardedFor: string | null): string {
+    let client = addressText(peer)
+    if (forwardedFor === null || this.ranges.isEmpty) return client
+    for (const hop of forwardedFor.split(',').reverse()) {
+      const next = addressText(hop)
+      if (!this.ranges.coversText(client) || parseAddress(next) === null) return client
+      client = next
+    }
+    return client
+  }
+}
