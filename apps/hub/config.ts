@@ -34,6 +34,10 @@ export const hubKeys = {
   'collector.timeout': duration(3 * SECOND_MS, 'how long a query of the collector may take', { min: 100 }),
   'collector.purge_timeout': duration(30 * SECOND_MS, 'how long the collector may take to purge', { min: 100 }),
   public_url: text(null, 'the address of the hub in links'),
+  allowed_hosts: list(
+    [],
+    'names of the hub that a request may have in links, beside those it listens on; /metrics answers to them too',
+  ),
   'rate.default_per_minute': integer(60, 'requests of an API token, unless the token says otherwise', { min: 1 }),
   'rate.collector_per_minute': integer(1200, 'requests of a collector', { min: 1 }),
   'rate.session_per_minute': integer(30, 'requests of a session, by address', { min: 1 }),

@@ -5,6 +5,7 @@ import type { HubConfig } from './config.ts'
 import type { Sealer } from './identity/secrets.ts'
 import type { Bell } from './notifications/bell.ts'
 import type { Database } from './platform/db/connect.ts'
+import type { Links } from './platform/http/links.ts'
 import type { FixedWindows } from './platform/http/rate-limit.ts'
 import type { Jobs } from './platform/jobs/jobs.ts'
 import type { HubMetrics } from './platform/telemetry.ts'
@@ -18,6 +19,7 @@ export type Hub = {
   readonly collectors: CollectorClient
   readonly jobs: Jobs
   readonly bell: Bell
+  readonly links: Links
   /** Windows of 60 seconds for requests. */
   readonly requestWindows: FixedWindows
   /** Windows of 10 minutes for failed enrolments. */

@@ -15,6 +15,7 @@ import { registerNotificationJobs } from './notifications/dispatch.ts'
 import { type Database, openDatabase } from './platform/db/connect.ts'
 import { isMigrated, MigrationError, migrateDatabase } from './platform/db/migrate.ts'
 import { createApp, type Page } from './platform/http/app.ts'
+import { Links } from './platform/http/links.ts'
 import { type Listener, StartError, startListener } from './platform/http/listener.ts'
 import { FixedWindows } from './platform/http/rate-limit.ts'
 import { installQueues } from './platform/jobs/job-store.ts'
@@ -82,6 +83,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     collectors: new CollectorClient(config, database, sealer, log, metrics),
     jobs: new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale']),
     bell: new Bell(),
+    links: new Links(config),
     requestWindows: new FixedWindows(MINUTE_MS, now),
     failureWindows: new FixedWindows(10 * MINUTE_MS, now),
     now,
@@ -147,6 +149,7 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
     const app = createApp(hub, apiRoutes, pages, productVersion)
     const api = startListener(config, 'listen', config.listen, true, (request, peer) => app.fetch(request, peer))
     listeners.push(api)
+    hub.links.listensAt(api.url)
     const opsAddress = config['ops.listen']
     const ops = opsAddress
       ? startListener(config, 'ops.listen', opsAddress, false, request => serveOps(hub, request))

@@ -7,6 +7,7 @@ import type { HubConfig } from './config.ts'
 const RELOADED = [
   'agents.online_threshold',
   'agents.token_rotation',
+  'allowed_hosts',
   'collector.admin_token',
   'collector.admin_url',
   'collector.timeout',

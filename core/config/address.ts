@@ -14,6 +14,9 @@ export const urlOf = (scheme: 'http' | 'https', hostname: string, port: number):
 export const isLoopback = (hostname: string): boolean =>
   hostname === 'localhost' || hostname === '::1' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 
+/** Every address of this machine. */
+export const isWildcard = (hostname: string): boolean => ['0.0.0.0', '::', '[::]'].includes(hostname)
+
 /** What to do about an address that cannot be served on, by the code the system gave; null for a code that says nothing more. */
 export function listenAdvice(code: unknown): string | null {
   if (code === 'EADDRINUSE') return 'another process has the port; stop that one, or change listen'

@@ -109,7 +109,7 @@ export async function invite(
   const { hub, companyId, caller } = context
   checkGiving(caller, input.permissions ?? [], 'permissions')
   const token = newInvitationToken()
-  const link = `${hub.config.public_url ?? context.url.origin}/invitation?token=${token}`
+  const link = `${hub.links.base}/invitation?token=${token}`
   const isMailed = hub.config['smtp.url'] !== null
   const email = input.email.trim().toLowerCase()
   const row = await inTransaction(hub.database.db, async tx => {

@@ -42,6 +42,14 @@ function assertIsFree(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
 }
 
+/** The request with a URL that can be read: HTTP/1.0 needs no Host header. Null for a Host header that is no host. */
+function withHost(request: Request): Request | null {
+  if (URL.canParse(request.url)) return request
+  return request.headers.has('host') ? null : new Request(`http://localhost${request.url}`, request)
+}
+
+const malformedHost = () => new Response('the Host header is malformed\n', { status: 400 })
+
 /** Serves `fetch` on an address. Throws StartError with the key for an address or a certificate that cannot be used. */
 export function startListener(
   config: HubConfig,
@@ -60,7 +68,10 @@ export function startListener(
       ...(certificate ? { tls: { ...certificate, secureOptions: BEFORE_TLS_1_2 } } : {}),
       maxRequestBodySize: REQUEST_BYTES_MAX,
       idleTimeout: IDLE_SECONDS,
-      fetch: (request, self) => fetch(request, self.requestIP(request)?.address ?? ''),
+      fetch: (request, self) => {
+        const named = withHost(request)
+        return named ? fetch(named, self.requestIP(request)?.address ?? '') : malformedHost()
+      },
     })
   let certificate: Certificate | null
   try {

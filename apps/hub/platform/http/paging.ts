@@ -1,6 +1,7 @@
 // Lists: 15 rows a page under `data`, with links and counts (decision G-07).
 import { Type } from '@sinclair/typebox'
 import { limits } from '../../../../core/limits.ts'
+import { originOf } from './links.ts'
 
 export const pageQuery = { page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })) }
 
@@ -17,7 +18,7 @@ export function paged<T>(url: URL, page: Page, total: number, data: readonly T[]
   const link = (number: number): string => {
     const search = new URLSearchParams(url.searchParams)
     search.set('page', String(number))
-    return `${url.origin}${url.pathname}?${search}`
+    return `${originOf(url)}${url.pathname}?${search}`
   }
   return {
     data,

@@ -4,14 +4,11 @@ import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { Hub } from '../../hub-context.ts'
 import { authenticate, type Caller, companyOf } from '../../identity/authenticate.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
-import { ApiError, invalidField, notFound, tooManyRequests } from './api-error.ts'
-import { faultsError } from './request-schema.ts'
+import { ApiError, notFound, tooManyRequests } from './api-error.ts'
+import { readBody } from './request-body.ts'
 import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
 import { preferredLanguage, words } from './texts.ts'
-
-const MIB = 1024 * 1024
-const BODY_BYTES_MAX = 2 * MIB
 
 export const familyOf = (path: string): Family => {
   if (path === '/monitoring/collector' || path.startsWith('/monitoring/collector/')) return 'collector'
@@ -59,69 +56,6 @@ function acceptsJson(accept: string | null): boolean {
       ['*/*', 'application/*', 'application/json', 'text/event-stream'].includes(type.trim()) || type.endsWith('+json')
     )
   })
-}
-
-/** The bytes of a body. Throws 413 when it is larger. */
-export async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
-  const tooLarge = () => new ApiError(413, 'too_large', words('too_large', { limit: bytesMax }))
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge()
-  if (!request.body) return new Uint8Array()
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of request.body) {
-    size += chunk.byteLength
-    if (size > bytesMax) throw tooLarge()
-    chunks.push(chunk)
-  }
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
-}
-
-/** The JSON body, or the text that the route takes instead; an absent one is an empty object. */
-async function readBody(request: Request, route: Route, family: Family, invalidCode?: string): Promise<unknown> {
-  const bytes = await readBytes(request, route.bodyBytesMax ?? BODY_BYTES_MAX)
-  if (bytes.byteLength === 0) return {}
-  const type = (request.headers.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
-  const { textBody } = route
-  const isText = textBody !== null && type === textBody.type
-  if (!isText && type !== 'application/json' && !type.endsWith('+json'))
-    throw new ApiError(415, 'unsupported_media_type', words('unsupported_type'))
-  let text: string
-  let body: unknown
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    body = isText ? { [textBody.member]: text } : JSON.parse(text)
-  } catch {
-    throw faultsError(new Map([['body', words(isText ? 'utf8' : 'json')]]), invalidCode)
-  }
-  // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a collector, whose
-  // events hold what agents sent, it is replaced, so that nothing is lost.
-  if (!/\\u(0000|d[89a-f])|\0/i.test(text)) return body
-  if (family === 'user') {
-    const field = fieldWithNul(body, '')
-    if (field !== null) throw invalidField(field || 'body', 'no_nul')
-  }
-  return storable(body)
-}
-
-const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
-
-function storable(value: unknown): unknown {
-  if (typeof value === 'string') return storableText(value)
-  if (Array.isArray(value)) return value.map(storable)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [storableText(key), storable(member)]))
-}
-
-/** The path of the first text that holds NUL, by dots; null when none does. */
-function fieldWithNul(value: unknown, path: string): string | null {
-  if (typeof value === 'string') return value.includes('\0') ? path : null
-  if (typeof value !== 'object' || value === null) return null
-  for (const [key, member] of Object.entries(value)) {
-    const here = path ? `${path}.${key}` : key
-    const found = key.includes('\0') ? path || 'body' : fieldWithNul(member, here)
-    if (found !== null) return found
-  }
-  return null
 }
 
 /** The parameters of a path as the router decodes them: null where the percent-encoding is malformed. */
@@ -176,7 +110,7 @@ export async function runRoute(
       family === 'user' ? await companyOf(hub.database.db, caller, request.headers.get('x-company-id')) : ''
     checkPermissions(route, caller)
     if (!acceptsJson(request.headers.get('accept'))) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
-    const url = new URL(request.url)
+    const url = hub.links.urlOf(request)
     const params = readParams(decoded)
     const context: RouteContext = {
       hub,

@@ -30,6 +30,10 @@ const texts = {
   not_acceptable: { en: 'The API answers application/json only.', vi: 'API chỉ trả về application/json.' },
   unsupported_type: { en: 'The body must be application/json.', vi: 'Nội dung phải là application/json.' },
   too_large: { en: 'The body is larger than {limit} bytes.', vi: 'Nội dung lớn hơn {limit} byte.' },
+  too_deep: {
+    en: 'The body is nested more than {max} levels deep.',
+    vi: 'Nội dung lồng nhau quá {max} cấp.',
+  },
   invalid: { en: 'The data are not valid.', vi: 'Dữ liệu không hợp lệ.' },
   server_error: { en: 'An unexpected error happened.', vi: 'Đã xảy ra lỗi không mong muốn.' },
   unavailable: { en: 'The service is not available at the moment.', vi: 'Dịch vụ tạm thời không khả dụng.' },

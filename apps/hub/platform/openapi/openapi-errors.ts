@@ -4,6 +4,7 @@ import type { Family } from '../http/respond.ts'
 type Json = Readonly<Record<string, unknown>>
 
 const STATUS_TEXTS: Readonly<Record<number, string>> = {
+  400: 'The body is nested too deep.',
   401: 'No valid token: missing, unknown, expired or revoked.',
   403: 'A permission is missing, the address is not allowed, or the company is outside the scope.',
   404: 'Not found, or of another company.',

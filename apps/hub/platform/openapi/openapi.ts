@@ -142,7 +142,7 @@ function failuresOf(route: Route, family: Family): number[] {
     ...(isFound ? [404] : []),
     406,
     ...(route.path.endsWith('/enroll') ? [409] : []),
-    ...(hasBody ? [413, 415] : []),
+    ...(hasBody ? [400, 413, 415] : []),
     ...(hasBody || route.querySchema !== null || route.method !== 'GET' ? [422] : []),
     429,
     500,

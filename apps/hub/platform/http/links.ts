@@ -1,0 +1,60 @@
+// What stands before a path in a link that the hub hands out. The Host header of a request is anybody's word: a link made of it leads
+// wherever the caller wants the reader to go. So it counts only where it names this hub.
+import { hostname, networkInterfaces } from 'node:os'
+import { isLoopback, isWildcard } from '../../../../core/config/address.ts'
+import type { HubConfig } from '../../config.ts'
+
+/** The scheme of a URL whose origin the hub does not know: paths in its answers are relative. */
+const UNKNOWN = 'relative:'
+
+/** What stands before the path of a URL that the pipeline made; empty for an origin that is not known. */
+export const originOf = (url: URL): string => (url.protocol === UNKNOWN ? '' : url.origin)
+
+function withHost(url: URL, name: string): URL {
+  const changed = new URL(url)
+  changed.hostname = name
+  return changed
+}
+
+export class Links {
+  private listener: URL | null = null
+  private ownHosts: ReadonlySet<string> = new Set()
+
+  constructor(private readonly config: HubConfig) {}
+
+  /** Told once the listener has its port. */
+  listensAt(url: string): void {
+    const listener = new URL(url)
+    const bound = listener.hostname
+    const names = new Set([bound])
+    if (isLoopback(bound) || isWildcard(bound)) for (const name of ['localhost', '127.0.0.1', '[::1]']) names.add(name)
+    if (isWildcard(bound)) {
+      names.add(hostname().toLowerCase())
+      for (const { address, family } of Object.values(networkInterfaces()).flatMap(list => list ?? []))
+        names.add(family === 'IPv6' ? `[${address}]` : address)
+    }
+    this.listener = listener
+    this.ownHosts = new Set([...names].map(name => withHost(listener, name).host))
+  }
+
+  /** The URL of a request, with the origin that links in its answer may have. */
+  urlOf(request: Request): URL {
+    const asked = new URL(request.url)
+    const origin = this.config.public_url?.replace(/\/+$/, '') ?? (this.isOwn(asked) ? asked.origin : UNKNOWN)
+    return new URL(`${origin}${asked.pathname}${asked.search}`)
+  }
+
+  private isOwn(asked: URL): boolean {
+    return (
+      this.ownHosts.has(asked.host) || this.config.allowed_hosts.some(name => name.toLowerCase() === asked.hostname)
+    )
+  }
+
+  /** What stands before a path in a mail: `public_url`, else where this hub listens as far as it knows. Never what a request says. */
+  get base(): string {
+    const { public_url: known } = this.config
+    if (known !== null) return known.replace(/\/+$/, '')
+    if (this.listener === null) return ''
+    return (isWildcard(this.listener.hostname) ? withHost(this.listener, hostname()) : this.listener).origin
+  }
+}
