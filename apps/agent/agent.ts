@@ -1,7 +1,7 @@
 // The agent from its start to its stop: it enrols when it must, then a session does the work. The executable and the
 // all-in-one run the same.
 import type { Logger } from 'pino'
-import { backoffMs } from '../../core/agent/schedule.ts'
+import { retryWaitMs } from '../../core/agent/schedule.ts'
 import type { AgentConfig } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { AgentParts } from './agent-parts.ts'
 import { Alarm, type Clock, systemClock } from './clock.ts'
@@ -260,7 +260,7 @@ class Agent implements RunningAgent {
       }
       if (this.#isStopping) return null
       status.update({ lastError: outcome.message }, outcome.isUpgradeRequired ? 'upgrade_required' : 'starting')
-      const waitMs = backoffMs(failures, random(), outcome.retryAfterMs)
+      const waitMs = retryWaitMs(failures, random(), outcome.retryAfterMs)
       log.warn({ message: outcome.message, wait_ms: waitMs }, 'not enrolled yet')
       await this.#alarm.wait(clock, waitMs)
     }

@@ -2,6 +2,7 @@
 // and the backoff (document 3 "Errors", "Agent to collector", "Agent token overlap"; decisions G-20, G-55).
 // Every share of chance is handed in as a number in [0, 1).
 import { assert } from '../assert.ts'
+import { backoffMs } from '../backoff.ts'
 import { DAY_MS, limits } from '../limits.ts'
 import { sha256Words } from '../series/hash.ts'
 
@@ -55,13 +56,11 @@ export function nextSendAtMs(nowMs: number, lastSendAtMs: number | null): number
   return lastSendAtMs === null ? nowMs : Math.max(nowMs, lastSendAtMs + limits.sendPeriodMinMs)
 }
 
-/** The ceiling of the wait after the nth failure in a row (n >= 1): 5 s, doubled each time, at most 300 s. */
-export function backoffCeilingMs(failures: number): number {
-  assert(failures >= 1, 'a backoff follows a failure')
-  return Math.min(limits.backoffCapMs, limits.backoffStartMs * 2 ** Math.min(failures - 1, 30))
-}
+/** The wait after the nth failure in a row, n >= 1: 5 s, doubled each time, at most 300 s. */
+export const backoffCeilingMs = (failures: number): number =>
+  backoffMs({ startMs: limits.backoffStartMs, capMs: limits.backoffCapMs }, failures)
 
 /** The wait after the nth failure in a row: random in [0, ceiling], and never less than what Retry-After asks for. */
-export function backoffMs(failures: number, random: number, retryAfterMs: number | null): number {
+export function retryWaitMs(failures: number, random: number, retryAfterMs: number | null): number {
   return Math.max(Math.round(random * backoffCeilingMs(failures)), retryAfterMs ?? 0)
 }

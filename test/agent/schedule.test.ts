@@ -3,7 +3,6 @@ import { expect, test } from 'bun:test'
 import {
   agentHash,
   backoffCeilingMs,
-  backoffMs,
   configPollDelayMs,
   configReloadAtMs,
   cycleOffsetMs,
@@ -12,6 +11,7 @@ import {
   nextCycleAtMs,
   nextSendAtMs,
   renewalDueAtMs,
+  retryWaitMs,
 } from '../../core/agent/schedule.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 
@@ -30,7 +30,7 @@ test('[AGT-054 AGT-055 AGT-056] the ceiling of the backoff is 5 s, doubles with 
 
 test('[AGT-057 AGT-058] the wait is random in [0, ceiling], and never below Retry-After', () => {
   const f = (failures: number, random: number, retryAfterMs: number | null, expected: number) =>
-    expect(backoffMs(failures, random, retryAfterMs)).toBe(expected)
+    expect(retryWaitMs(failures, random, retryAfterMs)).toBe(expected)
   f(1, 0, null, 0)
   f(1, 0.999999, null, 5_000)
   f(3, 0.25, null, 5_000)

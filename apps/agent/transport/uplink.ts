@@ -2,7 +2,7 @@
 // refusals that concern all of them (401, 403, 426) are obeyed here (document 3 "Errors").
 import type { Logger } from 'pino'
 import { type Action, type Call, isRefusal } from '../../../core/agent/response-action.ts'
-import { backoffMs } from '../../../core/agent/schedule.ts'
+import { retryWaitMs } from '../../../core/agent/schedule.ts'
 import { Alarm, type Clock } from '../clock.ts'
 import type { StatusReport } from '../state/status.ts'
 import type { Reply } from './collector-client.ts'
@@ -119,7 +119,7 @@ export class Uplink {
     const { clock, log, status, random } = this.#parts
     task.failures++
     const retryAfterMs = reply?.kind === 'answer' ? reply.retryAfterMs : null
-    const waitMs = this.#isUnauthorized ? UNAUTHORIZED_RETRY_MS : backoffMs(task.failures, random(), retryAfterMs)
+    const waitMs = this.#isUnauthorized ? UNAUTHORIZED_RETRY_MS : retryWaitMs(task.failures, random(), retryAfterMs)
     task.dueAtMs = clock.elapsed() + waitMs
     const message = reply?.message ?? ''
     const request_id = reply?.requestId

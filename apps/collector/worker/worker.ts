@@ -1,6 +1,8 @@
 // The worker of a collector, wired: feeds of the hub, shard threads, samples thread, outbox, admin API. Used by collector-worker and by
 // the all-in-one; whoever calls it builds the adapters and names the thread files.
+
 import { join } from 'node:path'
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { RawSilence } from '../../../core/alerting/evaluate/suppression.ts'
 import { packRule } from '../../../core/alerting/rules/packed-rule.ts'
@@ -278,22 +280,16 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       stopPurges()
       groups.stop()
       // A hub that does not answer is not waited for: what it may still say is pulled again after the next start.
-      await atMost(STOP_WAIT_MS, Promise.all([janitor.stop(), rules.stop(), silences.stop()]))
+      await pTimeout(Promise.all([janitor.stop(), rules.stop(), silences.stop()]), {
+        milliseconds: STOP_WAIT_MS,
+        fallback: () => {},
+      })
       await place.stop()
       await Promise.all([shards.stop(), samples.stop()])
       await outbox?.stop()
       await place.close()
     },
   }
-}
-
-async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<void>(resolve => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }
 
 /** Both while the token is being changed. */

@@ -1,9 +1,11 @@
 // One try of a webhook delivery (decision G-105): signed, without redirects, and connected to exactly the address that
 // was found to be public, so that a name that changes its address between check and call reaches nothing inside.
+
 import { createHmac } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { eq, sql } from 'drizzle-orm'
+import pTimeout from 'p-timeout'
 import { isPublicAddress } from '../../../core/network/public-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { webhooks } from '../platform/db/schema-identity.ts'
@@ -15,21 +17,16 @@ export type Destination = { readonly url: URL; readonly addresses: readonly stri
 
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
-function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('no answer in time')), timeoutMs)
-  })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
-
 /** The destination of an address, if it is allowed: https and public, unless the configuration allows private ones. */
 export async function destinationOf(hub: Hub, address: string): Promise<Destination | null> {
   const url = URL.parse(address)
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.username || url.password) return null
   if (hub.config['webhooks.allow_private']) return { url, addresses: null }
   if (url.protocol !== 'https:') return null
-  const found = await withTimeout(lookup(hostOf(url), { all: true }), hub.config['webhooks.timeout'])
+  const found = await pTimeout(lookup(hostOf(url), { all: true }), {
+    milliseconds: hub.config['webhooks.timeout'],
+    message: 'no answer in time',
+  })
   const addresses = found.map(item => item.address)
   return addresses.length > 0 && addresses.every(isPublicAddress) ? { url, addresses } : null
 }

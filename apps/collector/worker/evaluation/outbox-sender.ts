@@ -1,14 +1,16 @@
 // Sends the outbox to the hub in order (decision G-141): batches of at most 200, kept and tried again while the hub cannot take them,
 // halved where it refuses a batch, a single bad event written to a dead-letter file. Runs in the main thread of a worker.
+
 import { appendFileSync } from 'node:fs'
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
+import { backoffMs } from '../../../../core/backoff.ts'
 import { limits } from '../../../../core/limits.ts'
 import { describeAnswer, type HubAnswer, type HubClient } from '../../hub-link/hub-client.ts'
 import type { OutboxRow } from '../../store/file-evaluation-store.ts'
 import { isJsonObject } from '../../store/registry/agent-record.ts'
 
-const BACKOFF_START_MS = 1000
-const BACKOFF_CAP_MS = 60_000
+const BACKOFF = { startMs: 1_000, capMs: 60_000 }
 /** Events may also come from a thread that could not say so: the outbox is looked at this often. */
 const LOOK_MS = 1000
 const STOP_MAX_MS = 3000
@@ -53,7 +55,8 @@ export class Outbox {
   private wakeUp: (() => void) | null = null
   private hasNews = false
   private running: Promise<void> = Promise.resolve()
-  private backoffMs = 0
+  /** Times in a row that the hub could not take events. */
+  private failures = 0
   private trimAtMs = 0
 
   constructor(private readonly options: OutboxOptions) {}
@@ -65,19 +68,14 @@ export class Outbox {
   /** Events were committed. */
   wake(): void {
     this.hasNews = true
-    if (this.backoffMs === 0) this.wakeUp?.()
+    if (this.failures === 0) this.wakeUp?.()
   }
 
   /** Sends what can be sent once more, then ends; what is left stays on disk. A hub that does not answer is not waited for. */
   async stop(): Promise<void> {
     this.isStopping = true
     this.wakeUp?.()
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, STOP_MAX_MS)
-    })
-    await Promise.race([this.running, late])
-    clearTimeout(timer)
+    await pTimeout(this.running, { milliseconds: STOP_MAX_MS, fallback: () => {} })
     this.isOver = true
   }
 
@@ -141,8 +139,8 @@ export class Outbox {
   }
 
   private recovered(): void {
-    if (this.backoffMs > 0) this.options.log.info('the hub takes events again')
-    this.backoffMs = 0
+    if (this.failures > 0) this.options.log.info('the hub takes events again')
+    this.failures = 0
   }
 
   /** Accepted and rejected events leave the outbox; rejected ones are logged and counted. */
@@ -161,13 +159,13 @@ export class Outbox {
   /** `answer` null: the fault is not the hub's, and has been logged. */
   private backOff(answer: HubAnswer | null): Step {
     const wantedMs = answer?.kind === 'refused' ? (answer.retryAfterSeconds ?? 0) * 1000 : 0
-    if (answer && this.backoffMs === 0)
+    if (answer && this.failures === 0)
       this.options.log.warn(
         { cause: describeAnswer(answer) },
         'cannot give events to the hub; they are kept and sent later',
       )
-    this.backoffMs = Math.min(BACKOFF_CAP_MS, this.backoffMs === 0 ? BACKOFF_START_MS : this.backoffMs * 2)
-    return { waitMs: Math.max(this.backoffMs, wantedMs), isIdle: false }
+    this.failures++
+    return { waitMs: Math.max(backoffMs(BACKOFF, this.failures), wantedMs), isIdle: false }
   }
 
   private async deadLetter(row: OutboxRow, cause: string): Promise<void> {

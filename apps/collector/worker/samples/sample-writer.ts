@@ -3,7 +3,9 @@
 // samples they are held for minutes, so that a series comes with many points at once, and are read from here until then; after a crash they
 // are read from the bus again. While the store is down no more is read than a block holds: the bus is the buffer, and it is bounded
 // (decisions G-135 and G-142).
+
 import { totalmem } from 'node:os'
+import { backoffMs } from '../../../../core/backoff.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
 import { writeLockedBeforeMs } from '../../../../core/retention/window.ts'
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
@@ -36,8 +38,7 @@ const RETENTION_WAIT_MS = 2_000
 const POLL_MS = 100
 const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
-const BACKOFF_START_MS = 1_000
-const BACKOFF_CAP_MS = 30_000
+const BACKOFF = { startMs: 1_000, capMs: 30_000 }
 
 /** A block with what belongs to it; two are enough, one fills while the other is being inserted. */
 type Load = {
@@ -374,7 +375,7 @@ export class SampleWriter {
       this.isCaughtUp = groupCount === 0
     } catch (error) {
       this.options.onTrouble(error)
-      await Bun.sleep(BACKOFF_START_MS)
+      await Bun.sleep(BACKOFF.startMs)
     }
     return groupCount
   }
@@ -496,17 +497,15 @@ export class SampleWriter {
 
   /** Tries for ever: 1 s doubling to 30 s between the tries. */
   private async persist(attempt: () => Promise<void>): Promise<void> {
-    let waitMs = BACKOFF_START_MS
-    while (!this.isAborted) {
+    for (let failures = 1; !this.isAborted; failures++) {
       try {
         await attempt()
         return
       } catch (error) {
         this.insertErrors++
         this.options.onTrouble(error)
-        const untilMs = performance.now() + waitMs
+        const untilMs = performance.now() + backoffMs(BACKOFF, failures)
         while (!this.isAborted && performance.now() < untilMs) await Bun.sleep(50)
-        waitMs = Math.min(waitMs * 2, BACKOFF_CAP_MS)
       }
     }
   }

@@ -1,4 +1,5 @@
 // The main thread's side of the samples store: calls with promises, and what the thread reports on its own.
+import pTimeout from 'p-timeout'
 import type {
   FromSamplesThread,
   SamplesCall,
@@ -122,7 +123,7 @@ export async function startSamples(options: SamplesClientOptions) {
     /** Drains the bus to the store, closes both, ends the thread. What cannot be stored in time stays on the bus. */
     stop: async (): Promise<void> => {
       if (isClosed) return
-      await Promise.race([call('stop').catch(() => null), Bun.sleep(STOP_TIMEOUT_MS)])
+      await pTimeout(call('stop'), { milliseconds: STOP_TIMEOUT_MS }).catch(() => null)
       failAll('the samples store is closed')
       worker.terminate()
     },

@@ -1,6 +1,9 @@
 // The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's calls. One a
 // process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
+
 import { setMaxListeners } from 'node:events'
+import pTimeout from 'p-timeout'
+import { backoffMs } from '../../../../core/backoff.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { cellMs, type SeriesPlan } from '../../../../core/query/query-plan.ts'
 import type { HeldSource } from '../../../../core/samples/latest/buffered-points.ts'
@@ -34,25 +37,12 @@ import type {
 declare const self: Worker
 setMaxListeners(0)
 
-const RETRY_START_MS = 1_000
-const RETRY_CAP_MS = 30_000
+const RETRY = { startMs: 1_000, capMs: 30_000 }
 const PROBE_PERIOD_MS = 5_000
 const PROBE_MAX_MS = 2_000
 /** A purge waits so long for the block on its way; then the store is down, and the purge is to be called for again. */
 const SETTLE_MAX_MS = 5_000
 const say = (message: FromSamplesThread): void => self.postMessage(message)
-
-async function within(limitMs: number, work: Promise<void>, otherwise: string): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(otherwise)), limitMs)
-  })
-  try {
-    await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 class SamplesThread {
   private readonly store: ClickHouse
@@ -140,7 +130,7 @@ class SamplesThread {
     if (!this.isMigrated) return false
     if (Date.now() - this.probe.atMs > PROBE_PERIOD_MS) {
       const answer = this.store.rows('SELECT 1').then(() => undefined)
-      const isUp = await within(PROBE_MAX_MS, answer, 'no answer').then(
+      const isUp = await pTimeout(answer, { milliseconds: PROBE_MAX_MS, message: 'no answer' }).then(
         () => true,
         () => false,
       )
@@ -151,8 +141,7 @@ class SamplesThread {
 
   /** Brings the schema up, for as long as it takes; throws only where waiting cannot help. */
   async start(isEmbedded: boolean): Promise<void> {
-    let waitMs = RETRY_START_MS
-    while (!this.isStopped) {
+    for (let failures = 1; !this.isStopped; failures++) {
       try {
         await migrateSamples(this.store)
         this.isMigrated = true
@@ -166,8 +155,7 @@ class SamplesThread {
       } catch (error) {
         if (error instanceof SamplesStoreNewer || isEmbedded) throw error
         this.trouble('cannot reach the samples store', error)
-        await Bun.sleep(waitMs)
-        waitMs = Math.min(waitMs * 2, RETRY_CAP_MS)
+        await Bun.sleep(backoffMs(RETRY, failures))
       }
     }
   }
@@ -251,7 +239,10 @@ class SamplesThread {
 
   /** Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile. */
   private async purge(companyId: string, serverId: string | null): Promise<null> {
-    await within(SETTLE_MAX_MS, this.writer.settled(), 'the samples store does not take samples just now')
+    await pTimeout(this.writer.settled(), {
+      milliseconds: SETTLE_MAX_MS,
+      message: 'the samples store does not take samples just now',
+    })
     await this.rollups.exclusively(async () => {
       // Once more afterwards: what was stored meanwhile may be deleted or not.
       this.stream.distrustAll()

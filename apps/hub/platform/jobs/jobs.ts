@@ -1,8 +1,10 @@
 // Work that happens after a request, durable in Postgres: a job is written in the transaction that asks for it, starts
 // right after the commit, is tried again with the waits of its queue, and is kept when it failed for good. Several hubs
 // share the queues. Storage, leases and clean-up are pg-boss's; this file decides when to look and when to try again.
+
 import assert from 'node:assert/strict'
 import { type SQL, sql } from 'drizzle-orm'
+import pTimeout from 'p-timeout'
 import type { JobInsert, JobWithMetadata, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import { errorFacts } from '../../../../core/error-info.ts'
@@ -149,12 +151,7 @@ export class Jobs {
     this.isRunning = false
     if (this.pollTimer) clearInterval(this.pollTimer)
     for (const timer of this.retryTimers) clearTimeout(timer)
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const waited = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, STOP_WAIT_MS)
-    })
-    await Promise.race([this.ended(), waited])
-    clearTimeout(timer)
+    await pTimeout(this.ended(), { milliseconds: STOP_WAIT_MS, fallback: () => {} })
     await this.store.stop({ graceful: false, close: false })
   }
 
