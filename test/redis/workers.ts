@@ -22,7 +22,7 @@ import { until } from '../support/until.ts'
 import { ownClock } from '../worker/clock.ts'
 import { agentOf, type Json, type Machine } from './processes.ts'
 
-const adminToken = 'admin-token-of-the-hub'
+export const adminToken = 'admin-token-of-the-hub'
 const root = join(import.meta.dir, '../..')
 
 export type TestWorker = {

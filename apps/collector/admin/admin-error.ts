@@ -13,6 +13,8 @@ export class AdminError extends Error {
   constructor(
     readonly code: AdminCode,
     message: string,
+    /** When another call has a chance. */
+    readonly retryAfterSeconds: number | null = null,
   ) {
     super(message)
   }
@@ -24,4 +26,11 @@ export const badField = (field: string, expected: string): AdminError =>
 
 export function errorResponse(code: AdminCode, message: string, status: number = adminCodes[code]): Response {
   return Response.json({ error: { code, message } }, { status })
+}
+
+/** What was thrown for the caller, as its answer. */
+export function responseOf({ code, message, retryAfterSeconds }: AdminError): Response {
+  const response = errorResponse(code, message)
+  if (retryAfterSeconds !== null) response.headers.set('retry-after', String(retryAfterSeconds))
+  return response
 }

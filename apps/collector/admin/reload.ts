@@ -1,7 +1,9 @@
-// POST /internal/v1/reload/{rules,silences,checks,settings}: pull now. 202 means pulled and in force, since worker and admin API
-// are one process (document 3 "Hub to collector admin API").
+// POST /internal/v1/reload/{rules,silences,checks,settings}: pull now. 202 means pulled and in force in this process, and told to the others
+// (document 3 "Hub to collector admin API").
 import { AdminError } from './admin-error.ts'
 import type { AdminDeps, Feed } from './deps.ts'
+
+const RETRY_AFTER_S = 5
 
 export async function reloadFeed(deps: AdminDeps, feed: Feed): Promise<Response> {
   const outcome = await deps.reload(feed)
@@ -12,6 +14,6 @@ export async function reloadFeed(deps: AdminDeps, feed: Feed): Promise<Response>
       if (feed === 'settings') throw new AdminError('not_implemented', 'no hub is configured')
       throw new AdminError('unavailable', 'no hub is configured')
     case 'unavailable':
-      throw new AdminError('unavailable', 'the hub cannot be called; what was loaded stays in force')
+      throw new AdminError('unavailable', 'the hub cannot be called; what was loaded stays in force', RETRY_AFTER_S)
   }
 }

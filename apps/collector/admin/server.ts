@@ -2,7 +2,7 @@
 // call does stands in the file named after it.
 import { Elysia } from 'elysia'
 import { SamplesUnavailable } from '../worker/samples/samples-client.ts'
-import { AdminError, errorResponse } from './admin-error.ts'
+import { AdminError, errorResponse, responseOf } from './admin-error.ts'
 import { pushAgent, revokeAgent } from './agents.ts'
 import { isKnownToken } from './authorize.ts'
 import type { AdminCall } from './call.ts'
@@ -65,7 +65,7 @@ async function perform(deps: AdminDeps, route: Route, call: AdminCall): Promise<
     const answer = await route.act(call)
     return answer instanceof Response ? answer : Response.json({ data: answer })
   } catch (error) {
-    if (error instanceof AdminError) return errorResponse(error.code, error.message)
+    if (error instanceof AdminError) return responseOf(error)
     deps.onError(`cannot answer ${route.method} ${PREFIX}${route.path}`, error)
     if (error instanceof SamplesUnavailable) return errorResponse('unavailable', 'the samples store does not answer')
     return errorResponse('unavailable', 'unexpected fault', 500)

@@ -1,9 +1,10 @@
 // What the admin API is given by a worker: the registry, presence, reloads, retention and purges, each as the API asks for it.
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { downAfterMs, presenceIntervalSeconds } from '../../../core/alerting/evaluate/presence.ts'
 import { planDays, type RetentionSettings } from '../../../core/retention/window.ts'
 import { AdminError } from '../admin/admin-error.ts'
-import type { AdminDeps, ReloadOutcome } from '../admin/deps.ts'
+import type { AdminDeps, Feed, ReloadOutcome } from '../admin/deps.ts'
 import { createPurger } from '../admin/purge.ts'
 import type { WorkerConfig } from '../config.ts'
 import type { CompanySettings, CompanySettingsCache } from '../hub-link/company-settings.ts'
@@ -18,6 +19,10 @@ import type { SamplesClient } from './samples/samples-client.ts'
 import type { Tombstone } from './samples/samples-messages.ts'
 import type { WorkerPlace } from './storage/worker-storage.ts'
 import type { WorkerStatus } from './worker-status.ts'
+
+/** A hub waits ten seconds for the answer to a reload call. */
+const RELOAD_WAIT_MS = 6_000
+const RELOAD_RETRY_S = 5
 
 /** Reloads of what ingest reads from the hub. */
 export type ReloadAgentFeeds = { readonly checks: () => Promise<'applied' | 'unavailable'> }
@@ -52,6 +57,8 @@ export const retentionOf = (settings: CompanySettings | null): RetentionSettings
 
 export type CreatedAdminDeps = {
   readonly adminDeps: AdminDeps
+  /** Pulls a feed and puts it in force in this process. */
+  readonly reloadHere: (feed: Feed) => Promise<'applied' | 'unavailable'>
   /** Another process wrote tombstones: their tenants are forgotten here too. */
   readonly learnTombstones: (news: readonly Tombstone[]) => Promise<void>
   readonly stopPurges: () => void
@@ -109,24 +116,31 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     purger.resume(companyId, serverId)
   }
 
-  const reload = async (feed: 'rules' | 'silences' | 'checks' | 'settings'): Promise<ReloadOutcome> => {
-    if (!hub) return 'not_configured'
-    if (place.raiseReload) {
-      // Every process pulls by the counter, this one too; settings are only forgotten, and so at once.
-      if (feed === 'settings') settings.clear()
-      try {
-        await place.raiseReload(feed)
-        return 'applied'
-      } catch (error) {
-        onError('cannot tell the other processes of a reload call', error)
-        throw new AdminError('unavailable', 'the other processes cannot be told now; call again')
-      }
-    }
+  const reloadHere = async (feed: Feed): Promise<'applied' | 'unavailable'> => {
     if (feed === 'rules') return sources.reloadRules()
     if (feed === 'silences') return sources.reloadSilences()
     if (feed === 'checks') return sources.reloadAgentFeeds ? sources.reloadAgentFeeds.checks() : 'applied'
     settings.clear()
     return 'applied'
+  }
+  /** Workers are asked and answer; ingest, and a worker that does not answer, pull by the counter within two seconds. */
+  const reloadElsewhere = async (feed: Feed): Promise<void> => {
+    try {
+      await place.raiseReload?.(feed)
+      await others?.reload(feed)
+    } catch (error) {
+      onError('cannot tell the other processes of a reload call', error)
+      throw new AdminError('unavailable', 'the other processes cannot be told now; call again', RELOAD_RETRY_S)
+    }
+  }
+  const reload = async (feed: Feed): Promise<ReloadOutcome> => {
+    if (!hub) return 'not_configured'
+    const reloading = Promise.all([reloadHere(feed), reloadElsewhere(feed)])
+    const outcome = await pTimeout(reloading, { milliseconds: RELOAD_WAIT_MS, fallback: () => null })
+    if (outcome !== null) return outcome[0]
+    // Nobody waits for it any more; what became of it stands in the log of the feed.
+    reloading.catch(() => {})
+    throw new AdminError('unavailable', 'what is to be reloaded is not in force yet; call again', RELOAD_RETRY_S)
   }
 
   const alertingOf = async (serverId: string): Promise<ServerAlerting | null> =>
@@ -208,5 +222,5 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     onQuery: (source, seconds) => metrics.querySeconds.observe({ source }, seconds),
     onError,
   }
-  return { adminDeps, learnTombstones, stopPurges: purger.stop }
+  return { adminDeps, reloadHere, learnTombstones, stopPurges: purger.stop }
 }

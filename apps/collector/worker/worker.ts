@@ -224,7 +224,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   outbox?.start()
 
   let adminTokens = adminTokensOf(config)
-  const { adminDeps, learnTombstones, stopPurges } = createAdminDeps({
+  const { adminDeps, reloadHere, learnTombstones, stopPurges } = createAdminDeps({
     ...deps,
     adminTokens: () => adminTokens,
     shards,
@@ -252,10 +252,8 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     counts: () => status.counts(),
     samples,
     hasRules,
-    onReload: name => {
-      if (name === 'settings') settings.clear()
-      else if (name === 'checks') void deps.reloadAgentFeeds?.checks()
-      else void (name === 'rules' ? rules : silences).reload()
+    onReload: async name => {
+      await reloadHere(name)
     },
     onTombstones: news =>
       learnTombstones(news).catch(error => log.error({ err: error }, 'cannot forget a purged tenant')),

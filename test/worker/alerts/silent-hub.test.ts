@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { machineOf, ruleRecord, WorkerRig } from '../rig.ts'
+import { adminToken, machineOf, ruleRecord, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 
@@ -25,5 +25,23 @@ test('a hub that takes calls and never answers does not hold the stop; the event
   await rig.start()
   await until('the event', () => rig.typesOf(machine).length > 0)
   expect(rig.typesOf(machine)).toEqual(['alert.opened'])
+  await rig.close()
+})
+
+test('[SYNC-034] a reload call of which the hub keeps the answer gets 503 with Retry-After before its caller gives up', async () => {
+  const rig = new WorkerRig({ hubTimeoutMs: 600_000 })
+  await rig.start()
+  const unanswered: ((response: Response) => void)[] = []
+  rig.hub.script = () => new Promise<Response>(resolve => void unanswered.push(resolve))
+  const answer = await fetch(`${rig.running.adminUrl}/internal/v1/reload/rules`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${adminToken}` },
+    // The hub waits so long for it.
+    signal: AbortSignal.timeout(10_000),
+  })
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5'])
+  rig.hub.script = () => null
+  for (const resolve of unanswered) resolve(rig.hub.ok({ rules: [], next_since: 0, more: false }))
+  expect((await rig.admin('POST', '/reload/rules')).status).toBe(202)
   await rig.close()
 })

@@ -1,9 +1,11 @@
-// A worker asks the others what their shards know: who is online, how a machine stands, what /status counts. The question goes over a channel, answers come
-// back in a list of its own; whoever has nothing to say says nothing, and the asker waits no longer than a second.
+// A worker asks the others what their shards know: who is online, how a server stands, what /status counts; and has them pull a feed. The
+// question goes over a channel, answers come back in a list of its own. Redis says how many hear the question: so many answers are waited for,
+// and no longer than a time limit.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { redisCause } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
+import { type ReloadFeed, reloadFeeds } from './redis-shared.ts'
 
 const WAIT_MS = 1_000
 const LOOK_MS = 15
@@ -13,6 +15,8 @@ export type Question =
   | { readonly kind: 'alerting'; readonly serverId: string }
   | { readonly kind: 'online'; readonly companyId: string }
   | { readonly kind: 'counts' }
+  /** To pull it and put it in force, before the answer. */
+  | { readonly kind: 'reload'; readonly feed: ReloadFeed }
 
 type Asked = { readonly id: string; readonly owner: string; readonly question: Question }
 
@@ -28,6 +32,10 @@ function parseAsked(text: string): Asked | null {
     return { id, owner, question: { kind: 'alerting', serverId: question.serverId } }
   if (question.kind === 'online' && 'companyId' in question && typeof question.companyId === 'string')
     return { id, owner, question: { kind: 'online', companyId: question.companyId } }
+  if (question.kind === 'reload' && 'feed' in question) {
+    const feed = reloadFeeds.find(each => each === question.feed)
+    return feed ? { id, owner, question: { kind: 'reload', feed } } : null
+  }
   return question.kind === 'counts' ? { id, owner, question: { kind: 'counts' } } : null
 }
 
@@ -51,28 +59,26 @@ export class RedisQuestions {
     })
   }
 
+  /** Every worker answers, also its own question and also that it has nothing to say: who asks knows when nobody else will. */
   private async receive(text: string): Promise<void> {
     const asked = parseAsked(text)
-    if (!asked || asked.owner === this.owner) return
-    const answer = await this.answer(asked.question)
-    if (answer === null) return
+    if (!asked) return
+    const answer = asked.owner === this.owner ? null : await this.answer(asked.question)
     const list = this.keys.answers(asked.id)
     await this.redis.multi().rpush(list, JSON.stringify(answer)).expire(list, ANSWER_KEPT_S).exec()
   }
 
-  /** Asks the other workers. Resolves to their answers: `enough` of them, or those of a second. */
-  async ask(question: Question, enough: 'first' | 'all'): Promise<unknown[]> {
-    const others = (await this.redis.zcard(this.keys.workers)) - 1
-    if (others <= 0) return []
+  /** Asks the other workers. Resolves to what they say: `enough` of it, or what came in `waitMs`. Who is gone is not waited for. */
+  async ask(question: Question, enough: 'first' | 'all', waitMs = WAIT_MS): Promise<unknown[]> {
     const asked: Asked = { id: randomUUID(), owner: this.owner, question }
-    await this.redis.publish(this.keys.questions, JSON.stringify(asked))
+    const hearers = await this.redis.publish(this.keys.questions, JSON.stringify(asked))
     const list = this.keys.answers(asked.id)
-    const endsAt = performance.now() + WAIT_MS
+    const endsAt = performance.now() + waitMs
     for (;;) {
-      const answers = await this.redis.lrange(list, 0, -1)
-      const wanted = enough === 'first' ? 1 : others
-      if (answers.length >= wanted || performance.now() > endsAt)
-        return answers.map((text): unknown => JSON.parse(text))
+      const texts = await this.redis.lrange(list, 0, -1)
+      const answers = texts.map((text): unknown => JSON.parse(text)).filter(answer => answer !== null)
+      const isEnough = enough === 'first' && answers.length > 0
+      if (isEnough || texts.length >= hearers || performance.now() > endsAt) return answers
       await Bun.sleep(LOOK_MS)
     }
   }

@@ -21,6 +21,8 @@ const LOOK_MS = 1_000
 /** A worker that was not heard of for so long is gone; what it had is taken over. */
 const LEASE_MS = 10_000
 const LEASE_RENEW_MS = 2_000
+/** Another worker pulls within two seconds by the counter, whether it answers or not. */
+const RELOAD_WAIT_MS = 2_000
 const GROUPS = 'groups'
 
 export type RedisPlaceOptions = {
@@ -109,6 +111,9 @@ export class RedisPlace implements WorkerPlace {
         return answers.reduce((sum: number, count) => sum + (typeof count === 'number' ? count : 0), 0)
       },
       counts: async () => (await this.questions.ask({ kind: 'counts' }, 'all')).filter(isCounts),
+      reload: async feed => {
+        await this.questions.ask({ kind: 'reload', feed }, 'all', RELOAD_WAIT_MS)
+      },
     }
   }
 
@@ -118,9 +123,18 @@ export class RedisPlace implements WorkerPlace {
 
   private async answer(question: Question): Promise<unknown> {
     if (!this.parts) return null
-    const { shards, counts } = this.parts
-    if (question.kind === 'counts') return counts()
-    return question.kind === 'alerting' ? shards.alerting(question.serverId) : shards.online(question.companyId)
+    const { shards, counts, onReload } = this.parts
+    switch (question.kind) {
+      case 'counts':
+        return counts()
+      case 'alerting':
+        return shards.alerting(question.serverId)
+      case 'online':
+        return shards.online(question.companyId)
+      case 'reload':
+        await onReload(question.feed)
+        return true
+    }
   }
 
   feedStore(feed: 'rules' | 'silences'): Promise<RedisFeedStore> {
@@ -155,11 +169,6 @@ export class RedisPlace implements WorkerPlace {
   private async look(): Promise<void> {
     const { parts } = this
     if (!parts) return
-    if (!this.isLeasing && parts.hasRules()) {
-      // Without rules every open alert would count as one whose rule is gone.
-      this.isLeasing = true
-      this.leases.start()
-    }
     const shards = this.ownedShards().length
     if (shards !== this.toldShards) {
       const hasDuties = this.groups.duty() !== null
@@ -167,15 +176,26 @@ export class RedisPlace implements WorkerPlace {
       this.toldShards = shards
     }
     try {
-      const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
-      for (const feed of reloads) parts.onReload(feed)
-      if (tombstones.length > 0) await parts.onTombstones(tombstones)
-      if (overflowAtMs === null) return
-      this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
-      parts.shards.overflowed(overflowAtMs)
+      await this.takeNews(parts)
+      if (this.isLeasing || !parts.hasRules()) return
+      // Without rules every open alert would count as one whose rule is gone.
+      this.isLeasing = true
+      this.leases.start()
     } catch (error) {
       this.options.log.debug({ cause: redisCause(error) }, 'cannot look for news of other processes')
     }
+  }
+
+  private async takeNews(parts: PlaceParts): Promise<void> {
+    const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
+    const reloading = Promise.all(reloads.map(feed => parts.onReload(feed)))
+    // What was to be pulled before this worker has a shard is in force when it gets one; after that other news do not wait for the hub.
+    if (!this.isLeasing) await reloading
+    else reloading.catch(error => this.options.log.error({ err: error }, 'cannot reload a feed'))
+    if (tombstones.length > 0) await parts.onTombstones(tombstones)
+    if (overflowAtMs === null) return
+    this.options.log.warn('the bus was full and refused batches; agents are not taken for lost for a while')
+    parts.shards.overflowed(overflowAtMs)
   }
 
   private gained({ lease, token }: HeldLease): void {

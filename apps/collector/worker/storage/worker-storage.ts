@@ -50,6 +50,8 @@ export type OtherWorkers = {
   readonly online: (companyId: string) => Promise<number>
   /** Of each that answers within a second. */
   readonly counts: () => Promise<readonly WorkerCounts[]>
+  /** Resolves once every other worker that answers in time has pulled the feed and put it in force. */
+  readonly reload: (feed: ReloadFeed) => Promise<void>
 }
 
 /** What a place is given once the worker runs. */
@@ -60,8 +62,8 @@ export type PlaceParts = {
   readonly samples: SamplesClient
   /** The set of rules is known: before that no shard is evaluated. */
   readonly hasRules: () => boolean
-  /** Another process was told to pull a feed. */
-  readonly onReload: (feed: ReloadFeed) => void
+  /** Another process was told to pull a feed. Resolves once it is in force here, or cannot be pulled. */
+  readonly onReload: (feed: ReloadFeed) => Promise<void>
   /** Another process wrote a tombstone. Resolves once its tenant is forgotten here. */
   readonly onTombstones: (news: readonly Tombstone[]) => Promise<void>
 }
