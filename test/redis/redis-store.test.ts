@@ -139,6 +139,21 @@ test('[PRES-016] [PRES-004] an owner whose lease went to another worker can writ
   expect(await outbox.downMachines()).toEqual([])
 })
 
+test('[PRES-004] presence that no event tells is written too: the first batch of an agent, and its end', async () => {
+  const keys = freshKeys()
+  const token = await lease(keys, 'first')
+  const store = await openStore(keys, token)
+  store.keepPresence([
+    { agentId: AGENT, state: 'up', atMs: 5000.4 },
+    { agentId: 'another', state: 'up', atMs: 6000 },
+  ])
+  await store.settled()
+  expect(await redis.mget(keys.agentState(AGENT), keys.agentState('another'))).toEqual(['up 5000', 'up 6000'])
+  store.keepPresence([{ agentId: AGENT, state: 'unknown', atMs: 0 }])
+  await store.settled()
+  expect(await redis.mget(keys.agentState(AGENT), keys.agentState('another'))).toEqual([null, 'up 6000'])
+})
+
 test('[EVT-026] the outbox gives events of a machine in order, keeps what is not removed, and takes an event once', async () => {
   const keys = freshKeys()
   const token = await lease(keys, 'only')

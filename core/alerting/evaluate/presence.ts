@@ -28,25 +28,26 @@ export function batchSeen(
   const settled = evaluation.presenceSettledUpTo.get(server) ?? 0
   server.lastBatchMs = reader.receivedAtMs
   if (position <= settled) return
-  if (presence.agentWord !== reader.agentWord()) replaceAgent(server, reader)
+  if (presence.agentWord !== reader.agentWord()) replaceAgent(evaluation, server, reader)
   if (presence.state === 'down') {
     const nowMs = reader.receivedAtMs
     emitAgent(evaluation, server, 'agent.up', 0, nowMs, {
       duration_seconds: Math.max(0, Math.floor((nowMs - presence.downSinceMs) / 1000)),
     })
     presence.downSinceMs = 0
-  }
+  } else if (presence.state === 'unknown') evaluation.noteQuietPresence(presence.agentId, 'up', reader.receivedAtMs)
   presence.state = 'up'
   presence.lastSeenMs = Math.max(presence.lastSeenMs, reader.receivedAtMs)
   if (reader.intervalSeconds > 0) presence.intervalSeconds = reader.intervalSeconds
 }
 
 /** Another agent speaks for the machine: its presence begins anew; the hub settles the alert of the revoked one. */
-function replaceAgent(server: ServerSeries, reader: EntryReader): void {
+function replaceAgent(evaluation: EvaluationState, server: ServerSeries, reader: EntryReader): void {
   const { presence } = server
   presence.agentWord = reader.agentWord()
   const agentId = reader.agentId()
   if (agentId === presence.agentId) return
+  if (presence.state !== 'unknown') evaluation.noteQuietPresence(presence.agentId, 'unknown', reader.receivedAtMs)
   presence.agentId = agentId
   presence.state = 'unknown'
   presence.downSinceMs = 0

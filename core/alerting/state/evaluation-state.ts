@@ -37,6 +37,9 @@ export type RuleSlot = {
   readonly signatures: string[]
 }
 
+/** A change of an agent's presence that no event tells; `unknown`: nothing is known of the agent any more. */
+export type QuietPresence = { readonly agentId: string; readonly state: 'up' | 'unknown'; readonly atMs: number }
+
 export class EvaluationState {
   readonly states = new StateTable()
   readonly dictionary = new SeriesDictionary()
@@ -65,6 +68,7 @@ export class EvaluationState {
   /** Those since the last `takeJournal`. */
   departed: LeftRecord[] = []
   private events: AlertEvent[] = []
+  private quietPresence: QuietPresence[] = []
   /** Each company id once, however many machines name it. */
   private readonly companyIds = new Map<string, string>()
   evaluations = 0
@@ -81,6 +85,17 @@ export class EvaluationState {
 
   push(event: AlertEvent): void {
     this.events.push(event)
+  }
+
+  /** Agents that were seen for the first time, or are not looked at any more, since the last call, in order. */
+  takeQuietPresence(): QuietPresence[] {
+    const { quietPresence } = this
+    if (quietPresence.length > 0) this.quietPresence = []
+    return quietPresence
+  }
+
+  noteQuietPresence(agentId: string, state: 'up' | 'unknown', atMs: number): void {
+    if (agentId !== '') this.quietPresence.push({ agentId, state, atMs })
   }
 
   /** Why an event of this machine at that time is not told to people, or null. */

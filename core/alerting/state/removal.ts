@@ -68,6 +68,7 @@ export function forgetServer(evaluation: EvaluationState, server: ServerSeries):
     while (server.head[index]! >= 0) removeState(evaluation, server.head[index]!)
     releaseSeries(evaluation, server, index)
   }
+  if (server.presence.state !== 'unknown') evaluation.noteQuietPresence(server.presence.agentId, 'unknown', 0)
   evaluation.servers[server.index] = null
   evaluation.touchedServers.delete(server)
   evaluation.presenceSettledUpTo.delete(server)

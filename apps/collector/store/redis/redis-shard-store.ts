@@ -7,6 +7,7 @@ import { type RuleNote, ruleName } from '../../../../core/alerting/durability/ru
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../../core/alerting/rules/packed-rule.ts'
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import type { QuietPresence } from '../../../../core/alerting/state/evaluation-state.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -16,22 +17,22 @@ import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 export class ShardLost extends Error {}
 
 /**
- * KEYS: lease, outbox, its ids, lost machines, journal, shard state, open records. ARGV: token, made at, prefix of agent states, last
- * journal number, number of events, then id, type, machine, agent (empty for rule events), time, JSON of each; then key, 1 = open,
- * JSON of each journal record.
+ * KEYS: lease, outbox, its ids, lost machines, journal, shard state, open records. ARGV: token, made at, last journal number, number of
+ * events, then id, type, machine, key of the agent's presence (empty for rule events), time, JSON of each; then key, 1 = open, JSON of each
+ * journal record.
  */
 const COMMIT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
-local at = 6
-for _ = 1, tonumber(ARGV[5]) do
-  local id, kind, server, agent, sinceMs, event = unpack(ARGV, at, at + 5)
+local at = 5
+for _ = 1, tonumber(ARGV[4]) do
+  local id, kind, server, presence, sinceMs, event = unpack(ARGV, at, at + 5)
   at = at + 6
   local isNew = addEvent(KEYS[2], KEYS[3], id, kind, ARGV[2], event)
   if isNew and kind == 'agent.down' then
-    redis.call('SET', ARGV[3] .. agent .. ':st', 'down ' .. sinceMs)
+    redis.call('SET', presence, 'down ' .. sinceMs)
     redis.call('HSET', KEYS[4], server, sinceMs)
   elseif isNew and kind == 'agent.up' then
-    redis.call('SET', ARGV[3] .. agent .. ':st', 'up ' .. sinceMs)
+    redis.call('SET', presence, 'up ' .. sinceMs)
     redis.call('HDEL', KEYS[4], server)
   end
 end
@@ -43,7 +44,16 @@ for record = at, #ARGV, 3 do
     redis.call('HDEL', KEYS[7], ARGV[record])
   end
 end
-redis.call('HSET', KEYS[6], 'journal', ARGV[4])
+redis.call('HSET', KEYS[6], 'journal', ARGV[3])
+return 1
+`)
+
+/** KEYS: lease. ARGV: token, then key and value of each presence; an empty value removes the key. */
+const KEEP_PRESENCE = new RedisScript(`${LUA_HOLDS}
+if not holds(KEYS[1], ARGV[1]) then return 0 end
+for at = 2, #ARGV, 2 do
+  if ARGV[at + 1] == '' then redis.call('DEL', ARGV[at]) else redis.call('SET', ARGV[at], ARGV[at + 1]) end
+end
 return 1
 `)
 
@@ -89,6 +99,7 @@ return 1
 /** A rule as a note of it names it; its JSON stands for a day under that name, once for all shards. */
 const RULE_TEXT_SECONDS = 86_400
 const KEYS_A_CALL = 5_000
+const PRESENCES_A_CALL = 1_000
 const AGENT_SERIES = 'agent:'
 
 /** A journal record with its number and its position on the bus. */
@@ -238,12 +249,11 @@ export class RedisShardStore {
       isOpenRecord(record) ? 1 : 0,
       JSON.stringify({ i: ++this.journalMark, p: position, r: record }),
     ])
-    const args: (string | number)[] = [token, Math.floor(nowMs), `${keys.prefix}agent:`, this.journalMark]
-    args.push(events.length)
+    const args: (string | number)[] = [token, Math.floor(nowMs), this.journalMark, events.length]
     for (const event of events) {
       const isAgent = event.type === 'agent.down' || event.type === 'agent.up'
-      const agentId = isAgent ? event.series_key.slice(AGENT_SERIES.length) : ''
-      args.push(event.event_id, event.type, event.server_id, agentId, Date.parse(event.occurred_at))
+      const presenceKey = isAgent ? keys.agentState(event.series_key.slice(AGENT_SERIES.length)) : ''
+      args.push(event.event_id, event.type, event.server_id, presenceKey, Date.parse(event.occurred_at))
       args.push(JSON.stringify(event))
     }
     args.push(...records)
@@ -257,6 +267,20 @@ export class RedisShardStore {
       keys.openRecords(shard),
     ]
     this.write(() => COMMIT.run(redis, scriptKeys, args))
+  }
+
+  /** What no event tells: an agent's first batch, and its end. Changes with an event are written with it. */
+  keepPresence(changes: readonly QuietPresence[]): void {
+    const { redis, keys, shard, token } = this.place
+    for (let at = 0; at < changes.length; at += PRESENCES_A_CALL) {
+      const args = changes
+        .slice(at, at + PRESENCES_A_CALL)
+        .flatMap(({ agentId, state, atMs }) => [
+          keys.agentState(agentId),
+          state === 'up' ? `up ${Math.floor(atMs)}` : '',
+        ])
+      this.write(() => KEEP_PRESENCE.run(redis, [keys.lease(shard)], [token, ...args]))
+    }
   }
 
   *journalAfter(

@@ -376,6 +376,8 @@ export class ShardLoop {
 
   /** Events and the states behind them become durable. */
   private commit(): void {
+    const presence = this.evaluation.takeQuietPresence()
+    if (presence.length > 0) this.store.keepPresence?.(presence)
     const events = this.evaluation.takeEvents()
     const journal = takeJournal(this.evaluation)
     if (events.length === 0 && journal.length === 0) return
