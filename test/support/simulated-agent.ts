@@ -6,6 +6,7 @@ import {
   type MetricsAck,
   MetricsAckSchema,
   MetricsBatchSchema,
+  RenewResponseSchema,
 } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 
 export type SimulatedSeries = {
@@ -46,6 +47,18 @@ export class SimulatedAgent {
       throw new Error(`enrolment answered ${response.status}: ${new TextDecoder().decode(bytes)}`)
     const { agentId, agentToken } = fromBinary(EnrollResponseSchema, bytes)
     return new SimulatedAgent(agentUrl, agentId, agentToken)
+  }
+
+  /** Asks for a new token; this agent goes on with the one it has. */
+  async renew(): Promise<string> {
+    const response = await fetch(`${this.agentUrl}/agent/v1/credentials/renew`, {
+      method: 'POST',
+      headers: { ...HEADERS, authorization: `Bearer ${this.token}` },
+    })
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    if (response.status !== 200)
+      throw new Error(`the renewal answered ${response.status}: ${new TextDecoder().decode(bytes)}`)
+    return fromBinary(RenewResponseSchema, bytes).agentToken
   }
 
   /** Sends one batch; resolves to status and, for 200, the acknowledgement. */

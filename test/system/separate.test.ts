@@ -297,6 +297,51 @@ test('[ADM-024] [SYNC-024] [SYNC-032] [SYNC-033] a check made in the hub is in t
   expect(checks.servers).toBeGreaterThanOrEqual(2)
 })
 
+test('[HAG-013] [COL-086] [REG-009] a renewed token is pushed: a collector that did not ask knows it, also while the hub is away', async () => {
+  const [agentPort, adminPort] = [freePort(), freePort()]
+  const urls = ['--admin-url', `http://127.0.0.1:${adminPort}`, '--base-url', `http://127.0.0.1:${agentPort}`]
+  const made = await hubCommand('service', 'create', '--kind', 'collector', '--name', 'eu-2', ...urls)
+  write('second.token', `${made.token}\n`)
+  write('second-admin.token', `${made.admin_token}\n`)
+  const file = write(
+    'second.yaml',
+    `
+data_dir: ${path('second')}
+hub: { url: ${hubUrl}, token_file: ${path('second.token')} }
+collector_id: ${made.collector_id}
+ops: { listen: 127.0.0.1:0 }
+listen: 127.0.0.1:${agentPort}
+admin: { listen: 127.0.0.1:${adminPort}, token_file: ${path('second-admin.token')} }
+registry: { sync_interval: 1h }
+`,
+  )
+  const second = (['collector-ingest', 'collector-worker'] as const).map(
+    name => new Executable(name, ['--config', file], path(`second-${name}.ready`)),
+  )
+  const { sender } = await simulated('renewed')
+  try {
+    await Promise.all(second.map(each => each.start()))
+    const elsewhere = (token: string) =>
+      new SimulatedAgent(`http://127.0.0.1:${agentPort}`, sender.agentId, token).send([]).then(({ status }) => status)
+    expect(await elsewhere(sender.token)).toBe(200)
+    const { ops_url } = JSON.parse(await Bun.file(path('hub.ready')).text())
+    const pushes = async (): Promise<number> => {
+      const text = await (await fetch(`${ops_url}/metrics`)).text()
+      return Number(/^hub_collector_requests_total\{call="push",result="ok"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+    }
+    const before = await pushes()
+    const renewed = await sender.renew()
+    expect(renewed).not.toBe(sender.token)
+    await until('the push to both collectors', async () => (await pushes()) >= before + 2)
+    expect(await hub.stop()).toBe(0)
+    await until('the new token to be known', async () => (await elsewhere(renewed)) === 200)
+    expect(await elsewhere(sender.token)).toBe(200)
+  } finally {
+    for (const each of second) await each.kill()
+    if (hub.pid === 0) await hub.start()
+  }
+})
+
 test('with the collector stopped the health of a server is answered with available=false', async () => {
   expect(await ingest.stop()).toBe(0)
   expect(await worker.stop()).toBe(0)

@@ -10,6 +10,7 @@ import { ApiError, notFound, tooManyRequests } from '../../platform/http/api-err
 import { isUuid } from '../../platform/http/request-schema.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
 import { words } from '../../platform/http/texts.ts'
+import { pushAgents } from '../collector-jobs.ts'
 import { newestLicense } from './enroll.ts'
 
 export async function renewToken(context: RouteContext, agentId: string, presentedHash: string) {
@@ -68,6 +69,8 @@ function rotate({ hub, caller, ip }: RouteContext, agentId: string, presentedHas
       sql`update monitoring_agents set rotated_at = ${`{${times.join(',')}}`}::timestamptz[] where id = ${agentId}`,
     )
     tx.touch('agents', [agentId])
+    // Ingest that did not ask for it learns of the new token before its next pull (decision G-181).
+    await pushAgents(hub, tx, [agentId])
     await writeAudit(tx, {
       companyId: agent.companyId,
       actor: { type: 'collector', id: caller.user.id, name: caller.user.name },
