@@ -39,6 +39,12 @@ export const hubKeys = {
     'names of the hub that a request may have in links, beside those it listens on; /metrics answers to them too',
   ),
   'rate.default_per_minute': integer(60, 'requests of an API token, unless the token says otherwise', { min: 1 }),
+  'rate.token_max_per_minute': integer(
+    1200,
+    'the most that a token issued on the screen may be given; a company may have a bound of its own',
+    { min: 1 },
+  ),
+  'rate.mail_per_minute': integer(30, 'messages a minute that the people of a company may cause by asking', { min: 1 }),
   'rate.collector_per_minute': integer(1200, 'requests of a collector', { min: 1 }),
   'rate.session_per_minute': integer(30, 'requests of a session, by address', { min: 1 }),
   'rate.matcher_per_minute': integer(600, 'requests of a security matcher', { min: 1 }),

@@ -198,6 +198,22 @@ describe('companies, people, tokens', () => {
       expect((await run(['token', 'create', '--user', 'n@n.test', ...words])).code).toBe(1)
   })
 
+  test('[HUB-048] the operator bounds the rate that people of a company may give a token', async () => {
+    const { company_id } = await json('company', 'create', '--name', 'Bounded')
+    const client = postgres(databaseUrl)
+    const bound = async () =>
+      (await client`select token_rate_max from companies where id = ${company_id}`)[0]?.token_rate_max
+    try {
+      expect((await json('company', 'limits', company_id, '--token-rate', '600')).token_rate).toBe(600)
+      expect(await bound()).toBe(600)
+      expect((await run(['company', 'limits', company_id, '--token-rate', '0'])).code).toBe(1)
+      await json('company', 'limits', company_id, '--token-rate', 'none')
+      expect(await bound()).toBeNull()
+    } finally {
+      await client.end()
+    }
+  })
+
   test('child companies are granted; plans are changed', async () => {
     const parent = await json('company', 'create', '--name', 'Parent')
     const child = await json('company', 'create', '--name', 'Child', '--parent', parent.company_id)

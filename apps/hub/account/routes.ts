@@ -124,6 +124,7 @@ export const accountRoutes: readonly Route[] = [
   route({
     method: 'PATCH',
     path: '/me',
+    accountPermission: 'identity.manage',
     tag: TAG,
     summary: 'Change name, language, time zone',
     body: Type.Object({
@@ -146,6 +147,7 @@ export const accountRoutes: readonly Route[] = [
   route({
     method: 'PUT',
     path: '/me/avatar',
+    accountPermission: 'identity.manage',
     tag: TAG,
     summary: 'Set the picture',
     body: Type.Object({ image: Type.String({ maxLength: 4 * AVATAR_BYTES_MAX, examples: [AVATAR_EXAMPLE] }) }),
@@ -158,6 +160,7 @@ export const accountRoutes: readonly Route[] = [
   route({
     method: 'DELETE',
     path: '/me/avatar',
+    accountPermission: 'identity.manage',
     tag: TAG,
     summary: 'Remove the picture',
     async handle(context) {
@@ -184,6 +187,7 @@ export const accountRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/me/sessions',
+    accountPermission: 'identity.view',
     tag: TAG,
     summary: 'Sessions of the caller',
     query: Type.Object(pageQuery),
@@ -216,6 +220,7 @@ export const accountRoutes: readonly Route[] = [
   route({
     method: 'DELETE',
     path: '/me/sessions/:session',
+    accountPermission: 'identity.manage',
     tag: TAG,
     summary: 'End a session',
     async handle(context) {
@@ -236,6 +241,7 @@ export const accountRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/me/activity',
+    accountPermission: 'audit.view',
     tag: TAG,
     summary: 'Audit entries of the caller',
     query: Type.Object(pageQuery),

@@ -127,6 +127,7 @@ export function addCompanyCommands(program: Command, run: Run): void {
       }),
     )
   addPlanCommand(company, run)
+  addLimitsCommand(company, run)
   addCompanyAccessCommands(company, run)
 }
 
@@ -172,6 +173,39 @@ function addPlanCommand(company: Command, run: Run): void {
           return known
         })
         print({ company_id: changed })
+      }),
+    )
+}
+
+/** What people of a company may give; the operator's to say. */
+function addLimitsCommand(company: Command, run: Run): void {
+  company
+    .command('limits')
+    .description('bound what the people of a company may give')
+    .argument('<id>', 'the company')
+    .requiredOption('--token-rate <n>', "requests a minute that a token may be given, or none for the hub's bound")
+    .action((id: string, options: { tokenRate: string }, command: Command) =>
+      run(command, async (hub, print) => {
+        const tokenRateMax = numberOrNone(options.tokenRate, '--token-rate', 1, RATE_MAX)
+        const known = await inTransaction(hub.database.db, async tx => {
+          const known = await companyId(tx, id)
+          const [before] = await tx.db
+            .select({ name: companies.name, tokenRateMax: companies.tokenRateMax })
+            .from(companies)
+            .where(eq(companies.id, known))
+            .for('update')
+          await tx.db.update(companies).set({ tokenRateMax }).where(eq(companies.id, known))
+          const changes = { rate_max: { old: before?.tokenRateMax ?? null, new: tokenRateMax } }
+          await auditByHub(
+            tx,
+            known,
+            'company.update',
+            { type: 'company', id: known, name: before?.name ?? null },
+            changes,
+          )
+          return known
+        })
+        print({ company_id: known, token_rate: tokenRateMax })
       }),
     )
 }

@@ -65,6 +65,8 @@ export type NewToken = {
   readonly ratePerMinute?: number | null
   /** Null: never. */
   readonly expiresAt: Date | null
+  /** Who issues it on the screen, and what they may do at this time; absent: a command of the hub. */
+  readonly maker?: { readonly id: string; readonly permissions: readonly string[] }
 }
 
 /** Who issues: the hub itself, unless somebody does. */
@@ -89,6 +91,8 @@ export async function createToken(
     permissions: token.permissions ? [...token.permissions] : null,
     ipRanges: token.ipRanges && token.ipRanges.length > 0 ? [...token.ipRanges] : null,
     ratePerMinute: token.ratePerMinute ?? null,
+    makerId: token.maker?.id ?? null,
+    makerPermissions: token.maker && token.maker.id !== token.userId ? [...token.maker.permissions] : null,
     expiresAt: token.expiresAt,
   })
   const [owner] = await tx.db.select().from(users).where(eq(users.id, token.userId))
@@ -109,6 +113,10 @@ async function endTokens(tx: Tx, which: SQL): Promise<void> {
   for (const { id, name, company_id } of ended)
     await auditByHub(tx, company_id, 'token.revoke', { type: 'token', id, name })
 }
+
+/** Ends the tokens that a person made for others: whoever made one has seen it. */
+export const endTokensMadeBy = (tx: Tx, userId: string): Promise<void> =>
+  endTokens(tx, sql`t.maker_id = ${userId} and t.user_id <> t.maker_id`)
 
 /** One that is revoked stays as it is. */
 export async function revokeToken(tx: Tx, id: string): Promise<void> {

@@ -1,11 +1,11 @@
 // Who calls: the user behind a bearer token or a session cookie, what it may do, and in which company (decisions G-02,
 // G-03, G-04, G-12). Read from the database at every request, so that a lost permission is lost at once.
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { words } from '../platform/http/texts.ts'
-import { effectivePermissions } from './permissions.ts'
+import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permissions.ts'
 import { tokenHash } from './secrets.ts'
 
 export type Caller = {
@@ -21,10 +21,30 @@ export type Caller = {
     readonly superAdmin: boolean
   }
   readonly permissions: ReadonlySet<string>
+  /** A super administrator whose credential is not limited: a token for a few permissions has no power over the hub. */
+  readonly actsAsSuperAdmin: boolean
+  /** The permissions with which a limited token may reach the account of its person; null: the whole account. */
+  readonly accountPermissions: ReadonlySet<string> | null
+  /** Who made the token for its user, and when; null: the user, or a command of the hub. */
+  readonly madeBy: { readonly id: string; readonly superAdmin: boolean; readonly at: string } | null
   readonly ipRanges: readonly string[] | null
   /** Null: the hub's default. */
   readonly ratePerMinute: number | null
+  /** Of a token that was issued on the screen: the requests a minute that its company may give it. Null: the hub's bound. */
+  readonly rateMax: number | null
+  readonly isIssued: boolean
   readonly csrfToken: string | null
+}
+
+/** What is read of a token's maker where that is not its user; null and false otherwise. */
+type MakerColumns = {
+  maker_id: string | null
+  maker_permissions: string[] | null
+  maker_own: string[] | null
+  maker_roles: string[] | null
+  maker_super_admin: boolean
+  maker_gone: boolean
+  made_at: string
 }
 
 type CredentialRow = {
@@ -32,6 +52,8 @@ type CredentialRow = {
   token_permissions: string[] | null
   ip_ranges: string[] | null
   rate_per_minute: number | null
+  rate_max: number | null
+  is_issued: boolean
   csrf_token: string | null
   expired: boolean
   revoked: boolean
@@ -56,7 +78,42 @@ const USER_COLUMNS = sql`
     where ur.user_id = u.id) as role_permissions,
   (u.disabled_at is not null or c.deleted_at is not null) as gone`
 
-function callerOf(row: CredentialRow, kind: 'token' | 'session'): Caller {
+const NOBODY: MakerColumns = {
+  maker_id: null,
+  maker_permissions: null,
+  maker_own: null,
+  maker_roles: null,
+  maker_super_admin: false,
+  maker_gone: false,
+  made_at: '',
+}
+
+/**
+ * What narrows a credential: the permissions that a token was given, what its maker might do when it was made, and what the maker may do
+ * now. The maker has seen the token: whatever it gave beyond that would be theirs.
+ */
+const limitsOf = (row: CredentialRow, maker: MakerColumns): Limits => [
+  row.token_permissions,
+  ...(maker.maker_id === null
+    ? []
+    : [maker.maker_permissions, [...(maker.maker_own ?? []), ...(maker.maker_roles ?? [])]]),
+]
+
+/** What of a person's own account a credential reaches. A token that was made by somebody with less than the person reaches nothing. */
+function accountPermissionsOf(ofUser: readonly string[], maker: MakerColumns, limits: Limits): Set<string> | null {
+  const narrowing = limits.filter(limit => limit !== null && !grantsAll(limit))
+  const [first, ...others] = narrowing
+  if (!first) return null
+  const allowed = effectivePermissions(first, others)
+  if (maker.maker_id === null) return allowed
+  const now = expandPermissions([...(maker.maker_own ?? []), ...(maker.maker_roles ?? [])])
+  return expandPermissions(ofUser).isSubsetOf(now) ? allowed : new Set()
+}
+
+function callerOf(row: CredentialRow, kind: 'token' | 'session', maker: MakerColumns = NOBODY): Caller {
+  const ofUser = [...row.permissions, ...(row.role_permissions ?? [])]
+  const limits = limitsOf(row, maker)
+  const superAdmin = row.super_admin && (maker.maker_id === null || maker.maker_super_admin)
   return {
     kind,
     credentialId: row.credential_id,
@@ -66,28 +123,48 @@ function callerOf(row: CredentialRow, kind: 'token' | 'session'): Caller {
       name: row.name,
       email: row.email,
       companyId: row.company_id,
-      superAdmin: row.super_admin,
+      superAdmin,
     },
-    permissions: effectivePermissions([...row.permissions, ...(row.role_permissions ?? [])], row.token_permissions),
+    permissions: effectivePermissions(ofUser, limits),
+    actsAsSuperAdmin: superAdmin && limits.every(limit => limit === null || grantsAll(limit)),
+    accountPermissions: accountPermissionsOf(ofUser, maker, limits),
+    madeBy:
+      maker.maker_id === null ? null : { id: maker.maker_id, superAdmin: maker.maker_super_admin, at: maker.made_at },
     ipRanges: row.ip_ranges,
     ratePerMinute: row.rate_per_minute,
+    rateMax: row.rate_max,
+    isIssued: row.is_issued,
     csrfToken: row.csrf_token,
   }
 }
 
-/** The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked. */
+/** Of a maker only where that is somebody else: most tokens are made by their user, and nothing more is read for them. */
+const MAKER_COLUMNS = sql`
+  nullif(t.maker_id, t.user_id) as maker_id, t.maker_permissions, m.permissions as maker_own,
+  (select array_agg(p) from user_roles ur join roles r on r.id = ur.role_id, unnest(r.permissions) p
+    where ur.user_id = m.id) as maker_roles,
+  coalesce(m.super_admin, false) as maker_super_admin,
+  (t.maker_id <> t.user_id and (m.id is null or m.disabled_at is not null)) is true as maker_gone, t.created_at as made_at`
+
+/**
+ * The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked; a token that somebody made for another
+ * person counts as revoked while that somebody is disabled or gone.
+ */
 export async function authenticateToken(db: Executor, token: string): Promise<Caller> {
-  const [row] = await db.execute<CredentialRow>(sql`
-    select t.id as credential_id, t.permissions as token_permissions, t.ip_ranges, t.rate_per_minute,
-      null as csrf_token, coalesce(t.expires_at <= now(), false) as expired, t.revoked_at is not null as revoked,
-      (t.last_used_at is null or t.last_used_at < now() - interval '1 minute') as stale_use, ${USER_COLUMNS}
+  const [row] = await db.execute<CredentialRow & MakerColumns>(sql`
+    select t.id as credential_id, t.permissions as token_permissions, t.ip_ranges,
+      t.rate_per_minute, c.token_rate_max as rate_max, t.maker_id is not null as is_issued, null as csrf_token,
+      coalesce(t.expires_at <= now(), false) as expired, t.revoked_at is not null as revoked,
+      (t.last_used_at is null or t.last_used_at < now() - interval '1 minute') as stale_use, ${MAKER_COLUMNS}, ${USER_COLUMNS}
     from api_tokens t join users u on u.id = t.user_id left join companies c on c.id = u.company_id
+      left join users m on m.id = t.maker_id and t.maker_id <> t.user_id
     where t.token_hash = ${tokenHash(token)}`)
   if (!row || row.gone) throw unauthenticated()
-  if (row.revoked) throw new ApiError(401, 'unauthorized', words('token_revoked'), { reason: 'token_revoked' })
+  if (row.revoked || row.maker_gone)
+    throw new ApiError(401, 'unauthorized', words('token_revoked'), { reason: 'token_revoked' })
   if (row.expired) throw new ApiError(401, 'unauthorized', words('token_expired'), { reason: 'token_expired' })
   if (row.stale_use) await db.execute(sql`update api_tokens set last_used_at = now() where id = ${row.credential_id}`)
-  return callerOf(row, 'token')
+  return callerOf(row, 'token', row)
 }
 
 export const sessionIdleMinutes = 120
@@ -96,7 +173,8 @@ export const sessionHours = 12
 /** The caller behind a session cookie. Throws 401 when the session is unknown, idle for too long or too old. */
 export async function authenticateSession(db: Executor, cookie: string): Promise<Caller> {
   const [row] = await db.execute<CredentialRow>(sql`
-    select s.id as credential_id, null as token_permissions, null as ip_ranges, null as rate_per_minute, s.csrf_token,
+    select s.id as credential_id, null as token_permissions, null as ip_ranges, null as rate_per_minute, null as rate_max,
+      false as is_issued, s.csrf_token,
       (s.last_seen_at < now() - make_interval(mins => ${sessionIdleMinutes})
         or s.created_at < now() - make_interval(hours => ${sessionHours})) as expired,
       false as revoked, (s.last_seen_at < now() - interval '1 minute') as stale_use, ${USER_COLUMNS}
@@ -129,6 +207,19 @@ export async function authenticate(db: Executor, request: Request): Promise<Call
 const companyRefused = (): ApiError =>
   new ApiError(403, 'forbidden', words('company_not_allowed'), { reason: 'company_not_allowed' })
 
+/** Whether somebody was granted the company `t` when the token was made, and still is: grants of later are not the token's. */
+const grantedWhenMade = (userId: string, at: string): SQL => sql`exists (
+  select 1 from user_company_grants g
+  where g.user_id = ${userId} and g.company_id = t.id and g.created_at <= ${at}::timestamptz)`
+
+/** Which of the companies `t` below the caller's own were granted. A token that somebody else made reaches what both may reach. */
+function isGranted({ user, madeBy }: Caller): SQL {
+  if (madeBy === null)
+    return sql`exists (select 1 from user_company_grants g where g.user_id = ${user.id} and g.company_id = t.id)`
+  const byUser = grantedWhenMade(user.id, madeBy.at)
+  return madeBy.superAdmin ? byUser : sql`${byUser} and ${grantedWhenMade(madeBy.id, madeBy.at)}`
+}
+
 /** The companies, the caller's own first, that X-Company-Id may name: granted descendants (decision G-04). */
 export async function usableCompanies(db: Executor, caller: Caller): Promise<{ id: string; name: string }[]> {
   if (caller.user.companyId === null) return []
@@ -138,10 +229,7 @@ export async function usableCompanies(db: Executor, caller: Caller): Promise<{ i
       union all select c.id, c.name, t.depth + 1 from companies c join tree t on c.parent_id = t.id
         where c.deleted_at is null and t.depth < 32
     )
-    select t.id, t.name from tree t
-    where t.depth = 0 or exists (
-      select 1 from user_company_grants g where g.user_id = ${caller.user.id} and g.company_id = t.id)
-    order by t.depth, t.name`)
+    select t.id, t.name from tree t where t.depth = 0 or ${isGranted(caller)} order by t.depth, t.name`)
   return [...rows]
 }
 

@@ -11,9 +11,10 @@ import { invalidField, notFound } from '../platform/http/api-error.ts'
 import type { Page } from '../platform/http/paging.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { checkAssignable, createUser } from './accounts.ts'
+import { checkAssignable, createUser, endTokensMadeBy } from './accounts.ts'
 import type { Caller } from './authenticate.ts'
 import { expandPermissions } from './permissions.ts'
+import { refuseAbove, refuseActOn } from './standing.ts'
 
 export type User = typeof users.$inferSelect
 export type Role = typeof roles.$inferSelect
@@ -22,7 +23,7 @@ export type UserRow = { readonly user: User; readonly roles: readonly { id: stri
 /** Refuses permissions that may not be given here, and those that the giver does not hold. */
 export function checkGiving(caller: Caller, permissions: readonly string[], field: string): void {
   checkAssignable(permissions, field)
-  if (caller.user.superAdmin) return
+  if (caller.actsAsSuperAdmin) return
   for (const permission of expandPermissions(permissions))
     if (!caller.permissions.has(permission)) throw invalidField(field, 'permission_not_held', { permission })
 }
@@ -135,9 +136,11 @@ export async function assignRoles(tx: Tx, userId: string, roleIds: readonly stri
 
 const subjectOf = ({ user }: UserRow) => ({ type: 'user', id: user.id, name: user.name })
 
-/** A super administrator is changed by another one only. */
-function refuseAbove(context: RouteContext, { user }: UserRow): void {
-  if (user.superAdmin && !context.caller.user.superAdmin) throw invalidField('user', 'super_admin_only')
+/** A user that the caller may act on, locked. Throws 404, and 403 for one who may do more. */
+async function subordinate(context: RouteContext, tx: Tx, id: string): Promise<UserRow> {
+  const found = await findUser(tx.db, context.companyId, id)
+  await refuseActOn(tx.db, context.caller, sql`u.id = ${id}`)
+  return found
 }
 
 export type UserInput = {
@@ -172,8 +175,7 @@ export async function changeUser(context: RouteContext, id: string, patch: UserP
   const { hub, companyId } = context
   if (patch.permissions) checkGiving(context.caller, patch.permissions, 'permissions')
   return inTransaction(hub.database.db, async tx => {
-    const before = await findUser(tx.db, companyId, id)
-    refuseAbove(context, before)
+    const before = await subordinate(context, tx, id)
     try {
       await tx.db
         .update(users)
@@ -199,8 +201,7 @@ export async function changeUser(context: RouteContext, id: string, patch: UserP
 export async function setUserRoles(context: RouteContext, id: string, roleIds: readonly string[]): Promise<UserRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
-    const before = await findUser(tx.db, companyId, id)
-    refuseAbove(context, before)
+    const before = await subordinate(context, tx, id)
     await setRoles(context, tx, id, roleIds)
     const after = await findUser(tx.db, companyId, id)
     const changes = changesBetween({ roles: before.roles }, { roles: after.roles })
@@ -218,7 +219,7 @@ export async function setUserEnabled(context: RouteContext, id: string, enabled:
   const { hub, companyId } = context
   if (!enabled) refuseSelf(context, id)
   return inTransaction(hub.database.db, async tx => {
-    refuseAbove(context, await findUser(tx.db, companyId, id))
+    await subordinate(context, tx, id)
     await tx.db
       .update(users)
       .set({ disabledAt: enabled ? null : new Date(hub.now()) })
@@ -230,11 +231,11 @@ export async function setUserEnabled(context: RouteContext, id: string, enabled:
 }
 
 export async function deleteUser(context: RouteContext, id: string): Promise<void> {
-  const { hub, companyId } = context
+  const { hub } = context
   refuseSelf(context, id)
   await inTransaction(hub.database.db, async tx => {
-    const row = await findUser(tx.db, companyId, id)
-    refuseAbove(context, row)
+    const row = await subordinate(context, tx, id)
+    await endTokensMadeBy(tx, id)
     await tx.db.delete(users).where(eq(users.id, id))
     await auditRequest(tx, context, 'user.delete', subjectOf(row))
   })
@@ -274,18 +275,26 @@ export async function findRole(db: Executor, companyId: string, id: string): Pro
   return role
 }
 
-export async function saveRole(
-  context: RouteContext,
-  before: Role | null,
-  input: { readonly name?: string | undefined; readonly permissions?: readonly string[] | undefined },
-): Promise<Role> {
+/** A role that the caller may change or delete, locked. Throws 404, 422 for a built-in one, 403 for one that grants more than the caller holds. */
+async function changeableRole(context: RouteContext, tx: Tx, id: string): Promise<Role> {
+  await tx.db.select({ id: roles.id }).from(roles).where(eq(roles.id, id)).for('update')
+  const role = await findRole(tx.db, context.companyId, id)
+  if (role.builtIn) throw invalidField('role', 'built_in')
+  refuseAbove(context.caller, role.permissions)
+  return role
+}
+
+export type RoleInput = { readonly name?: string | undefined; readonly permissions?: readonly string[] | undefined }
+
+/** Creates a role, or changes the one of the id. */
+export async function saveRole(context: RouteContext, knownId: string | null, input: RoleInput): Promise<Role> {
   const { hub, companyId } = context
-  if (before?.builtIn) throw invalidField('role', 'built_in')
   if (input.permissions) checkGiving(context.caller, input.permissions, 'permissions')
-  const id = before?.id ?? randomUUID()
-  const name = input.name ?? before?.name ?? ''
-  const permissions = [...new Set(input.permissions ?? before?.permissions ?? [])].sort()
+  const id = knownId ?? randomUUID()
   return inTransaction(hub.database.db, async tx => {
+    const before = knownId === null ? null : await changeableRole(context, tx, knownId)
+    const name = input.name ?? before?.name ?? ''
+    const permissions = [...new Set(input.permissions ?? before?.permissions ?? [])].sort()
     try {
       if (before) await tx.db.update(roles).set({ name, permissions }).where(eq(roles.id, id))
       else await tx.db.insert(roles).values({ id, companyId, name, permissions })
@@ -301,12 +310,12 @@ export async function saveRole(
   })
 }
 
-export async function deleteRole(context: RouteContext, role: Role): Promise<void> {
-  if (role.builtIn) throw invalidField('role', 'built_in')
+export async function deleteRole(context: RouteContext, id: string): Promise<void> {
   await inTransaction(context.hub.database.db, async tx => {
-    const used = await tx.db.select().from(userRoles).where(eq(userRoles.roleId, role.id)).limit(1)
+    const role = await changeableRole(context, tx, id)
+    const used = await tx.db.select({ id: userRoles.userId }).from(userRoles).where(eq(userRoles.roleId, id)).limit(1)
     if (used.length > 0) throw invalidField('role', 'in_use')
-    await tx.db.delete(roles).where(eq(roles.id, role.id))
-    await auditRequest(tx, context, 'role.delete', { type: 'role', id: role.id, name: role.name })
+    await tx.db.delete(roles).where(eq(roles.id, id))
+    await auditRequest(tx, context, 'role.delete', { type: 'role', id, name: role.name })
   })
 }

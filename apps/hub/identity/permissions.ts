@@ -78,10 +78,28 @@ export function expandPermissions(granted: readonly string[]): Set<string> {
 export const grantersOf = (permission: string): readonly string[] =>
   assignable.has(permission) ? [permission, wildcard] : [permission]
 
-/** What a token may do: never more than its user; narrowed to its own list when it has one. */
-export function effectivePermissions(ofUser: readonly string[], ofToken: readonly string[] | null): Set<string> {
-  const user = expandPermissions(ofUser)
-  if (ofToken === null) return user
-  const token = expandPermissions(ofToken)
-  return new Set([...user].filter(key => token.has(key)))
+/** Lists that each narrow what a token may do; null narrows nothing. */
+export type Limits = readonly (readonly string[] | null)[]
+
+/** What a token may do: never more than its user, narrowed by each of its limits. */
+export function effectivePermissions(ofUser: readonly string[], limits: Limits): Set<string> {
+  let keys = expandPermissions(ofUser)
+  for (const limit of limits) {
+    if (limit === null) continue
+    const allowed = expandPermissions(limit)
+    keys = new Set([...keys].filter(key => allowed.has(key)))
+  }
+  return keys
+}
+
+/** Whether a list grants every key that can be given: what has such limits only is not limited at all. */
+export function grantsAll(granted: readonly string[]): boolean {
+  if (granted.includes(wildcard)) return true
+  return granted.length >= assignable.size && assignable.isSubsetOf(new Set(granted))
+}
+
+/** The keys that can be given of which the holder has none; the wildcard stands among them unless all are held. */
+export function keysBeyond(held: ReadonlySet<string>): string[] {
+  const missing = assignablePermissions.filter(key => !held.has(key))
+  return missing.length > 0 ? [wildcard, ...missing] : []
 }

@@ -193,7 +193,7 @@ const roleRoutes: readonly Route[] = [
     subject: roleSubject,
     body: Type.Object({ name: Type.Optional(text(255)), permissions: Type.Optional(permissions) }),
     answer: answer(roleAnswer),
-    handle: async context => ({ data: presentRole(await saveRole(context, context.subject, context.body)) }),
+    handle: async context => ({ data: presentRole(await saveRole(context, context.subject.id, context.body)) }),
   }),
   route({
     method: 'PUT',
@@ -204,7 +204,7 @@ const roleRoutes: readonly Route[] = [
     subject: roleSubject,
     body: Type.Object({ permissions }),
     answer: answer(roleAnswer),
-    handle: async context => ({ data: presentRole(await saveRole(context, context.subject, context.body)) }),
+    handle: async context => ({ data: presentRole(await saveRole(context, context.subject.id, context.body)) }),
   }),
   route({
     method: 'DELETE',
@@ -214,7 +214,7 @@ const roleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: roleSubject,
     async handle(context) {
-      await deleteRole(context, context.subject)
+      await deleteRole(context, context.subject.id)
       return undefined
     },
   }),

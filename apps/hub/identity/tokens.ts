@@ -1,28 +1,37 @@
 // API tokens as the management screen issues and revokes them (decisions G-01, G-12): for people of the company, never with
-// more than both the person and the issuer may do.
+// more than both the person and the issuer may do. What the issuer may do is kept with a token for somebody else, and every
+// request is held to it (identity/authenticate.ts).
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { DAY_MS } from '../../../core/limits.ts'
 import { type AuditEntry, writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import { apiTokens, users } from '../platform/db/schema-identity.ts'
-import { inTransaction } from '../platform/db/transaction.ts'
+import { apiTokens, companies, users } from '../platform/db/schema-identity.ts'
+import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { createToken, tokenLifeMs } from './accounts.ts'
 import type { Caller } from './authenticate.ts'
-import { findUser, permissionsOfUser } from './people.ts'
-import { effectivePermissions, isAssignable } from './permissions.ts'
+import { findUser, permissionsOfUser, type UserRow } from './people.ts'
+import { effectivePermissions, expandPermissions, isAssignable, wildcard } from './permissions.ts'
+import { refuseAbove } from './standing.ts'
 
 export const issuePermission = 'api-tokens.manage'
 const SHOWN_MAX = 500
-const RATE_MAX = 100_000
+/** So many are shown, and what works must be seen. */
+const WORKING_MAX = SHOWN_MAX
 const DAYS_MAX = 3650
 const RANGES_MAX = 50
 
 const selectTokens = (db: Executor, companyId: string) =>
   db
-    .select({ token: apiTokens, owner: { id: users.id, name: users.name, email: users.email } })
+    .select({
+      token: apiTokens,
+      owner: { id: users.id, name: users.name, email: users.email },
+      // Somebody else's token ends with its maker.
+      isMakerOut: sql<boolean>`(${apiTokens.makerId} <> ${apiTokens.userId} and not exists (
+        select 1 from users m where m.id = ${apiTokens.makerId} and m.disabled_at is null)) is true`,
+    })
     .from(apiTokens)
     .innerJoin(users, eq(users.id, apiTokens.userId))
     .where(and(eq(users.companyId, companyId), eq(users.kind, 'person')))
@@ -56,8 +65,42 @@ function checkForm(input: TokenInput): void {
   if (days !== null && days > DAYS_MAX) throw invalidField('expires_in_days', 'maximum', { max: DAYS_MAX })
   if (rate !== null && !(Number.isInteger(rate) && rate >= 1))
     throw invalidField('rate_per_minute', 'minimum', { min: 1 })
-  if (rate !== null && rate > RATE_MAX) throw invalidField('rate_per_minute', 'maximum', { max: RATE_MAX })
   if (input.ipRanges.length > RANGES_MAX) throw invalidField('ip_ranges', 'list_max', { max: RANGES_MAX })
+}
+
+/** The most requests a minute that the company may give a token: its own bound, else the hub's. */
+export async function rateMaxOf(hub: Hub, db: Executor, companyId: string): Promise<number> {
+  const [company] = await db
+    .select({ rateMax: companies.tokenRateMax })
+    .from(companies)
+    .where(eq(companies.id, companyId))
+  return company?.rateMax ?? hub.config['rate.token_max_per_minute']
+}
+
+/** Refuses what the company may not give: too high a rate, or one working token more than are shown. */
+async function checkBounds(hub: Hub, tx: Tx, companyId: string, rate: number | null): Promise<void> {
+  const rateMax = await rateMaxOf(hub, tx.db, companyId)
+  if (rate !== null && rate > rateMax) throw invalidField('rate_per_minute', 'maximum', { max: rateMax })
+  const [working] = await tx.db.execute<{ count: number }>(sql`
+    select count(*)::integer as count from api_tokens t join users u on u.id = t.user_id
+    where u.company_id = ${companyId} and u.kind = 'person' and t.revoked_at is null
+      and (t.expires_at is null or t.expires_at > now())`)
+  if ((working?.count ?? 0) >= WORKING_MAX) throw invalidField('name', 'tokens_max', { max: WORKING_MAX })
+}
+
+/** Refuses a token that would give more than its person or its issuer may do. Throws 422 that names the first such permission. */
+function checkGrant(caller: Caller, owner: UserRow, held: readonly string[], asked: readonly string[] | null): void {
+  for (const permission of asked ?? [])
+    if (!isAssignable(permission)) throw invalidField('permissions', 'unknown_permission', { permission })
+  const ofOwner = new Set(held)
+  const isOwn = owner.user.id === caller.user.id
+  if (!isOwn && owner.user.superAdmin && !caller.actsAsSuperAdmin) throw invalidField('user_id', 'super_admin_only')
+  for (const permission of expandPermissions(asked ?? held)) {
+    if (!ofOwner.has(permission)) throw invalidField('permissions', 'owner_lacks', { permission })
+    // A token for somebody else must not be a way to more than one has.
+    if (!isOwn && !caller.actsAsSuperAdmin && !caller.permissions.has(permission))
+      throw invalidField('permissions', 'permission_not_held', { permission })
+  }
 }
 
 /** Issues a token for a person of the company. Returns the clear token, which is shown once. Throws 422 by field. */
@@ -70,19 +113,10 @@ export async function issueToken(
 ): Promise<{ id: string; token: string }> {
   checkForm(input)
   return inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    await checkBounds(hub, tx, companyId, input.ratePerMinute)
     const owner = await findUser(tx.db, companyId, input.userId)
-    const held = await permissionsOfUser(tx.db, owner)
-    for (const permission of input.permissions ?? [])
-      if (!isAssignable(permission)) throw invalidField('permissions', 'unknown_permission', { permission })
-    const given = effectivePermissions(held, input.permissions)
-    // A token for somebody else must not be a way to more than one has.
-    const isOwn = owner.user.id === caller.user.id
-    if (!isOwn && !caller.user.superAdmin) {
-      if (owner.user.superAdmin) throw invalidField('user_id', 'super_admin_only')
-      for (const permission of given)
-        if (!caller.permissions.has(permission))
-          throw invalidField('permissions', 'permission_not_held', { permission })
-    }
+    checkGrant(caller, owner, await permissionsOfUser(tx.db, owner), input.permissions)
     const days = input.expiresInDays
     return createToken(
       tx,
@@ -93,13 +127,30 @@ export async function issueToken(
         ipRanges: input.ipRanges,
         ratePerMinute: input.ratePerMinute,
         expiresAt: days === null ? null : new Date(hub.now() + days * DAY_MS),
+        maker: { id: caller.user.id, permissions: caller.actsAsSuperAdmin ? [wildcard] : [...caller.permissions] },
       },
       { actor: actorOf(caller), ...act },
     )
   })
 }
 
-/** Revokes a token of the company; it stops working at once. Revoking again changes nothing. Throws 404. */
+type RevocableRow = {
+  name: string
+  revoked: boolean
+  user_id: string
+  maker_id: string | null
+  permissions: string[] | null
+}
+
+/** Whoever has a token, or made it, may end it; somebody else only one that gives no more than they hold. Throws 403. */
+async function refuseRevocation(tx: Tx, caller: Caller, companyId: string, row: RevocableRow): Promise<void> {
+  if (row.user_id === caller.user.id || row.maker_id === caller.user.id) return
+  const owner = await findUser(tx.db, companyId, row.user_id)
+  if (owner.user.superAdmin && !caller.actsAsSuperAdmin) throw invalidField('user', 'super_admin_only')
+  refuseAbove(caller, [...effectivePermissions(await permissionsOfUser(tx.db, owner), [row.permissions])])
+}
+
+/** Revokes a token of the company; it stops working at once. Revoking again changes nothing. Throws 404 and 403. */
 export async function revokeIssuedToken(
   hub: Hub,
   caller: Caller,
@@ -109,11 +160,12 @@ export async function revokeIssuedToken(
 ): Promise<void> {
   if (!isUuid(id)) throw notFound()
   await inTransaction(hub.database.db, async tx => {
-    const [row] = await tx.db.execute<{ name: string; revoked: boolean }>(sql`
-      select t.name, t.revoked_at is not null as revoked from api_tokens t join users u on u.id = t.user_id
+    const [row] = await tx.db.execute<RevocableRow>(sql`
+      select t.name, t.revoked_at is not null as revoked, t.user_id, t.maker_id, t.permissions from api_tokens t join users u on u.id = t.user_id
       where t.id = ${id} and u.company_id = ${companyId} and u.kind = 'person' for update of t`)
     if (!row) throw notFound()
     if (row.revoked) return
+    await refuseRevocation(tx, caller, companyId, row)
     await tx.db
       .update(apiTokens)
       .set({ revokedAt: new Date(hub.now()) })

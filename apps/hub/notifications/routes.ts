@@ -57,6 +57,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/notifications',
+    accountPermission: 'notifications.view',
     tag: TAG,
     summary: "The caller's notifications, newest first",
     query: Type.Object({ unread: Type.Optional(oneOf(['0', '1'])), ...pageQuery }),
@@ -84,6 +85,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/notifications/unread-count',
+    accountPermission: 'notifications.view',
     tag: TAG,
     summary: 'How many are unread',
     answer: answer(Type.Object({ unread: amount() })),
@@ -98,6 +100,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/notifications/stream',
+    accountPermission: 'notifications.view',
     tag: TAG,
     summary: 'Server-sent events: one `notification` each',
     answer: Type.Any(),
@@ -107,6 +110,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/notifications/read-all',
+    accountPermission: 'notifications.manage',
     tag: TAG,
     summary: 'Mark all as read',
     answer: answer(Type.Object({ updated: amount() })),
@@ -122,6 +126,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/notifications/preferences',
+    accountPermission: 'notifications.view',
     tag: TAG,
     summary: 'From which severity each channel tells',
     answer: answer(preferencesAnswer),
@@ -130,6 +135,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'PUT',
     path: '/notifications/preferences',
+    accountPermission: 'notifications.manage',
     tag: TAG,
     summary: 'Set preferences',
     body: Type.Object({ bell: preference, email: preference, push: preference }),
@@ -153,6 +159,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/notifications/:notification/read',
+    accountPermission: 'notifications.manage',
     tag: TAG,
     summary: 'Mark as read',
     answer: answer(notificationAnswer),
@@ -171,6 +178,7 @@ export const notificationRoutes: readonly Route[] = [
   route({
     method: 'DELETE',
     path: '/notifications/:notification',
+    accountPermission: 'notifications.manage',
     tag: TAG,
     summary: 'Delete a notification',
     async handle({ hub, caller, params }) {

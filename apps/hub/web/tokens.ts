@@ -44,8 +44,8 @@ async function issuerOf(hub: Hub, request: Request): Promise<Issuer | Response> 
 const minutes = (at: Date | null, otherwise: string): string =>
   at === null ? otherwise : at.toISOString().slice(0, 16).replace('T', ' ')
 
-function stateOf({ token }: TokenRow, nowMs: number): 'token_active' | 'token_expired' | 'token_revoked' {
-  if (token.revokedAt !== null) return 'token_revoked'
+function stateOf({ token, isMakerOut }: TokenRow, nowMs: number): 'token_active' | 'token_expired' | 'token_revoked' {
+  if (token.revokedAt !== null || isMakerOut) return 'token_revoked'
   return token.expiresAt !== null && token.expiresAt.getTime() <= nowMs ? 'token_expired' : 'token_active'
 }
 

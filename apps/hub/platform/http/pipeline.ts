@@ -1,6 +1,7 @@
 // The way of every API request: who calls, from where, how often, in which company, with which permission, and only then
 // the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
+import type { HubConfig } from '../../config.ts'
 import type { Hub } from '../../hub-context.ts'
 import { authenticate, type Caller, companyOf } from '../../identity/authenticate.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
@@ -20,9 +21,16 @@ function checkAddress(caller: Caller, ip: string): void {
     throw new ApiError(403, 'forbidden', words('ip_not_allowed'), { reason: 'ip_not_allowed' })
 }
 
+/** What a token may ask a minute. One that was issued on the screen has at most what the operator lets the company give. */
+function ownLimit(config: HubConfig, caller: Caller): number {
+  const given = caller.ratePerMinute
+  if (given === null) return config['rate.default_per_minute']
+  return caller.isIssued ? Math.min(given, caller.rateMax ?? config['rate.token_max_per_minute']) : given
+}
+
 function checkRate(hub: Hub, family: Family, caller: Caller, ip: string, headers: ResponseHeaders): void {
   const { config } = hub
-  const own = caller.ratePerMinute ?? config['rate.default_per_minute']
+  const own = ownLimit(config, caller)
   const [key, limit] =
     family === 'collector'
       ? [`collector ${caller.credentialId}`, config['rate.collector_per_minute']]
@@ -42,8 +50,11 @@ const denied = (permission: string): ApiError =>
 
 function checkPermissions(route: Route, caller: Caller): void {
   for (const permission of route.permissions) if (!caller.permissions.has(permission)) throw denied(permission)
-  if (route.superAdmin && !caller.user.superAdmin)
+  if (route.superAdmin && !caller.actsAsSuperAdmin)
     throw new ApiError(403, 'forbidden', words('super_admin_only'), { reason: 'permission_denied' })
+  const { accountPermission } = route
+  if (accountPermission !== null && caller.accountPermissions?.has(accountPermission) === false)
+    throw denied(accountPermission)
 }
 
 /** False when an Accept header is there and excludes JSON. */

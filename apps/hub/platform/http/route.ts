@@ -36,6 +36,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly summary: string
   /** All are needed; none: any authenticated caller. */
   readonly permissions?: readonly string[]
+  /** What belongs to the caller alone needs no permission; a token that is limited to some permissions must have this one. */
+  readonly accountPermission?: string
   readonly superAdmin?: boolean
   /** False for what comes to a group of LEGACY_PATHS later: the paths without v1 are frozen. */
   readonly legacy?: false
@@ -80,6 +82,7 @@ export type Route = {
   readonly tag: string
   readonly summary: string
   readonly permissions: readonly string[]
+  readonly accountPermission: string | null
   readonly superAdmin: boolean
   readonly legacy: boolean
   readonly status: number
@@ -112,6 +115,7 @@ export function route<
     tag: definition.tag,
     summary: definition.summary,
     permissions: definition.permissions ?? [],
+    accountPermission: definition.accountPermission ?? null,
     superAdmin: definition.superAdmin ?? false,
     legacy: definition.legacy ?? LEGACY_PATHS.test(definition.path),
     status: definition.status ?? (definition.answer ? 200 : 204),

@@ -17,6 +17,10 @@ const texts = {
     vi: 'Công ty này nằm ngoài phạm vi của token.',
   },
   permission_denied: { en: 'The permission {permission} is needed.', vi: 'Cần có quyền {permission}.' },
+  may_do_more: {
+    en: 'This concerns more permissions than you hold: {permission} is needed.',
+    vi: 'Thao tác này liên quan đến nhiều quyền hơn bạn có: cần có quyền {permission}.',
+  },
   super_admin_only: {
     en: 'Only super administrators may do this.',
     vi: 'Chỉ quản trị viên cấp cao mới được thực hiện.',
@@ -138,6 +142,14 @@ const texts = {
   permission_not_held: {
     en: 'you do not hold the permission {permission} yourself',
     vi: 'bạn không có quyền {permission}',
+  },
+  owner_lacks: {
+    en: 'the person of the token does not hold the permission {permission}',
+    vi: 'người sở hữu token không có quyền {permission}',
+  },
+  tokens_max: {
+    en: 'the company has {max} tokens that work; revoke one first',
+    vi: 'công ty đã có {max} token đang hoạt động; hãy thu hồi bớt',
   },
   not_self: { en: 'not possible on yourself', vi: 'không thể thực hiện với chính bạn' },
   built_in: { en: 'a built-in role cannot be changed', vi: 'không thể thay đổi vai trò có sẵn' },

@@ -183,6 +183,8 @@ function success(route: Route, family: Family, components: Components): Json {
 
 function permissionText(route: Route): string {
   if (route.superAdmin) return 'For super administrators.'
+  if (route.accountPermission !== null)
+    return `For every authenticated caller; a token that is limited to some permissions needs \`${route.accountPermission}\`.`
   if (route.permissions.length === 0) return 'For every authenticated caller.'
   return `Needs ${route.permissions.map(permission => `\`${permission}\``).join(' and ')}.`
 }
