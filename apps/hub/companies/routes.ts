@@ -5,6 +5,7 @@ import { and, asc, eq, sql } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { companyAnswer, companyWithPlan, grantAnswer, grantHolder } from '../identity/identity-response.ts'
 import { referredUser } from '../identity/people.ts'
+import { demandEverything, refuseActOn } from '../identity/standing.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { companies, userCompanyGrants, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, uuidList } from '../platform/db/transaction.ts'
@@ -146,6 +147,8 @@ export const companyRoutes: readonly Route[] = [
       const { hub, body, subject: before } = context
       if (body.parent_id !== undefined && before.id === context.companyId) throw invalidField('parent_id', 'immutable')
       const parentId = body.parent_id === undefined ? null : await parentOf(context, body.parent_id)
+      // The plan of all that is in it, and who may reach it, follow the place in the tree.
+      if (parentId !== null && parentId !== before.parentId) demandEverything(context.caller)
       await inTransaction(hub.database.db, async tx => {
         if (body.name !== undefined)
           await tx.db.update(companies).set({ name: body.name }).where(eq(companies.id, before.id))
@@ -175,6 +178,8 @@ export const companyRoutes: readonly Route[] = [
     async handle(context) {
       const { hub, subject: row } = context
       if (row.id === context.companyId) throw invalidField('company', 'not_self')
+      // With the company go its people, its servers and its agents.
+      demandEverything(context.caller)
       await inTransaction(hub.database.db, async tx => {
         await deleteCompany(hub, tx, row.id)
         await auditRequest(tx, context, 'company.delete', { type: 'company', id: row.id, name: row.name })
@@ -235,6 +240,7 @@ export const companyRoutes: readonly Route[] = [
       const { hub, companyId, body, subject: row } = context
       const user = await referredUser(hub.database.db, companyId, body.user_id)
       await inTransaction(hub.database.db, async tx => {
+        await refuseActOn(tx.db, context.caller, sql`u.id = ${user.id}`)
         await tx.db.insert(userCompanyGrants).values({ userId: user.id, companyId: row.id }).onConflictDoNothing()
         await auditRequest(
           tx,
@@ -266,6 +272,7 @@ export const companyRoutes: readonly Route[] = [
           .where(and(eq(userCompanyGrants.companyId, row.id), eq(userCompanyGrants.userId, userId)))
           .returning({ id: userCompanyGrants.userId })
         if (gone.length === 0) throw notFound()
+        await refuseActOn(tx.db, context.caller, sql`u.id = ${userId}`)
         await auditRequest(tx, context, 'company.revoke_grant', { type: 'company', id: row.id, name: row.name })
       })
       return undefined

@@ -6,6 +6,7 @@ import { and, asc, count, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { teamAnswer } from '../identity/identity-response.ts'
 import { referredUser } from '../identity/people.ts'
+import { refuseActOn } from '../identity/standing.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { teamMembers, teams, users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
@@ -44,10 +45,15 @@ async function presentTeam(db: Executor, team: Team) {
   return { id: team.id, company_id: team.companyId, name: team.name, members, created_at: team.createdAt }
 }
 
+/** Refuses to touch a team of which a member may do more than the caller. Throws 403. */
+const refuseTeamAbove = (context: RouteContext, db: Executor, team: Team): Promise<void> =>
+  refuseActOn(db, context.caller, sql`u.id in (select user_id from team_members where team_id = ${team.id})`)
+
 async function saveTeam(context: RouteContext, before: Team | null, name: string) {
   const { hub, companyId } = context
   const id = before?.id ?? randomUUID()
   return inTransaction(hub.database.db, async tx => {
+    if (before) await refuseTeamAbove(context, tx.db, before)
     try {
       if (before) await tx.db.update(teams).set({ name }).where(eq(teams.id, id))
       else await tx.db.insert(teams).values({ id, companyId, name })
@@ -128,6 +134,7 @@ export const teamRoutes: readonly Route[] = [
     async handle(context) {
       const { hub, subject: team } = context
       await inTransaction(hub.database.db, async tx => {
+        await refuseTeamAbove(context, tx.db, team)
         await tx.db.delete(teams).where(eq(teams.id, team.id))
         await auditRequest(tx, context, 'team.delete', { type: 'team', id: team.id, name: team.name })
       })
@@ -148,6 +155,7 @@ export const teamRoutes: readonly Route[] = [
       const { hub, companyId, body, subject: team } = context
       const user = await referredUser(hub.database.db, companyId, body.user_id)
       return inTransaction(hub.database.db, async tx => {
+        await refuseActOn(tx.db, context.caller, sql`u.id = ${user.id}`)
         await tx.db.insert(teamMembers).values({ teamId: team.id, userId: user.id }).onConflictDoNothing()
         const changes = { member: { old: null, new: user.id } }
         await auditRequest(tx, context, 'team.member_add', { type: 'team', id: team.id, name: team.name }, changes)
@@ -172,6 +180,7 @@ export const teamRoutes: readonly Route[] = [
           .where(and(eq(teamMembers.teamId, team.id), eq(teamMembers.userId, userId)))
           .returning({ id: teamMembers.userId })
         if (gone.length === 0) throw notFound()
+        await refuseActOn(tx.db, context.caller, sql`u.id = ${userId}`)
         const changes = { member: { old: userId, new: null } }
         await auditRequest(tx, context, 'team.member_remove', { type: 'team', id: team.id, name: team.name }, changes)
       })
