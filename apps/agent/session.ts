@@ -4,6 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { actionFor, isRefusal } from '../../core/agent/response-action.ts'
 import { capSeries, seriesOfCycle } from '../../core/agent/sample.ts'
 import {
+  awaitedCycleAtMs,
   configPollDelayMs,
   configReloadAtMs,
   cycleOffsetMs,
@@ -134,21 +135,26 @@ export class Session {
     const { clock, settings, isImpatient } = this.#parts
     const sampler = this.#makeSampler()
     await sampler.prime(clock.elapsed(), settings.current)
-    let atMs = clock.now() + FIRST_WINDOW_MS
-    let isOnGrid = !isImpatient
+    let plannedAtMs = isImpatient ? clock.now() + FIRST_WINDOW_MS : null
+    let { intervalMs } = settings.current
     while (!this.#isStopping) {
-      const { intervalMs } = settings.current
+      // Another interval is another grid.
+      if (settings.current.intervalMs !== intervalMs) plannedAtMs = null
+      intervalMs = settings.current.intervalMs
       const offsetMs = cycleOffsetMs(agentId, intervalMs)
-      if (isOnGrid) atMs = nextCycleAtMs(clock.now(), intervalMs, offsetMs)
-      await this.#alarm.wait(clock, atMs - clock.now())
+      const nowMs = clock.now()
+      const atMs = awaitedCycleAtMs(plannedAtMs, nowMs, intervalMs, offsetMs)
+      plannedAtMs = atMs
+      await this.#alarm.wait(clock, atMs - nowMs)
       if (this.#isStopping) return
       const wokenAtMs = clock.now()
-      // Woken early: the settings changed, or the clock was set back. Look again.
+      // Woken early: the settings changed, or the clock runs behind the timer. Look again.
       if (wokenAtMs < atMs) continue
-      // The clock was set forward, or the machine slept: what is read now belongs to the latest instant of the grid.
-      if (wokenAtMs - atMs >= intervalMs) atMs = nextCycleAtMs(wokenAtMs, intervalMs, offsetMs) - intervalMs
-      isOnGrid = true
-      await this.#cycle(sampler, atMs)
+      // The clock was set forward, or the server slept: what is read now belongs to the latest instant of the grid.
+      const isLate = wokenAtMs - atMs >= intervalMs
+      const cycleAtMs = isLate ? nextCycleAtMs(wokenAtMs, intervalMs, offsetMs) - intervalMs : atMs
+      plannedAtMs = nextCycleAtMs(cycleAtMs, intervalMs, offsetMs)
+      await this.#cycle(sampler, cycleAtMs)
     }
   }
 

@@ -25,6 +25,21 @@ export function nextCycleAtMs(nowMs: number, intervalMs: number, offsetMs: numbe
   return cycles * intervalMs + offsetMs
 }
 
+/**
+ * The instant that an agent waits for: the planned one, whatever the clock reads while it waits. A clock that is slewed runs a little behind or
+ * ahead of the timer; an instant that is looked up anew by it would be the last one twice, or the one after the next. Only without a plan, or
+ * when the clock was set back by more than half an interval, the grid is looked at.
+ */
+export function awaitedCycleAtMs(
+  plannedAtMs: number | null,
+  nowMs: number,
+  intervalMs: number,
+  offsetMs: number,
+): number {
+  const isPlanKept = plannedAtMs !== null && plannedAtMs - nowMs <= 1.5 * intervalMs
+  return isPlanKept ? plannedAtMs : nextCycleAtMs(nowMs, intervalMs, offsetMs)
+}
+
 /** Milliseconds from the start to the first config poll: the phase of the agent in the poll period. */
 export const firstConfigPollMs = (agentId: string): number => agentHash(`config:${agentId}`, limits.configPollMs)
 

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import {
   agentHash,
+  awaitedCycleAtMs,
   backoffCeilingMs,
   configPollDelayMs,
   configReloadAtMs,
@@ -113,4 +114,17 @@ test('a hash is taken modulo whole positive numbers only', () => {
   expect(() => agentHash('a', 0)).toThrow()
   expect(() => agentHash('a', 1.5)).toThrow()
   expect(agentHash('a', 1)).toBe(0)
+})
+
+test('a planned cycle is waited for until the clock was set back by more than half an interval', () => {
+  const f = (plannedAtMs: number | null, nowMs: number, expected: number) =>
+    expect(awaitedCycleAtMs(plannedAtMs, nowMs, 30_000, 7_000)).toBe(expected)
+  f(null, 100_000, 127_000)
+  f(127_000, 100_000, 127_000)
+  // A little behind the last instant, at the planned one, and after it.
+  f(127_000, 96_999, 127_000)
+  f(127_000, 127_000, 127_000)
+  f(127_000, 140_000, 127_000)
+  f(127_000, 81_999, 97_000)
+  f(127_000, 10_000, 37_000)
 })
