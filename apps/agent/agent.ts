@@ -32,6 +32,8 @@ export type StartOptions = {
   readonly roots?: HostRoots
   readonly platform?: string
   readonly statFs?: AskStatFs
+  /** What the operator is to see in the status from the start. */
+  readonly warnings?: readonly string[]
   /** For an agent that may replace itself: its executable (null: none of its own) and the arguments of this process. */
   readonly selfUpdate?: {
     readonly executable: string | null
@@ -78,6 +80,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
     installation: selfUpdate.executable === null ? null : new Installation(selfUpdate.executable, selfUpdate.args),
     isOnTrial: () => trial?.isOpen() ?? false,
   }
+  status.warn('start', start.warnings ?? [])
   if (dir.isReadOnly) status.warn('state', ['the state directory is read-only: nothing is kept over a restart'])
   const agent = new Agent(parts, lock, trial)
   agent.start()

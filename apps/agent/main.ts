@@ -59,6 +59,14 @@ const makeLog = (level: string): Logger =>
 /** The executable that updates replace; null when this runs from source. */
 const executable = Bun.main.startsWith('/$bunfs/') ? process.execPath : null
 
+/** What in the environment an operator may expect to matter, and does not. */
+const environmentWarnings = (): string[] =>
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0'
+    ? [
+        'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: certificates are verified; name a private authority with tls.ca_file',
+      ]
+    : []
+
 async function run(flags: RunFlags): Promise<void> {
   const options = loadOrExit(flags)
   const log = makeLog(options.logLevel)
@@ -73,8 +81,11 @@ async function run(flags: RunFlags): Promise<void> {
   }
   process.once('SIGINT', () => void stop())
   process.once('SIGTERM', () => void stop())
+  // Its terminal is closed, or somebody takes it for a request to reload: neither ends it.
+  process.on('SIGHUP', () => log.info('SIGHUP changes nothing: the configuration is read at the start'))
+  const selfUpdate = { executable, args: process.argv.slice(2), watcherPid }
   try {
-    agent = await startAgent({ options, log, selfUpdate: { executable, args: process.argv.slice(2), watcherPid } })
+    agent = await startAgent({ options, log, selfUpdate, warnings: environmentWarnings() })
   } catch (error) {
     complain(`cannot start: ${messageOf(error)}`)
     process.exit(1)

@@ -2,6 +2,7 @@
 // halves for a request that is too large, the ceiling on series (document 3 "Limits", "Errors" 413; decision G-55).
 import { assert } from '../assert.ts'
 import { limits } from '../limits.ts'
+import { catalogueIndex } from '../series/catalogue.ts'
 import { sha256Hex } from '../series/hash.ts'
 import { type Labels, truncateUtf8 } from '../series/labels.ts'
 import { fullSeriesKey } from '../series/series-key.ts'
@@ -67,13 +68,17 @@ export function mergeSeries(series: readonly PointSeries[]): PointSeries[] {
 export const pointCount = (series: readonly PointSeries[]): number =>
   series.reduce((count, { points }) => count + points.length, 0)
 
-/** The first `seriesMax` series, and how many points the rest had. */
+/**
+ * At most `seriesMax` series, and how many points the rest had. They are kept in the order of the catalogue (decision G-196): what a server
+ * may have hundreds of, interfaces and checks, comes after processor, memory and disks.
+ */
 export function capSeries(
   series: readonly PointSeries[],
   seriesMax: number,
 ): { kept: readonly PointSeries[]; droppedPoints: number } {
   if (series.length <= seriesMax) return { kept: series, droppedPoints: 0 }
-  return { kept: series.slice(0, seriesMax), droppedPoints: pointCount(series.slice(seriesMax)) }
+  const ordered = series.toSorted((a, b) => catalogueIndex(a.name) - catalogueIndex(b.name))
+  return { kept: ordered.slice(0, seriesMax), droppedPoints: pointCount(ordered.slice(seriesMax)) }
 }
 
 /** Two halves that together are the whole: by series, or by points when there is one series; null for a single point. */

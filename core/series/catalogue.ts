@@ -97,6 +97,11 @@ export function metricByName(name: string): Metric | undefined {
   return byName.get(name)
 }
 
+const placeOf = new Map(metrics.map((m, index) => [m.name, index]))
+
+/** Where in the catalogue a metric stands, from 0; a name outside it comes after all others. */
+export const catalogueIndex = (name: string): number => placeOf.get(name) ?? metrics.length
+
 /** The metrics of the admin status call and of a server's health (decision G-112). */
 export const keyMetrics = [
   'cpu_usage_percent',

@@ -254,3 +254,34 @@ test('a request takes the oldest cycles that fit, and one at least', () => {
   f([5, 5, 5], 10, 2)
   f([5, 50, 1], 10, 1)
 })
+
+test('over the limit series are kept in the order of the catalogue: checks and interfaces go first, whatever is outside it before them', () => {
+  const one = (name: string, labels: Record<string, string> = {}) => ({ name, labels, points: [{ tsMs: 1, value: 1 }] })
+  const many = (count: number, name: string, label: string) =>
+    Array.from({ length: count }, (_, index) => one(name, { [label]: String(index) }))
+  const series = [
+    ...many(50, 'http_up', 'target'),
+    one('of_its_own'),
+    ...many(300, 'net_rx_bytes_per_second', 'interface'),
+    ...many(200, 'net_interface_up', 'interface'),
+    one('uptime_seconds'),
+    one('disk_used_percent', { mount: '/' }),
+    one('mem_used_percent'),
+    one('cpu_load1'),
+    one('cpu_usage_percent'),
+  ]
+  const { kept, droppedPoints } = capSeries(series, 500)
+  expect(kept.length).toBe(500)
+  expect(droppedPoints).toBe(series.length - 500)
+  expect(kept.slice(0, 4).map(({ name }) => name)).toEqual([
+    'cpu_usage_percent',
+    'cpu_load1',
+    'mem_used_percent',
+    'disk_used_percent',
+  ])
+  const count = (name: string) => kept.filter(each => each.name === name).length
+  expect([count('net_rx_bytes_per_second'), count('net_interface_up'), count('http_up')]).toEqual([300, 196, 0])
+  // The same ones in every cycle.
+  expect(kept.at(-1)?.labels).toEqual({ interface: '195' })
+  expect(capSeries(series, 1000).kept).toBe(series)
+})

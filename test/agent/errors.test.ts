@@ -2,8 +2,9 @@
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fromBinary } from '@bufbuild/protobuf'
-import { MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { AgentConfigSchema, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { protocolError } from './peer.ts'
 import { type Rig, withRig } from './rig.ts'
 
@@ -237,6 +238,72 @@ test('several cycles in one request that is too large are sent in smaller reques
     })
   }))
 
+test('[AGT-045] of two cycles in one request that is too large both are sent, and none is deleted unsent', () =>
+  withRig(async rig => {
+    await rig.start()
+    rig.peer.next('POST /metrics', protocolError(503, 'unavailable', { retryAfter: '45' }))
+    await untilSends(rig, 1)
+    const cycles = (body: Uint8Array): number =>
+      fromBinary(MetricsBatchSchema, body).series.find(({ name }) => name === 'uptime_seconds')?.points.length ?? 0
+    let refused = 0
+    rig.peer.always('POST /metrics', (_, body) => {
+      if (cycles(body) < 2) return null
+      refused++
+      return protocolError(413, 'too_large')
+    })
+    await rig.clock.runUntil(() => stampsSent(rig).length >= 4, 'four cycles')
+    await rig.clock.idle()
+    expect(refused).toBeGreaterThan(0)
+    const stamps = stampsSent(rig)
+    expect(stamps.map((tsMs, index) => tsMs - stamps[0]! - index * 30_000)).toEqual(stamps.map(() => 0))
+    expect(rig.status().dropped_points).toBe(0)
+  }))
+
+test('[AGT-053] an answer that inflates to a GiB is like none: the batch stays, and the memory of the agent too', () =>
+  withRig(async rig => {
+    const agent = await rig.start()
+    const headers = (encoding: string) => ({ 'Content-Type': 'application/x-protobuf', 'Content-Encoding': encoding })
+    const plain = Buffer.alloc(2 ** 30)
+    const bombs = [
+      new Response(zstdCompressSync(plain), { headers: headers('zstd') }),
+      new Response(gzipSync(plain, { level: 1 }).subarray(0, 1_000_000), { headers: headers('gzip') }),
+      new Response('x', { headers: headers('br') }),
+      new Response(plain.subarray(0, 2 ** 20 + 1), { headers: { 'Content-Type': 'application/x-protobuf' } }),
+      new Response(zstdCompressSync(Buffer.from('x'.repeat(9_999))).subarray(0, 12), { headers: headers('zstd') }),
+    ]
+    rig.peer.next('POST /metrics', ...bombs)
+    let peakMb = 0
+    const baseMb = process.memoryUsage.rss() / 1e6
+    await rig.clock.runUntil(() => {
+      peakMb = Math.max(peakMb, process.memoryUsage.rss() / 1e6)
+      return rig.peer.of('POST /metrics').length >= bombs.length
+    }, 'the bombs')
+    await rig.clock.idle()
+    expect(agent.state).toBe('buffering')
+    expect(String(rig.status().last_error)).toContain('answer')
+    expect(peakMb - baseMb).toBeLessThan(100)
+    await untilSends(rig, bombs.length + 1)
+    expect(agent.state).toBe('online')
+    expect(stampsSent(rig)[0]).toBe(sendTimes(rig)[0]!)
+  }))
+
+test('an answer that is compressed as the agent asked for is read', () =>
+  withRig(async rig => {
+    rig.peer.setConfig({ etag: 'one', intervalSeconds: 60 })
+    const config = toBinary(AgentConfigSchema, create(AgentConfigSchema, { etag: 'two', intervalSeconds: 90 }))
+    rig.peer.next(
+      'GET /config',
+      new Response(gzipSync(config), { headers: { 'Content-Encoding': 'gzip' } }),
+      new Response(zstdCompressSync(config), { headers: { 'Content-Encoding': 'zstd' } }),
+    )
+    await rig.start()
+    for (const reads of [1, 2]) {
+      await rig.clock.runUntil(() => rig.peer.of('GET /config').length >= reads, 'a read of the config')
+      await rig.clock.runUntil(() => rig.status().config_etag === 'two', 'the config in force')
+    }
+    expect(rig.peer.of('GET /config')[0]?.headers.get('accept-encoding')).toBe('zstd, gzip')
+  }))
+
 test('[AGT-049 AGT-050] on 426 the batch is kept and tried again, and the need to upgrade is reported', () =>
   withRig(async rig => {
     const agent = await rig.start()
@@ -261,6 +328,25 @@ for (const code of ['already_enrolled', 'token_used']) {
       expect(String(rig.status().last_error)).toContain(code)
       expect(rig.clock.sleeperCount).toBe(0)
       expect(rig.peer.seen.length).toBe(1)
+    }))
+}
+
+for (const [what, token] of [
+  ['a line break in it', `agt_${'a'.repeat(20)}\r\nX-Forged: 1`],
+  ['19 characters', `agt_${'a'.repeat(19)}`],
+  ['201 characters', `agt_${'a'.repeat(201)}`],
+  ['another prefix', `lic_${'a'.repeat(43)}`],
+  ['a character outside base62', `agt_${'a'.repeat(20)}_`],
+] as const) {
+  test(`[ENR-006] a token with ${what} is refused at the enrolment, and nothing of it is kept`, () =>
+    withRig(async rig => {
+      rig.peer.enrolledToken = token
+      const agent = await rig.start()
+      expect(await agent.enrolled).toBeNull()
+      expect(rig.status().state).toBe('enroll_failed')
+      expect(readdirSync(rig.stateDir)).not.toContain('token')
+      expect(rig.peer.of('POST /enroll').length).toBe(1)
+      expect(rig.logged).not.toContain(token)
     }))
 }
 

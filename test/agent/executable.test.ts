@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '../support/until.ts'
+import { makeCertificate } from './certificate.ts'
 import { Peer, protocolError } from './peer.ts'
 
 const MAIN = join(import.meta.dir, '../../apps/agent/main.ts')
@@ -49,11 +50,17 @@ async function command(...args: string[]): Promise<{ code: number; out: string; 
   return { code: await child.exited, out, err }
 }
 
-function run(config: string, ...args: string[]) {
-  const child = Bun.spawn(['bun', MAIN, 'run', '--config', config, ...args], { stdout: 'ignore', stderr: 'ignore' })
+function runWith(env: Record<string, string>, config: string, ...args: string[]) {
+  const child = Bun.spawn(['bun', MAIN, 'run', '--config', config, ...args], {
+    env: { ...process.env, ...env },
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
   running.push(child)
   return child
 }
+
+const run = (config: string, ...args: string[]) => runWith({}, config, ...args)
 
 const status = (): Record<string, unknown> => JSON.parse(readFileSync(join(stateDir(), 'status.json'), 'utf8'))
 const buffered = (): string[] => readdirSync(join(stateDir(), 'buffer')).filter(name => name.endsWith('.batch'))
@@ -231,6 +238,38 @@ test(
     child.kill('SIGTERM')
     expect(await child.exited).toBe(0)
     expect(() => statSync(ready)).toThrow()
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored, and said: the licence goes to nobody whose certificate does not verify',
+  async () => {
+    const secure = new Peer(makeCertificate(folder))
+    try {
+      const config = configFile()
+      runWith({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, config, '--collector-url', secure.url)
+      await until('a refusal', () => existsSync(stateDir()) && Boolean(status().last_error), DEADLINE_MS)
+      expect(String(status().last_error)).toContain('certificate')
+      expect(String(status().warnings)).toContain('NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored')
+      expect(secure.seen).toEqual([])
+    } finally {
+      await secure.stop()
+    }
+  },
+  DEADLINE_MS,
+)
+
+test(
+  'SIGHUP does not end the agent',
+  async () => {
+    const child = run(configFile())
+    await until('an inventory', () => peer.inventories.length > 0, DEADLINE_MS)
+    child.kill('SIGHUP')
+    const batches = peer.batches.length
+    await until('a batch after the signal', () => peer.batches.length > batches, DEADLINE_MS)
+    expect(status().state).toBe('online')
+    process.kill(Number(status().pid), 0)
   },
   DEADLINE_MS,
 )

@@ -29,6 +29,10 @@ export type Seen = {
 export type Scripted = Response | null | Promise<Response | null>
 type Script = (seen: Seen, body: Uint8Array) => Scripted
 
+/** Tokens as a hub makes them: `agt_` and base62. */
+export const FIRST_TOKEN = `agt_first${'0'.repeat(38)}`
+export const renewedToken = (number: number): string => `agt_renewed${String(number).padStart(36, '0')}`
+
 export type ErrorOptions = { readonly retryAfter?: string }
 
 /** An error of the agent protocol. */
@@ -51,9 +55,11 @@ export class Peer {
   readonly #port = freePort()
   #server: ReturnType<typeof Bun.serve>
   #config: AgentConfig = create(AgentConfigSchema)
-  #tokens = new Set<string>(['agt_first'])
+  #tokens = new Set<string>([FIRST_TOKEN])
   #renewals = 0
   now: () => number = () => Date.now()
+  /** What an enrolment is answered with. */
+  enrolledToken = FIRST_TOKEN
   agentId = '0b0e7a52-6d1f-4c53-9d5e-0f6f6a1b2c3d'
 
   readonly #tls: { readonly key: string; readonly cert: string } | null
@@ -151,7 +157,7 @@ export class Peer {
     this.enrolments.push(fromBinary(EnrollRequestSchema, body))
     const response = create(EnrollResponseSchema, {
       agentId: this.agentId,
-      agentToken: 'agt_first',
+      agentToken: this.enrolledToken,
       collectorUrl: 'https://elsewhere.example.com',
       config: this.#config,
       serverTimeMs: BigInt(this.now()),
@@ -177,7 +183,7 @@ export class Peer {
   }
 
   #renew(): Response {
-    const token = `agt_renewed_${++this.#renewals}`
+    const token = renewedToken(++this.#renewals)
     this.#tokens.add(token)
     const validUntil = BigInt(this.now() + 86_400_000)
     return protobuf(

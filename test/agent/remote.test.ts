@@ -7,8 +7,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { firstConfigPollMs, renewalDueAtMs } from '../../core/agent/schedule.ts'
 import { signedManifestText } from '../../core/agent/update-manifest.ts'
 import { DAY_MS } from '../../core/limits.ts'
-import { AgentConfigSchema, UpdateManifestSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { protocolError } from './peer.ts'
+import { AgentConfigSchema, RenewResponseSchema, UpdateManifestSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { FIRST_TOKEN, protocolError, renewedToken } from './peer.ts'
 import { type Rig, withRig } from './rig.ts'
 
 const configReads = (rig: Rig): number[] => rig.peer.of('GET /config').map(({ atMs }) => atMs - rig.clock.startMs)
@@ -140,8 +140,8 @@ test('[AGT-033] the token is renewed when its age reaches the configured period,
     const atMs = renewals(rig)[0]!
     expect(atMs).toBe(renewalDueAtMs(rig.clock.startMs, 4 * HOUR_MS, rig.peer.agentId))
     await rig.clock.runFor(600_000)
-    expect(lastToken(rig)).toBe('Bearer agt_renewed_1')
-    expect(rig.file('token')).toContain('agt_renewed_1')
+    expect(lastToken(rig)).toBe(`Bearer ${renewedToken(1)}`)
+    expect(rig.file('token')).toContain(renewedToken(1))
     expect(rig.logged).not.toContain('agt_renewed')
   }))
 
@@ -154,15 +154,31 @@ test('[AGT-034 AGT-035] while a renewed token cannot be stored, the old one is u
     mkdirSync(blocked)
     await rig.clock.runUntil(() => renewals(rig).length >= 1, 'a renewal', 3 * DAY_MS)
     await rig.clock.runFor(600_000)
-    expect(lastToken(rig)).toBe('Bearer agt_first')
-    expect(rig.file('token')).toContain('agt_first')
+    expect(lastToken(rig)).toBe(`Bearer ${FIRST_TOKEN}`)
+    expect(rig.file('token')).toContain(FIRST_TOKEN)
     await rig.clock.runUntil(() => renewals(rig).length >= 2, 'a second renewal', 2 * HOUR_MS)
-    expect(rig.peer.of('POST /credentials/renew')[1]?.headers.get('authorization')).toBe('Bearer agt_first')
+    expect(rig.peer.of('POST /credentials/renew')[1]?.headers.get('authorization')).toBe(`Bearer ${FIRST_TOKEN}`)
     rmSync(blocked, { recursive: true })
     await rig.clock.runUntil(() => renewals(rig).length >= 3, 'a third renewal', 2 * HOUR_MS)
     await rig.clock.runFor(600_000)
-    expect(lastToken(rig)).toBe('Bearer agt_renewed_3')
-    expect(rig.file('token')).toContain('agt_renewed_3')
+    expect(lastToken(rig)).toBe(`Bearer ${renewedToken(3)}`)
+    expect(rig.file('token')).toContain(renewedToken(3))
+  }))
+
+test('[AGT-034] a renewed token that is none is refused, and the one in use stays', () =>
+  withRig(async rig => {
+    await rig.start(RENEW)
+    const answer = (agentToken: string) =>
+      new Response(Buffer.from(toBinary(RenewResponseSchema, create(RenewResponseSchema, { agentToken }))))
+    rig.peer.next('POST /credentials/renew', answer(`agt_${'a'.repeat(43)}\r\nX-Forged: 1`), answer('agt_short'))
+    await rig.clock.runUntil(() => renewals(rig).length >= 2, 'two renewals', 3 * DAY_MS)
+    const sends = rig.peer.batches.length
+    await rig.clock.runUntil(() => rig.peer.batches.length > sends + 2, 'batches')
+    expect(lastToken(rig)).toBe(`Bearer ${FIRST_TOKEN}`)
+    expect(rig.file('token')).toContain(FIRST_TOKEN)
+    await rig.clock.runUntil(() => renewals(rig).length >= 3, 'a third renewal', 2 * HOUR_MS)
+    await rig.clock.runFor(600_000)
+    expect(lastToken(rig)).toBe(`Bearer ${renewedToken(1)}`)
   }))
 
 test('[AGT-036 AGT-037] when renewal answers 503 the agent warns once and tries every hour', () =>
@@ -173,7 +189,7 @@ test('[AGT-036 AGT-037] when renewal answers 503 the agent warns once and tries 
     const times = renewals(rig)
     expect(times.slice(1).map((atMs, index) => atMs - times[index]!)).toEqual([HOUR_MS, HOUR_MS, HOUR_MS])
     expect(rig.lines('the collector does not renew tokens now: trying every hour').length).toBe(1)
-    expect(lastToken(rig)).toBe('Bearer agt_first')
+    expect(lastToken(rig)).toBe(`Bearer ${FIRST_TOKEN}`)
   }))
 
 test('[AGT-003 AGT-026 AGT-027] the inventory is sent at the start and every 6 hours', () =>

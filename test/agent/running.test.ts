@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { agentHash } from '../../core/agent/schedule.ts'
 import { DAY_MS } from '../../core/limits.ts'
 import { metricByName } from '../../core/series/catalogue.ts'
+import { seedOf } from '../fuzz/seeded.ts'
+import { randomFrom } from '../support/random.ts'
 import { makeCertificate } from './certificate.ts'
-import { Peer } from './peer.ts'
+import { FIRST_TOKEN, Peer } from './peer.ts'
 import { LICENSE, withRig } from './rig.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -24,7 +26,7 @@ test('[AGT-014 AGT-030] an enrolment carries the license in its body, no Authori
     expect(request?.hostname).not.toBe('')
     expect(rig.peer.of('POST /enroll')[0]?.headers.get('authorization')).toBeNull()
     expect(rig.logged).not.toContain(LICENSE)
-    expect(rig.logged).not.toContain('agt_first')
+    expect(rig.logged).not.toContain(FIRST_TOKEN)
   }))
 
 test('files of the agent are readable by its user only', () =>
@@ -48,7 +50,7 @@ test('[AGT-002 AGT-013 AGT-015 AGT-016 AGT-017] every request after enrolment ca
     for (const { route, headers } of rig.peer.seen) {
       expect(headers.get('x-svc-proto')).toBe('1')
       expect(headers.get('x-svc-agent-version')).toMatch(SEMVER)
-      if (route !== 'POST /enroll') expect(headers.get('authorization')).toBe('Bearer agt_first')
+      if (route !== 'POST /enroll') expect(headers.get('authorization')).toBe(`Bearer ${FIRST_TOKEN}`)
       const requestId = headers.get('x-request-id') ?? ''
       expect(requestId).toMatch(UUID)
       expect(rig.logged).toContain(requestId)
@@ -233,3 +235,18 @@ test('over https the collector must show a certificate of the configured authori
     rmSync(folder, { recursive: true })
   }
 })
+
+test('[AGT-060] with a clock that is slewed every cycle comes once: none is skipped, none doubled', () =>
+  withRig(async rig => {
+    const random = randomFrom(seedOf('slewed clock'))
+    // Each reading is up to 3 ms off: behind the timer that was waited for, or ahead of the reading before.
+    const clock = {
+      now: () => rig.clock.now() + Math.round(random() * 6 - 3),
+      elapsed: () => rig.clock.elapsed(),
+      sleep: (ms: number, signal: AbortSignal) => rig.clock.sleep(ms, signal),
+    }
+    await rig.start({}, { clock })
+    await rig.clock.runUntil(() => rig.peer.points('uptime_seconds').length >= 60, 'sixty cycles', 3_600_000)
+    const stamps = rig.peer.points('uptime_seconds').map(({ tsMs }) => tsMs)
+    expect(stamps.map((tsMs, index) => tsMs - stamps[0]! - index * 30_000)).toEqual(stamps.map(() => 0))
+  }))

@@ -158,7 +158,6 @@ class LinuxUptime implements Collector {
   forget(): void {}
 }
 
-/** In the order in which series are kept when a ceiling cuts them: disks and interfaces are the many. */
 export function linuxCollectors(files: HostFiles, asker: StatFsAsker, perCore: boolean): Collector[] {
   return [
     new LinuxUptime(files),

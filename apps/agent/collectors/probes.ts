@@ -86,6 +86,7 @@ async function httpStatus(url: string, timeoutMs: number): Promise<number | null
     const response = await fetch(url, {
       redirect: 'manual',
       keepalive: false,
+      tls: { rejectUnauthorized: true },
       headers: { 'User-Agent': 'svc-agent-check' },
       signal: AbortSignal.timeout(timeoutMs),
     })

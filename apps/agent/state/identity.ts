@@ -14,6 +14,9 @@ export type Identity = {
   readonly isRevoked: boolean
 }
 
+/** Whether text is a token of an agent (decision G-196). Anything else, a line break in it above all, would make every later request impossible. */
+export const isAgentToken = (text: string): boolean => /^agt_[0-9A-Za-z]{20,200}$/.test(text)
+
 export const licenseHash = (license: string): string => sha256Hex(license)
 
 /** The identity on disk; null when this machine was never enrolled, or the file cannot be understood. */

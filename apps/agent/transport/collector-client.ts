@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Answer, parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'
 import { limits } from '../../../core/limits.ts'
+import { acceptedEncodings, readResponseBody } from './response-body.ts'
 
 export type Reply = Answer & {
   readonly body: Uint8Array
@@ -25,7 +26,6 @@ export type Request = {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000
-const ANSWER_BYTES_MAX = 4 * 1024 * 1024
 const PROTOBUF = 'application/x-protobuf'
 
 export type ClientOptions = {
@@ -68,7 +68,7 @@ export class CollectorClient {
     try {
       const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)])
       const response = await this.#fetch(request, requestId, signal)
-      const body = await readBounded(response)
+      const body = await readResponseBody(response)
       const { status } = response
       // A login page of a proxy must not pass for the collector keeping a batch.
       if (status < 300 && response.headers.get('content-type')?.startsWith('text/html'))
@@ -91,6 +91,7 @@ export class CollectorClient {
     const collectorUrl = request.collectorUrl ?? this.#collectorUrl
     const headers: Record<string, string> = {
       Accept: PROTOBUF,
+      'Accept-Encoding': acceptedEncodings,
       'X-SVC-Proto': String(limits.protoMax),
       'X-SVC-Agent-Version': agentVersion,
       'X-Request-Id': requestId,
@@ -106,18 +107,10 @@ export class CollectorClient {
       redirect: 'manual',
       signal,
       ...(request.body ? { body: request.body } : {}),
-      ...(caPem !== null ? { tls: { ca: caPem } } : {}),
+      // Inflated by whoever reads it, up to a bound.
+      decompress: false,
+      // Said here, so that no setting of the environment takes it back.
+      tls: { rejectUnauthorized: true, ...(caPem !== null ? { ca: caPem } : {}) },
     })
   }
-}
-
-async function readBounded(response: Response): Promise<Uint8Array> {
-  const parts: Uint8Array[] = []
-  let size = 0
-  for await (const part of response.body ?? []) {
-    size += part.length
-    if (size > ANSWER_BYTES_MAX) throw new Error(`an answer of more than ${ANSWER_BYTES_MAX} bytes`)
-    parts.push(part)
-  }
-  return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
 }

@@ -6,7 +6,7 @@ import { actionFor } from '../../../core/agent/response-action.ts'
 import { renewalDueAtMs } from '../../../core/agent/schedule.ts'
 import { RenewResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { Clock } from '../clock.ts'
-import { type Identity, writeIdentity } from '../state/identity.ts'
+import { type Identity, isAgentToken, writeIdentity } from '../state/identity.ts'
 import type { StateDir } from '../state/state-dir.ts'
 import type { CollectorClient } from './collector-client.ts'
 import type { TaskResult } from './uplink.ts'
@@ -76,8 +76,10 @@ export class Credentials {
     } catch {
       token = ''
     }
-    if (token === '') {
-      this.#log.error('the answer to a renewal holds no token: renewing again in an hour')
+    if (!isAgentToken(token)) {
+      this.#log.error(
+        'the answer to a renewal holds no token of an agent: the one in use stays, renewing again in an hour',
+      )
       return false
     }
     const renewed: Identity = { ...this.#identity, token, issuedAtMs: this.#clock.now() }

@@ -9,7 +9,7 @@ import {
 import { ipAddresses, machineId, machineName, osFacts } from '../collectors/host.ts'
 import type { HostFiles } from '../collectors/host-files.ts'
 import { agentVersion } from '../config.ts'
-import { type Identity, licenseHash } from '../state/identity.ts'
+import { type Identity, isAgentToken, licenseHash } from '../state/identity.ts'
 import type { StateDir } from '../state/state-dir.ts'
 import type { CollectorClient, Reply } from './collector-client.ts'
 
@@ -60,7 +60,7 @@ function requestBody(license: string, { dir, files, platform }: EnrolmentContext
 function enrolled(reply: Reply, license: string, context: EnrolmentContext): Enrolment {
   try {
     const response = fromBinary(EnrollResponseSchema, reply.body)
-    if (response.agentId === '' || response.agentToken === '') throw new Error('no agent_id or agent_token')
+    if (response.agentId === '' || !isAgentToken(response.agentToken)) throw new Error('no agent_id or agent_token')
     const identity: Identity = {
       agentId: response.agentId,
       token: response.agentToken,

@@ -55,11 +55,15 @@ export class Sender {
 
   /** One turn: the oldest cycles that fit into a request, or the heartbeat. Cycles leave the buffer once they are kept. */
   async send(): Promise<SendResult> {
-    const group = this.#parts.buffer.oldest(this.#pointsMax)
-    if (group === null) return this.#post([])
-    const result = await this.#sendGroup(group)
-    if (result.action === 'success' || result.action === 'drop') this.#sendingWorked(group, result)
-    return result
+    for (;;) {
+      const group = this.#parts.buffer.oldest(this.#pointsMax)
+      if (group === null) return this.#post([])
+      const result = await this.#sendGroup(group)
+      // Several cycles were too large together: the oldest of them go first, and all stay in the buffer until then.
+      if (result === 'fewer cycles') continue
+      if (result.action === 'success' || result.action === 'drop') this.#sendingWorked(group, result)
+      return result
+    }
   }
 
   #sendingWorked({ entryNumbers, series }: BufferGroup, { action, reply }: SendResult): void {
@@ -75,16 +79,16 @@ export class Sender {
     buffer.giveUp(entryNumbers, 'refused by the collector')
   }
 
-  async #sendGroup({ entryNumbers, series }: BufferGroup): Promise<SendResult> {
+  /** What became of a group; 'fewer cycles' when a smaller one, which `#pointsMax` now asks for, is to be sent in its place. */
+  async #sendGroup({ entryNumbers, series }: BufferGroup): Promise<SendResult | 'fewer cycles'> {
     const merged = mergeSeries(series)
     const requests = this.#fit(merged)
     let last = SENT_NOTHING
     for (const request of requests) {
       last = await this.#post(request)
       if (last.action === 'split' && entryNumbers.length > 1) {
-        // Several cycles were put together here: smaller requests come first, and no point is given up for that.
         this.#pointsMax = Math.max(1, Math.floor(pointCount(request) / 2))
-        return this.send()
+        return 'fewer cycles'
       }
       if (last.action === 'split') last = await this.#sendHalves(request)
       if (last.action !== 'success') return last

@@ -52,12 +52,13 @@ function redirectTarget(from: URL, location: string | null): URL {
 }
 
 async function open(order: DownloadOrder, signal: AbortSignal): Promise<Response> {
-  const tls = order.caPem === null ? {} : { tls: { ca: [...rootCertificates, order.caPem] } }
+  const ca = order.caPem === null ? {} : { ca: [...rootCertificates, order.caPem] }
+  const tls = { rejectUnauthorized: true, ...ca }
   let url = new URL(order.url)
   for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
     if (url.protocol !== 'https:') throw new DownloadFault('the url is not https')
     const headers = { 'User-Agent': order.userAgent, 'Accept-Encoding': 'identity' }
-    const response = await fetch(url, { redirect: 'manual', headers, signal, ...tls })
+    const response = await fetch(url, { redirect: 'manual', headers, signal, tls })
     if (response.status === 200) return response
     await response.body?.cancel()
     if (!isRedirect(response.status)) throw new DownloadFault(`the download answers HTTP ${response.status}`)
