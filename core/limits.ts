@@ -94,6 +94,14 @@ export const limits = {
   syncPageDefault: 100,
   syncPageMax: 500,
   agentsPageMax: 1000,
+  /** The hub ends a page of a feed with the record that reaches this, so that a page is at most this and one record. */
+  feedPageBytes: 4 * MIB,
+  /** A record that may be larger is withheld by the hub, and told of in its place. */
+  feedRecordBytesMax: 16 * MIB,
+  /** The collector reads no larger answer of the hub. */
+  hubAnswerBytesMax: 64 * MIB,
+  /** An id of a server in a record of a feed: quotes and a comma included. */
+  feedIdBytes: 40,
   clockSkewWarnMs: 5 * SECOND_MS,
   hubOnlineThresholdMs: 300 * SECOND_MS,
   collectorOnlineMs: 180 * SECOND_MS,
@@ -119,6 +127,19 @@ export const limits = {
   pageSize: 15,
   licenseNameMax: 255,
   licenseUsesMax: 1000,
+
+  /** What one company may have, unless the operator's configuration says otherwise: every collector holds the records of every company. */
+  serversPerCompany: 50_000,
+  serversPerCompanyMax: 250_000,
+  rulesPerCompany: 2_000,
+  silencesPerCompany: 1_000,
+  checksPerCompany: 1_000,
+  /** Ids of servers in all rules, silences and checks of a company, listed and resolved. */
+  scopeIdsPerCompany: 2_000_000,
+  /** What one scope may list: ids of servers, and names of each kind. */
+  scopeServerIdsMax: 10_000,
+  scopeNamesMax: 200,
+  scopeNameCharsMax: 128,
 } as const
 
 assert(limits.seenIntervalMs * 3 < limits.hubOnlineThresholdMs, 'seen must arrive three times in the online threshold')
@@ -128,3 +149,18 @@ assert(limits.bodyBytesMax < limits.inflatedBytesMax, 'a body may inflate')
 assert(limits.pointAgeMaxMs <= DAY_MS, 'the locked zone starts after one day at the earliest')
 assert(limits.seriesActiveMs < limits.seriesLookMs, 'ingest forgets a series before evaluation does')
 assert(limits.backoffStartMs < limits.backoffCapMs, 'backoff grows')
+
+/** Four kinds of names, each character of at most six bytes in JSON. */
+const scopeNamesBytes = 4 * limits.scopeNamesMax * (6 * limits.scopeNameCharsMax + 4)
+assert(
+  (limits.serversPerCompanyMax + limits.scopeServerIdsMax) * limits.feedIdBytes + scopeNamesBytes + MIB <
+    limits.feedRecordBytesMax,
+  'a record that names every server a company may have is delivered',
+)
+assert(
+  limits.feedPageBytes + limits.feedRecordBytesMax + MIB < limits.hubAnswerBytesMax,
+  'the largest page of a feed fits the answer that a collector reads',
+)
+assert(limits.serversPerCompany <= limits.serversPerCompanyMax, 'the servers of a company are within what can be set')
+assert(limits.scopeServerIdsMax <= limits.serversPerCompany, 'a scope lists no more servers than a company has')
+assert(limits.checksPerCompany < limits.rulesPerCompany, 'every check may bring a rule, and there is room beside them')

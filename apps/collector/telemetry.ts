@@ -239,6 +239,10 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
     outboxSent: ofWorker.counter('svc_outbox_sent_total', 'Events sent to the hub, by result.', ['result']),
     syncLastSuccess: gauge('svc_sync_last_success_seconds', 'When a feed was last read to its end, epoch.', ['feed']),
     syncErrors: counter('svc_sync_errors_total', 'Pulls of a feed that failed.', ['feed']),
+    syncSkipped: counter('svc_sync_skipped_total', 'Records of a feed that were skipped, by reason.', [
+      'feed',
+      'reason',
+    ]),
     silencesActive: ofWorker.gauge('svc_silences_active', 'Silences that hold now.'),
     checksLoaded: gauge('svc_checks_loaded', 'Checks in force.'),
     checksTruncated: gauge('svc_checks_truncated', 'Machines to which more than 50 checks apply.'),

@@ -14,6 +14,7 @@ import {
   text,
 } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
+import { limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 
 const SECOND_MS = 1000
@@ -51,6 +52,21 @@ export const hubKeys = {
   'rate.enroll_per_minute': integer(30, 'enrolments of an address', { min: 1 }),
   'rate.enroll_failures': integer(10, 'failed enrolments of an address in 10 minutes', { min: 1 }),
   'rate.rotations_per_hour': integer(3, 'token rotations of an agent', { min: 1 }),
+  'limits.servers_per_company': integer(limits.serversPerCompany, 'servers of a company', {
+    min: 1,
+    max: limits.serversPerCompanyMax,
+  }),
+  'limits.rules_per_company': integer(limits.rulesPerCompany, 'alert rules of a company', { min: 1, max: 100_000 }),
+  'limits.silences_per_company': integer(limits.silencesPerCompany, 'silences of a company that are not over', {
+    min: 1,
+    max: 100_000,
+  }),
+  'limits.checks_per_company': integer(limits.checksPerCompany, 'checks of a company', { min: 1, max: 100_000 }),
+  'limits.scope_ids_per_company': integer(
+    limits.scopeIdsPerCompany,
+    'servers that all rules, silences and checks of a company name in total, those found by tag and the like included',
+    { min: 1, max: 100_000_000 },
+  ),
   trusted_proxies: list([], 'addresses and ranges whose X-Forwarded-For is believed'),
   'iac.yaml_upload_enabled': boolean(true, 'whether manifests may be sent'),
   'events.retention_days': integer(90, 'how long alert events are kept, unless a company says otherwise', {

@@ -9,9 +9,11 @@ import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { type SeenAgent, SeenReporter } from '../../apps/collector/hub-link/report-seen.ts'
 import { FeedStore, type RawRecord } from '../../apps/collector/store/feed-store.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
+import { compileRule, type RawRule } from '../../core/alerting/rules/rule.ts'
+import { limits } from '../../core/limits.ts'
 import { until } from '../support/until.ts'
 import { agentId, someSeries, startRig } from './rig.ts'
-import { hubToken, id, ScriptedHub } from './scripted-hub.ts'
+import { type HubRequest, hubToken, id, ScriptedHub } from './scripted-hub.ts'
 
 let hub: ScriptedHub
 let directory = ''
@@ -300,4 +302,137 @@ test('[SYNC-043] a heartbeat carries what the process knows', async () => {
     collector_id: id('collector'),
   })
   await heartbeat.stop()
+})
+
+/** A page as text, with so much beside its records that it is larger than the collector reads; made anew for each request. */
+function hugePage(feed: string, record: Record<string, unknown>, more: boolean): Response {
+  const [head, tail] = JSON.stringify({
+    data: { [feed]: [{ ...record, padding: '@' }], next_since: record.sync_version, more },
+    server_time: new Date().toISOString(),
+  }).split('@')
+  const block = new Uint8Array(1024 * 1024).fill(0x78)
+  let blocks = limits.hubAnswerBytesMax / block.length + 1
+  return new Response(
+    new ReadableStream({
+      start: controller => controller.enqueue(new TextEncoder().encode(head)),
+      pull(controller) {
+        if (blocks-- > 0) controller.enqueue(block)
+        else {
+          controller.enqueue(new TextEncoder().encode(tail))
+          controller.close()
+        }
+      },
+    }),
+  )
+}
+
+/** Answers with a page that is too large whenever the record of that number is in it. */
+const scriptHuge =
+  (feed: string, syncVersion: number) =>
+  ({ path, query }: HubRequest): Response | null => {
+    if (path !== `/${feed}`) return null
+    const since = Number(query.get('since'))
+    const after = hub.feeds[feed]!.filter(record => Number(record.sync_version) > since)
+    const page = after.slice(0, Number(query.get('limit')))
+    const huge = page.find(record => record.sync_version === syncVersion)
+    return huge ? hugePage(feed, page.length === 1 ? huge : page[0]!, after.length > page.length) : null
+  }
+const countOfSkipped = async (feed: string, reason: string) => {
+  const line = (await metrics.scrape())
+    .split('\n')
+    .find(each => each.startsWith(`svc_sync_skipped_total{feed="${feed}",reason="${reason}"`))
+  return Number(line?.split(' ').at(-1))
+}
+
+test('[SYNC-005] [SYNC-007] [SYNC-031] one record that is too large to be read is skipped and told of; all others are in force, and the version before it is not', async () => {
+  for (let index = 1; index <= 20; index++) hub.feeds.rules!.push(rule(id(`r${index}`), index, { version: 1 }))
+  const running: RawRule[][] = []
+  const sync = new FeedSync({
+    feed: 'rules',
+    intervalMs: 3_600_000,
+    hub: makeClient({ timeoutMs: 20_000 }),
+    store: new FeedStore(directory, 'rules', log),
+    isGone: isGone.rules,
+    onApplied: records => void running.push([...records.values()] as unknown as RawRule[]),
+    log,
+    metrics,
+    nowMs,
+  })
+  expect(await sync.start()).toBe('applied')
+  const skipped = await countOfSkipped('rules', 'too_large')
+  for (let index = 21; index <= 40; index++) hub.feeds.rules!.push(rule(id(`r${index - 10}`), index, { version: 2 }))
+  hub.script = scriptHuge('rules', 27)
+  hub.requests.length = 0
+  expect(await sync.reload()).toBe('applied')
+  expect(sync.status()).toMatchObject({ since: 40, lastSyncError: null })
+  expect(hub.to('/rules')[0]?.query.get('limit')).toBe('500')
+  const set = new Map(running.at(-1)!.map(record => [record.id, record]))
+  expect(set.size).toBe(30)
+  for (let index = 11; index <= 30; index++)
+    expect([set.get(id(`r${index}`))?.sync_version, set.get(id(`r${index}`))?.version]).toEqual([
+      index + 10,
+      index === 17 ? (undefined as never) : 2,
+    ])
+  expect(compileRule(set.get(id('r17')))).toMatchObject({
+    kind: 'rejected',
+    rejected: { rule_id: id('r17'), company_id: id('company'), reason: 'too_large' },
+  })
+  expect(await countOfSkipped('rules', 'too_large')).toBe(skipped + 1)
+  expect(logLines.some(line => line.level === 50 && line.id === id('r17'))).toBe(true)
+  // The next version of it is taken as any other, also after a restart.
+  await sync.stop()
+  hub.script = () => null
+  hub.feeds.rules!.push(rule(id('r17'), 41, { version: 3 }))
+  const { sync: again } = makeRules()
+  expect(again.records.size).toBe(30)
+  expect(await again.start()).toBe('applied')
+  expect(again.records.get(id('r17'))?.version).toBe(3)
+  await again.stop()
+}, 60_000)
+
+test('[SYNC-019] a silence or agent that is too large is passed over where it is first, last or alone', async () => {
+  for (const [numbers, huge] of [
+    [[1, 2, 3], 1],
+    [[1, 2, 3], 3],
+    [[7], 7],
+  ] as const) {
+    rmSync(directory, { recursive: true, force: true })
+    hub.feeds.silences = numbers.map(number => rule(id(`s${number}`), number))
+    hub.script = scriptHuge('silences', huge)
+    const { sync, applied } = makeRules('silences')
+    expect(await sync.start()).toBe('applied')
+    expect(applied.at(-1)).toEqual(numbers.map(number => id(`s${number}`)).sort())
+    expect(sync.records.get(id(`s${huge}`))).toMatchObject({ company_id: id('company'), sync_version: huge })
+    expect(sync.records.get(id(`s${huge}`))?.too_large).toBeGreaterThan(limits.hubAnswerBytesMax)
+    expect(sync.status().since).toBe(numbers.at(-1)!)
+    await sync.stop()
+  }
+}, 60_000)
+
+test('an answer that is too large and no page changes nothing, and is not held in memory', async () => {
+  const { sync } = makeRules()
+  hub.script = () => new Response('x'.repeat(limits.hubAnswerBytesMax + 1))
+  expect(await sync.start()).toBe('unavailable')
+  expect(sync.status()).toMatchObject({ since: 0, lastSyncError: expect.stringContaining('larger than is read') })
+  expect(await makeClient().settings(id('company'))).toEqual({
+    kind: 'unreachable',
+    message: `an answer of more than ${limits.hubAnswerBytesMax} bytes`,
+  })
+  await sync.stop()
+}, 30_000)
+
+test('records that are none are skipped one by one, counted and told of', async () => {
+  const skipped = await countOfSkipped('rules', 'malformed')
+  hub.feeds.rules!.push(rule('a', 1), { ...rule('b', 2), id: 7 }, rule('c', 3))
+  hub.script = ({ path }) =>
+    path === '/rules'
+      ? hub.ok({ rules: [...hub.feeds.rules!, null, 'x', [], { id: 'd' }], next_since: 3, more: false })
+      : null
+  const { sync, applied } = makeRules()
+  expect(await sync.start()).toBe('applied')
+  expect(applied.at(-1)).toEqual(['a', 'c'])
+  expect(sync.status().since).toBe(3)
+  expect(await countOfSkipped('rules', 'malformed')).toBe(skipped + 5)
+  expect(logLines.some(line => line.level === 50 && line.id === 'd')).toBe(true)
+  await sync.stop()
 })

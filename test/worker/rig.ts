@@ -80,6 +80,8 @@ export const machineOf = (companyId: string, name: string): Machine => ({
 export type RigOptions = {
   readonly keys?: Record<string, unknown>
   readonly withoutHub?: boolean
+  /** A real hub in place of the scripted one, by the token of a collector's service account. */
+  readonly hubAt?: () => { readonly url: string; readonly token: string }
   readonly role?: 'worker' | 'all'
   readonly bytesMax?: number
   readonly hubTimeoutMs?: number
@@ -143,12 +145,13 @@ export class WorkerRig {
   }
 
   async start(keys: Record<string, unknown> = {}): Promise<void> {
+    const { url: hubUrl, token } = this.options.hubAt?.() ?? { url: this.hub.url, token: hubToken }
     const { config, faults } = loadCollectorConfig(workerKeys, undefined, {
       data_dir: this.directory,
       'admin.listen': '127.0.0.1:0',
       'admin.token': adminToken,
-      'hub.url': this.hub.url,
-      'hub.token': hubToken,
+      'hub.url': hubUrl,
+      'hub.token': token,
       'clickhouse.url': engineUrl,
       'clickhouse.database': this.database,
       'alerting.presence_sweep': '100ms',
@@ -172,8 +175,8 @@ export class WorkerRig {
       hub: withoutHub
         ? null
         : new HubClient({
-            url: this.hub.url,
-            token: hubToken,
+            url: hubUrl,
+            token,
             collectorId: id('collector'),
             isPlainAllowed: false,
             log,

@@ -2,10 +2,10 @@
 // by the registry's store, beside the records it belongs to; processes that share the store share the work.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
-import { type AgentRecord, isRecordFault, parseAgentRecord } from '../store/registry/agent-record.ts'
+import { type AgentRecord, isJsonObject, isRecordFault, parseAgentRecord } from '../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { pullPages } from './feed-sync.ts'
+import { pullPages, skipReasons } from './feed-sync.ts'
 import type { HubClient } from './hub-client.ts'
 import { type PullOutcome, SyncLoop } from './sync-loop.ts'
 
@@ -22,26 +22,30 @@ export type AgentsSyncOptions = {
   readonly nowMs: () => number
 }
 
-/** Records of the feed that can be read; one that cannot is skipped alone and said in the log. */
-function readRecords(rows: readonly unknown[], log: Logger): AgentRecord[] {
+/** Records of the feed that can be read; one that cannot is skipped alone, counted and said in the log: what was known before stays. */
+function readRecords(rows: readonly unknown[], { log, metrics }: Pick<AgentsSyncOptions, 'log' | 'metrics'>) {
   const records: AgentRecord[] = []
   for (const row of rows) {
     const record = parseAgentRecord(row)
-    if (isRecordFault(record))
-      log.error({ field: record.field, expected: record.expected }, 'an agent record is skipped')
-    else records.push(record)
+    if (!isRecordFault(record)) {
+      records.push(record)
+      continue
+    }
+    const { agent_id, too_large } = isJsonObject(row) ? row : {}
+    metrics.syncSkipped.inc({ feed: 'agents', reason: typeof too_large === 'number' ? 'too_large' : 'malformed' })
+    log.error({ agent_id, field: record.field, expected: record.expected }, 'an agent record is skipped')
   }
   return records
 }
 
-async function pullAgents({ registry, hub, log, nowMs }: AgentsSyncOptions): Promise<PullOutcome> {
+async function pullAgents({ registry, hub, log, metrics, nowMs }: AgentsSyncOptions): Promise<PullOutcome> {
   if (!hub) return { error: 'no hub is configured' }
   registry.refresh()
   const { since, syncedAtMs } = registry.cursor
   const isReplacing = syncedAtMs > 0 && nowMs() - syncedAtMs > CURSOR_AGE_MAX_MS
   const pulled = await pullPages(hub, 'agents', isReplacing ? 0 : since, limits.agentsPageMax)
   if ('error' in pulled) return pulled
-  const records = readRecords(pulled.records, log)
+  const records = readRecords(pulled.records, { log, metrics })
   if (isReplacing) registry.removeOthers(new Set(records.map(record => record.agentId)))
   // A first read can bring a hundred thousand agents: batches are answered in between. Each record stands alone; the cursor comes last.
   for (let from = 0; from + APPLY_RECORDS < records.length; from += APPLY_RECORDS) {
@@ -58,6 +62,7 @@ export function createAgentsSync(options: AgentsSyncOptions): SyncLoop {
   const { registry, intervalMs, log, metrics, nowMs } = options
   const feed = 'agents'
   metrics.syncErrors.inc({ feed }, 0)
+  for (const reason of skipReasons) metrics.syncSkipped.inc({ feed, reason }, 0)
   return new SyncLoop({
     feed,
     intervalMs,

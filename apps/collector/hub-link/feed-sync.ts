@@ -5,28 +5,60 @@ import { isSilenceForgotten } from '../../../core/alerting/evaluate/suppression.
 import { limits } from '../../../core/limits.ts'
 import { applyFeed, dropExpired, type FeedState, feedStart } from '../../../core/sync/feed.ts'
 import { type FeedStore, isRawRecord, type RawRecord } from '../store/feed-store.ts'
+import { isJsonObject } from '../store/registry/agent-record.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { describeAnswer, type FeedName, type HubClient } from './hub-client.ts'
+import { describeAnswer, type FeedName, type HubClient, type LargePage } from './hub-client.ts'
 import { type PullOutcome, SyncLoop, type SyncResult, type SyncStatus } from './sync-loop.ts'
 
 /** A set is never longer than this many pages: a hub that always says `more` must not hold the loop for ever. */
 const PAGES_MAX = 100_000
 
+/** Why a record of a feed is skipped: the label of svc_sync_skipped_total. */
+export const skipReasons = ['malformed', 'too_large'] as const
+
 const SAVE_PERIOD_MS = 3_600_000
+
+/** A page that is larger than is read is asked for in smaller ones, and this many times larger again after each that was read. */
+const LIMIT_STEP = 8
 
 export type Pulled = { readonly records: readonly unknown[]; readonly nextSince: number }
 
-/** Reads a feed by next_since until there is no more. Nothing is applied here: an error in mid-way loses nothing. */
+/** In place of a record that is too large to be read: it takes the place of the version that is held, and is told of as invalid. */
+const tooLarge = ({ bytes, first }: LargePage, feed: FeedName, syncVersion: number): unknown => ({
+  ...(first.id === null ? {} : { [feed === 'agents' ? 'agent_id' : 'id']: first.id }),
+  ...(first.companyId === null ? {} : { company_id: first.companyId }),
+  sync_version: syncVersion,
+  too_large: bytes,
+})
+
+/**
+ * Reads a feed by next_since until there is no more. Nothing is applied here: an error in mid-way loses nothing. One record that is too
+ * large to be read does not end it: it is passed over, and `too_large` stands in its place.
+ */
 export async function pullPages(
-  hub: HubClient,
+  hub: Pick<HubClient, 'pullFeed'>,
   feed: FeedName,
   since: number,
-  limit: number,
+  limitMax: number,
 ): Promise<Pulled | { readonly error: string }> {
   const records: unknown[] = []
   let cursor = since
+  let limit = limitMax
   for (let page = 0; page < PAGES_MAX; page++) {
     const answer = await hub.pullFeed(feed, cursor, limit)
+    if (answer.kind === 'too_large') {
+      if (limit > 1) {
+        limit = Math.max(1, Math.floor(limit / LIMIT_STEP))
+        continue
+      }
+      if (answer.end === null || answer.end.nextSince <= cursor)
+        return { error: `the hub's answer of ${answer.bytes} bytes is larger than is read, and not a page of ${feed}` }
+      cursor = answer.end.nextSince
+      records.push(tooLarge(answer, feed, cursor))
+      if (!answer.end.more) return { records, nextSince: cursor }
+      continue
+    }
+    limit = Math.min(limitMax, limit * LIMIT_STEP)
     // A hub that has no checks feed yet manages no checks (document 3 "Agent config semantics"): there is nothing to read.
     if (feed === 'checks' && answer.kind === 'refused' && answer.status === 404)
       return { records: [], nextSince: since }
@@ -34,7 +66,7 @@ export async function pullPages(
     const { [feed]: rows, next_since: nextSince, more } = answer.data
     if (!Array.isArray(rows) || typeof nextSince !== 'number' || !Number.isSafeInteger(nextSince))
       return { error: `the hub's answer is not a page of ${feed}` }
-    records.push(...rows)
+    for (const row of rows) records.push(row)
     if (more === true && nextSince <= cursor) return { error: `the hub's cursor of ${feed} does not move` }
     cursor = nextSince
     if (more !== true) return { records, nextSince: cursor }
@@ -97,6 +129,7 @@ export class FeedSync {
     })
     if (this.state.syncedAtMs > 0) metrics.syncLastSuccess.set({ feed }, this.state.syncedAtMs / 1000)
     metrics.syncErrors.inc({ feed }, 0)
+    for (const reason of skipReasons) metrics.syncSkipped.inc({ feed, reason }, 0)
     void options.onApplied(this.state.records, this.state.since)
   }
 
@@ -122,18 +155,39 @@ export class FeedSync {
     return this.loop.stop()
   }
 
+  /** Records that can be told from each other. One that cannot is skipped alone, and said; so is one of which nothing can be in force. */
+  private readable(given: readonly unknown[]): RawRecord[] {
+    const { feed, log, metrics } = this.options
+    const records: RawRecord[] = []
+    for (const record of given) {
+      if (isJsonObject(record) && typeof record.too_large === 'number') {
+        const { id, company_id, too_large: bytes } = record
+        metrics.syncSkipped.inc({ feed, reason: 'too_large' })
+        log.error(
+          { feed, id, company_id, bytes },
+          'a record of the hub is too large and is skipped: it is not in force',
+        )
+      }
+      if (isRawRecord(record)) records.push(record)
+      else if (!isJsonObject(record) || typeof record.too_large !== 'number') {
+        metrics.syncSkipped.inc({ feed, reason: 'malformed' })
+        const id = isJsonObject(record) ? record.id : undefined
+        log.error(
+          { feed, id },
+          'a record without id or sync_version is skipped: what was known of it before stays in force',
+        )
+      }
+    }
+    return records
+  }
+
   private async pull(): Promise<PullOutcome> {
     const { feed, hub, log, nowMs, store } = this.options
     if (!hub) return { error: 'no hub is configured' }
     const { since, isReplacing } = feedStart(this.state, nowMs())
     const pulled = await pullPages(hub, feed, since, limits.syncPageMax)
     if ('error' in pulled) return pulled
-    const records = pulled.records.filter(isRawRecord)
-    if (records.length < pulled.records.length)
-      log.error(
-        { feed, skipped: pulled.records.length - records.length },
-        'records without id or sync_version are skipped',
-      )
+    const records = this.readable(pulled.records)
     const before = this.state
     const { isGone, isExpired } = this.options
     const atMs = nowMs()

@@ -4,13 +4,13 @@ import type { Logger } from 'pino'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import { isJsonObject, type JsonObject } from '../store/registry/agent-record.ts'
+import { readAnswer } from './read-answer.ts'
 
 const PREFIX = '/api/v1/monitoring/collector'
 const TIMEOUT_MS = 10_000
 const ISSUE_TIMEOUT_MS = 15_000
 const SKEW_WARN_PERIOD_MS = 10 * 60_000
 const OWN_TOKEN_NOTE_PERIOD_MS = 60_000
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 /** What the hub answered. `refused`: any status that is not a success, with the hub's code ('' when it gave none). */
 export type HubAnswer =
@@ -23,6 +23,16 @@ export type HubRefusal = {
   readonly code: string
   readonly message: string
   readonly retryAfterSeconds: number | null
+}
+
+/** A page of a feed that is larger than is read; what could be seen of it without holding it. */
+export type LargePage = {
+  readonly kind: 'too_large'
+  readonly bytes: number
+  /** The end of the page and whether there is more; null unless the page was asked for to be passed over. */
+  readonly end: { readonly nextSince: number; readonly more: boolean } | null
+  /** What the first record of the page is known by, as far as it was found. */
+  readonly first: { readonly id: string | null; readonly companyId: string | null }
 }
 
 export type FeedName = 'agents' | 'rules' | 'silences' | 'checks'
@@ -69,6 +79,8 @@ type Call = {
   readonly text?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
+  /** A larger answer is read to its end, and its beginning and end are looked at. */
+  readonly isSkimmed?: boolean
   /** Issues something: goes over a connection of its own, for a kept one that was closed is tried again by the runtime. */
   readonly isOnce?: boolean
 }
@@ -123,8 +135,10 @@ export class HubClient {
     })
   }
 
-  pullFeed(feed: FeedName, since: number, limit: number): Promise<HubAnswer> {
-    return this.call({ method: 'GET', path: `/${feed}?since=${since}&limit=${limit}` })
+  /** A page of one record that is too large to be read is looked through for its end, so that the feed can go on after it. */
+  pullFeed(feed: FeedName, since: number, limit: number): Promise<HubAnswer | LargePage> {
+    const path = `/${feed}?since=${since}&limit=${limit}`
+    return this.ask({ method: 'GET', path, ...(limit === 1 ? { isSkimmed: true } : {}) })
   }
 
   lookupByToken(tokenHash: string): Promise<HubAnswer> {
@@ -163,6 +177,12 @@ export class HubClient {
   }
 
   private async call(call: Call): Promise<HubAnswer> {
+    const answer = await this.ask(call)
+    if (answer.kind !== 'too_large') return answer
+    return { kind: 'unreachable', message: `an answer of more than ${limits.hubAnswerBytesMax} bytes` }
+  }
+
+  private async ask(call: Call): Promise<HubAnswer | LargePage> {
     const { token, nowMs } = this.options
     const sentAtMs = nowMs()
     const text = call.text ?? (call.body === undefined ? null : JSON.stringify(call.body))
@@ -180,7 +200,9 @@ export class HubClient {
         keepalive: call.isOnce !== true,
         signal: AbortSignal.timeout(call.timeoutMs ?? this.options.timeoutMs ?? TIMEOUT_MS),
       })
-      const body = parseBody(await response.text())
+      const answer = await readAnswer(response, limits.hubAnswerBytesMax, call.isSkimmed === true)
+      if (typeof answer !== 'string') return { kind: 'too_large', ...answer }
+      const body = parseBody(answer)
       const gotAtMs = nowMs()
       if (typeof body.server_time === 'string') this.compareClocks(body.server_time, sentAtMs, gotAtMs)
       return this.judge(call, response, body)
@@ -237,7 +259,6 @@ export const isOwnTokenRefused = (status: number, code: string): boolean =>
   (status === 401 || status === 403) && !['invalid_token', 'token_revoked', 'token_expired'].includes(code)
 
 function parseBody(text: string): JsonObject {
-  if (text.length > ANSWER_BYTES_MAX) return {}
   try {
     const body: unknown = JSON.parse(text)
     return isJsonObject(body) ? body : {}

@@ -5,6 +5,7 @@ import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
+import { checkCompanyLimit } from '../companies/company-limits.ts'
 import { likePattern } from '../licenses/licenses.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type CheckType, checks, rules } from '../platform/db/schema.ts'
@@ -14,7 +15,7 @@ import type { Page } from '../platform/http/paging.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { insertRule } from '../rules/rules.ts'
-import { resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
+import { NO_SCOPE, resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
 import { defaultCheckRule, isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
 
 // The table is named in full: a column of the only table of a select is rendered bare, which here would mean the rule's.
@@ -135,6 +136,7 @@ async function createRules(context: RouteContext, tx: Tx, check: typeof checks.$
   if (await isCovered(tx, companyId, check)) return
   const { name, metric, threshold, forSeconds, severity } = defaultCheckRule(check.type, check.name)
   await insertRule(
+    hub,
     tx,
     companyId,
     {
@@ -207,8 +209,10 @@ export async function createCheck(
       enabled: input.enabled ?? true,
       createdBy: context.caller.user.id,
     })
+    await checkCompanyLimit(hub, tx, companyId, 'checks')
     if (input.enabled ?? true) await checkMachineLimit(tx, companyId)
     const made = await findCheck(tx.db, companyId, id)
+    if (made.check.serverIdCount > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
     await createRules(context, tx, made.check)
     tx.touch('checks', [id])
     await reloadCollectors(hub, tx, 'checks')
@@ -280,6 +284,7 @@ export async function updateCheck(
     if (enabled) await checkMachineLimit(tx, companyId)
     const after = await findCheck(tx.db, companyId, id)
     await followRules(context, tx, after, check.enabled)
+    if (after.check.serverIdCount > check.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
     tx.touch('checks', [id])
     await reloadCollectors(hub, tx, 'checks')
     const changes = changesBetween(presentCheck(before), presentCheck(after))
@@ -295,11 +300,14 @@ export async function deleteCheck(context: RouteContext, id: string): Promise<vo
     await lockCompany(tx, companyId)
     const before = await findCheck(tx.db, companyId, id)
     const now = new Date(hub.now())
-    await tx.db.update(checks).set({ deletedAt: now }).where(eq(checks.id, id))
+    await tx.db
+      .update(checks)
+      .set({ ...NO_SCOPE, deletedAt: now })
+      .where(eq(checks.id, id))
     tx.touch('checks', [id])
     const gone = await tx.db
       .update(rules)
-      .set({ deletedAt: now, enabled: false, version: sql`${rules.version} + 1` })
+      .set({ ...NO_SCOPE, deletedAt: now, enabled: false, version: sql`${rules.version} + 1` })
       .where(and(eq(rules.checkId, id), sql`${rules.deletedAt} is null`))
       .returning({ id: rules.id })
     tx.touch(

@@ -14,6 +14,8 @@ import {
 import type { Unchecked } from '../../../core/unchecked.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
+import { checkCompanyLimit } from '../companies/company-limits.ts'
+import type { Hub } from '../hub-context.ts'
 import { likePattern } from '../licenses/licenses.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { rules } from '../platform/db/schema.ts'
@@ -25,7 +27,7 @@ import { faultsError, isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import type { Words } from '../platform/http/texts.ts'
 import { words } from '../platform/http/texts.ts'
-import { isScope, resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+import { isScope, NO_SCOPE, resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
 
 export type Rule = typeof rules.$inferSelect
 
@@ -223,6 +225,7 @@ type Extra = { readonly isDefault?: boolean; readonly checkId?: string | null; r
 
 /** Inserts a rule in a transaction that holds the company's lock. */
 export async function insertRule(
+  hub: Hub,
   tx: Tx,
   companyId: string,
   columns: Columns,
@@ -237,6 +240,8 @@ export async function insertRule(
       .values({ ...columns, ...extra, id, companyId, enabled, resolvedServerIds })
       .execute(),
   )
+  await checkCompanyLimit(hub, tx, companyId, 'rules')
+  if (resolvedServerIds.length > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
   tx.touch('rules', [id])
   return id
 }
@@ -247,7 +252,7 @@ export async function createRule(context: RouteContext, input: RuleInput): Promi
     await lockCompany(tx, companyId)
     const columns = await validRule(tx.db, companyId, input)
     const createdBy = context.caller.user.id
-    const id = await insertRule(tx, companyId, columns, input.enabled ?? true, { createdBy })
+    const id = await insertRule(hub, tx, companyId, columns, input.enabled ?? true, { createdBy })
     await reloadCollectors(hub, tx, 'rules')
     const row = await findRule(tx.db, companyId, id)
     await auditRequest(tx, context, 'rule.create', subjectOf(row))
@@ -292,6 +297,7 @@ async function saveEdit(
   tx.touch('rules', [rule.id])
   await reloadCollectors(hub, tx, 'rules')
   const after = await findRule(tx.db, companyId, rule.id)
+  if (after.rule.serverIdCount > rule.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
   await auditRequest(tx, context, action, subjectOf(after), changesBetween(visible(before), visible(after)))
   return after
 }
@@ -336,7 +342,7 @@ export async function duplicateRule(context: RouteContext, id: string): Promise<
     if (before.rule.kind === 'agent_down') throw invalidField('kind', 'one_agent_down')
     const name = `${before.rule.name.slice(0, 248)} (copy)`
     const columns = columnsOf({ ...toInput(before), name }, before.rule.scope)
-    const newId = await insertRule(tx, companyId, columns, false, { createdBy: context.caller.user.id })
+    const newId = await insertRule(hub, tx, companyId, columns, false, { createdBy: context.caller.user.id })
     await reloadCollectors(hub, tx, 'rules')
     const row = await findRule(tx.db, companyId, newId)
     await auditRequest(tx, context, 'rule.duplicate', subjectOf(row))
@@ -352,7 +358,7 @@ export async function deleteRule(context: RouteContext, id: string): Promise<voi
     const before = await findRule(tx.db, companyId, id)
     await tx.db
       .update(rules)
-      .set({ deletedAt: new Date(hub.now()), enabled: false, version: before.rule.version + 1 })
+      .set({ ...NO_SCOPE, deletedAt: new Date(hub.now()), enabled: false, version: before.rule.version + 1 })
       .where(eq(rules.id, id))
     tx.touch('rules', [id])
     await reloadCollectors(hub, tx, 'rules')

@@ -2,7 +2,9 @@
 // roles and datacenters become resolved_server_ids, in the same transaction as whatever changes them (document 1).
 import { type SQL, sql } from 'drizzle-orm'
 import type { RuleScope } from '../../../core/alerting/rules/rule.ts'
+import { limits } from '../../../core/limits.ts'
 import { type ReloadKind, reloadCollectors } from '../collectors/collector-jobs.ts'
+import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -35,6 +37,12 @@ export const toScope = (input: ScopeInput): RuleScope => ({
   roles: unique(input.roles),
   datacenters: unique(input.datacenters),
 })
+
+/** What a deleted record has in place of its scope: nothing of it is kept or delivered. */
+export const NO_SCOPE = {
+  scope: toScope({}),
+  resolvedServerIds: [],
+}
 
 /** What is wrong with a scope, by field: it names nothing, or machines that the company does not have. */
 export async function scopeFaults(db: Executor, companyId: string, scope: RuleScope): Promise<Map<string, Words>> {
@@ -84,11 +92,20 @@ export async function resolveScope(db: Executor, companyId: string, scope: RuleS
 export const resolvedIds = (db: Executor, companyId: string, scope: RuleScope): Promise<string[]> =>
   scope.all ? Promise.resolve([]) : resolveScope(db, companyId, scope)
 
-const SCOPED = [
+/** Silences that are over silence nothing more, whichever servers they covered. */
+const SCOPED: readonly {
+  readonly feed: Exclude<ReloadKind, 'settings'>
+  readonly table: string
+  readonly also?: SQL
+}[] = [
   { feed: 'rules', table: 'monitoring_rules' },
-  { feed: 'silences', table: 'monitoring_silences' },
+  {
+    feed: 'silences',
+    table: 'monitoring_silences',
+    also: sql`and r.cancelled_at is null and r.ends_at > now() - make_interval(secs => ${limits.silenceKeepMs / 1000})`,
+  },
   { feed: 'checks', table: 'monitoring_checks' },
-] as const satisfies readonly { feed: ReloadKind; table: string }[]
+]
 
 /**
  * Which of the changed machines each set covers now: machines and scopes meet by the words that both have, so that ten thousand machines and
@@ -119,8 +136,9 @@ export async function refreshScopes(
 ): Promise<void> {
   if (changed.length === 0) return
   const given = JSON.stringify(changed.map(each => (typeof each === 'string' ? { id: each } : each)))
-  for (const { feed, table } of SCOPED) {
-    const rows = await tx.db.execute<{ id: string }>(sql`
+  let grown = 0
+  for (const { feed, table, also } of SCOPED) {
+    const rows = await tx.db.execute<{ id: string; grown: number }>(sql`
       with given as materialized (select id, tags from jsonb_to_recordset(${given}::jsonb) as x (id uuid, tags text[])),
       machines as materialized (
         select s.id, coalesce(g.tags, s.tags) as tags, s.environment, s.role, s.datacenter from servers s join given g on g.id = s.id
@@ -128,7 +146,7 @@ export async function refreshScopes(
       sets as materialized (
         select row_number() over () as n, r.scope, r.resolved_server_ids as ids, array_agg(r.id) as records
         from ${sql.identifier(table)} r
-        where r.company_id = ${companyId} and r.deleted_at is null and not (r.scope->>'all')::boolean
+        where r.company_id = ${companyId} and r.deleted_at is null and not (r.scope->>'all')::boolean ${also ?? sql``}
         group by r.scope, r.resolved_server_ids),
       members as (
         (${COVERED}) union all
@@ -137,12 +155,15 @@ export async function refreshScopes(
       fresh as (select n, array_agg(id order by id) as ids from members group by n)
       update ${sql.identifier(table)} t set resolved_server_ids = coalesce(f.ids, '{}')
       from sets r left join fresh f on f.n = r.n
-      where r.ids is distinct from coalesce(f.ids, '{}') and t.id = any(r.records) returning t.id`)
+      where r.ids is distinct from coalesce(f.ids, '{}') and t.id = any(r.records)
+      returning t.id, coalesce(cardinality(f.ids), 0) - cardinality(r.ids) as grown`)
     if (rows.length === 0) continue
     tx.touch(
       feed,
       rows.map(row => row.id),
     )
     await reloadCollectors(hub, tx, feed)
+    for (const row of rows) grown += row.grown
   }
+  if (grown > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
 }

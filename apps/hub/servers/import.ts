@@ -6,6 +6,7 @@ import { type TObject, Type } from '@sinclair/typebox'
 import { and, eq, sql } from 'drizzle-orm'
 import type { Unchecked } from '../../../core/unchecked.ts'
 import { auditMany, auditRequest, changesBetween } from '../audit/audit.ts'
+import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Hub } from '../hub-context.ts'
 import { servers } from '../platform/db/schema.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
@@ -145,6 +146,7 @@ const RECORDED = new Set(['status', 'subnet_id', 'datacenter'])
 /** Writes new and changed servers with few statements; scopes and the records of agents follow. */
 async function store(hub: Hub, tx: Tx, companyId: string, fresh: readonly Row[], changes: readonly Change[]) {
   const created = fresh.length > 0 ? await insertRows(tx, companyId, fresh) : []
+  if (created.length > 0) await checkCompanyLimit(hub, tx, companyId, 'servers')
   if (changes.length > 0) await updateRows(hub, tx, companyId, changes)
   const idsWith = (fields: ReadonlySet<string>) =>
     changes.filter(change => change.fields.some(field => fields.has(field))).map(({ before }) => before.id)

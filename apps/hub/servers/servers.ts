@@ -6,6 +6,7 @@ import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
 import { resolveServerAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { purgeAtCollectors, pushAgents } from '../collectors/collector-jobs.ts'
+import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Hub } from '../hub-context.ts'
 import { likePattern } from '../licenses/licenses.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -179,6 +180,7 @@ export async function insertServer(
       .values({ ...columnsOf(input), name: input.name, id, companyId, origin })
       .execute(),
   )
+  await checkCompanyLimit(hub, tx, companyId, 'servers')
   tx.touch('servers', [id])
   await refreshScopes(hub, tx, companyId, [id])
   return id
@@ -271,6 +273,7 @@ export async function restoreServer(context: RouteContext, id: string): Promise<
     const before = await findServer(tx.db, companyId, id, true)
     if (before.server.deletedAt === null) return before
     await refuseTakenName(tx.db.update(servers).set({ deletedAt: null }).where(eq(servers.id, id)).execute())
+    await checkCompanyLimit(hub, tx, companyId, 'servers')
     tx.touch('servers', [id])
     await refreshScopes(hub, tx, companyId, [id])
     await auditRequest(tx, context, 'server.restore', { type: 'server', id, name: before.server.name })

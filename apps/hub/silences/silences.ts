@@ -6,6 +6,7 @@ import { DAY_MS } from '../../../core/limits.ts'
 import { alertsByIds, presentAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
+import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { silences } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'
@@ -16,7 +17,15 @@ import { faultsError, isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import type { Words } from '../platform/http/texts.ts'
 import { words } from '../platform/http/texts.ts'
-import { resolvedIds, resolveScope, type ScopeInput, scopeFaults, toScope, validScope } from '../scopes/scope.ts'
+import {
+  NO_SCOPE,
+  resolvedIds,
+  resolveScope,
+  type ScopeInput,
+  scopeFaults,
+  toScope,
+  validScope,
+} from '../scopes/scope.ts'
 
 const DAYS_MAX = 366
 const PREVIEW_SHOWN = 15
@@ -158,6 +167,8 @@ export async function createSilence(
     const resolvedServerIds = await resolvedIds(tx.db, companyId, silence.scope)
     const createdBy = context.caller.user.id
     await tx.db.insert(silences).values({ id, companyId, ...silence, resolvedServerIds, createdBy })
+    await checkCompanyLimit(hub, tx, companyId, 'silences')
+    if (resolvedServerIds.length > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
     await announce(context, tx, id)
     const row = await findSilence(tx.db, companyId, id)
     await auditRequest(tx, context, 'silence.create', subjectOf(row))
@@ -191,6 +202,7 @@ export async function updateSilence(context: RouteContext, id: string, patch: Si
       .where(eq(silences.id, id))
     await announce(context, tx, id)
     const after = await findSilence(tx.db, companyId, id)
+    if (after.silence.serverIdCount > silence.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
     const changes = changesBetween(presentSilence(before, hub.now()), presentSilence(after, hub.now()))
     await auditRequest(tx, context, 'silence.update', subjectOf(after), changes)
     return after
@@ -219,7 +231,7 @@ export async function deleteSilence(context: RouteContext, id: string): Promise<
     const before = await findSilence(tx.db, companyId, id)
     await tx.db
       .update(silences)
-      .set({ deletedAt: new Date(hub.now()) })
+      .set({ ...NO_SCOPE, deletedAt: new Date(hub.now()) })
       .where(eq(silences.id, id))
     await announce(context, tx, id)
     await auditRequest(tx, context, 'silence.delete', subjectOf(before))

@@ -53,6 +53,7 @@ export type RawRule = {
 
 /** The first failing check in this order is the reason of a rejection, the label of svc_rules_rejected_total. */
 export const rejectReasons = [
+  'too_large',
   'decode',
   'kind',
   'metric',
@@ -213,6 +214,12 @@ export function ruleFaults(raw: Unchecked): RuleFault[] {
 /** Compiles one rule of the feed; never throws, whatever it is given. */
 export function compileRule(raw: unknown): CompileResult {
   if (!isObject(raw)) return rejection({}, { reason: 'decode', field: '', message: 'a rule must be an object' })
+  if (typeof raw.too_large === 'number')
+    return rejection(raw, {
+      reason: 'too_large',
+      field: '',
+      message: `the record has up to ${raw.too_large} bytes, more than is delivered: its scope names too many servers`,
+    })
   for (const field of ['id', 'company_id'] as const)
     if (typeof raw[field] !== 'string' || raw[field] === '')
       return rejection(raw, { reason: 'decode', field, message: `${field} must be a string` })

@@ -45,7 +45,13 @@ const resolvedScope = Type.Object({
   server_ids: listed(id()),
   resolved_server_ids: listed(id()),
 })
-const shared = { id: id(), company_id: id(), deleted: Type.Boolean() }
+const shared = {
+  id: id(),
+  company_id: id(),
+  deleted: Type.Boolean(),
+  /** In place of the content of a record that is too large to be delivered: how many bytes it may have. */
+  too_large: absent(amount()),
+}
 
 export const ruleRecord = record('RuleRecord', {
   ...shared,

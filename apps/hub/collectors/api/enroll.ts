@@ -8,6 +8,7 @@ import { stateAtEnrolment } from '../../../../core/lifecycle/agent.ts'
 import { enrolRefusal } from '../../../../core/lifecycle/license.ts'
 import { plainAddress, rateKeyOf } from '../../../../core/network/ip-address.ts'
 import { type AuditEntry, writeAudit } from '../../audit/audit.ts'
+import { checkCompanyLimit } from '../../companies/company-limits.ts'
 import { effectivePlan } from '../../companies/plan.ts'
 import type { Hub } from '../../hub-context.ts'
 import { newAgentToken, tokenHash } from '../../identity/secrets.ts'
@@ -86,6 +87,15 @@ async function findServer(
   return byHostname ?? null
 }
 
+/** An agent's operator is told that there is no place for its server, in the code that agents know. */
+async function refuseOverLimit(check: Promise<void>): Promise<void> {
+  try {
+    await check
+  } catch (error) {
+    throw error instanceof ApiError ? error.withCode('binding_failed') : error
+  }
+}
+
 /** A server that waits for approval, made from what the machine says of itself. */
 async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrolBody): Promise<Pairing> {
   const id = randomUUID()
@@ -101,6 +111,7 @@ async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string
     status: 'draft',
     origin: 'agent',
   })
+  await refuseOverLimit(checkCompanyLimit(hub, tx, companyId, 'servers'))
   tx.touch('servers', [id])
   await refreshScopes(hub, tx, companyId, [id])
   return { serverId: id, status: 'draft', isNew: true }

@@ -21,6 +21,7 @@ import viewerSeesAll from '../../../../sql/hub/0017_viewer_sees_all.sql' with { 
 import idsWithoutOrder from '../../../../sql/hub/0018_ids_without_order.sql' with { type: 'text' }
 import groupCandidates from '../../../../sql/hub/0019_group_candidates.sql' with { type: 'text' }
 import tokenMakers from '../../../../sql/hub/0020_token_makers.sql' with { type: 'text' }
+import feedBytes from '../../../../sql/hub/0021_feed_bytes.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -45,6 +46,7 @@ export const migrations: readonly Migration[] = [
   { number: 18, name: 'ids_without_order', sql: idsWithoutOrder },
   { number: 19, name: 'group_candidates', sql: groupCandidates },
   { number: 20, name: 'token_makers', sql: tokenMakers },
+  { number: 21, name: 'feed_bytes', sql: feedBytes },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -1,4 +1,5 @@
 // Tables of the monitoring family (sql/hub/0002) as drizzle sees them. The SQL files are the truth; this mirrors them.
+import { sql } from 'drizzle-orm'
 import {
   bigint,
   boolean,
@@ -124,6 +125,8 @@ export const rules = pgTable('monitoring_rules', {
   kind: text('kind').$type<RuleKind>().notNull(),
   scope: jsonb('scope').$type<RuleScope>().notNull(),
   resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
+  /** Ids of servers in the record, listed and resolved; the database works it out. */
+  serverIdCount: integer('server_id_count').notNull().generatedAlwaysAs(sql`cardinality(resolved_server_ids)`),
   metric: text('metric'),
   matchers: jsonb('matchers').$type<RawMatchers | null>(),
   operator: text('operator').$type<Operator>(),
@@ -150,6 +153,8 @@ export const silences = pgTable('monitoring_silences', {
   companyId: uuid('company_id').notNull(),
   scope: jsonb('scope').$type<RuleScope>().notNull(),
   resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
+  /** Ids of servers in the record, listed and resolved; the database works it out. */
+  serverIdCount: integer('server_id_count').notNull().generatedAlwaysAs(sql`cardinality(resolved_server_ids)`),
   startsAt: at('starts_at').notNull(),
   endsAt: at('ends_at').notNull(),
   reason: text('reason').notNull(),
@@ -166,6 +171,8 @@ export const checks = pgTable('monitoring_checks', {
   name: text('name').notNull(),
   scope: jsonb('scope').$type<RuleScope>().notNull(),
   resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
+  /** Ids of servers in the record, listed and resolved; the database works it out. */
+  serverIdCount: integer('server_id_count').notNull().generatedAlwaysAs(sql`cardinality(resolved_server_ids)`),
   type: text('type').$type<CheckType>().notNull(),
   target: jsonb('target').$type<Readonly<Record<string, string | number>>>().notNull(),
   intervalSeconds: integer('interval_seconds').notNull().default(60),

@@ -11,6 +11,7 @@ export type Reason =
   | 'token_expired'
   | 'token_revoked'
   | 'rate_limited'
+  | 'company_quota'
 
 export class ApiError extends Error {
   constructor(

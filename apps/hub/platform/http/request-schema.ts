@@ -2,6 +2,7 @@
 import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
+import { limits } from '../../../../core/limits.ts'
 import { isObject } from '../../../../core/unchecked.ts'
 import { ApiError } from './api-error.ts'
 import { type Words, words } from './texts.ts'
@@ -79,15 +80,16 @@ export const listOf = <T extends TSchema>(item: T, maxItems: number, minItems = 
   Type.Array(item, { minItems, maxItems })
 /** May be absent, null or (for texts) empty, which all mean: not given, or removed. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+const scopeNames = () => Type.Array(text(limits.scopeNameCharsMax), { maxItems: limits.scopeNamesMax })
 /** The scope of rules, silences and checks. */
 export const scope = () =>
   Type.Object({
     all: optional(Type.Boolean()),
-    server_ids: optional(Type.Array(uuid(), { maxItems: 10_000 })),
-    tags: optional(Type.Array(text(128), { maxItems: 200 })),
-    environments: optional(Type.Array(text(128), { maxItems: 200 })),
-    roles: optional(Type.Array(text(128), { maxItems: 200 })),
-    datacenters: optional(Type.Array(text(128), { maxItems: 200 })),
+    server_ids: optional(Type.Array(uuid(), { maxItems: limits.scopeServerIdsMax })),
+    tags: optional(scopeNames()),
+    environments: optional(scopeNames()),
+    roles: optional(scopeNames()),
+    datacenters: optional(scopeNames()),
   })
 
 const number = (value: unknown): number => (typeof value === 'number' ? value : 0)

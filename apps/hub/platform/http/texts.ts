@@ -122,6 +122,27 @@ const texts = {
     en: 'the company already has a rule of kind agent_down',
     vi: 'công ty đã có quy tắc loại agent_down',
   },
+  rule_too_large: { en: '{message}', vi: 'quá lớn để gửi tới collector' },
+  limit_servers: {
+    en: 'a company has at most {max} servers; this one would have {count}',
+    vi: 'một công ty có tối đa {max} máy chủ; công ty này sẽ có {count}',
+  },
+  limit_rules: {
+    en: 'a company has at most {max} rules; this one would have {count}',
+    vi: 'một công ty có tối đa {max} quy tắc; công ty này sẽ có {count}',
+  },
+  limit_silences: {
+    en: 'a company has at most {max} silences that are not over; this one would have {count}',
+    vi: 'một công ty có tối đa {max} khoảng im lặng chưa kết thúc; công ty này sẽ có {count}',
+  },
+  limit_checks: {
+    en: 'a company has at most {max} checks; this one would have {count}',
+    vi: 'một công ty có tối đa {max} kiểm tra; công ty này sẽ có {count}',
+  },
+  limit_scope_ids: {
+    en: 'the rules, silences and checks of a company name at most {max} servers in total; those of this one would name {count}: use all, or fewer servers',
+    vi: 'các quy tắc, khoảng im lặng và kiểm tra của một công ty nêu tổng cộng tối đa {max} máy chủ; công ty này sẽ nêu {count}: hãy dùng all, hoặc ít máy chủ hơn',
+  },
   checks_per_machine: {
     en: 'at most {max} checks apply to one machine; {server} would have more',
     vi: 'tối đa {max} kiểm tra cho một máy; {server} sẽ vượt quá',

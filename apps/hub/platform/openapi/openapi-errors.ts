@@ -41,6 +41,7 @@ export const errorSchemas: Readonly<Record<string, Json>> = {
           'token_expired',
           'token_revoked',
           'rate_limited',
+          'company_quota',
         ],
       },
       errors: {

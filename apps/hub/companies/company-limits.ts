@@ -1,0 +1,73 @@
+// How much one company may have of what every collector holds for it: servers, rules, silences, checks, and the servers that their
+// scopes name. Each is checked in the transaction that adds to it, under the company's lock; what is there already stays.
+import { type SQL, sql } from 'drizzle-orm'
+import type { HubConfig } from '../config.ts'
+import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import { type TextKey, words } from '../platform/http/texts.ts'
+
+type Limit = {
+  readonly key: keyof HubConfig & `limits.${string}`
+  readonly text: TextKey
+  /** The field that the refusal names. */
+  readonly field: string
+  readonly count: (companyId: string) => SQL
+}
+
+/** Rules, silences and checks that are in force or may be. */
+const alive = (table: 'rules' | 'silences' | 'checks', companyId: string): SQL =>
+  sql`${sql.identifier(`monitoring_${table}`)} where company_id = ${companyId} and deleted_at is null
+    ${table === 'silences' ? sql`and cancelled_at is null and ends_at > now()` : sql``}`
+
+const countOf = (table: 'rules' | 'silences' | 'checks') => (companyId: string) =>
+  sql`select count(*)::int as count from ${alive(table, companyId)}`
+
+const companyLimits = {
+  servers: {
+    key: 'limits.servers_per_company',
+    text: 'limit_servers',
+    field: 'limit',
+    count: companyId =>
+      sql`select count(*)::int as count from servers where company_id = ${companyId} and deleted_at is null`,
+  },
+  rules: { key: 'limits.rules_per_company', text: 'limit_rules', field: 'limit', count: countOf('rules') },
+  silences: { key: 'limits.silences_per_company', text: 'limit_silences', field: 'limit', count: countOf('silences') },
+  checks: { key: 'limits.checks_per_company', text: 'limit_checks', field: 'limit', count: countOf('checks') },
+  scope_ids: {
+    key: 'limits.scope_ids_per_company',
+    text: 'limit_scope_ids',
+    field: 'scope',
+    count: companyId => sql`
+      select coalesce(sum(server_id_count), 0)::int as count from (
+        select server_id_count from ${alive('rules', companyId)}
+        union all select server_id_count from ${alive('silences', companyId)}
+        union all select server_id_count from ${alive('checks', companyId)}) x`,
+  },
+} as const satisfies Readonly<Record<string, Limit>>
+
+export type LimitedKind = keyof typeof companyLimits
+
+async function counted(db: Executor, companyId: string, { count }: Limit): Promise<number> {
+  const [row] = await db.execute<{ count: number }>(count(companyId))
+  return row?.count ?? 0
+}
+
+/**
+ * Throws 422 with reason company_quota when the company has more than it may. Call it after the insert, in a transaction that holds the
+ * company's lock, and only where something was added: a company that has more than a lowered limit can still change what it has.
+ */
+export async function checkCompanyLimit(
+  { config }: Pick<Hub, 'config'>,
+  tx: Tx,
+  companyId: string,
+  kind: LimitedKind,
+): Promise<void> {
+  const limit = companyLimits[kind]
+  const max = config[limit.key]
+  const count = await counted(tx.db, companyId, limit)
+  if (count <= max) return
+  const errors = { [limit.field]: [words(limit.text, { max, count })] }
+  throw new ApiError(422, 'limit_exceeded', words('invalid'), { errors, reason: 'company_quota' })
+}
