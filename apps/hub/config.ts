@@ -67,6 +67,13 @@ export const hubKeys = {
     'servers that all rules, silences and checks of a company name in total, those found by tag and the like included',
     { min: 1, max: 100_000_000 },
   ),
+  'streams.heartbeat': duration(
+    25 * SECOND_MS,
+    'how often an open event stream says that it lives, and whether its caller may still listen is looked at',
+    { min: 50, max: 50 * SECOND_MS },
+  ),
+  'streams.per_token': integer(10, 'event streams that a token or session may have open', { min: 1 }),
+  'streams.per_company': integer(1000, 'event streams that a company may have open', { min: 1 }),
   trusted_proxies: list([], 'addresses and ranges whose X-Forwarded-For is believed'),
   'iac.yaml_upload_enabled': boolean(true, 'whether manifests may be sent'),
   'events.retention_days': integer(90, 'how long alert events are kept, unless a company says otherwise', {

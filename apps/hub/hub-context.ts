@@ -6,6 +6,7 @@ import type { Sealer } from './identity/secrets.ts'
 import type { Bell } from './notifications/bell.ts'
 import type { Database } from './platform/db/connect.ts'
 import type { Links } from './platform/http/links.ts'
+import type { OpenStreams } from './platform/http/open-streams.ts'
 import type { FixedWindows } from './platform/http/rate-limit.ts'
 import type { Jobs } from './platform/jobs/jobs.ts'
 import type { HubMetrics } from './platform/telemetry.ts'
@@ -20,6 +21,7 @@ export type Hub = {
   readonly jobs: Jobs
   readonly bell: Bell
   readonly links: Links
+  readonly streams: OpenStreams
   /** Windows of 60 seconds for requests. */
   readonly requestWindows: FixedWindows
   /** Windows of 10 minutes for failed enrolments. */

@@ -17,6 +17,7 @@ import { isMigrated, MigrationError, migrateDatabase } from './platform/db/migra
 import { createApp, type Page } from './platform/http/app.ts'
 import { Links } from './platform/http/links.ts'
 import { type Listener, StartError, startListener } from './platform/http/listener.ts'
+import { OpenStreams } from './platform/http/open-streams.ts'
 import { FixedWindows } from './platform/http/rate-limit.ts'
 import { installQueues } from './platform/jobs/job-store.ts'
 import { Jobs } from './platform/jobs/jobs.ts'
@@ -84,6 +85,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     jobs: new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale']),
     bell: new Bell(),
     links: new Links(config),
+    streams: new OpenStreams(config),
     requestWindows: new FixedWindows(MINUTE_MS, now),
     failureWindows: new FixedWindows(10 * MINUTE_MS, now),
     now,

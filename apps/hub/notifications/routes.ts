@@ -105,7 +105,7 @@ export const notificationRoutes: readonly Route[] = [
     summary: 'Server-sent events: one `notification` each',
     answer: Type.Any(),
     answerType: 'text/event-stream',
-    handle: async ({ hub, caller, signal }) => streamNotifications(hub, caller.user.id, signal),
+    handle: async context => streamNotifications(context),
   }),
   route({
     method: 'POST',

@@ -1,28 +1,41 @@
-// The realtime bell as server-sent events: `notification` each, and a comment every 25 s that keeps the line open.
-import type { Hub } from '../hub-context.ts'
+// The realtime bell as server-sent events: `notification` each, and a comment at every heartbeat that keeps the line open. Before each
+// heartbeat the hub looks whether the caller may still listen: a stream outlives no token, session, user or right.
+import type { RouteContext } from '../platform/http/route.ts'
 
-const HEARTBEAT_MS = 25_000
 /** A client that reads so little is given up: it asks for the list when it comes back. */
 const UNREAD_MAX = 1_000
 
-/** A stream that ends when the client leaves or the hub stops. */
-export function streamNotifications(hub: Hub, userId: string, signal: AbortSignal): Response {
+/** A stream that ends when the client leaves, the hub stops or the caller is no longer admitted. Throws 429 for one stream too many. */
+export function streamNotifications(context: RouteContext): Response {
+  const { hub, caller, companyId, signal, isStillAdmitted } = context
+  const leave = hub.streams.open(caller.credentialId, companyId)
   const encoder = new TextEncoder()
-  let end = () => {}
+  let end = () => leave()
   const stream = new ReadableStream<Uint8Array>({
     start(controller) {
       const send = (text: string) => {
         if ((controller.desiredSize ?? 0) < -UNREAD_MAX) end()
         else controller.enqueue(encoder.encode(text))
       }
-      const stopListening = hub.bell.listen(userId, message =>
+      const stopListening = hub.bell.listen(caller.user.id, message =>
         send(`event: notification\ndata: ${JSON.stringify(message)}\n\n`),
       )
-      const timer = setInterval(() => send(': heartbeat\n\n'), HEARTBEAT_MS)
+      let isLooking = false
+      const beat = async () => {
+        if (isLooking) return
+        isLooking = true
+        const isAdmitted = await isStillAdmitted()
+        isLooking = false
+        if (isEnded) return
+        if (isAdmitted) send(': heartbeat\n\n')
+        else end()
+      }
+      const timer = setInterval(() => void beat(), hub.config['streams.heartbeat'])
       let isEnded = false
       end = () => {
         if (isEnded) return
         isEnded = true
+        leave()
         clearInterval(timer)
         stopListening()
         forgetClose()

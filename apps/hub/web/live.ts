@@ -13,7 +13,6 @@ import { languageOf } from './login.ts'
 
 const PICTURE_EVERY_MS = 5_000
 const HEARTBEAT_EVERY_MS = 15_000
-const STREAMS_PER_SESSION = 10
 /** A viewer that reads nothing is dropped when this much waits for it. */
 const WAITING_BYTES_MAX = 1024 * 1024
 const CURVES_AT_ONCE = 3
@@ -89,8 +88,6 @@ async function refusalOf(hub: Hub, request: Request, company: string | null): Pr
 }
 
 export class LiveStreams {
-  private readonly openBySession = new Map<string, number>()
-
   constructor(
     private readonly hub: Hub,
     private readonly pictures: LivePictures,
@@ -101,7 +98,7 @@ export class LiveStreams {
     try {
       const guest = await guestOf(this.hub, request)
       if (guest === null) return Response.json({ reason: 'invalid_token' }, { status: 401, headers: NO_STORE })
-      this.checkRate(guest, visitorOf(this.hub, request, arrival).ip)
+      this.checkRate(visitorOf(this.hub, request, arrival).ip)
       const company = new URL(request.url).searchParams.get('company')
       const companyId = await companyToShow(this.hub, guest, company)
       return this.stream(request, guest, companyId, company)
@@ -111,26 +108,19 @@ export class LiveStreams {
   }
 
   /** A stream counts as one request of the session, like every other. */
-  private checkRate({ caller }: Guest, ip: string): void {
+  private checkRate(ip: string): void {
     const taken = this.hub.requestWindows.take(`session ${rateKeyOf(ip)}`, this.hub.config['rate.session_per_minute'])
     if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
-    if ((this.openBySession.get(caller.credentialId) ?? 0) >= STREAMS_PER_SESSION) throw tooManyRequests(60)
-  }
-
-  private countOpen(sessionId: string, change: 1 | -1): void {
-    const count = (this.openBySession.get(sessionId) ?? 0) + change
-    if (count > 0) this.openBySession.set(sessionId, count)
-    else this.openBySession.delete(sessionId)
   }
 
   private stream(request: Request, { caller }: Guest, companyId: string, company: string | null): Response {
     const { hub } = this
+    const leave = hub.streams.open(caller.credentialId, companyId)
     const view = viewOf(new URL(request.url).searchParams)
     const ended = new AbortController()
     const end = () => ended.abort()
     const forget = hub.bell.onClose(end)
     request.signal.addEventListener('abort', end)
-    this.countOpen(caller.credentialId, 1)
     let isCancelled = false
     const encoder = new TextEncoder()
     const body = new ReadableStream<Uint8Array>(
@@ -150,7 +140,7 @@ export class LiveStreams {
               clearInterval(heartbeat)
               forget()
               request.signal.removeEventListener('abort', end)
-              this.countOpen(caller.credentialId, -1)
+              leave()
               // A stream that its reader has cancelled is closed already.
               if (!isCancelled) controller.close()
               end()

@@ -1,5 +1,6 @@
 // The way of every API request: who calls, from where, how often, in which company, with which permission, and only then
 // the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
+import type { Logger } from 'pino'
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { HubConfig } from '../../config.ts'
 import type { Hub } from '../../hub-context.ts'
@@ -88,6 +89,26 @@ async function admit(
   return caller
 }
 
+/** The company to work in, of a caller that has every right that the route needs. Empty for collectors and matchers. */
+async function companyAllowed(hub: Hub, route: Route, request: Request, caller: Caller): Promise<string> {
+  const isUser = familyOf(route.path) === 'user'
+  const companyId = isUser ? await companyOf(hub.database.db, caller, request.headers.get('x-company-id')) : ''
+  checkPermissions(route, caller)
+  return companyId
+}
+
+/** Whether a caller that was admitted before would be now. A database that cannot be asked refuses nobody: it is asked again later. */
+async function isStillAdmitted(hub: Hub, route: Route, request: Request, ip: string, log: Logger): Promise<boolean> {
+  try {
+    const caller = await authenticate(hub.database.db, request)
+    checkAddress(caller, ip)
+    await companyAllowed(hub, route, request, caller)
+    return true
+  } catch (error) {
+    return toApiError(error, log).status >= 500
+  }
+}
+
 /** The parameters of a path. NUL, which the database cannot hold, and bytes that are no text name no resource: 404. */
 function readParams(decoded: DecodedParams): Record<string, string> {
   const params: Record<string, string> = {}
@@ -117,9 +138,7 @@ export async function runRoute(
   let response: Response
   try {
     const caller = await admit(hub, request, family, ip, headers)
-    const companyId =
-      family === 'user' ? await companyOf(hub.database.db, caller, request.headers.get('x-company-id')) : ''
-    checkPermissions(route, caller)
+    const companyId = await companyAllowed(hub, route, request, caller)
     if (!acceptsJson(request.headers.get('accept'))) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
     const url = hub.links.urlOf(request)
     const params = readParams(decoded)
@@ -134,6 +153,7 @@ export async function runRoute(
       language,
       url,
       signal: request.signal,
+      isStillAdmitted: () => isStillAdmitted(hub, route, request, ip, log),
     }
     const result = await route.run(context, code => readBody(request, route, family, code))
     response = respond(result, route.status, family, headers, hub.now())

@@ -23,6 +23,8 @@ export type RouteContext = {
   readonly language: Language
   readonly url: URL
   readonly signal: AbortSignal
+  /** Whether the caller would be admitted again now: for an answer that goes on. Not counted as a request; never rejects. */
+  readonly isStillAdmitted: () => Promise<boolean>
 }
 
 /** Text that may be sent instead of JSON, for example a file. */
