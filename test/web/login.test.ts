@@ -10,7 +10,7 @@ let tenant: Tenant
 let person: Person
 
 beforeAll(async () => {
-  hub = await TestHub.start({ 'rate.session_per_minute': 100_000 })
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, trusted_proxies: '127.0.0.1' })
   tenant = await hub.tenant()
   person = await newPerson(hub, tenant.companyId)
 }, 60_000)
@@ -62,6 +62,25 @@ describe('login', () => {
     await hub.hub.database.db.execute(sql`update users set kind = 'collector' where id = ${service.userId}`)
     expect((await sendLogin(hub.url, service.email)).status).toBe(401)
   })
+
+  test('ninety-nine wrong logins of one address delay a login from another by one hash or two, not by all', async () => {
+    let wrongAnswered = 0
+    const wrong = Array.from({ length: 99 }, async (_, count) => {
+      const { status } = await sendLogin(hub.url, `nobody-${count}@example.test`, 'wrong', {
+        'X-Forwarded-For': '192.0.2.66',
+      })
+      wrongAnswered++
+      return status
+    })
+    // The queue is there once the first of them is answered.
+    await Promise.race(wrong)
+    const before = wrongAnswered
+    const right = await sendLogin(hub.url, person.email, undefined, { 'X-Forwarded-For': '198.51.100.7' })
+    const overtaking = wrongAnswered - before
+    expect(right.status).toBe(303)
+    expect(overtaking).toBeLessThan(10)
+    expect(new Set(await Promise.all(wrong))).toEqual(new Set([401]))
+  }, 120_000)
 
   test('after five failures of an e-mail the sixth attempt is 429 with Retry-After, even with the right password; others can log in', async () => {
     const hunted = await newPerson(hub, tenant.companyId)

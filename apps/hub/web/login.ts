@@ -1,9 +1,12 @@
 // The login: a form without script, limited by e-mail and address (decision G-02), and the logout.
 
+import { availableParallelism } from 'node:os'
+import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Arrival } from '../platform/http/pipeline.ts'
 import { preferredLanguage } from '../platform/http/texts.ts'
 import { guestOf, isTrustedPeer, visitorOf } from './access.ts'
+import { FairTurns } from './fair-turns.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
 import { beginSession, endedCookieHeader, endSession, findLogin, isSecure, sessionCookieHeader } from './sessions.ts'
@@ -43,21 +46,11 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault.message}</p
   )
 }
 
-let waiting = 0
-let lastTurn: Promise<unknown> = Promise.resolve()
-
-/** One login after the other: a hash takes memory, and a limit that is looked at in turn cannot be raced. Null: too many wait. */
-async function inTurn<T>(work: () => Promise<T>): Promise<T | null> {
-  if (waiting >= WAITING_MAX) return null
-  waiting++
-  const turn = lastTurn.then(work)
-  lastTurn = turn.catch(() => {})
-  try {
-    return await turn
-  } finally {
-    waiting--
-  }
-}
+/**
+ * A hash keeps a core busy and 64 MiB of memory in use, outside the thread that answers requests. One address has one login at a time, so
+ * that a limit that is looked at in turn cannot be raced.
+ */
+const logins = new FairTurns(Math.max(1, Math.floor(availableParallelism() / 2)), WAITING_MAX)
 
 /** POST /login */
 export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
@@ -72,7 +65,8 @@ export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promi
     })
   if (!isOwnForm(request)) return refuse('', 403, 'login_foreign')
   const visitor = visitorOf(hub, request, arrival)
-  const attempt = hub.requestWindows.take(`login ${visitor.ip}`, ATTEMPTS_PER_MINUTE)
+  const address = rateKeyOf(visitor.ip)
+  const attempt = hub.requestWindows.take(`login ${address}`, ATTEMPTS_PER_MINUTE)
   if (!attempt.allowed) return limited('', attempt.retryAfterSeconds)
 
   const form = await readForm(request)
@@ -80,8 +74,8 @@ export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promi
   const password = form.get('password') ?? ''
   if (email === '' || password === '' || password.length > 1024) return refuse(email, 401, 'login_failed')
 
-  const failures = `login failures ${email.toLowerCase()} ${visitor.ip}`
-  const answer = await inTurn(async () => {
+  const failures = `login failures ${email.toLowerCase()} ${address}`
+  const answer = await logins.run(address, async () => {
     const allowance = hub.requestWindows.peek(failures, FAILURES_PER_MINUTE)
     if (!allowance.allowed) return limited(email, allowance.retryAfterSeconds)
     const user = await findLogin(hub, email, password)
