@@ -35,6 +35,7 @@ const GIB = 1024 ** 3
 /** What ingest and worker both need. */
 export const collectorKeys = {
   'ops.listen': address(null, 'where /healthz, /readyz and /metrics are served; empty: not at all'),
+  'ops.allowed_hosts': list([], 'names that ops.listen answers to on loopback, beside addresses and localhost'),
   'listen.insecure': boolean(false, 'serve and use plain HTTP on addresses that are not loopback'),
   'tls.cert_file': text(null, 'certificate chain, PEM; read again on SIGHUP'),
   'tls.key_file': text(null, 'private key, PEM; read again on SIGHUP'),

@@ -1,5 +1,6 @@
 // The ops listener of a collector process: /healthz, /readyz and /metrics, without authentication (decision G-14).
 import { splitAddress } from '../../core/config/address.ts'
+import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
 import type { CollectorMetrics } from './telemetry.ts'
 
 /** A part that must work before the process can do its job. */
@@ -14,31 +15,34 @@ export async function failingParts(parts: readonly ReadyPart[]): Promise<string[
   return failing
 }
 
-/** Serves on `listen` (host:port; port 0 takes a free one). `more`: metrics of other parts of the process, in the same format. */
+/** Serves on `listen` (host:port; port 0 takes a free one), on loopback to addresses, localhost and `allowedHosts`. `more`: metrics of other parts of the process, in the same format. */
 export function startOpsServer(
   listen: string,
+  allowedHosts: readonly string[],
   metrics: CollectorMetrics,
   parts: readonly ReadyPart[],
   more: readonly (() => Promise<string>)[] = [],
 ): OpsServer {
   const { hostname, port } = splitAddress(listen)
+  const guarded = (answer: () => Response | Promise<Response>) => ({
+    GET: (request: Request) =>
+      answersToHost(request.headers.get('host'), hostname, allowedHosts)
+        ? answer()
+        : new Response(hostRefusal, { status: 421 }),
+  })
   const server = Bun.serve({
     hostname,
     port,
     routes: {
-      '/healthz': { GET: () => new Response('ok\n') },
-      '/readyz': {
-        GET: async () => {
-          const failing = await failingParts(parts)
-          return Response.json({ ready: failing.length === 0, failing }, { status: failing.length === 0 ? 200 : 503 })
-        },
-      },
-      '/metrics': {
-        GET: async () =>
-          new Response((await Promise.all([metrics.scrape(), ...more.map(scrape => scrape())])).join('\n'), {
-            headers: { 'content-type': metrics.registry.contentType },
-          }),
-      },
+      '/healthz': guarded(() => new Response('ok\n')),
+      '/readyz': guarded(async () => {
+        const failing = await failingParts(parts)
+        return Response.json({ ready: failing.length === 0, failing }, { status: failing.length === 0 ? 200 : 503 })
+      }),
+      '/metrics': guarded(async () => {
+        const scraped = await Promise.all([metrics.scrape(), ...more.map(scrape => scrape())])
+        return new Response(scraped.join('\n'), { headers: { 'content-type': metrics.registry.contentType } })
+      }),
     },
     fetch: () => new Response('not found\n', { status: 404 }),
     error: () => new Response('internal error\n', { status: 500 }),

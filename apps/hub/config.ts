@@ -23,6 +23,7 @@ export const hubKeys = {
   listen: address('127.0.0.1:8080', 'where the REST API and the web interface are served'),
   'listen.insecure': boolean(false, 'serve plain HTTP on addresses that are not loopback'),
   'ops.listen': address(null, 'where /healthz, /readyz and /metrics are served; empty: not at all'),
+  'ops.allowed_hosts': list([], 'names that ops.listen answers to on loopback, beside addresses and localhost'),
   'tls.cert_file': text(null, 'certificate chain, PEM; read again on SIGHUP'),
   'tls.key_file': text(null, 'private key, PEM; read again on SIGHUP'),
   'log.level': text('info', 'how much is logged', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
@@ -35,10 +36,7 @@ export const hubKeys = {
   'collector.timeout': duration(3 * SECOND_MS, 'how long a query of the collector may take', { min: 100 }),
   'collector.purge_timeout': duration(30 * SECOND_MS, 'how long the collector may take to purge', { min: 100 }),
   public_url: text(null, 'the address of the hub in links'),
-  allowed_hosts: list(
-    [],
-    'names of the hub that a request may have in links, beside those it listens on; /metrics answers to them too',
-  ),
+  allowed_hosts: list([], 'names of the hub that links may have, beside those it listens on'),
   'rate.default_per_minute': integer(60, 'requests of an API token, unless the token says otherwise', { min: 1 }),
   'rate.token_max_per_minute': integer(
     1200,

@@ -5,6 +5,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
+import { splitAddress } from '../../core/config/address.ts'
+import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
 import { CollectorClient } from './collectors/collector-client.ts'
 import { registerCollectorJobs } from './collectors/collector-jobs.ts'
 import type { HubConfig } from './config.ts'
@@ -120,7 +122,9 @@ export async function openHubDatabase(config: HubConfig): Promise<Database> {
 }
 
 /** The ops listener: health, readiness and metrics, without authentication. */
-async function serveOps(hub: Hub, request: Request): Promise<Response> {
+async function serveOps(hub: Hub, hostname: string, request: Request): Promise<Response> {
+  if (!answersToHost(request.headers.get('host'), hostname, hub.config['ops.allowed_hosts']))
+    return new Response(hostRefusal, { status: 421 })
   const { pathname } = new URL(request.url)
   if (pathname === '/healthz') return new Response('ok\n')
   if (pathname === '/readyz') {
@@ -154,7 +158,9 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
     hub.links.listensAt(api.url)
     const opsAddress = config['ops.listen']
     const ops = opsAddress
-      ? startListener(config, 'ops.listen', opsAddress, false, request => serveOps(hub, request))
+      ? startListener(config, 'ops.listen', opsAddress, false, request =>
+          serveOps(hub, splitAddress(opsAddress).hostname, request),
+        )
       : null
     if (ops) listeners.push(ops)
     await hub.bell.start(database, log)

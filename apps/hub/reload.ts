@@ -16,6 +16,7 @@ const RELOADED = [
   'log.level',
   'mail.from',
   'notifications.group_wait',
+  'ops.allowed_hosts',
   'public_url',
   'rate.collector_per_minute',
   'rate.default_per_minute',

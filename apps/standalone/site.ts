@@ -252,6 +252,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   undo.add(() => heartbeat.stop())
   const ops = startOpsServer(
     options.opsListen,
+    collector['ops.allowed_hosts'],
     metrics,
     [
       { name: 'hub', isReady: () => isMigrated(hub.hub.database.client).catch(() => false) },

@@ -9,7 +9,7 @@ import { caller, type Tenant, TestHub } from './hub-harness.ts'
 let hub: TestHub
 let tenant: Tenant
 beforeAll(async () => {
-  hub = await TestHub.start({ allowed_hosts: 'hub.example.net' })
+  hub = await TestHub.start({ allowed_hosts: 'hub.example.net', 'ops.allowed_hosts': 'metrics.example.net' })
   tenant = await hub.tenant()
 })
 afterAll(() => hub.stop())
@@ -85,6 +85,34 @@ describe('the Host header', () => {
       ])
     expect(await raw(hub.url, 'GET /login HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.[01] 200 /)
     expect(await raw(hub.running.opsUrl ?? '', 'GET /readyz HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.[01] 200 /)
+  })
+})
+
+describe('the ops listener on loopback', () => {
+  const ops = async (host: string, path = '/metrics') =>
+    /^HTTP\/1\.1 (\d+)/.exec(
+      await raw(hub.running.opsUrl ?? '', `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`),
+    )?.[1]
+
+  test('answers to addresses, localhost and configured names, and to nothing that a page could be served from', async () => {
+    for (const host of [
+      '127.0.0.1',
+      '127.0.0.1:8083',
+      'localhost:9',
+      '[::1]:8083',
+      '10.1.2.3',
+      'METRICS.example.net.:80',
+    ])
+      expect([host, await ops(host)]).toEqual([host, '200'])
+    for (const host of [
+      'evil.example',
+      'evil.example:8083',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+      '2130706433',
+    ])
+      expect([host, await ops(host)]).toEqual([host, '421'])
+    for (const path of ['/healthz', '/readyz']) expect(await ops('evil.example', path)).toBe('421')
   })
 })
 

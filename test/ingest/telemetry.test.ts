@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { startOpsServer } from '../../apps/collector/ops-server.ts'
 import { type CollectorRole, createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 
 const shown = async (role: CollectorRole): Promise<(name: string) => boolean> => {
@@ -20,3 +21,19 @@ for (const [role, ofIngest, ofWorker] of [
     for (const name of ['svc_build_info', 'svc_bus_lag', 'svc_http_requests_total', 'svc_ingest_dropped_total'])
       expect([name, isShown(name)]).toEqual([name, true])
   })
+
+test('/metrics on loopback answers to addresses, localhost and configured names, not to the name of a page elsewhere', async () => {
+  const metrics = createCollectorMetrics('1.2.3', 'ingest')
+  const ops = startOpsServer('127.0.0.1:0', ['metrics.example.net'], metrics, [])
+  try {
+    const { port } = new URL(ops.url)
+    for (const path of ['/metrics', '/readyz', '/healthz']) {
+      const status = async (host: string) => (await fetch(`${ops.url}${path}`, { headers: { Host: host } })).status
+      for (const host of [`127.0.0.1:${port}`, 'localhost', '[::1]:80', 'metrics.example.net'])
+        expect([path, host, await status(host)]).toEqual([path, host, 200])
+      expect([path, await status('evil.example')]).toEqual([path, 421])
+    }
+  } finally {
+    await ops.stop()
+  }
+})

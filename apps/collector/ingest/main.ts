@@ -81,7 +81,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const ops =
     opsListen === null
       ? null
-      : startOpsServer(opsListen, metrics, [
+      : startOpsServer(opsListen, config['ops.allowed_hosts'], metrics, [
           { name: 'registry', isReady: () => hub === null || registry.isFilled },
           { name: 'bus', isReady: () => isBusWritable(bus, config) },
         ])

@@ -96,7 +96,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const ops =
     opsListen === null
       ? null
-      : startOpsServer(opsListen, metrics, [
+      : startOpsServer(opsListen, config['ops.allowed_hosts'], metrics, [
           { name: 'samples store', isReady: () => worker.isReady() },
           { name: 'rules', isReady: () => worker.hasRules() },
           ...opened.ready,
