@@ -1,0 +1,139 @@
+// A collection says of a resource, once, what every list of it needs: whose its rows are, which filters a caller may give, in which order
+// they come, and how rows become responses. Query parameters, OpenAPI and SQL follow from it (list.ts, db/page-of-rows.ts).
+import type { Static, TSchema } from '@sinclair/typebox'
+import type { Executor } from '../db/connect.ts'
+import {
+  allOf,
+  type Condition,
+  holdsText,
+  isEqual,
+  type PageBy,
+  type PageOfRows,
+  pageOfRows,
+  type RowRange,
+  type RowSource,
+  rowOfId,
+} from '../db/page-of-rows.ts'
+import type { Tx } from '../db/transaction.ts'
+import { notFound } from './api-error.ts'
+import { flag, flagOf, isUuid, text } from './request-schema.ts'
+import type { RouteContext } from './route.ts'
+
+type Column = Parameters<typeof isEqual>[0]
+
+/** Who asks, and where: as much of a request as reading a collection needs. */
+export type Asker = Pick<RouteContext, 'hub' | 'caller' | 'companyId'>
+
+/** One filter: what a caller may give, and what rows must then be. `where` may throw an ApiError. */
+export type Filter<S extends TSchema = TSchema> = {
+  readonly schema: S
+  where(value: Static<S>, asker: Asker): Condition
+}
+export type Filters = Readonly<Record<string, Filter>>
+type NoFilters = Readonly<Record<never, never>>
+/** What is asked for: each filter by its name. */
+export type Given<F extends Filters> = { readonly [K in keyof F]?: Static<F[K]['schema']> | undefined }
+
+export const filter = <S extends TSchema>(schema: S, where: Filter<S>['where']): Filter<S> => ({ schema, where })
+export const equals = <S extends TSchema>(column: Column, schema: S): Filter<S> =>
+  filter(schema, value => isEqual(column, value))
+/** `1` or `0` for a column that is true or false. */
+export const isOn = (column: Column) => filter(flag(), value => isEqual(column, flagOf(value)))
+/** Text anywhere in one of the columns. */
+export const search = (...columns: readonly Column[]) => filter(text(255), value => holdsText(columns, value))
+
+/** Whose rows a collection has: those of the company that the request works in, of its caller, or everybody's. */
+export type Scope = {
+  readonly owner: 'company' | 'caller' | 'everybody'
+  readonly where: (ownerId: string) => Condition
+}
+/** `also` is what every row of the collection must be besides, for example not deleted. It comes after the company, as in every index. */
+export const ofCompany = (column: Column, also?: Condition): Scope => ({
+  owner: 'company',
+  where: companyId => allOf([isEqual(column, companyId), also]),
+})
+export const ofCaller = (column: Column): Scope => ({ owner: 'caller', where: userId => isEqual(column, userId) })
+export const ofEverybody: Scope = { owner: 'everybody', where: () => undefined }
+
+/** What a list needs of a collection, wherever its rows come from. */
+export type Collection<F extends Filters, W extends Filters, Row, R extends TSchema> = {
+  /** What a caller may filter by. */
+  readonly filters: F
+  /** What a list within another resource is bound to: its server, its rule. Callers cannot give these. */
+  readonly within: W
+  readonly read: (asker: Asker, given: Given<F> & Given<W>, range: RowRange) => Promise<PageOfRows<Row>>
+  readonly response: R
+  /** A row as the API answers it. */
+  readonly present: (row: Row, asker: Asker) => Static<R>
+  /** The rows of a page, where a list shows more than `present` does. */
+  readonly presentPage?: (
+    rows: readonly Row[],
+    asker: Asker,
+    given: Given<F> & Given<W>,
+  ) => Promise<readonly Static<R>[]>
+}
+
+type Definition<F extends Filters, W extends Filters, Row, R extends TSchema> = Pick<
+  Collection<F, W, Row, R>,
+  'response' | 'present' | 'presentPage'
+> &
+  Pick<RowSource<Row>, 'table' | 'select' | 'order'> & {
+    readonly scope: Scope
+    readonly filters?: F
+    readonly within?: W
+    readonly pageBy?: PageBy
+    /** Another way to the exact total. */
+    readonly count?: (asker: Asker, given: Given<F> & Given<W>, where: Condition) => Promise<number> | null
+  }
+
+/** A collection of the rows of one table. */
+export type TableCollection<F extends Filters, W extends Filters, Row, R extends TSchema> = Collection<F, W, Row, R> & {
+  /** The row of an id among those of an owner, in a transaction or outside. Throws 404. */
+  readonly find: (db: Executor, ownerId: string, id: string) => Promise<Row>
+  /** The same, and nobody else changes the row before the transaction ends. */
+  readonly lock: (tx: Tx, ownerId: string, id: string) => Promise<Row>
+  readonly ownerOf: (asker: Asker) => string
+}
+
+const OWNER_IDS: Readonly<Record<Scope['owner'], (asker: Asker) => string>> = {
+  company: asker => asker.companyId,
+  caller: asker => asker.caller.user.id,
+  everybody: () => '',
+}
+
+/** The conditions of the filters that are given, in the order of their definition. */
+export function conditionsOf(filters: Filters, given: Readonly<Record<string, unknown>>, asker: Asker): Condition[] {
+  return Object.entries(filters).map(([name, { where }]) =>
+    given[name] === undefined ? undefined : where(given[name], asker),
+  )
+}
+
+export function collection<Row, R extends TSchema, F extends Filters = NoFilters, W extends Filters = NoFilters>(
+  definition: Definition<F, W, Row, R>,
+): TableCollection<F, W, Row, R> {
+  const { scope } = definition
+  const filters = definition.filters ?? ({} as F)
+  const within = definition.within ?? ({} as W)
+  const source: RowSource<Row> = { ...definition, pageBy: definition.pageBy ?? 'rows' }
+  const ownerOf = OWNER_IDS[scope.owner]
+  const found = async (db: Executor, ownerId: string, id: string, locks: boolean): Promise<Row> => {
+    const row = isUuid(id) ? await rowOfId(db, source, ownerId, scope.where(ownerId), id, locks) : null
+    if (row === null) throw notFound()
+    return row
+  }
+  return {
+    ...definition,
+    filters,
+    within,
+    ownerOf,
+    find: (db, ownerId, id) => found(db, ownerId, id, false),
+    lock: (tx, ownerId, id) => found(tx.db, ownerId, id, true),
+    read(asker, given, range) {
+      const ownerId = ownerOf(asker)
+      const where = allOf([scope.where(ownerId), ...conditionsOf({ ...filters, ...within }, given, asker)])
+      const { db } = asker.hub.database
+      const counted = definition.count?.(asker, given, where) ?? null
+      return pageOfRows(db, source, ownerId, where, range, counted ? () => counted : undefined)
+    },
+  }
+}

@@ -1,0 +1,145 @@
+// The usual endpoints of a resource: show, create, change, delete, and acts on one (`POST /teams/{team}/archive`). Each is a summary, a
+// permission, a body and one call; finding the row of the path (404 before 422), status and form of the answer are the same for all.
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import type { Executor } from '../db/connect.ts'
+import type { Asker } from './collection.ts'
+import { answer } from './response-schema.ts'
+import { type Method, type Route, type RouteContext, route } from './route.ts'
+
+/** What the endpoints of one row need of its collection. */
+type Rows<Row, R extends TSchema> = {
+  readonly find: (db: Executor, ownerId: string, id: string) => Promise<Row>
+  readonly ownerOf: (asker: Asker) => string
+  readonly response: R
+  readonly present: (row: Row, asker: Asker) => Static<R>
+}
+
+type ResourceDefinition<Row, R extends TSchema> = {
+  /** Of the collection, below /api/v1. */
+  readonly path: string
+  /** The name of the id in paths: `team` for /teams/{team}. */
+  readonly parameter: string
+  readonly tag: string
+  readonly of: Rows<Row, R>
+}
+
+type Common = {
+  readonly summary: string
+  readonly permissions?: readonly string[]
+  readonly superAdmin?: boolean
+}
+type WithBody<B extends TObject> = { readonly body?: B }
+type OnRow<Row, B> = (context: RouteContext, row: Row, body: B) => Promise<Row>
+
+const NO_BODY = Type.Object({})
+
+export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: ResourceDefinition<Row, R>) {
+  const subject = (context: RouteContext) =>
+    of.find(context.hub.database.db, of.ownerOf(context), context.params[parameter] ?? '')
+  // The type of a generic schema is known once it is used: it is said here.
+  const form = Type.Unsafe<{ data: Static<R> }>(answer(of.response))
+  const data = (row: Row, context: RouteContext): { data: Static<R> } => ({ data: of.present(row, context) })
+  const onePath = `${path}/:${parameter}`
+
+  /** A call on the row of the path that answers the row as it then is. */
+  const onRow = <B extends TObject = typeof NO_BODY>(
+    method: Method,
+    rowPath: string,
+    { act, ...rest }: Common & WithBody<B> & { readonly status?: number; readonly act: OnRow<Row, Static<B>> },
+  ): Route =>
+    route({
+      ...rest,
+      method,
+      path: rowPath,
+      tag,
+      subject,
+      answer: form,
+      handle: async context => data(await act(context, context.subject, context.body), context),
+    })
+
+  return {
+    subject,
+    show: (common: Common): Route =>
+      route({
+        ...common,
+        method: 'GET',
+        path: onePath,
+        tag,
+        subject,
+        answer: form,
+        handle: async context => data(context.subject, context),
+      }),
+
+    create: <B extends TObject>({
+      act,
+      ...rest
+    }: Common & { readonly body: B; readonly act: (context: RouteContext, body: Static<B>) => Promise<Row> }): Route =>
+      route({
+        ...rest,
+        method: 'POST',
+        path,
+        tag,
+        status: 201,
+        answer: form,
+        handle: async context => data(await act(context, context.body), context),
+      }),
+
+    /** Create with what is shown once, beside the resource: a secret, a token. */
+    createWith: <B extends TObject, P extends TProperties>({
+      act,
+      beside,
+      ...rest
+    }: Common & {
+      readonly body: B
+      readonly beside: P
+      readonly act: (context: RouteContext, body: Static<B>) => Promise<{ row: Row; beside: Static<TObject<P>> }>
+    }): Route =>
+      route({
+        ...rest,
+        method: 'POST',
+        path,
+        tag,
+        status: 201,
+        answer: Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: of.response, ...beside })),
+        async handle(context) {
+          const made = await act(context, context.body)
+          return { ...data(made.row, context), ...made.beside }
+        },
+      }),
+
+    change: <B extends TObject>(
+      definition: Common & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+    ): Route => onRow<B>('PATCH', onePath, definition),
+
+    replace: <B extends TObject>(
+      definition: Common & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+    ): Route => onRow<B>('PUT', onePath, definition),
+
+    /** 204. */
+    delete: ({
+      act,
+      ...common
+    }: Common & { readonly act: (context: RouteContext, row: Row) => Promise<void> }): Route =>
+      route({
+        ...common,
+        method: 'DELETE',
+        path: onePath,
+        tag,
+        subject,
+        async handle(context) {
+          await act(context, context.subject)
+          return undefined
+        },
+      }),
+
+    /** POST (or PUT) of an act or a part below the row. */
+    act: <B extends TObject = typeof NO_BODY>(
+      name: string,
+      definition: Common &
+        WithBody<B> & { readonly method?: Method; readonly status?: number; readonly act: OnRow<Row, Static<B>> },
+    ): Route => {
+      const { method = 'POST', ...rest } = definition
+      return onRow<B>(method, `${onePath}/${name}`, rest)
+    },
+  }
+}
