@@ -3,14 +3,15 @@
 import { Type } from '@sinclair/typebox'
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
+import type { RowRange } from '../platform/db/page-of-rows.ts'
 import { type AuditChanges, auditLog } from '../platform/db/schema-identity.ts'
 import { notFound } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { collectionReadBy } from '../platform/http/collection.ts'
+import { instant, isUuid, text, uuid } from '../platform/http/request-schema.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import { type AuditFilter, all, bySubject, countAudit, entriesBy } from './audit-count.ts'
 
-export type AuditRow = typeof auditLog.$inferSelect
+export type AuditRow = Omit<typeof auditLog.$inferSelect, 'position'>
 
 export const auditEntryAnswer = named('AuditEntry', {
   id: id(),
@@ -45,7 +46,7 @@ export const presentAuditEntry = (row: AuditRow) => ({
 const ORDER = sql`order by created_at desc, position desc`
 
 /** The ids of a page: what it skips is counted off in an index. */
-function idsOf(companyId: string, filter: AuditFilter, { limit, offset }: Page): SQL {
+function idsOf(companyId: string, filter: AuditFilter, { limit, offset }: RowRange): SQL {
   const conditions = entriesBy(companyId, filter)
   if (filter.subject === undefined)
     return sql`select id from audit_log where ${all(conditions)} ${ORDER} limit ${limit} offset ${offset}`
@@ -56,23 +57,65 @@ function idsOf(companyId: string, filter: AuditFilter, { limit, offset }: Page):
   return sql`select id from (${newest(kind)} union all ${newest(id)}) x ${ORDER} limit ${limit} offset ${offset}`
 }
 
-/** Newest first. */
-export async function listAudit(db: Executor, companyId: string, filter: AuditFilter, page: Page) {
-  const [rows, total] = await Promise.all([
-    db
-      .select()
-      .from(auditLog)
-      .where(sql`${auditLog.id} in (${idsOf(companyId, filter, page)})`)
-      .orderBy(desc(auditLog.createdAt), desc(auditLog.position)),
-    countAudit(db, companyId, filter),
-  ])
-  return { rows, total }
+/** What the log keeps of an entry, without its place in the order. */
+const columns = {
+  id: auditLog.id,
+  companyId: auditLog.companyId,
+  actorType: auditLog.actorType,
+  actorId: auditLog.actorId,
+  actorName: auditLog.actorName,
+  action: auditLog.action,
+  subjectType: auditLog.subjectType,
+  subjectId: auditLog.subjectId,
+  subjectName: auditLog.subjectName,
+  changes: auditLog.changes,
+  ip: auditLog.ip,
+  userAgent: auditLog.userAgent,
+  tokenId: auditLog.tokenId,
+  createdAt: auditLog.createdAt,
 }
+
+const instantOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text))
+
+/** Newest first. Page and total are read in ways of their own: the log is the longest list of all. */
+export const auditCollection = collectionReadBy({
+  filters: {
+    action: text(64),
+    actor: uuid(),
+    subject: text(64),
+    from: instant(),
+    to: instant(),
+  },
+  within: { subject_type: text(64), subject_id: text(64) },
+  async read({ hub, companyId }, { action, actor, subject, from, to, subject_type, subject_id }, range) {
+    const { db } = hub.database
+    const filter: AuditFilter = {
+      action,
+      actorId: actor,
+      subject,
+      subjectType: subject_type,
+      subjectId: subject_id,
+      from: instantOf(from),
+      to: instantOf(to),
+    }
+    const [rows, total] = await Promise.all([
+      db
+        .select(columns)
+        .from(auditLog)
+        .where(sql`${auditLog.id} in (${idsOf(companyId, filter, range)})`)
+        .orderBy(desc(auditLog.createdAt), desc(auditLog.position)),
+      countAudit(db, companyId, filter),
+    ])
+    return { rows, total }
+  },
+  response: auditEntryAnswer,
+  present: presentAuditEntry,
+})
 
 export async function findAuditEntry(db: Executor, companyId: string, id: string): Promise<AuditRow> {
   if (!isUuid(id)) throw notFound()
   const [row] = await db
-    .select()
+    .select(columns)
     .from(auditLog)
     .where(and(eq(auditLog.companyId, companyId), eq(auditLog.id, id)))
   if (!row) throw notFound()

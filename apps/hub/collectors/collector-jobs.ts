@@ -34,6 +34,10 @@ async function callCollectors(hub: Hub, tx: Tx, queue: CollectorQueue, calls: re
 export const reloadCollectors = (hub: Hub, tx: Tx, kind: ReloadKind): Promise<void> =>
   callCollectors(hub, tx, 'collector.reload', [{ payload: { kind }, key: kind }])
 
+/** The same where nothing has changed: an operator asks for it. */
+export const requestReload = (hub: Hub, kind: ReloadKind): Promise<void> =>
+  inTransaction(hub.database.db, tx => reloadCollectors(hub, tx, kind))
+
 /** After the commit every collector gets the agents' records as they then are; revoked ones as a revocation. */
 export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promise<void> =>
   callCollectors(

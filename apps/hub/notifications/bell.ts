@@ -6,12 +6,24 @@ import type { Database } from '../platform/db/connect.ts'
 import { notifications } from '../platform/db/schema-identity.ts'
 import { isAnyOf, type Tx } from '../platform/db/transaction.ts'
 
-type Row = typeof notifications.$inferSelect
+type Row = Omit<typeof notifications.$inferSelect, 'companyId' | 'position'>
 type Listener = (message: Readonly<Record<string, unknown>>) => void
 
 const CHANNEL = 'hub_bell'
 /** Pairs of ids in one word: its text must stay below 8,000 bytes. */
 const PAIRS_MAX = 90
+
+/** What a notification's owner is shown, and who that is. */
+export const notificationColumns = {
+  id: notifications.id,
+  userId: notifications.userId,
+  type: notifications.type,
+  title: notifications.title,
+  body: notifications.body,
+  link: notifications.link,
+  readAt: notifications.readAt,
+  createdAt: notifications.createdAt,
+}
 
 /** A notification as its owner sees it. */
 export const presentNotification = (row: Row) => ({
@@ -57,7 +69,7 @@ export class Bell {
       .filter(([userId = '']) => this.listeners.has(userId))
       .flatMap(([, id = '']) => id)
     if (ids.length === 0) return
-    const rows = await database.db.select().from(notifications).where(isAnyOf(notifications.id, ids))
+    const rows = await database.db.select(notificationColumns).from(notifications).where(isAnyOf(notifications.id, ids))
     const byId = new Map(rows.map(row => [row.id, row]))
     for (const id of ids) {
       const row = byId.get(id)

@@ -1,17 +1,18 @@
 // Deliveries outside the hub, by webhook and e-mail: what of an event goes where, each a row that shows what became of it
 // and a job that tries it.
 import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { notificationChannels, notificationDeliveries, webhooks } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
-import { notFound } from '../platform/http/api-error.ts'
-import { paged, pageOf } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { collection, equals, ofCompany, ofParent } from '../platform/http/collection.ts'
+import { oneOf, uuid } from '../platform/http/request-schema.ts'
 import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { type Recipient, reaches, recipientsOf } from './recipients.ts'
 import { loadTexts, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
@@ -139,13 +140,15 @@ export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDeli
 
 type Delivery = typeof notificationDeliveries.$inferSelect
 
+const deliveryStates = ['waiting', 'delivered', 'failed'] as const
+
 export const deliveryAnswer = named('Delivery', {
   id: id(),
   channel: string(),
   target: string(),
   webhook_id: nullable(id()),
   type: string(),
-  state: wordOf(['waiting', 'delivered', 'failed']),
+  state: wordOf(deliveryStates),
   tries: amount(),
   response_code: nullable(amount()),
   last_error: nullable(string()),
@@ -155,65 +158,60 @@ export const deliveryAnswer = named('Delivery', {
 })
 export const queuedAnswer = named('QueuedDelivery', { delivery_id: nullable(id()) })
 
-export const presentDelivery = (row: Delivery) => ({
-  id: row.id,
-  channel: row.channel,
-  target: row.target,
-  webhook_id: row.webhookId,
-  type: row.type,
-  state: row.state,
-  tries: row.tries,
-  response_code: row.responseCode,
-  last_error: row.lastError,
-  payload: row.payload,
-  created_at: row.createdAt,
-  finished_at: row.finishedAt,
+const shown = {
+  table: notificationDeliveries,
+  select: (db: Executor) => db.select().from(notificationDeliveries),
+  order: [desc(notificationDeliveries.position)],
+  pageBy: 'ids' as const,
+  response: deliveryAnswer,
+  present: (row: Delivery) => ({
+    id: row.id,
+    channel: row.channel,
+    target: row.target,
+    webhook_id: row.webhookId,
+    type: row.type,
+    state: row.state,
+    tries: row.tries,
+    response_code: row.responseCode,
+    last_error: row.lastError,
+    payload: row.payload,
+    created_at: row.createdAt,
+    finished_at: row.finishedAt,
+  }),
+}
+
+/** The deliveries of a company, newest first. */
+export const deliveryCollection = collection({
+  ...shown,
+  scope: ofCompany(notificationDeliveries.companyId),
+  filters: { state: equals(notificationDeliveries.state, oneOf(deliveryStates)) },
 })
 
-/** A page of deliveries, newest first. */
-export async function deliveryPage(hub: Hub, where: SQL | undefined, url: URL, query: { page?: number | undefined }) {
-  const page = pageOf(query)
-  const { db } = hub.database
-  const ids = db
-    .select({ id: notificationDeliveries.id })
-    .from(notificationDeliveries)
-    .where(where)
-    .orderBy(desc(notificationDeliveries.position))
-    .limit(page.limit)
-    .offset(page.offset)
-  const [rows, totals] = await Promise.all([
-    db
-      .select()
-      .from(notificationDeliveries)
-      .where(inArray(notificationDeliveries.id, ids))
-      .orderBy(desc(notificationDeliveries.position)),
-    db.select({ total: count() }).from(notificationDeliveries).where(where),
-  ])
-  return paged(url, page, totals[0]?.total ?? 0, rows.map(presentDelivery))
-}
+/** Those of one webhook. */
+export const webhookDeliveries = collection({
+  ...shown,
+  scope: ofParent,
+  within: { webhook_id: equals(notificationDeliveries.webhookId, uuid()) },
+})
 
-/** A delivery of a path, among those of its owner. Throws 404. */
-export async function findDelivery(db: Executor, id: string | undefined, among: SQL): Promise<Delivery> {
-  if (!isUuid(id ?? '')) throw notFound()
-  const [row] = await db
-    .select()
-    .from(notificationDeliveries)
-    .where(and(eq(notificationDeliveries.id, id ?? ''), among))
-  if (!row) throw notFound()
-  return row
-}
-
-/** Sends a delivery again: it waits as at first, with all of its tries. Returns its id; throws 404. */
-export async function redeliver(hub: Hub, id: string | undefined, among: SQL): Promise<string> {
-  const row = await findDelivery(hub.database.db, id, among)
-  await inTransaction(hub.database.db, async tx => {
+/** Sends a delivery again: it waits as at first, with all of its tries. Throws 404, and 422 for one that has arrived, if that is asked for. */
+export async function redeliver(
+  { hub, companyId }: RouteContext,
+  id: string,
+  { webhookId, refusesDelivered = false }: { readonly webhookId?: string; readonly refusesDelivered?: boolean },
+): Promise<string> {
+  return inTransaction(hub.database.db, async tx => {
+    const row = await deliveryCollection.lock(tx, companyId, id)
+    if (webhookId !== undefined && row.webhookId !== webhookId) throw notFound()
+    if (refusesDelivered && row.state === 'delivered')
+      throw invalidField('state', 'state_refused', { state: row.state })
     await tx.db
       .update(notificationDeliveries)
       .set({ state: 'waiting', finishedAt: null })
       .where(eq(notificationDeliveries.id, row.id))
     hub.jobs.enqueue(tx, [jobOf(row)])
+    return row.id
   })
-  return row.id
 }
 
 /** The delivery of a job; null when another try has delivered it meanwhile. */

@@ -1,9 +1,13 @@
 // The texts of notifications by event type and language; a company can replace each (decision G-104).
-import { eq } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import type { NotifyType } from '../../../core/lifecycle/alert.ts'
+import { auditRequest } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { notificationTemplates } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { languages } from '../platform/http/texts.ts'
 
 export type NotificationLanguage = 'en' | 'vi'
 export const languageOf = (text: string): NotificationLanguage => (text === 'vi' ? 'vi' : 'en')
@@ -115,7 +119,11 @@ export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string 
 export type TextBook = ReadonlyMap<string, Template>
 
 export async function loadTexts(db: Executor, companyId: string): Promise<TextBook> {
-  const rows = await db.select().from(notificationTemplates).where(eq(notificationTemplates.companyId, companyId))
+  const { template, language, title, body } = notificationTemplates
+  const rows = await db
+    .select({ template, language, title, body })
+    .from(notificationTemplates)
+    .where(eq(notificationTemplates.companyId, companyId))
   return new Map(rows.map(row => [`${row.template} ${row.language}`, row]))
 }
 
@@ -130,4 +138,45 @@ export function renderText(
   const fill = (text: string) => fillTemplate(text, alert, hub.config.public_url, hub.now())
   const late = alert.suppressed ? ` ${lateNotes[alert.resolved_at === null ? 'opened' : 'ended'][language]}` : ''
   return { title: fill(template.title), body: `${fill(template.body)}${late}` }
+}
+
+/** Every text of a company, its own or the default one, by event type and language. */
+export async function listTemplates(db: Executor, companyId: string) {
+  const own = await loadTexts(db, companyId)
+  return templateTypes.flatMap(template =>
+    languages.map(language => {
+      const text = own.get(`${template} ${language}`)
+      const { title, body } = text ?? defaultTemplate(template, language)
+      return { template, language, title, body, is_default: text === undefined }
+    }),
+  )
+}
+
+type TemplateText = Template & { readonly language: NotificationLanguage }
+const subjectOf = (template: NotifyType) => ({ type: 'template', id: template, name: template })
+
+export async function setTemplate(context: RouteContext, template: NotifyType, text: TemplateText): Promise<void> {
+  const { hub, companyId } = context
+  const { language, title, body } = text
+  await inTransaction(hub.database.db, async tx => {
+    await tx.db
+      .insert(notificationTemplates)
+      .values({ companyId, template, language, title, body })
+      .onConflictDoUpdate({
+        target: [notificationTemplates.companyId, notificationTemplates.template, notificationTemplates.language],
+        set: { title, body },
+      })
+    await auditRequest(tx, context, 'template.update', subjectOf(template))
+  })
+}
+
+/** The default texts hold again, in every language. */
+export async function resetTemplate(context: RouteContext, template: NotifyType): Promise<void> {
+  const { hub, companyId } = context
+  await inTransaction(hub.database.db, async tx => {
+    await tx.db
+      .delete(notificationTemplates)
+      .where(and(eq(notificationTemplates.companyId, companyId), eq(notificationTemplates.template, template)))
+    await auditRequest(tx, context, 'template.reset', subjectOf(template))
+  })
 }

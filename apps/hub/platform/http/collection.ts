@@ -1,5 +1,6 @@
 // A collection says of a resource, once, what every list of it needs: whose its rows are, which filters a caller may give, in which order
 // they come, and how rows become responses. Query parameters, OpenAPI and SQL follow from it (list.ts, db/page-of-rows.ts).
+import assert from 'node:assert/strict'
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Executor } from '../db/connect.ts'
 import {
@@ -29,10 +30,13 @@ export type Filter<S extends TSchema = TSchema> = {
   readonly schema: S
   where(value: Static<S>, asker: Asker): Condition
 }
-export type Filters = Readonly<Record<string, Filter>>
-type NoFilters = Readonly<Record<never, never>>
+type Filters = Readonly<Record<string, Filter>>
+type Nothing = Readonly<Record<never, never>>
+type SchemasOf<F extends Filters> = { readonly [K in keyof F]: F[K]['schema'] }
+
+export type Schemas = Readonly<Record<string, TSchema>>
 /** What is asked for: each filter by its name. */
-export type Given<F extends Filters> = { readonly [K in keyof F]?: Static<F[K]['schema']> | undefined }
+export type Given<S extends Schemas> = { readonly [K in keyof S]?: Static<S[K]> | undefined }
 
 export const filter = <S extends TSchema>(schema: S, where: Filter<S>['where']): Filter<S> => ({ schema, where })
 export const equals = <S extends TSchema>(column: Column, schema: S): Filter<S> =>
@@ -42,9 +46,12 @@ export const isOn = (column: Column) => filter(flag(), value => isEqual(column, 
 /** Text anywhere in one of the columns. */
 export const search = (...columns: readonly Column[]) => filter(text(255), value => holdsText(columns, value))
 
-/** Whose rows a collection has: those of the company that the request works in, of its caller, or everybody's. */
+/**
+ * Whose rows a collection has: those of the company that the request works in, of its caller, of the resource that each of its lists is
+ * within, or everybody's.
+ */
 export type Scope = {
-  readonly owner: 'company' | 'caller' | 'everybody'
+  readonly owner: 'company' | 'caller' | 'parent' | 'everybody'
   readonly where: (ownerId: string) => Condition
 }
 /** `also` is what every row of the collection must be besides, for example not deleted. It comes after the company, as in every index. */
@@ -53,13 +60,15 @@ export const ofCompany = (column: Column, also?: Condition): Scope => ({
   where: companyId => allOf([isEqual(column, companyId), also]),
 })
 export const ofCaller = (column: Column): Scope => ({ owner: 'caller', where: userId => isEqual(column, userId) })
+/** For what was found in the company before: the index of such rows begins with their parent. */
+export const ofParent: Scope = { owner: 'parent', where: () => undefined }
 export const ofEverybody: Scope = { owner: 'everybody', where: () => undefined }
 
 /** What a list needs of a collection, wherever its rows come from. */
-export type Collection<F extends Filters, W extends Filters, Row, R extends TSchema> = {
+export type Collection<F extends Schemas, W extends Schemas, Row, R extends TSchema> = {
   /** What a caller may filter by. */
   readonly filters: F
-  /** What a list within another resource is bound to: its server, its rule. Callers cannot give these. */
+  /** What else a list within another resource may be bound to: its group, its licence. Callers cannot give these. */
   readonly within: W
   readonly read: (asker: Asker, given: Given<F> & Given<W>, range: RowRange) => Promise<PageOfRows<Row>>
   readonly response: R
@@ -73,8 +82,13 @@ export type Collection<F extends Filters, W extends Filters, Row, R extends TSch
   ) => Promise<readonly Static<R>[]>
 }
 
+/** A collection whose page and total are read in a way of its own. */
+export const collectionReadBy = <Row, R extends TSchema, F extends Schemas = Nothing, W extends Schemas = Nothing>(
+  definition: Collection<F, W, Row, R>,
+): Collection<F, W, Row, R> => definition
+
 type Definition<F extends Filters, W extends Filters, Row, R extends TSchema> = Pick<
-  Collection<F, W, Row, R>,
+  Collection<SchemasOf<F>, SchemasOf<W>, Row, R>,
   'response' | 'present' | 'presentPage'
 > &
   Pick<RowSource<Row>, 'table' | 'select' | 'order'> & {
@@ -83,11 +97,11 @@ type Definition<F extends Filters, W extends Filters, Row, R extends TSchema> = 
     readonly within?: W
     readonly pageBy?: PageBy
     /** Another way to the exact total. */
-    readonly count?: (asker: Asker, given: Given<F> & Given<W>, where: Condition) => Promise<number> | null
+    readonly count?: (asker: Asker, given: Given<SchemasOf<F>> & Given<SchemasOf<W>>) => Promise<number> | null
   }
 
 /** A collection of the rows of one table. */
-export type TableCollection<F extends Filters, W extends Filters, Row, R extends TSchema> = Collection<F, W, Row, R> & {
+export type TableCollection<F extends Schemas, W extends Schemas, Row, R extends TSchema> = Collection<F, W, Row, R> & {
   /** The row of an id among those of an owner, in a transaction or outside. Throws 404. */
   readonly find: (db: Executor, ownerId: string, id: string) => Promise<Row>
   /** The same, and nobody else changes the row before the transaction ends. */
@@ -98,22 +112,27 @@ export type TableCollection<F extends Filters, W extends Filters, Row, R extends
 const OWNER_IDS: Readonly<Record<Scope['owner'], (asker: Asker) => string>> = {
   company: asker => asker.companyId,
   caller: asker => asker.caller.user.id,
+  parent: () => '',
   everybody: () => '',
 }
 
 /** The conditions of the filters that are given, in the order of their definition. */
-export function conditionsOf(filters: Filters, given: Readonly<Record<string, unknown>>, asker: Asker): Condition[] {
+function conditionsOf(filters: Filters, given: Readonly<Record<string, unknown>>, asker: Asker): Condition[] {
   return Object.entries(filters).map(([name, { where }]) =>
     given[name] === undefined ? undefined : where(given[name], asker),
   )
 }
 
-export function collection<Row, R extends TSchema, F extends Filters = NoFilters, W extends Filters = NoFilters>(
+/** The schemas of filters, by the same names. */
+const schemasOf = <F extends Filters>(filters: F | undefined): SchemasOf<F> =>
+  Object.fromEntries(Object.entries(filters ?? {}).map(([name, { schema }]) => [name, schema])) as SchemasOf<F>
+
+export function collection<Row, R extends TSchema, F extends Filters = Nothing, W extends Filters = Nothing>(
   definition: Definition<F, W, Row, R>,
-): TableCollection<F, W, Row, R> {
+): TableCollection<SchemasOf<F>, SchemasOf<W>, Row, R> {
   const { scope } = definition
-  const filters = definition.filters ?? ({} as F)
-  const within = definition.within ?? ({} as W)
+  const conditions: Filters = { ...definition.filters, ...definition.within }
+  const within = schemasOf(definition.within)
   const source: RowSource<Row> = { ...definition, pageBy: definition.pageBy ?? 'rows' }
   const ownerOf = OWNER_IDS[scope.owner]
   const found = async (db: Executor, ownerId: string, id: string, locks: boolean): Promise<Row> => {
@@ -123,16 +142,21 @@ export function collection<Row, R extends TSchema, F extends Filters = NoFilters
   }
   return {
     ...definition,
-    filters,
+    filters: schemasOf(definition.filters),
     within,
     ownerOf,
     find: (db, ownerId, id) => found(db, ownerId, id, false),
     lock: (tx, ownerId, id) => found(tx.db, ownerId, id, true),
     read(asker, given, range) {
       const ownerId = ownerOf(asker)
-      const where = allOf([scope.where(ownerId), ...conditionsOf({ ...filters, ...within }, given, asker)])
+      assert(
+        scope.owner !== 'parent' ||
+          Object.entries(given).some(([name, value]) => name in within && value !== undefined),
+        'a list of what belongs to a resource is within one',
+      )
+      const where = allOf([scope.where(ownerId), ...conditionsOf(conditions, given, asker)])
       const { db } = asker.hub.database
-      const counted = definition.count?.(asker, given, where) ?? null
+      const counted = definition.count?.(asker, given) ?? null
       return pageOfRows(db, source, ownerId, where, range, counted ? () => counted : undefined)
     },
   }

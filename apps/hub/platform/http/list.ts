@@ -1,28 +1,29 @@
 // GET of a collection: filters and paging as its collection says them, 15 rows a page, an exact total (decision G-07).
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import type { Collection, Filters, Given } from './collection.ts'
+import type { Collection, Given, Schemas } from './collection.ts'
 import { paged, pageOf, pageQuery } from './paging.ts'
 import { answerPage } from './response-schema.ts'
 import { type Route, type RouteContext, route } from './route.ts'
 
-type ListDefinition<F extends Filters, W extends Filters, Row, R extends TSchema, S> = {
+type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema, S> = {
   readonly path: string
   readonly tag: string
   readonly summary: string
   readonly permissions?: readonly string[]
+  readonly accountPermission?: string
   readonly superAdmin?: boolean
   readonly pathParameters?: Readonly<Record<string, TSchema>>
   readonly of: Collection<F, W, Row, R>
   /** Finds the resource of the path; throws 404. */
   readonly subject?: (context: RouteContext) => Promise<S>
   /** What the rows belong to. A list within something has no filters of its own. */
-  readonly within?: (context: RouteContext & { readonly subject: S }) => Given<W> | Promise<Given<W>>
+  readonly within?: (context: RouteContext & { readonly subject: S }) => Given<F> & Given<W>
 }
 
-const optionalOf = (filters: Filters): TProperties =>
-  Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, Type.Optional(schema)]))
+const optionalOf = (schemas: Schemas): TProperties =>
+  Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, Type.Optional(schema)]))
 
-export function list<F extends Filters, W extends Filters, Row, R extends TSchema, S = null>({
+export function list<F extends Schemas, W extends Schemas, Row, R extends TSchema, S = null>({
   of,
   within,
   ...definition
@@ -37,7 +38,7 @@ export function list<F extends Filters, W extends Filters, Row, R extends TSchem
       const { page: number, ...filters } = context.query
       const page = pageOf({ page: number as number | undefined })
       // The schema of the query is made of the schemas of the filters.
-      const given = { ...filters, ...(await within?.(context)) } as Given<F> & Given<W>
+      const given = { ...filters, ...within?.(context) } as Given<F> & Given<W>
       const { rows, total } = await of.read(context, given, page)
       const data = of.presentPage
         ? await of.presentPage(rows, context, given)

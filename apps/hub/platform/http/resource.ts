@@ -29,6 +29,8 @@ type Common = {
   readonly superAdmin?: boolean
 }
 type WithBody<B extends TObject> = { readonly body?: B }
+/** A row, and what stands beside it. */
+type With<Row, P extends TProperties> = { readonly row: Row; readonly beside: Static<TObject<P>> }
 type OnRow<Row, B> = (context: RouteContext, row: Row, body: B) => Promise<Row>
 
 const NO_BODY = Type.Object({})
@@ -39,6 +41,8 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
   // The type of a generic schema is known once it is used: it is said here.
   const form = Type.Unsafe<{ data: Static<R> }>(answer(of.response))
   const data = (row: Row, context: RouteContext): { data: Static<R> } => ({ data: of.present(row, context) })
+  const formWith = <P extends TProperties>(beside: P) =>
+    Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: of.response, ...beside }))
   const onePath = `${path}/:${parameter}`
 
   /** A call on the row of the path that answers the row as it then is. */
@@ -84,7 +88,7 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
         handle: async context => data(await act(context, context.body), context),
       }),
 
-    /** Create with what is shown once, beside the resource: a secret, a token. */
+    /** Create with what stands beside the resource in this one answer: a secret, a token. */
     createWith: <B extends TObject, P extends TProperties>({
       act,
       beside,
@@ -92,7 +96,7 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
     }: Common & {
       readonly body: B
       readonly beside: P
-      readonly act: (context: RouteContext, body: Static<B>) => Promise<{ row: Row; beside: Static<TObject<P>> }>
+      readonly act: (context: RouteContext, body: Static<B>) => Promise<With<Row, P>>
     }): Route =>
       route({
         ...rest,
@@ -100,7 +104,7 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
         path,
         tag,
         status: 201,
-        answer: Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: of.response, ...beside })),
+        answer: formWith(beside),
         async handle(context) {
           const made = await act(context, context.body)
           return { ...data(made.row, context), ...made.beside }
@@ -141,5 +145,29 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
       const { method = 'POST', ...rest } = definition
       return onRow<B>(method, `${onePath}/${name}`, rest)
     },
+
+    actWith: <P extends TProperties>(
+      name: string,
+      {
+        act,
+        beside,
+        ...rest
+      }: Common & {
+        readonly beside: P
+        readonly act: (context: RouteContext, row: Row) => Promise<With<Row, P>>
+      },
+    ): Route =>
+      route({
+        ...rest,
+        method: 'POST',
+        path: `${onePath}/${name}`,
+        tag,
+        subject,
+        answer: formWith(beside),
+        async handle(context) {
+          const changed = await act(context, context.subject)
+          return { ...data(changed.row, context), ...changed.beside }
+        },
+      }),
   }
 }

@@ -1,0 +1,120 @@
+// The caller itself: profile, picture, sessions.
+import { and, desc, eq } from 'drizzle-orm'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { companies, sessions, users } from '../platform/db/schema-identity.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { collection, ofCaller } from '../platform/http/collection.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { sessionResponse } from './account-response.ts'
+
+const profileColumns = {
+  id: users.id,
+  email: users.email,
+  name: users.name,
+  language: users.language,
+  time_zone: users.timeZone,
+  avatar: users.avatar,
+  super_admin: users.superAdmin,
+  created_at: users.createdAt,
+}
+
+export async function profile({ hub, caller, companyId }: RouteContext) {
+  const { db } = hub.database
+  const [[user], [company]] = await Promise.all([
+    db.select(profileColumns).from(users).where(eq(users.id, caller.user.id)),
+    db
+      .select({ id: companies.id, name: companies.name, slug: companies.slug })
+      .from(companies)
+      .where(eq(companies.id, companyId)),
+  ])
+  if (!user) throw notFound()
+  return { ...user, company: company ?? null, permissions: [...caller.permissions].sort() }
+}
+
+type OwnChange = {
+  readonly name?: string | undefined
+  readonly language?: string | undefined
+  readonly time_zone?: string | undefined
+  readonly avatar?: string | null | undefined
+}
+type Columns = Partial<typeof users.$inferInsert>
+
+const columnsOf = ({ name, language, time_zone, avatar }: OwnChange): Columns => ({
+  ...(name === undefined ? {} : { name }),
+  ...(language === undefined ? {} : { language }),
+  ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+  ...(avatar === undefined ? {} : { avatar }),
+})
+
+/** What the audit log shows: a picture is not written into it. */
+const shown = (row: Columns) => ({
+  name: row.name,
+  language: row.language,
+  time_zone: row.timeZone,
+  avatar: row.avatar ? 'a picture' : null,
+})
+
+/** Changes the caller's own record, audited. */
+export async function changeOwn(context: RouteContext, change: OwnChange): Promise<void> {
+  const { hub, caller } = context
+  const set = columnsOf(change)
+  if (Object.keys(set).length === 0) return
+  await inTransaction(hub.database.db, async tx => {
+    const [before] = await tx.db
+      .select({ name: users.name, language: users.language, timeZone: users.timeZone, avatar: users.avatar })
+      .from(users)
+      .where(eq(users.id, caller.user.id))
+      .for('update')
+    await tx.db.update(users).set(set).where(eq(users.id, caller.user.id))
+    const changes = changesBetween(shown(before ?? {}), shown({ ...before, ...set }))
+    const subject = { type: 'user', id: caller.user.id, name: caller.user.name }
+    await auditRequest(tx, context, 'user.update', subject, changes)
+  })
+}
+
+export const AVATAR_BYTES_MAX = 128 * 1024
+/** How the bytes of a picture begin; RIFF is what WebP is wrapped in. */
+const SIGNATURES = { png: '89504e470d0a1a0a', jpeg: 'ffd8ff', webp: '52494646' } as const
+
+/** A data URL of a small picture whose bytes are what it says. Throws 422. */
+export function checkedImage(image: string): string {
+  const [, type, base64 = ''] = /^data:image\/(png|jpeg|webp);base64,([A-Za-z0-9+/]+={0,2})$/.exec(image) ?? []
+  if (type !== 'png' && type !== 'jpeg' && type !== 'webp') throw invalidField('image', 'image')
+  const bytes = Buffer.from(base64, 'base64')
+  if (bytes.length > AVATAR_BYTES_MAX) throw invalidField('image', 'image_size', { max: AVATAR_BYTES_MAX })
+  if (!bytes.toString('hex', 0, 8).startsWith(SIGNATURES[type])) throw invalidField('image', 'image')
+  return image
+}
+
+export const sessionCollection = collection({
+  table: sessions,
+  scope: ofCaller(sessions.userId),
+  select: db =>
+    db
+      .select({
+        id: sessions.id,
+        ip: sessions.ip,
+        user_agent: sessions.userAgent,
+        created_at: sessions.createdAt,
+        last_seen_at: sessions.lastSeenAt,
+      })
+      .from(sessions),
+  order: [desc(sessions.lastSeenAt), desc(sessions.id)],
+  response: sessionResponse,
+  present: (row, { caller }) => ({ ...row, current: row.id === caller.credentialId }),
+})
+
+export async function endSession(context: RouteContext, id: string): Promise<void> {
+  const { hub, caller } = context
+  if (!isUuid(id)) throw notFound()
+  await inTransaction(hub.database.db, async tx => {
+    const ended = await tx.db
+      .delete(sessions)
+      .where(and(eq(sessions.id, id), eq(sessions.userId, caller.user.id)))
+      .returning({ id: sessions.id })
+    if (ended.length === 0) throw notFound()
+    await auditRequest(tx, context, 'session.end', { type: 'user', id: caller.user.id, name: caller.user.name })
+  })
+}
