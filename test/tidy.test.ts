@@ -228,7 +228,33 @@ describe('documents', () => {
       ),
     )
   })
+
+  test('every path that a document names exists', () => {
+    const documents = texts.filter(path => path.endsWith('.md'))
+    expect(documents).toContain('ARCHITECTURE.md')
+    refuse(
+      documents.flatMap(document =>
+        readFileSync(join(root, document), 'utf8')
+          .split('\n')
+          .flatMap((line, index) =>
+            pathsIn(line)
+              .filter(path => !existsSync(join(root, path)) && !existsSync(join(root, dirname(document), path)))
+              .map(path => `${document}:${index + 1} names ${path}: there is none; name what took its place`),
+          ),
+      ),
+    )
+  })
 })
+
+/** What a document names: paths in backticks, and links to files. */
+function pathsIn(text: string): string[] {
+  const isPath = (word: string): boolean =>
+    /^(apps|core|proto|sql|test|bench|\.ci)\/[\w./-]*$/.test(word) ||
+    /^[\w.-]+(\/[\w.-]+)+\.(tsx?|md|sql|proto)$/.test(word)
+  const quoted = [...text.matchAll(/`([^`\s]+)`/g)].map(found => found[1]!).filter(isPath)
+  const linked = [...text.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(found => found[1]!)
+  return [...quoted, ...linked.filter(link => !link.includes('://'))]
+}
 
 /** The numbers of the decisions that a line cites: `G-36`, and all of `G-26 to G-30`. */
 function decisionsOf(line: string): number[] {
