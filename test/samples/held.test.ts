@@ -69,6 +69,7 @@ describe('samples that are held before they are stored', () => {
       store,
       () => Date.now(),
       (...machine) => writer.heldOf(...machine),
+      (...machine) => writer.pendingDefinitions(...machine),
     )
     clockMs = NOW
     const running = writer.run()
@@ -87,12 +88,11 @@ describe('samples that are held before they are stored', () => {
     }
     return { writer, reader, send, abort }
   }
+  const seriesStored = async (): Promise<number> =>
+    Number((await store.rows(`SELECT count() FROM ${store.database}.series`))[0]?.[0])
   const definitionsAreStored = (): Promise<unknown> => {
     clockMs += 1_000
-    return until('the series are known', async () => {
-      const rows = await store.rows(`SELECT count() FROM ${store.database}.series`)
-      return Number(rows[0]?.[0]) > 0
-    })
+    return until('the series are known', async () => (await seriesStored()) > 0)
   }
   const countStored = async (): Promise<number> =>
     Number((await store.rows(`SELECT count() FROM ${store.database}.samples`))[0]?.[0])
@@ -164,6 +164,24 @@ describe('samples that are held before they are stored', () => {
     for (const { labels, points } of (await reader.querySeries(plan({ agg: 'last', stepMs: 1 }), 0)).series)
       expect([seed, points]).toEqual([seed, [...truth.get(labels.mount!)!].sort(([a], [b]) => a - b)])
     expect(await countStored()).toBe([...truth.values()].reduce((sum, points) => sum + points.size, 0))
+  })
+
+  test('a sample of a series that the store was not told of yet is read at once, beside those that it knows', async () => {
+    const { reader, send } = start(openBus())
+    const labels = async () =>
+      (await reader.querySeries(plan({ agg: 'last', stepMs: 1 }), 0)).series.map(series => series.labels.mount)
+    const point = (mount: string) => [{ metric: METRIC, labels: { mount }, points: [[NOW, 5]] as const }]
+    // The clock stands: the store is told of no series before it has gone on.
+    await send(server(1), point('/b'))
+    expect(await labels()).toEqual(['/b'])
+    expect(await seriesStored()).toBe(0)
+    await send(server(2), point('/other'))
+    await definitionsAreStored()
+    await until('both to be known', async () => (await seriesStored()) === 2)
+    expect(await labels()).toEqual(['/b'])
+    for (const mount of ['/c', '/a']) await send(server(1), point(mount))
+    expect(await labels()).toEqual(['/a', '/b', '/c'])
+    expect(await seriesStored()).toBe(2)
   })
 
   test('[STO-001] what is held when the worker dies is read from the bus again', async () => {

@@ -20,7 +20,11 @@ export type SeriesAnswer = {
 }
 
 /** A series of a machine: its id as the store knows it, and its full key. */
-type Definition = { readonly id: bigint; readonly key: string }
+export type Definition = { readonly id: bigint; readonly key: string }
+
+/** Series of a machine that the store is still to be told of. */
+export type PendingDefinitions = (companyId: string, serverId: string) => Iterable<Definition>
+const nothingPending: PendingDefinitions = () => []
 
 const DEFINITIONS_MS = 10_000
 const DEFINITIONS_MAX = 2_000
@@ -109,6 +113,11 @@ function seriesOf(
   return series
 }
 
+const metricOf = (key: string): string => {
+  const labelsAt = key.indexOf('{')
+  return labelsAt < 0 ? key : key.slice(0, labelsAt)
+}
+
 const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSeries> =>
   new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
 
@@ -117,11 +126,18 @@ export class SamplesReader {
   private readonly store: ClickHouse
   private readonly nowMs: () => number
   private readonly held: HeldSource
+  private readonly pending: PendingDefinitions
   private readonly known = new Map<string, { readonly definitions: readonly Definition[]; readonly untilMs: number }>()
 
-  /** `held` are points that the store does not have yet. */
-  constructor(store: ClickHouse, nowMs: () => number, held: HeldSource = nothingHeld) {
+  /** `held` are points, and `pending` series, that the store does not have yet. */
+  constructor(
+    store: ClickHouse,
+    nowMs: () => number,
+    held: HeldSource = nothingHeld,
+    pending: PendingDefinitions = nothingPending,
+  ) {
     this.store = store
+    this.pending = pending
     this.nowMs = nowMs
     this.held = held
   }
@@ -131,8 +147,21 @@ export class SamplesReader {
     this.known.clear()
   }
 
-  /** The series of a machine that belong to `metrics`, in the order of their keys. */
+  /** The series of a machine that belong to `metrics`, in the order of their keys: a sample can be read before the store knows its series. */
   private async definitionsOf(
+    companyId: string,
+    serverId: string,
+    metrics: readonly string[],
+  ): Promise<readonly Definition[]> {
+    // Before the store is asked: what is stored meanwhile is in both.
+    const pending = [...this.pending(companyId, serverId)].filter(({ key }) => metrics.includes(metricOf(key)))
+    const stored = await this.storedDefinitions(companyId, serverId, metrics)
+    if (pending.length === 0) return stored
+    const byKey = new Map([...stored, ...pending].map(definition => [definition.key, definition]))
+    return [...byKey.values()].sort((one, other) => (one.key < other.key ? -1 : 1))
+  }
+
+  private async storedDefinitions(
     companyId: string,
     serverId: string,
     metrics: readonly string[],

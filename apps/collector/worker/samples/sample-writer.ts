@@ -19,6 +19,7 @@ import {
   SampleBlock,
 } from '../../../../core/samples/block/sample-block.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-block.ts'
+import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
@@ -94,6 +95,8 @@ export class SampleWriter {
   /** What the store is to be told of series, and when it came. */
   private definitions: SeriesDefinition[] = []
   private definitionsAtMs = 0
+  /** Those of them that are on their way to the store. */
+  private announced: readonly SeriesDefinition[] = []
   private announcing: Promise<void> | null = null
   private lastSeq = 0
   private readonly startedAtMs: number
@@ -153,6 +156,14 @@ export class SampleWriter {
     yield* this.filling.block.heldOf(companyId, serverId)
   }
 
+  /** The series of a machine that the store is still to be told of; some may be stored just now. */
+  *pendingDefinitions(companyId: string, serverId: string): Generator<{ readonly id: bigint; readonly key: string }> {
+    for (const definitions of [this.announced, this.definitions])
+      for (const definition of definitions)
+        if (definition.serverId === serverId && definition.companyId === companyId)
+          yield { id: idOf({ lo: definition.idLo, hi: definition.idHi }), key: definition.key }
+  }
+
   /** The oldest cell that points of a machine which are not stored yet lie in. */
   oldestCellOf(companyId: string, serverId: string): number {
     const [one, other] = [this.insertingLoad, this.filling].map(load =>
@@ -206,7 +217,9 @@ export class SampleWriter {
     for (const load of [this.insertingLoad, this.filling])
       for (const owner of load?.block.owners ?? [])
         if (this.isPurged(owner.companyId, owner.serverId)) load?.block.purge(owner)
-    this.definitions = this.definitions.filter(({ companyId, serverId }) => !this.isPurged(companyId, serverId))
+    const isKept = ({ companyId, serverId }: SeriesDefinition) => !this.isPurged(companyId, serverId)
+    this.definitions = this.definitions.filter(isKept)
+    this.announced = this.announced.filter(isKept)
   }
 
   private isPurged(companyId: string, serverId: string): boolean {
@@ -320,10 +333,10 @@ export class SampleWriter {
     if (this.definitions.length === 0 || this.announcing) return
     const waitedMs = this.options.nowMs() - this.definitionsAtMs
     if (waitedMs >= 0 && waitedMs < BLOCK_WAIT_MS) return
-    void this.announced()
+    void this.announceNow()
   }
 
-  private announced(): Promise<void> {
+  private announceNow(): Promise<void> {
     this.announcing ??= this.storeDefinitions().finally(() => {
       this.announcing = null
     })
@@ -337,8 +350,10 @@ export class SampleWriter {
       writeSeriesBlock(this.series, definitions)
       const block = this.series.finish()
       const token = `series-${crypto.randomUUID()}`
+      this.announced = definitions
       await this.persist(() => this.options.store.insertBlock('series', block, token))
       if (!this.isAborted) this.options.onDefinitions(definitions)
+      this.announced = []
     }
   }
 
@@ -448,7 +463,7 @@ export class SampleWriter {
     // What was held for long may be locked by now.
     for (const owner of load.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
     const rows = await inSlices(load.block.writing(this.samples, this.lastSeq))
-    while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announced()
+    while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announceNow()
     if (rows > 0) {
       const startedMs = performance.now()
       const samples = this.samples.finish()

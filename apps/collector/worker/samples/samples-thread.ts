@@ -72,7 +72,9 @@ class SamplesThread {
     })
     const nowMs = () => Date.now()
     const held: HeldSource = (companyId, serverId) => this.writer.heldOf(companyId, serverId)
-    this.reader = new SamplesReader(this.store, nowMs, held)
+    this.reader = new SamplesReader(this.store, nowMs, held, (companyId, serverId) =>
+      this.writer.pendingDefinitions(companyId, serverId),
+    )
     const { reader: busReader } = this.bus
     this.latest = new LatestValues({
       reader: this.reader,
