@@ -2,7 +2,7 @@
 // tombstones.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Redis } from 'ioredis'
-import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { durabilityFaults, openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { RedisFeedStore } from '../../apps/collector/store/redis/redis-feed-store.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
@@ -344,4 +344,17 @@ test('a feed that one process kept is there for another, and an older set does n
   await store.save({ since: 3, syncedAtMs: 200, records: new Map() })
   const next = (await RedisFeedStore.open(redis, keys, 'rules')).load()
   expect(next).toEqual({ since: 4, syncedAtMs: 100, records: new Map([['r', rule]]) })
+})
+
+test('an operator is told of a Redis that does not keep what it acknowledges, or throws it away', async () => {
+  expect(await durabilityFaults(redis)).toEqual([])
+  const settings = { appendfsync: 'everysec', 'maxmemory-policy': 'allkeys-lru' }
+  const before = { appendfsync: 'always', 'maxmemory-policy': 'noeviction' }
+  for (const [name, value] of Object.entries(settings)) await redis.config('SET', name, value)
+  const told = await durabilityFaults(redis)
+  for (const [name, value] of Object.entries(before)) await redis.config('SET', name, value)
+  expect(told.map(fault => fault.split(':')[0])).toEqual(['appendfsync is everysec', 'maxmemory-policy is allkeys-lru'])
+  await redis.config('SET', 'appendonly', 'no')
+  expect((await durabilityFaults(redis)).map(fault => fault.split(':')[0])).toEqual(['appendonly is off'])
+  await redis.config('SET', 'appendonly', 'yes')
 })

@@ -1,6 +1,7 @@
 // The bus between machines: a Redis stream a shard (decision G-142). A script gives positions and adds entries in one step and refuses
 // at the bound; what all consumers passed is removed with the step that passes it. An acknowledged batch is in Redis' append-only
-// file: `appendfsync everysec` survives the end of the process, `always` a power cut too.
+// file with `appendfsync always`. With `everysec` Redis puts the writing off for up to two seconds while its disk is busy: what it acknowledged
+// meanwhile is lost when it is killed then.
 import type { Redis } from 'ioredis'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'

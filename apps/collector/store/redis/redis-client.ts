@@ -96,6 +96,15 @@ export async function durabilityFaults(redis: Redis): Promise<string[]> {
   const faults: string[] = []
   if (of('aof_enabled') === '0')
     faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
+  // A hosted server may not let anybody ask.
+  const [, sync = ''] = await redis.config('GET', 'appendfsync').then(
+    answer => (Array.isArray(answer) ? answer.map(String) : []),
+    () => [],
+  )
+  if (of('aof_enabled') !== '0' && sync !== '' && sync !== 'always')
+    faults.push(
+      `appendfsync is ${sync}: the newest acknowledged batches and alerts are lost when Redis is killed while its disk is busy; set appendfsync always`,
+    )
   const policy = of('maxmemory_policy')
   if (policy !== '' && policy !== 'noeviction')
     faults.push(`maxmemory-policy is ${policy}: Redis may throw away batches and alerts; set noeviction`)

@@ -12,11 +12,13 @@ import { DUTIES, type RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
-/** KEYS: outbox, ids. ARGV: numbers and event ids of what leaves. */
+/** KEYS: outbox, ids. ARGV: numbers and event ids of what leaves. In a Redis that lost its newest writes a number may be another event's. */
 const REMOVE = new RedisScript(`
 for at = 1, #ARGV, 2 do
-  redis.call('XDEL', KEYS[1], ARGV[at] .. '-0')
-  redis.call('HDEL', KEYS[2], ARGV[at + 1])
+  if redis.call('HGET', KEYS[2], ARGV[at + 1]) == ARGV[at] then
+    redis.call('XDEL', KEYS[1], ARGV[at] .. '-0')
+    redis.call('HDEL', KEYS[2], ARGV[at + 1])
+  end
 end
 return 1
 `)

@@ -225,6 +225,15 @@ export class RedisShardStore {
     if (this.failure) throw this.failure
   }
 
+  /**
+   * The shard is given up here: nothing more is written, also where the lease holds. A Redis that comes back may have lost its newest
+   * writes, and what was made of them must not be added to what is left.
+   */
+  abandon(): void {
+    this.failure ??= new ShardLost(`shard ${this.place.shard} was given up`)
+    this.waiting.length = 0
+  }
+
   private write(operation: () => Promise<unknown>): void {
     if (this.failure) return
     this.waiting.push(operation)
@@ -236,7 +245,7 @@ export class RedisShardStore {
       for (let next = this.waiting.shift(); next; next = this.waiting.shift())
         if ((await next()) !== 1) throw new Error('the lease is not held any more')
     } catch (error) {
-      this.failure = new ShardLost(`shard ${this.place.shard} cannot be written`, { cause: error })
+      this.failure ??= new ShardLost(`shard ${this.place.shard} cannot be written`, { cause: error })
       this.waiting.length = 0
     }
     this.writing = null

@@ -209,6 +209,7 @@ class RedisShards {
   private readonly records: RuleRecords
   /** The token under which each shard is worked on. */
   private readonly tokens = new Map<number, string>()
+  private readonly stores = new Map<number, RedisShardStore>()
 
   constructor(
     place: ShardPlace & { readonly kind: 'redis' },
@@ -237,6 +238,7 @@ class RedisShards {
       const store = await RedisShardStore.open({ redis, keys, shard, token, records: this.records })
       const passed = await this.bus.passed(busConsumers.evaluation, shard)
       if (this.tokens.get(shard) !== token) return null
+      this.stores.set(shard, store)
       return { store, passed, lost, tell: message => this.told(shard, store, message) }
     } catch (error) {
       lost(error instanceof Error ? error : new Error(String(error)))
@@ -259,9 +261,7 @@ class RedisShards {
 
   private end(shard: number, token: string, cause: string): void {
     if (this.tokens.get(shard) !== token) return
-    this.tokens.delete(shard)
-    this.running.get(shard)?.loop.stop(false)
-    this.running.delete(shard)
+    this.lose(shard)
     this.tell({ kind: 'lost', shard, token, cause })
   }
 
@@ -275,11 +275,17 @@ class RedisShards {
     running?.loop.stop(false)
     // What could not be saved any more is as it was saved before.
     await running?.finished.catch(() => {})
+    // The lease may have run out meanwhile and come back: what runs under the new one stays.
+    if (this.running.get(shard) !== running) return
     this.running.delete(shard)
+    this.stores.delete(shard)
   }
 
+  /** Ends the work on a shard without a further write. */
   lose(shard: number): void {
     this.tokens.delete(shard)
+    this.stores.get(shard)?.abandon()
+    this.stores.delete(shard)
     this.running.get(shard)?.loop.stop(false)
     this.running.delete(shard)
   }

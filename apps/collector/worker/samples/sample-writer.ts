@@ -238,6 +238,17 @@ export class SampleWriter {
       for (const partition of position.keys()) if (!kept.includes(partition)) position.delete(partition)
   }
 
+  /**
+   * The bus may count anew, with less than was read. Reading goes on after what it says was passed: what is read twice is told apart by
+   * series and time. No position of before is passed any more, for something else may stand there.
+   */
+  readAnew(): void {
+    this.forgetPartitions([])
+    this.insertingLoad?.positions.clear()
+    this.filling.positions.clear()
+    this.filling.entries = 0
+  }
+
   /** Resolves when nothing is on its way to the store: what was inserted before can be deleted now. */
   async settled(): Promise<void> {
     await this.announcing
@@ -477,8 +488,12 @@ export class SampleWriter {
     if (this.isAborted) return
     if (noted) noted.isNoted = true
     for (const [partition, { last }] of load.positions) {
-      await this.persist(() => bus.pass(busConsumers.samples, partition, last))
-      this.passedTo.set(partition, last)
+      // While it is tried the bus may come back without what was read of it.
+      const isOfThisBus = (): boolean => load.positions.has(partition)
+      await this.persist(async () => {
+        if (isOfThisBus()) await bus.pass(busConsumers.samples, partition, last)
+      })
+      if (isOfThisBus()) this.passedTo.set(partition, last)
     }
     this.rowsStored += rows
     this.blocksStored++

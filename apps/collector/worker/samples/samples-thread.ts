@@ -67,8 +67,8 @@ class SamplesThread {
     this.bus = openSamplesBus(options, {
       onNews: () => this.writer.wake(),
       onTrouble: cause => this.trouble('cannot read the bus', new Error(cause)),
-      // Redis may have been started anew, with fewer entries than were read: reading goes on after what was passed.
-      onRecovered: () => this.writer.forgetPartitions([]),
+      // Redis may have been started anew, with fewer entries than were read.
+      onRecovered: () => this.writer.readAnew(),
     })
     const nowMs = () => Date.now()
     const held: HeldSource = (companyId, serverId) => this.writer.heldOf(companyId, serverId)

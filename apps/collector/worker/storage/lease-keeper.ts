@@ -112,17 +112,22 @@ export class Leases {
       this.leave(lease).catch(error => this.options.onError('cannot hand a shard over', error))
   }
 
+  /** It may have run out meanwhile and been taken again: that one is worked under. */
+  private forget({ lease, token }: HeldLease): void {
+    if (this.held.get(lease)?.token === token) this.held.delete(lease)
+  }
+
   private async leave(lease: number): Promise<void> {
     const held = this.held.get(lease)
     if (!held || this.leaving.has(lease)) return
     this.leaving.add(lease)
     try {
       await this.options.handOver(lease)
-      this.held.delete(lease)
+      this.forget(held)
       await this.options.store.release(held)
     } catch (error) {
       // Not given back: it runs out by itself.
-      this.held.delete(lease)
+      this.forget(held)
       this.dropped.add(held.token)
       this.options.onError('cannot hand a shard over', error)
     } finally {

@@ -1,0 +1,178 @@
+// A Redis that comes back without the newest of what it acknowledged, as one with `appendfsync everysec` may after it was killed on a busy
+// disk: positions and numbers are given out a second time. What is lost is lost; nothing that comes after it may be lost with it.
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Redis } from 'ioredis'
+import { busConsumers } from '../../apps/collector/bus/bus.ts'
+import { busStats, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
+import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
+import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
+import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
+import { openSamplesBus } from '../../apps/collector/worker/samples/samples-bus.ts'
+import { type AlertEvent, eventId } from '../../core/alerting/evaluate/event.ts'
+import { shardOfServer } from '../../core/bus/entry.ts'
+import { engineUrl, entryOf, freshDatabase, openTestStore } from '../support/clickhouse.ts'
+import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(60_000)
+
+const COMPANY = '11111111-1111-4111-8111-111111111111'
+const SERVER = '22222222-2222-4222-8222-222222222222'
+const SHARD = shardOfServer(SERVER)
+const START = Date.now() - 60_000
+
+let server: TestRedis
+let redis: Redis
+let prefixes = 0
+beforeAll(async () => {
+  server = await startTestRedis()
+  redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+  await whenReady(redis)
+})
+afterAll(async () => {
+  redis.disconnect()
+  await server.close()
+})
+
+/** What the keys hold now. The result ends the server and starts it again with no more than that in them. */
+async function remembered(...keys: string[]): Promise<() => Promise<void>> {
+  const dumps = await Promise.all(keys.map(key => server.client.dumpBuffer(key)))
+  return async () => {
+    for (const [index, key] of keys.entries()) await server.client.restore(key, 0, dumps[index]!, 'REPLACE')
+    await server.kill()
+    await until('the end to be known', () => redis.status !== 'ready')
+    await server.start()
+    await whenReady(redis)
+  }
+}
+
+test('[BUS-005] samples that get positions which Redis had given out before are stored, though a block of before was just on its way', async () => {
+  const keys = redisKeys(`t${++prefixes}:`)
+  const publisher = new RedisBusWriter({ redis, keys, bytesMax: 1024 ** 3, ageMaxMs: 3_600_000, onError: () => {} })
+  const publish = async (from: number, to: number): Promise<void> => {
+    for (let index = from; index <= to; index++) {
+      const series = [{ metric: 'cpu_usage_percent', points: [[START + index, index]] as const }]
+      expect(await publisher.publish(SERVER, entryOf(COMPANY, SERVER, series))).toBeNull()
+    }
+  }
+  const store = await openTestStore()
+  let insertCount = 0
+  const gate = Promise.withResolvers<void>()
+  let recoveries = 0
+  const bus = openSamplesBus(
+    {
+      bus: { kind: 'redis', url: server.url, prefix: keys.prefix },
+      consumers: Object.values(busConsumers),
+      clickhouse: engineUrl,
+      database: freshDatabase(),
+    },
+    {
+      onNews: () => writer.wake(),
+      onTrouble: () => {},
+      onRecovered: () => {
+        writer.readAnew()
+        recoveries++
+      },
+    },
+  )
+  const writer = new SampleWriter({
+    store: {
+      ...store,
+      insertBlock: async (table, block, token) => {
+        if (table === 'samples_raw' && insertCount++ === 0) await gate.promise
+        await store.insertBlock(table, block, token)
+      },
+    },
+    bus: bus.reader,
+    tokenPrefix: bus.tokenPrefix,
+    nowMs: Date.now,
+    onInserted: () => {},
+    onDefinitions: () => {},
+    onTrouble: () => {},
+  })
+  bus.setPartitions([SHARD])
+  const running = writer.run()
+  await publish(1, 5)
+  const comeBack = await remembered(keys.stream(SHARD), keys.busState)
+  await publish(6, 10)
+  await until('all ten to be on their way to the store', () => insertCount === 1)
+  await comeBack()
+  await until('the writer to know', () => recoveries === 1)
+  await publish(11, 13)
+  gate.resolve()
+  const stored = async () =>
+    (await store.rows(`SELECT value FROM ${store.database}.samples ORDER BY value`)).map(([value]) => Number(value))
+  // The first ten were read before Redis lost half of them.
+  await until('what came after', async () => (await stored()).length >= 13)
+  expect(await stored()).toEqual(Array.from({ length: 13 }, (_, index) => index + 1))
+  await bus.reader.pass(busConsumers.evaluation, SHARD, 8)
+  await until('an empty bus', async () => (await busStats(redis, keys)).lagEntries === 0)
+  writer.abort()
+  await running
+  await bus.close()
+  await store.close()
+})
+
+const event = (seq: number): AlertEvent => ({
+  event_id: eventId(SERVER, 'rule', 'cpu_usage_percent', seq, 'alert.opened'),
+  type: 'alert.opened',
+  seq,
+  occurred_at: new Date(seq * 1000).toISOString(),
+  company_id: COMPANY,
+  server_id: SERVER,
+  rule_id: 'rule',
+  rule_version: 1,
+  series_key: 'cpu_usage_percent',
+  severity: 'critical',
+  value: 1,
+  threshold: 1,
+  suppressed: false,
+  suppress_reason: null,
+  group_key: null,
+  labels: {},
+})
+
+async function leasedStore(keys: ReturnType<typeof redisKeys>) {
+  const { held } = await new RedisLeases(redis, keys, 'owner', 60_000).tend(true)
+  const { token } = held.find(({ lease }) => lease === SHARD)!
+  const place = { redis, keys, shard: SHARD, token, records: new RuleRecords(redis, keys) }
+  return { token, open: () => RedisShardStore.open(place) }
+}
+
+test('[EVT-026] an event that got the number of one that Redis lost is not removed with it', async () => {
+  const keys = redisKeys(`t${++prefixes}:`)
+  const { open } = await leasedStore(keys)
+  const store = await open()
+  const outbox = new RedisOutboxStore(redis, keys, () => [SHARD])
+  for (const seq of [1, 2]) store.commit([event(seq)], [], seq, seq)
+  await store.settled()
+  const comeBack = await remembered(keys.outbox(SHARD), keys.outboxIds(SHARD))
+  store.commit([event(3)], [], 3, 3)
+  await store.settled()
+  const sent = await outbox.nextEvents(10)
+  expect(sent.map(row => row.event.seq)).toEqual([1, 2, 3])
+  await comeBack()
+  const next = await open()
+  next.commit([event(4)], [], 4, 4)
+  await next.settled()
+  await outbox.removeEvents(sent.map(row => row.id))
+  expect((await outbox.nextEvents(10)).map(row => row.event.seq)).toEqual([4])
+})
+
+test('[SNAP-005] a shard that was given up when Redis went is written no more from there, though its lease still holds when Redis is back', async () => {
+  const keys = redisKeys(`t${++prefixes}:`)
+  const { open } = await leasedStore(keys)
+  const store = await open()
+  store.saveSnapshot(SHARD, new Uint8Array([1]), 1, 0)
+  await store.settled()
+  store.abandon()
+  store.saveSnapshot(SHARD, new Uint8Array([2]), 2, 0)
+  store.commit([event(1)], [], 2, 2)
+  await expect(store.settled()).rejects.toThrow(ShardLost)
+  const next = await open()
+  expect([...next.loadSnapshot(SHARD)!]).toEqual([1])
+  expect(await new RedisOutboxStore(redis, keys, () => [SHARD]).nextEvents(10)).toEqual([])
+})
