@@ -14,7 +14,7 @@ import {
   text,
 } from '../../core/config/keys.ts'
 import { resolveConfig } from '../../core/config/resolve.ts'
-import { limits } from '../../core/limits.ts'
+import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 
 const SECOND_MS = 1000
@@ -26,6 +26,10 @@ export const hubKeys = {
   'ops.allowed_hosts': list([], 'names that ops.listen answers to on loopback, beside addresses and localhost'),
   'tls.cert_file': text(null, 'certificate chain, PEM; read again on SIGHUP'),
   'tls.key_file': text(null, 'private key, PEM; read again on SIGHUP'),
+  'tls.hsts_max_age': duration(
+    365 * DAY_MS,
+    'how long a browser that came over https keeps to https (Strict-Transport-Security); 0s: it is not told to',
+  ),
   'log.level': text('info', 'how much is logged', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
   data_dir: text(null, 'keeps the key that seals stored secrets; empty: it is kept in the database'),
   'secret.key': secret('seals stored secrets (collector admin tokens, webhook secrets)'),

@@ -27,6 +27,7 @@ const RELOADED = [
   'rate.session_per_minute',
   'smtp.url',
   'tls.cert_file',
+  'tls.hsts_max_age',
   'tls.key_file',
   'streams.heartbeat',
   'streams.per_company',

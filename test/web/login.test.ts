@@ -223,6 +223,56 @@ describe('pages', () => {
     expect((await get('/api/v1/no-such-path')).headers.get('content-type')).toContain('application/json')
   })
 
+  test('over https the cookie has the prefix that no other host can set, and the browser is told to keep to https', async () => {
+    const https = { 'X-Forwarded-Proto': 'https' }
+    const answer = await sendLogin(hub.url, person.email, undefined, https)
+    const cookie = answer.headers.get('set-cookie') ?? ''
+    expect(cookie).toMatch(
+      /^__Host-hub_session=ses_[0-9A-Za-z]+; Max-Age=43200; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+    )
+    const [pair = ''] = cookie.split(';')
+    const plain = pair.slice('__Host-'.length)
+    expect((await get('/api/v1/me', { ...https, cookie: pair })).status).toBe(200)
+    // The plain name can be set by a neighbour: over https it is not believed, and does not stand in the way.
+    expect((await get('/api/v1/me', { ...https, cookie: plain })).status).toBe(401)
+    expect((await get('/', { ...https, cookie: plain })).headers.get('content-type')).toContain('text/html')
+    expect((await get('/api/v1/me', { ...https, cookie: `hub_session=ses_planted; x=1; ${pair}` })).status).toBe(200)
+    expect((await get('/api/v1/me', { cookie: `hub_session=ses_planted; ${pair}` })).status).toBe(200)
+    for (const path of ['/', '/login', '/docs', '/openapi.json', '/api/v1/me', '/no-such-page']) {
+      const hsts = (await get(path, https)).headers.get('strict-transport-security')
+      expect([path, hsts]).toEqual([path, 'max-age=31536000'])
+      expect((await get(path)).headers.get('strict-transport-security')).toBeNull()
+      expect((await get(path, { 'X-Forwarded-Proto': 'http' })).headers.get('strict-transport-security')).toBeNull()
+    }
+    const ended = await fetch(`${hub.url}/logout`, { method: 'POST', redirect: 'manual', headers: https })
+    expect(ended.headers.get('set-cookie')).toStartWith('__Host-hub_session=; Max-Age=0; Path=/; ')
+  })
+
+  test('every answer forbids the browser to guess a type, and what it may do', async () => {
+    for (const path of [
+      '/',
+      '/login',
+      '/docs',
+      '/openapi.json',
+      '/api/v1/me',
+      '/api/v1/nothing',
+      '/no-such-page',
+      '/favicon.ico',
+    ]) {
+      const { headers } = await get(path)
+      expect([path, headers.get('x-content-type-options')]).toEqual([path, 'nosniff'])
+      expect([path, headers.get('content-security-policy')]).toEqual([
+        path,
+        expect.stringContaining("default-src 'none'"),
+      ])
+      expect([path, headers.get('content-security-policy')]).toEqual([
+        path,
+        expect.stringContaining("frame-ancestors 'none'"),
+      ])
+    }
+    expect((await get('/docs')).headers.get('content-security-policy')).not.toContain('unsafe')
+  })
+
   test('the texts are Vietnamese or English by Accept-Language', async () => {
     const text = async (language: string) => (await get('/login', { 'accept-language': language })).text()
     expect(await text('vi-VN,vi;q=0.9,en;q=0.5')).toContain('Đăng nhập')

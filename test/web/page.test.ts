@@ -167,6 +167,17 @@ test('on a phone, in the dark and in Vietnamese, nothing runs over the edge', as
   await context.close()
 }, 60_000)
 
+test('the page of the API documents works under its policy', async () => {
+  await page.goto(`${site.facts.hub_url}/docs`)
+  const servers = page.locator('details').filter({ hasText: '/api/v1/servers' }).first()
+  await servers.locator('summary').click()
+  await servers.getByText('422').waitFor()
+  expect(await page.evaluate('getComputedStyle(document.body).maxWidth')).toBe('960px')
+  await page.fill('#find', 'overview')
+  await servers.waitFor({ state: 'hidden' })
+  await page.goto(site.facts.hub_url)
+}, 60_000)
+
 test('signing out ends the session, and the page had no errors and asked no other host', async () => {
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('button', { name: 'Sign in' }).waitFor()

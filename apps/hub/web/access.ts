@@ -2,7 +2,7 @@
 
 import type { Hub } from '../hub-context.ts'
 import { authenticate, type Caller, companyOf, sessionCookie } from '../identity/authenticate.ts'
-import { clientAddress, isTrustedProxy } from '../platform/http/addresses.ts'
+import { clientAddress } from '../platform/http/addresses.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import type { Arrival } from '../platform/http/pipeline.ts'
 import { words } from '../platform/http/texts.ts'
@@ -15,9 +15,6 @@ export function visitorOf(hub: Hub, request: Request, arrival: Arrival): Visitor
   const ip = clientAddress(arrival.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
   return { ip, userAgent: request.headers.get('user-agent')?.slice(0, 512) ?? null }
 }
-
-export const isTrustedPeer = (hub: Hub, arrival: Arrival): boolean =>
-  isTrustedProxy(arrival.peer, hub.config.trusted_proxies)
 
 /** The guest of a request that only reads; null without a session that still counts. */
 export async function guestOf(hub: Hub, request: Request): Promise<Guest | null> {

@@ -5,11 +5,11 @@ import type { Hub } from '../hub-context.ts'
 import { acceptInvitation, type Invited, invitationOf } from '../identity/invitations.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
 import type { Arrival } from '../platform/http/pipeline.ts'
-import { isTrustedPeer, visitorOf } from './access.ts'
+import { visitorOf } from './access.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
 import { languageOf } from './login.ts'
-import { beginSession, isSecure, sessionCookieHeader } from './sessions.ts'
+import { beginSession, sessionCookieHeader } from './sessions.ts'
 import { say, type WebLanguage } from './words.ts'
 
 export const PASSWORD_CHARS_MIN = 12
@@ -82,9 +82,6 @@ export async function acceptedInvitation(hub: Hub, request: Request, arrival: Ar
   const visitor = visitorOf(hub, request, arrival)
   const user = await acceptInvitation(hub, token, { name: name || invited.email, password }, visitor)
   if (!user) return gonePage(language)
-  const cookie = sessionCookieHeader(
-    await beginSession(hub, user, visitor),
-    isSecure(hub, request, isTrustedPeer(hub, arrival)),
-  )
+  const cookie = sessionCookieHeader(await beginSession(hub, user, visitor), arrival.secure)
   return redirect('/', { 'Set-Cookie': cookie })
 }

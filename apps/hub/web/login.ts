@@ -5,11 +5,11 @@ import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Arrival } from '../platform/http/pipeline.ts'
 import { preferredLanguage } from '../platform/http/texts.ts'
-import { guestOf, isTrustedPeer, visitorOf } from './access.ts'
+import { guestOf, visitorOf } from './access.ts'
 import { FairTurns } from './fair-turns.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
-import { beginSession, endedCookieHeader, endSession, findLogin, isSecure, sessionCookieHeader } from './sessions.ts'
+import { beginSession, endedCookieHeader, endSession, findLogin, sessionCookieHeader } from './sessions.ts'
 import { say, type WebLanguage } from './words.ts'
 
 const FAILURES_PER_MINUTE = 5
@@ -90,18 +90,16 @@ export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promi
   const former = await guestOf(hub, request)
   if (former !== null) await endSession(hub, former.caller, visitor)
   const token = await beginSession(hub, answer, visitor)
-  const secure = isSecure(hub, request, isTrustedPeer(hub, arrival))
-  return redirect('/', { 'Set-Cookie': sessionCookieHeader(token, secure) })
+  return redirect('/', { 'Set-Cookie': sessionCookieHeader(token, arrival.secure) })
 }
 
 /** POST /logout: with the session's token in X-CSRF-Token or in the form. */
 export async function logOut(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
-  const secure = isSecure(hub, request, isTrustedPeer(hub, arrival))
   const guest = await guestOf(hub, request)
   if (guest !== null) {
     const given = request.headers.get('x-csrf-token') ?? (await readForm(request)).get('csrf_token')
     if (given !== guest.csrfToken) return redirect('/')
     await endSession(hub, guest.caller, visitorOf(hub, request, arrival))
   }
-  return redirect('/login', { 'Set-Cookie': endedCookieHeader(secure) })
+  return redirect('/login', { 'Set-Cookie': endedCookieHeader(arrival.secure) })
 }

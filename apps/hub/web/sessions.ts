@@ -4,10 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
-import { type Caller, sessionCookie, sessionHours } from '../identity/authenticate.ts'
+import { type Caller, sessionHours } from '../identity/authenticate.ts'
 import { newSessionToken, tokenHash } from '../identity/secrets.ts'
 import { sessions } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import { cookieName } from '../platform/http/transport-security.ts'
 
 export type Visitor = { readonly ip: string; readonly userAgent: string | null }
 export type LoginUser = { readonly id: string; readonly name: string; readonly companyId: string | null }
@@ -69,15 +70,9 @@ export async function endSession(hub: Hub, caller: Caller, visitor: Visitor): Pr
   })
 }
 
-/** Whether the browser speaks https with the hub, or with the proxy in front of it that the hub trusts. */
-export function isSecure(hub: Hub, request: Request, isTrustedPeer: boolean): boolean {
-  if (new URL(request.url).protocol === 'https:' || hub.config['tls.cert_file'] !== null) return true
-  return isTrustedPeer && request.headers.get('x-forwarded-proto')?.split(',')[0]?.trim() === 'https'
-}
-
 const attributes = (secure: boolean): string => `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`
 
 export const sessionCookieHeader = (token: string, secure: boolean): string =>
-  `${sessionCookie}=${token}; Max-Age=${sessionHours * 3600}; ${attributes(secure)}`
+  `${cookieName(secure)}=${token}; Max-Age=${sessionHours * 3600}; ${attributes(secure)}`
 
-export const endedCookieHeader = (secure: boolean): string => `${sessionCookie}=; Max-Age=0; ${attributes(secure)}`
+export const endedCookieHeader = (secure: boolean): string => `${cookieName(secure)}=; Max-Age=0; ${attributes(secure)}`

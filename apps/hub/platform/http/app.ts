@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { Elysia } from 'elysia'
 import type { Hub } from '../../hub-context.ts'
-import { docsPage } from '../openapi/docs-page.ts'
+import { docsResponse } from '../openapi/docs-page.ts'
 import { openApiDocument, RouteDetails } from '../openapi/openapi.ts'
 import { type Arrival, type DecodedParams, runRoute, runUnknown } from './pipeline.ts'
 import type { Route } from './route.ts'
+import { chooseSessionCookie, isSecure, secureAnswer } from './transport-security.ts'
 
 /** A page or file outside the API: the web interface hands these in. The one of path `*` answers where there is no other. */
 export type Page = {
@@ -15,9 +16,6 @@ export type Page = {
 }
 
 export type App = { fetch(request: Request, peer: string): Promise<Response> }
-
-const html = (body: string): Response =>
-  new Response(body, { headers: { 'Content-Type': 'text/html; charset=utf-8', 'X-Content-Type-Options': 'nosniff' } })
 
 /** Which methods a path has, so that a wrong one is 405 and not 404. */
 function methodTable(routes: readonly Route[]): (path: string) => string[] {
@@ -56,13 +54,13 @@ export function createApi(routes: readonly Route[], version: string, handle: Han
 export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Page[], version: string): App {
   const arrivals = new WeakMap<Request, Arrival>()
   const arrivalOf = (request: Request): Arrival =>
-    arrivals.get(request) ?? { peer: '', requestId: randomUUID(), startedAtMs: performance.now() }
+    arrivals.get(request) ?? { peer: '', requestId: randomUUID(), secure: false, startedAtMs: performance.now() }
   const { app, document: apiDocument } = createApi(routes, version, (route, request, params, isLegacy) =>
     runRoute(hub, route, request, params, arrivalOf(request), isLegacy),
   )
   const document = JSON.stringify(apiDocument)
   app.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
-  app.get('/docs', () => html(docsPage))
+  app.get('/docs', docsResponse)
   const unknownPage = pages.find(page => page.path === '*')
   for (const page of pages.filter(each => each !== unknownPage))
     app.route(page.method, page.path, ({ request }) => page.handle(hub, request, arrivalOf(request)), {
@@ -87,8 +85,10 @@ export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Pa
   return {
     async fetch(request, peer) {
       const requestId = requestIdOf(request)
-      arrivals.set(request, { peer, requestId, startedAtMs: performance.now() })
-      return app.fetch(request)
+      const secure = isSecure(hub.config, request, peer)
+      chooseSessionCookie(request, secure)
+      arrivals.set(request, { peer, requestId, secure, startedAtMs: performance.now() })
+      return secureAnswer(hub.config, await app.fetch(request), secure)
     },
   }
 }

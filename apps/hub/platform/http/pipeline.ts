@@ -74,7 +74,13 @@ function acceptsJson(accept: string | null): boolean {
 export type DecodedParams = Readonly<Record<string, string | null>>
 
 /** What the server knows of a request besides the request itself. */
-export type Arrival = { readonly peer: string; readonly requestId: string; readonly startedAtMs: number }
+export type Arrival = {
+  readonly peer: string
+  readonly requestId: string
+  /** Whether the browser speaks https, with the hub or with a trusted proxy. */
+  readonly secure: boolean
+  readonly startedAtMs: number
+}
 
 async function admit(
   hub: Hub,

@@ -1,0 +1,48 @@
+// What holds for every request and answer, by whether the browser speaks https with the hub or with a proxy that the hub trusts: which
+// cookie is believed, which headers an answer has.
+import type { HubConfig } from '../../config.ts'
+import { sessionCookie } from '../../identity/authenticate.ts'
+import { isTrustedProxy } from './addresses.ts'
+
+/** A browser takes this name over https only, from the host itself and for all of it: no other host can put a session into its place. */
+const SECURE_PREFIX = '__Host-'
+
+/** Whether the browser speaks https: with the hub itself, or with a trusted proxy that says so or that stands behind an https `public_url`. */
+export function isSecure(config: HubConfig, request: Request, peer: string): boolean {
+  if (config['tls.cert_file'] !== null || request.url.startsWith('https:')) return true
+  if (!isTrustedProxy(peer, config.trusted_proxies)) return false
+  const forwarded = request.headers.get('x-forwarded-proto')?.split(',')[0]?.trim().toLowerCase()
+  return forwarded === undefined ? /^https:/i.test(config.public_url ?? '') : forwarded === 'https'
+}
+
+/** The name of the session cookie that a browser is given. */
+export const cookieName = (secure: boolean): string => (secure ? `${SECURE_PREFIX}${sessionCookie}` : sessionCookie)
+
+/**
+ * Leaves of a request's cookies the one session cookie that counts, under its plain name: the one with the prefix where there is one. The
+ * plain one, which any neighbouring host can set, does not count over https.
+ */
+export function chooseSessionCookie(request: Request, secure: boolean): void {
+  const header = request.headers.get('cookie')
+  if (header === null || !header.includes(sessionCookie)) return
+  const cookies = header.split(';').map(cookie => cookie.trim())
+  const prefixed = cookies.find(cookie => cookie.startsWith(`${cookieName(true)}=`))
+  const plain = secure ? undefined : cookies.find(cookie => cookie.startsWith(`${sessionCookie}=`))
+  const chosen = prefixed?.slice(SECURE_PREFIX.length) ?? plain
+  const names = [cookieName(true), cookieName(false)]
+  const others = cookies.filter(cookie => !names.includes(cookie.split('=')[0] ?? ''))
+  request.headers.set('cookie', [...(chosen === undefined ? [] : [chosen]), ...others].join('; '))
+}
+
+/** What an answer may do in a browser unless it says otherwise itself, as pages do: nothing at all. */
+const NOTHING_ALLOWED = "default-src 'none'; frame-ancestors 'none'"
+
+/** Adds the headers that every answer has. */
+export function secureAnswer(config: HubConfig, response: Response, secure: boolean): Response {
+  const { headers } = response
+  headers.set('X-Content-Type-Options', 'nosniff')
+  if (!headers.has('Content-Security-Policy')) headers.set('Content-Security-Policy', NOTHING_ALLOWED)
+  const seconds = Math.floor(config['tls.hsts_max_age'] / 1000)
+  if (secure && seconds > 0) headers.set('Strict-Transport-Security', `max-age=${seconds}`)
+  return response
+}
