@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { inTransaction, leaveTombstones } from '../../apps/hub/platform/db/transaction.ts'
+import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { Random, seedOf } from '../fuzz/seeded.ts'
 import { type Answer, type Json, type Tenant, TestHub } from './hub-harness.ts'
 
@@ -40,7 +40,7 @@ describe('feeds', () => {
       inTransaction(db, async tx => {
         const wait = () => tx.db.execute(sql`select pg_sleep(${random.float() * 0.03})`)
         if (isSlow) await wait()
-        if (random.chance(0.5)) await leaveTombstones(tx, 'servers', companyId, [randomUUID()])
+        if (random.chance(0.5)) tx.leaveTombstones('servers', companyId, [randomUUID()])
         else tx.touch('servers', [random.pick(ids), random.pick(ids)])
         if (isSlow) await wait()
       })

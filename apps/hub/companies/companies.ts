@@ -9,7 +9,7 @@ import type { Hub } from '../hub-context.ts'
 import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
 import { licenses, settings } from '../platform/db/schema.ts'
 import { companies, type PlanOverrides } from '../platform/db/schema-identity.ts'
-import { allowLongStatements, leaveTombstones, lockCompany, type Tx } from '../platform/db/transaction.ts'
+import { allowLongStatements, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { createDefaultRules } from '../rules/default-rules.ts'
 import { applyRetention, effectivePlan } from './plan.ts'
@@ -160,8 +160,7 @@ export async function purgeCompany(hub: Hub, tx: Tx, companyId: string): Promise
     for (const feed of ['checks', 'rules', 'servers', 'silences'] as const) {
       const table = sql.identifier(feed === 'servers' ? feed : `monitoring_${feed}`)
       const rows = await tx.db.execute<{ id: string }>(sql`select id from ${table} where company_id = ${id}`)
-      await leaveTombstones(
-        tx,
+      tx.leaveTombstones(
         feed,
         id,
         rows.map(row => row.id),

@@ -119,10 +119,9 @@ async function composeFor(
 
 /** Tells the oldest of what a company is to be told. True when there may be more. */
 async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
-  let rungCount = 0
-  const rowCount = await inTransaction(hub.database.db, async tx => {
+  const { rowCount, rungCount } = await inTransaction(hub.database.db, async tx => {
     const taken = await takeTold(tx, companyId)
-    if (taken.told.length === 0) return taken.rowCount
+    if (taken.told.length === 0) return { rowCount: taken.rowCount, rungCount: 0 }
     const { rung, deliveries } = await composeFor(hub, tx, companyId, taken.told)
     await addBellRows(tx, rung)
     for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
@@ -131,8 +130,7 @@ async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
       tx,
       rung.map(row => ({ id: row.id, userId: row.user_id })),
     )
-    rungCount = rung.length
-    return taken.rowCount
+    return { rowCount: taken.rowCount, rungCount: rung.length }
   })
   if (rungCount > 0) hub.metrics.notifications.inc({ channel: 'bell', result: 'delivered' }, rungCount)
   return rowCount > 0

@@ -12,13 +12,7 @@ import { likePattern } from '../licenses/licenses.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import { agents, type ServerOrigin, type ServerStatus, servers } from '../platform/db/schema.ts'
-import {
-  allowLongStatements,
-  inTransaction,
-  leaveTombstones,
-  lockCompany,
-  type Tx,
-} from '../platform/db/transaction.ts'
+import { allowLongStatements, inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import type { Page } from '../platform/http/paging.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
@@ -288,7 +282,7 @@ export async function destroyServer(hub: Hub, tx: Tx, server: Server): Promise<v
   await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
   await tx.db.execute(sql`update servers set deleted_at = coalesce(deleted_at, now()) where id = ${server.id}`)
   await refreshScopes(hub, tx, server.companyId, [server.id])
-  await leaveTombstones(tx, 'servers', server.companyId, [server.id])
+  tx.leaveTombstones('servers', server.companyId, [server.id])
   await tx.db.delete(servers).where(and(eq(servers.companyId, server.companyId), eq(servers.id, server.id)))
   await purgeAtCollectors(hub, tx, { scope: 'server', company_id: server.companyId, id: server.id })
 }

@@ -99,18 +99,18 @@ export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryA
     if (typeof item === 'string') rejected.push({ agent_id: raw.agent_id ?? null, reason: item })
     else items.push(item)
   }
-  const accepted = await inTransaction(hub.database.db, async tx => {
+  const { accepted, refused } = await inTransaction(hub.database.db, async tx => {
     const ids = JSON.stringify(items.map(item => item.agentId))
     const rows = await tx.db.execute<AgentRow>(sql`
       select a.id, a.company_id, a.server_id, a.state, (s.id is not null and s.deleted_at is null) as has_server
       from monitoring_agents a left join servers s on s.id = a.server_id and s.company_id = a.company_id
       where a.id in (select x::uuid from jsonb_array_elements_text(${ids}::jsonb) x)`)
     const agents = new Map(rows.map(row => [row.id, row]))
-    let count = 0
+    const refused: InventoryAnswer['rejected'] = []
     for (const item of items) {
       const reason = refusalOf(item, agents.get(item.agentId))
       if (reason !== null) {
-        rejected.push({ agent_id: item.agentId, reason })
+        refused.push({ agent_id: item.agentId, reason })
         continue
       }
       const canonical = canonicalJson(item.facts)
@@ -121,9 +121,8 @@ export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryA
         on conflict (server_id) do update set company_id = excluded.company_id, agent_id = excluded.agent_id,
           facts = excluded.facts, facts_hash = excluded.facts_hash, reported_at = excluded.reported_at
         where monitoring_inventory_facts.reported_at <= excluded.reported_at`)
-      count++
     }
-    return count
+    return { accepted: items.length - refused.length, refused }
   })
-  return { accepted, rejected }
+  return { accepted, rejected: [...rejected, ...refused] }
 }

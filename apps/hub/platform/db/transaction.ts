@@ -3,7 +3,7 @@
 // Feed numbers (decision G-88): one counter row a feed, raised under its row lock as the last act before the commit, so
 // that commit order equals number order and a reader that has seen number n will never meet a lower one later.
 import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
-import type { Db, TxDb } from './connect.ts'
+import { type Db, sqlState, type TxDb } from './connect.ts'
 
 export type Feed = 'agents' | 'checks' | 'rules' | 'servers' | 'silences'
 
@@ -20,6 +20,8 @@ export type Tx = {
   touch(feed: Feed, ids: readonly string[]): void
   /** The same, and stores new values with the numbers: writing each of many rows twice costs twice. Until then nobody reads the new values. */
   storeTouched(feed: Feed, values: NewValues): void
+  /** Leaves tombstones of rows that the transaction deletes for good, with numbers of their feed. */
+  leaveTombstones(feed: Feed, companyId: string, ids: readonly string[]): void
   /** Runs when the work is done, before the feeds are numbered: for locks that everybody takes in one order. */
   beforeCommit(act: () => Promise<void>): void
   /** Runs once the transaction is committed; must not throw. */
@@ -57,39 +59,95 @@ async function numberAndStore(db: TxDb, feed: Feed, { rows, columns, set }: NewV
     where t.id = x.id`)
 }
 
-type Touched = { readonly ids: Set<string>; readonly values: NewValues[] }
+async function insertTombstones(db: TxDb, feed: Feed, companyId: string, ids: readonly string[]): Promise<void> {
+  const base = await takeNumbers(db, feed, ids.length)
+  await db.execute(sql`
+    insert into monitoring_feed_tombstones (feed, id, company_id, sync_version)
+    select ${feed}, x.id, ${companyId}, ${base}::bigint + x.ord
+    from unnest(${uuidList(ids)}::uuid[]) with ordinality as x (id, ord)
+    on conflict (feed, id) do update set sync_version = excluded.sync_version`)
+}
 
-/** Runs `work` in one transaction. Feeds are numbered in one order everywhere, so two transactions cannot deadlock on them. */
-export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
-  const acts: (() => void)[] = []
-  const lastActs: (() => Promise<void>)[] = []
-  const result = await db.transaction(async txDb => {
-    const touched = new Map<Feed, Touched>()
-    const touchedOf = (feed: Feed): Touched => {
-      const known = touched.get(feed) ?? { ids: new Set(), values: [] }
-      touched.set(feed, known)
-      return known
-    }
-    const value = await work({
-      db: txDb,
-      touch(feed, ids) {
-        const known = touchedOf(feed).ids
+type Tombstones = { readonly companyId: string; readonly ids: readonly string[] }
+type Touched = { readonly ids: Set<string>; readonly values: NewValues[]; readonly tombstones: Tombstones[] }
+
+/** What one run of a transaction has asked for, to be done at its end. */
+class Ending {
+  private readonly touched = new Map<Feed, Touched>()
+  private readonly lastActs: (() => Promise<void>)[] = []
+  private readonly acts: (() => void)[] = []
+
+  constructor(private readonly db: TxDb) {}
+
+  private of(feed: Feed): Touched {
+    const known = this.touched.get(feed) ?? { ids: new Set(), values: [], tombstones: [] }
+    this.touched.set(feed, known)
+    return known
+  }
+
+  tx(): Tx {
+    return {
+      db: this.db,
+      touch: (feed, ids) => {
+        const known = this.of(feed).ids
         for (const id of ids) known.add(id)
       },
-      storeTouched: (feed, values) => touchedOf(feed).values.push(values),
-      beforeCommit: act => lastActs.push(act),
-      afterCommit: act => acts.push(act),
-    })
-    for (const act of lastActs) await act()
-    for (const [feed, { ids, values }] of [...touched].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      if (ids.size > 0) await numberRows(txDb, feed, [...ids])
-      for (const each of values) if (each.rows.length > 0) await numberAndStore(txDb, feed, each)
+      storeTouched: (feed, values) => this.of(feed).values.push(values),
+      leaveTombstones: (feed, companyId, ids) => this.of(feed).tombstones.push({ companyId, ids }),
+      beforeCommit: act => this.lastActs.push(act),
+      afterCommit: act => this.acts.push(act),
     }
-    return value
-  })
-  for (const act of acts) act()
-  return result
+  }
+
+  /**
+   * Locks that every transaction wants come last and in one order: first those of waiting jobs, then the counters of the feeds, by name.
+   * Whoever holds a counter asks for nothing that another one could hold who waits for a counter.
+   */
+  async beforeCommit(): Promise<void> {
+    for (const act of this.lastActs) await act()
+    for (const [feed, { ids, values, tombstones }] of [...this.touched].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      if (ids.size > 0) await numberRows(this.db, feed, [...ids])
+      for (const each of values) if (each.rows.length > 0) await numberAndStore(this.db, feed, each)
+      for (const { companyId, ids } of tombstones)
+        if (ids.length > 0) await insertTombstones(this.db, feed, companyId, ids)
+    }
+  }
+
+  afterCommit(): void {
+    for (const act of this.acts) act()
+  }
 }
+
+/** How often a transaction is run in all when the database breaks it off for another one's sake. */
+const RUNS_MAX = 8
+const RETRY_WAIT_MS = 10
+/** A deadlock, or a conflict of transactions that must not see each other: run again it may well succeed. */
+const CONFLICTS = new Set(['40P01', '40001'])
+
+/**
+ * Runs `work` in one transaction. Where the database breaks it off because of a conflict with others, the whole of it is run again, after
+ * a wait that grows and differs: `work` changes nothing outside the transaction, and what is to follow the commit it leaves to
+ * `afterCommit`, which happens once.
+ */
+export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  for (let run = 1; ; run++) {
+    try {
+      const { value, ending } = await db.transaction(async txDb => {
+        const ending = new Ending(txDb)
+        const value = await work(ending.tx())
+        await ending.beforeCommit()
+        return { value, ending }
+      })
+      ending.afterCommit()
+      return value
+    } catch (error) {
+      if (run === RUNS_MAX || !CONFLICTS.has(sqlState(error) ?? '')) throw error
+    }
+    await new Promise(resolve => setTimeout(resolve, RETRY_WAIT_MS * 2 ** (run - 1) * Math.random()))
+  }
+}
+
+const FAILED_TRANSACTION = '25P02'
 
 /**
  * Statements that do not need each other's answers: each is made while the database runs the one before it. All of them have ended when
@@ -100,23 +158,12 @@ export async function together<const T extends readonly Promise<unknown>[]>(
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
   // Each is asked once: a statement runs whenever somebody waits for it.
   const ended = await Promise.allSettled(acts)
-  const values = ended.map(result => {
-    if (result.status === 'rejected') throw result.reason
-    return result.value
-  })
+  const faults = ended.flatMap(result => (result.status === 'rejected' ? [result.reason as unknown] : []))
+  // The fault that broke the transaction off, not that of a statement which came after it.
+  if (faults.length > 0) throw faults.find(fault => sqlState(fault) !== FAILED_TRANSACTION) ?? faults[0]
+  const values = ended.map(result => (result.status === 'fulfilled' ? result.value : undefined))
   // One value an act, in their order.
   return values as { -readonly [K in keyof T]: Awaited<T[K]> }
-}
-
-/** Leaves tombstones of rows that are about to be deleted for good, with numbers of their feed. */
-export async function leaveTombstones(tx: Tx, feed: Feed, companyId: string, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return
-  const base = await takeNumbers(tx.db, feed, ids.length)
-  await tx.db.execute(sql`
-    insert into monitoring_feed_tombstones (feed, id, company_id, sync_version)
-    select ${feed}, x.id, ${companyId}, ${base}::bigint + x.ord
-    from unnest(${uuidList(ids)}::uuid[]) with ordinality as x (id, ord)
-    on conflict (feed, id) do update set sync_version = excluded.sync_version`)
 }
 
 /** For the rest of the transaction a statement may take as long as it needs: purges and clean-up touch a great many rows. */

@@ -3,6 +3,7 @@
 // share the queues. Storage, leases and clean-up are pg-boss's; this file decides when to look and when to try again.
 
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { type SQL, sql } from 'drizzle-orm'
 import pTimeout from 'p-timeout'
 import type { JobInsert, JobWithMetadata, PgBoss } from 'pg-boss'
@@ -37,7 +38,7 @@ export type NewJob = {
 type Job = JobWithMetadata<JobPayload>
 
 const STOP_WAIT_MS = 5_000
-const INSERT_ROUNDS_MAX = 10
+const INSERT_ROUNDS_MAX = 3
 const MESSAGE_MAX = 500
 /** A timer of the runtime is a little early or late; a job that is due a moment later would wait for the next look. */
 const DUE_MARGIN_MS = 10
@@ -121,7 +122,8 @@ export class Jobs {
     rows.sort((a, b) => ((a.singletonKey ?? '') < (b.singletonKey ?? '') ? -1 : 1))
     // A waiting job that does the work of this one too must not start before this transaction is committed: its row is
     // locked. One that started between the two statements no longer counts, and the jobs are added anew: without the locks
-    // of the round before, as those would be held out of the order of the keys.
+    // of the round before, as those would be held out of the order of the keys. Where many ask for the same at once the ones that wait
+    // always start first: after some rounds the jobs are added beside them, under keys of their own.
     await tx.db.execute(sql`savepoint jobs`)
     for (let round = 0; round < INSERT_ROUNDS_MAX; round++) {
       await this.store.insert(queue, rows, { db })
@@ -135,7 +137,10 @@ export class Jobs {
       }
       await tx.db.execute(sql`rollback to savepoint jobs`)
     }
-    throw new Error(`cannot add a job to ${queue}: the ones that wait start too fast`)
+    await tx.db.execute(sql`release savepoint jobs`)
+    const once = new Map(rows.map(row => [row.singletonKey, row]))
+    const own = [...once.values()].map(row => ({ ...row, singletonKey: `${row.singletonKey} ${randomUUID()}` }))
+    await this.store.insert(queue, own, { db })
   }
 
   async start(): Promise<void> {
