@@ -1,6 +1,6 @@
 // Inventory against the server record: what differs, by the contract's own comparisons (document 1 "Inventory ingest").
 import { isObject, type Unchecked } from '../../../core/unchecked.ts'
-import type { Server } from '../servers/servers.ts'
+import type { Server } from '../servers/server-list.ts'
 
 export const inventoryFields = [
   'operating_system',

@@ -4,9 +4,9 @@ import { Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { licenseStatuses } from '../../../core/lifecycle/license.ts'
 import { limits } from '../../../core/limits.ts'
-import { agentAnswer } from '../agents/agent-response.ts'
-import { listAgents, presentAgents } from '../agents/agents.ts'
+import { agentCollection } from '../agents/agent-list.ts'
 import { effectivePlan } from '../companies/plan.ts'
+import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { instant, integer, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { answer, answerPage } from '../platform/http/response-schema.ts'
@@ -158,19 +158,13 @@ export const licenseRoutes: readonly Route[] = [
       return { data: presentLicense(row, context.hub.now()) }
     },
   }),
-  route({
-    method: 'GET',
+  list({
     path: '/monitoring/licenses/:license/agents',
     tag: TAG,
     summary: 'Agents enrolled with a license',
     permissions: VIEW,
     subject,
-    query: Type.Object(pageQuery),
-    answer: answerPage(agentAnswer),
-    async handle({ hub, companyId, query, url, subject }) {
-      const page = pageOf(query)
-      const { rows, total } = await listAgents(hub, companyId, { licenseId: subject.license.id }, page)
-      return paged(url, page, total, presentAgents(hub, rows))
-    },
+    of: agentCollection,
+    within: ({ subject }) => ({ license_id: subject.license.id }),
   }),
 ]

@@ -3,7 +3,7 @@
 // What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each channel.
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
-import { alertsByIds, presentAlert } from '../alerts/alerts.ts'
+import { alertsByIds, presentAlert } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { alerts, rules, servers } from '../platform/db/schema.ts'

@@ -1,8 +1,10 @@
 // The company at a glance (decision G-116): counts from the hub's records; online counts from the collector if it answers.
 import { sql } from 'drizzle-orm'
 import { isObject } from '../../../core/unchecked.ts'
-import { alertStats, listAlerts, presentAlerts } from '../alerts/alerts.ts'
+import { alertCollection, presentAlerts } from '../alerts/alert-list.ts'
+import { alertStats } from '../alerts/alerts.ts'
 import type { Hub } from '../hub-context.ts'
+import type { Asker } from '../platform/http/collection.ts'
 import type { CollectorNote } from '../servers/health.ts'
 
 const TOP = 10
@@ -65,15 +67,15 @@ async function topServers(hub: Hub, companyId: string) {
   return rows.map(({ id, name, hostname, count }) => ({ server: { id, name, hostname }, active_alerts: count }))
 }
 
-export async function overview(hub: Hub, companyId: string) {
+export async function overview(asker: Asker) {
+  const { hub, companyId } = asker
   const { db } = hub.database
-  const page = { limit: TOP, offset: 0, number: 1 }
   const [counts, stats, asked, top, recent, groups] = await Promise.all([
     countMachines(hub, companyId),
     alertStats(db, companyId),
     askOnline(hub, companyId),
     topServers(hub, companyId),
-    listAlerts(db, companyId, {}, page),
+    alertCollection.read(asker, {}, { limit: TOP, offset: 0 }),
     db.execute<{ count: number }>(sql`select count(*)::int as count from monitoring_alerts
       where company_id = ${companyId} and type = 'group_down' and state in ('open', 'acknowledged')`),
   ])

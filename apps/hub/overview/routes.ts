@@ -17,7 +17,7 @@ export const overviewRoutes: readonly Route[] = [
     summary: 'The company at a glance',
     permissions: ['monitoring.view'],
     answer: Type.Object({ data: overviewAnswer, collector: collectorNote }),
-    handle: ({ hub, companyId }) => overview(hub, companyId),
+    handle: overview,
   }),
   route({
     method: 'GET',

@@ -1,14 +1,15 @@
 // A change of many machines by one request: one transaction and a statement a table, whatever their number.
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import { auditMany, changesBetween } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { servers } from '../platform/db/schema.ts'
-import { inTransaction, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
+import { inTransaction, isAnyOf, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
 import { type Refusal, refusalOf } from '../platform/http/bulk.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
-import { AGENT_ID, type Server, type ServerInput, type ServerRow, tellAgents } from './servers.ts'
+import { type Server, type ServerRow, selectServers } from './server-list.ts'
+import { type ServerInput, tellAgents } from './servers.ts'
 
 /** What a change may set; an ApiError 422 that it throws refuses the one machine. */
 export type BulkChange = (server: Server) => Pick<ServerInput, 'status'> & { readonly tags?: readonly string[] }
@@ -65,16 +66,9 @@ const toAudit = ({ before, after }: Changed) => ({
 
 /** The company's servers in the order of the ids. Throws 404 when one is not there. */
 async function findServers(tx: Tx, companyId: string, ids: readonly string[]): Promise<ServerRow[]> {
-  const found = await tx.db
-    .select({ server: servers, agentId: AGENT_ID })
-    .from(servers)
-    .where(
-      and(
-        eq(servers.companyId, companyId),
-        sql`${servers.id} = any(${uuidList(ids)}::uuid[])`,
-        sql`${servers.deletedAt} is null`,
-      ),
-    )
+  const found = await selectServers(tx.db).where(
+    and(eq(servers.companyId, companyId), isAnyOf(servers.id, ids), isNull(servers.deletedAt)),
+  )
   const byId = new Map(found.map(row => [row.server.id, row]))
   return ids.map(id => {
     const row = byId.get(id)

@@ -4,12 +4,11 @@
 import { sql } from 'drizzle-orm'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
 import { isObject } from '../../../core/unchecked.ts'
-import { openAlertsOf, presentAlerts } from '../alerts/alerts.ts'
+import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { invalid } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/texts.ts'
-import type { ServerRow } from './servers.ts'
 
 export type CollectorNote = { available: boolean; reason: null | 'unavailable' | 'not_configured' | 'no_data' }
 
@@ -47,7 +46,7 @@ function toStatus(body: unknown): Status | null {
 
 /** As much of a server as a question to its collector needs. */
 export type ServerRef = {
-  readonly server: Pick<ServerRow['server'], 'id' | 'companyId'>
+  readonly server: { readonly id: string; readonly companyId: string }
   readonly agentId: string | null
 }
 export type CollectorAnswer = { readonly status: Status | null; readonly note: CollectorNote }
@@ -90,7 +89,7 @@ export function summaryOf(status: Status | null) {
   }
 }
 
-export async function serverHealth(hub: Hub, row: ServerRow) {
+export async function serverHealth(hub: Hub, row: ServerRef) {
   const { companyId, id } = row.server
   const [{ status, note }, open, seen] = await Promise.all([
     askCollector(hub, row),

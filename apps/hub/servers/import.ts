@@ -17,7 +17,8 @@ import { type Words, words } from '../platform/http/texts.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { raiseAgentsOf } from './bulk.ts'
 import { parseCsv } from './csv.ts'
-import { columnsOf, presentServer, type Server, type ServerInput } from './servers.ts'
+import { presentServer, type Server } from './server-list.ts'
+import { columnsOf, type ServerInput } from './servers.ts'
 
 const ROWS_MAX = 1000
 const INSERTED_AT_ONCE = 250

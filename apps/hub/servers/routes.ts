@@ -1,33 +1,26 @@
 // REST: /servers (document 1 "Servers"; decision G-108).
-
 import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
-import { agentAnswer } from '../agents/agent-response.ts'
-import { listAgents, presentAgents } from '../agents/agents.ts'
-import { alertAnswer } from '../alerts/alert-response.ts'
-import { listAlerts, presentAlerts } from '../alerts/alerts.ts'
-import { ApiError, invalidField } from '../platform/http/api-error.ts'
+import { agentCollection } from '../agents/agent-list.ts'
+import { alertCollection } from '../alerts/alert-list.ts'
+import { invalidField } from '../platform/http/api-error.ts'
 import { bulkAnswer } from '../platform/http/bulk.ts'
-import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
+import { list } from '../platform/http/list.ts'
 import { flag, flagOf, integer, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
-import { answer, answerPage } from '../platform/http/response-schema.ts'
+import { resource } from '../platform/http/resource.ts'
+import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
-import { words } from '../platform/http/texts.ts'
 import { type BulkChange, changeServers } from './bulk.ts'
-import { healthBlocks, serverHealth, serverSeries } from './health.ts'
+import { serverHealth, serverSeries } from './health.ts'
 import { importBody, importServers, serversOfCsv } from './import.ts'
-import { healthAnswer, importAnswer, seriesAnswer, serverAnswer } from './server-response.ts'
+import { allServers, presentServer, serverCollection, trashedServers } from './server-list.ts'
+import { healthAnswer, importAnswer, seriesAnswer, serverAnswer, settableStatuses } from './server-response.ts'
 import {
   approveServer,
   createServer,
   deleteServer,
   deleteServerForGood,
-  findServer,
-  listServers,
-  presentServer,
   restoreServer,
-  serverStatuses,
-  settableStatuses,
   updateServer,
 } from './servers.ts'
 
@@ -38,11 +31,6 @@ const DELETE = ['servers.delete']
 const BULK_MAX = 10_000
 const TAGS_MAX = 50
 const COUNT_MAX = 2_147_483_647
-
-const subject = ({ hub, companyId, params }: RouteContext) =>
-  findServer(hub.database.db, companyId, params.server ?? '')
-const trashedSubject = ({ hub, companyId, params }: RouteContext) =>
-  findServer(hub.database.db, companyId, params.server ?? '', true)
 
 const tags = listOf(text(128), TAGS_MAX)
 const fields = {
@@ -78,72 +66,32 @@ function changedTags(
   return fresh
 }
 
-async function listWithHealth(
-  context: RouteContext & {
-    query: {
-      search?: string
-      environment?: string
-      role?: string
-      status?: (typeof serverStatuses)[number]
-      include?: string
-      page?: number
-    }
-  },
-) {
-  const { hub, companyId, query, url, caller } = context
-  const hasHealth = query.include?.split(',').some(part => part.trim() === 'health') ?? false
-  if (hasHealth && !caller.permissions.has('monitoring.view'))
-    throw new ApiError(403, 'forbidden', words('permission_denied', { permission: 'monitoring.view' }), {
-      reason: 'permission_denied',
-    })
-  const page = pageOf(query)
-  const { rows, total } = await listServers(hub.database.db, companyId, query, page)
-  const block = hasHealth
-    ? await healthBlocks(
-        hub,
-        companyId,
-        rows.map(row => row.server.id),
-      )
-    : null
-  const data = rows.map(row => (block ? { ...presentServer(row), health: block(row.server.id) } : presentServer(row)))
-  return paged(url, page, total, data)
-}
-
 async function changeMany(context: RouteContext, ids: readonly string[], change: BulkChange) {
   const { done, refused } = await changeServers(context, ids, change)
   return { data: done.map(presentServer), refused }
 }
 
+const one = { path: '/servers', parameter: 'server', tag: TAG }
+const server = resource({ ...one, of: serverCollection })
+/** Deleted ones too. */
+const anyServer = resource({ ...one, of: allServers })
+const { subject } = server
+
 export const serverRoutes: readonly Route[] = [
-  route({
-    method: 'GET',
+  list({
     path: '/servers',
     tag: TAG,
     summary: 'List servers by name; include=health adds a health block',
     permissions: VIEW,
-    query: Type.Object({
-      search: Type.Optional(text(255)),
-      environment: Type.Optional(text(128)),
-      role: Type.Optional(text(128)),
-      status: Type.Optional(oneOf(serverStatuses)),
-      include: Type.Optional(text(255)),
-      ...pageQuery,
-    }),
-    answer: answerPage(serverAnswer),
-    handle: listWithHealth,
+    of: serverCollection,
   }),
-  route({
-    method: 'POST',
-    path: '/servers',
-    tag: TAG,
+  server.create({
     summary: 'Create a server',
     permissions: MANAGE,
-    status: 201,
     body: newServer,
-    answer: answer(serverAnswer),
-    async handle(context) {
-      checkAddress(context.body)
-      return { data: presentServer(await createServer(context, context.body)) }
+    async act(context, body) {
+      checkAddress(body)
+      return createServer(context, body)
     },
   }),
   route({
@@ -161,65 +109,32 @@ export const serverRoutes: readonly Route[] = [
       return { data: await importServers(context, rows, flagOf(context.query.dry_run) ?? false) }
     },
   }),
-  route({
-    method: 'GET',
+  list({
     path: '/servers/trashed',
     tag: TAG,
     summary: 'Servers that were deleted and can be restored',
     permissions: DELETE,
-    query: Type.Object(pageQuery),
-    answer: answerPage(serverAnswer),
-    async handle({ hub, companyId, query, url }) {
-      const page = pageOf(query)
-      const { rows, total } = await listServers(hub.database.db, companyId, { trashed: true }, page)
-      return paged(url, page, total, rows.map(presentServer))
-    },
+    of: trashedServers,
   }),
-  route({
-    method: 'GET',
-    path: '/servers/:server',
-    tag: TAG,
-    summary: 'Show a server',
-    permissions: VIEW,
-    subject,
-    answer: answer(serverAnswer),
-    handle: async ({ subject }) => ({ data: presentServer(subject) }),
-  }),
-  route({
-    method: 'PATCH',
-    path: '/servers/:server',
-    tag: TAG,
+  server.show({ summary: 'Show a server', permissions: VIEW }),
+  server.change({
     summary: 'Change a server',
     permissions: MANAGE,
-    subject,
     body: Type.Object({ name: Type.Optional(text(255)), ...fields }),
-    answer: answer(serverAnswer),
-    async handle(context) {
-      checkAddress(context.body)
-      return { data: presentServer(await updateServer(context, context.subject.server.id, context.body)) }
+    async act(context, row, body) {
+      checkAddress(body)
+      return updateServer(context, row.server.id, body)
     },
   }),
-  route({
-    method: 'DELETE',
-    path: '/servers/:server',
-    tag: TAG,
+  server.delete({
     summary: 'Delete a server; it can be restored',
     permissions: DELETE,
-    subject,
-    async handle(context) {
-      await deleteServer(context, context.subject.server.id)
-      return undefined
-    },
+    act: (context, row) => deleteServer(context, row.server.id),
   }),
-  route({
-    method: 'POST',
-    path: '/servers/:server/restore',
-    tag: TAG,
+  anyServer.act('restore', {
     summary: 'Undo a deletion',
     permissions: DELETE,
-    subject: trashedSubject,
-    answer: answer(serverAnswer),
-    handle: async context => ({ data: presentServer(await restoreServer(context, context.subject.server.id)) }),
+    act: (context, row) => restoreServer(context, row.server.id),
   }),
   route({
     method: 'DELETE',
@@ -227,47 +142,30 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Delete a server and its data for good',
     permissions: DELETE,
-    subject: trashedSubject,
+    subject: anyServer.subject,
     async handle(context) {
       await deleteServerForGood(context, context.subject.server.id)
       return undefined
     },
   }),
-  route({
-    method: 'POST',
-    path: '/servers/:server/approve',
-    tag: TAG,
+  server.act('approve', {
     summary: 'Approve a draft server',
     permissions: MANAGE,
-    subject,
-    answer: answer(serverAnswer),
-    handle: async context => ({ data: presentServer(await approveServer(context, context.subject.server.id)) }),
+    act: (context, row) => approveServer(context, row.server.id),
   }),
-  route({
+  server.act('status', {
     method: 'PUT',
-    path: '/servers/:server/status',
-    tag: TAG,
     summary: 'Set active, maintenance or decommissioned',
     permissions: MANAGE,
-    subject,
     body: Type.Object({ status: oneOf(settableStatuses) }),
-    answer: answer(serverAnswer),
-    handle: async context => ({
-      data: presentServer(await updateServer(context, context.subject.server.id, context.body)),
-    }),
+    act: (context, row, body) => updateServer(context, row.server.id, body),
   }),
-  route({
+  server.act('tags', {
     method: 'PUT',
-    path: '/servers/:server/tags',
-    tag: TAG,
     summary: 'Replace the tags',
     permissions: MANAGE,
-    subject,
     body: Type.Object({ tags }),
-    answer: answer(serverAnswer),
-    handle: async context => ({
-      data: presentServer(await updateServer(context, context.subject.server.id, context.body)),
-    }),
+    act: (context, row, body) => updateServer(context, row.server.id, body),
   }),
   route({
     method: 'POST',
@@ -319,34 +217,22 @@ export const serverRoutes: readonly Route[] = [
     answer: seriesAnswer,
     handle: ({ hub, subject, url }) => serverSeries(hub, subject, url.searchParams),
   }),
-  route({
-    method: 'GET',
+  list({
     path: '/servers/:server/agents',
     tag: TAG,
     summary: 'Agents of a server',
     permissions: ['monitoring.view'],
     subject,
-    query: Type.Object(pageQuery),
-    answer: answerPage(agentAnswer),
-    async handle({ hub, companyId, query, url, subject }) {
-      const page = pageOf(query)
-      const { rows, total } = await listAgents(hub, companyId, { serverId: subject.server.id }, page)
-      return paged(url, page, total, presentAgents(hub, rows))
-    },
+    of: agentCollection,
+    within: ({ subject }) => ({ server_id: subject.server.id }),
   }),
-  route({
-    method: 'GET',
+  list({
     path: '/servers/:server/alerts',
     tag: TAG,
     summary: 'Alerts of a server',
     permissions: ['monitoring.view'],
     subject,
-    query: Type.Object(pageQuery),
-    answer: answerPage(alertAnswer),
-    async handle({ hub, companyId, query, url, subject }) {
-      const page = pageOf(query)
-      const { rows, total } = await listAlerts(hub.database.db, companyId, { serverId: subject.server.id }, page)
-      return paged(url, page, total, presentAlerts(rows))
-    },
+    of: alertCollection,
+    within: ({ subject }) => ({ server_id: subject.server.id }),
   }),
 ]

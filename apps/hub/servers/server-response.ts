@@ -1,11 +1,9 @@
-// Servers, their health and their inventory as the API answers them (decisions G-108, G-109, G-113).
+// Servers and their health as the API answers them (decisions G-108, G-109).
 import { Type } from '@sinclair/typebox'
 import { alertAnswer } from '../alerts/alert-response.ts'
-import { inventoryFields } from '../inventory/differences.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import {
   amount,
-  anyObject,
   collectorNote,
   id,
   listed,
@@ -17,6 +15,9 @@ import {
   wordOf,
 } from '../platform/http/response-schema.ts'
 
+export const settableStatuses = ['active', 'maintenance', 'decommissioned'] as const
+export const serverStatuses = [...settableStatuses, 'draft'] as const
+export const serverOrigins = ['manual', 'iac', 'agent'] as const
 const connectivities = ['online', 'down', 'unknown'] as const
 
 const healthBlock = named('ServerHealthBlock', {
@@ -40,8 +41,8 @@ export const serverAnswer = named('Server', {
   cpu_cores: nullable(Type.Integer()),
   memory_mb: nullable(Type.Integer()),
   disk_gb: nullable(Type.Integer()),
-  status: oneOf(['active', 'maintenance', 'decommissioned', 'draft']),
-  origin: oneOf(['manual', 'iac', 'agent']),
+  status: oneOf(serverStatuses),
+  origin: oneOf(serverOrigins),
   notes: nullable(string()),
   agent_id: nullable(id()),
   created_at: time(),
@@ -104,20 +105,4 @@ export const seriesAnswer = Type.Object({
     }),
   ),
   collector: collectorNote,
-})
-
-const shown = Type.Union([Type.String(), Type.Number(), Type.Null()])
-
-export const inventoryAnswer = named('Inventory', {
-  facts: anyObject(),
-  facts_hash: string(),
-  reported_at: time(),
-  differences: listed(
-    Type.Object({
-      field: oneOf(inventoryFields),
-      server_value: shown,
-      inventory_value: Type.Union([shown, listed(string())]),
-    }),
-  ),
-  origin: oneOf(['manual', 'iac', 'agent']),
 })

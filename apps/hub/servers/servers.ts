@@ -1,116 +1,22 @@
 // Servers: the inventory that scopes, enrolment and suppression rest on (decision G-108). A change of status, subnet or
 // datacenter raises the version of the machine's agents (document 1 "Registry consistency rule").
 import { randomUUID } from 'node:crypto'
-import { and, asc, count, eq, ilike, inArray, or, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
 import { resolveServerAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { purgeAtCollectors, pushAgents } from '../collectors/collector-jobs.ts'
 import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Hub } from '../hub-context.ts'
-import { likePattern } from '../licenses/licenses.ts'
-import type { Executor } from '../platform/db/connect.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import { agents, type ServerOrigin, type ServerStatus, servers } from '../platform/db/schema.ts'
 import { allowLongStatements, inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { refreshScopes } from '../scopes/scope.ts'
+import { allServers, findServer, presentServer, type Server, type ServerRow } from './server-list.ts'
 
 const PUSHED_AT_ONCE = 500
-
-export type Server = typeof servers.$inferSelect
-
-export const settableStatuses = ['active', 'maintenance', 'decommissioned'] as const
-export const serverStatuses = [...settableStatuses, 'draft'] as const
-
-export type ServerRow = { readonly server: Server; readonly agentId: string | null }
-
-export const AGENT_ID = sql<string | null>`(select a.id from monitoring_agents a
-  where a.server_id = servers.id and a.state <> 'revoked' order by a.enrolled_at desc limit 1)`
-
-export const presentServer = ({ server, agentId }: ServerRow) => ({
-  id: server.id,
-  company_id: server.companyId,
-  name: server.name,
-  hostname: server.hostname,
-  ip_address: server.ipAddress,
-  environment: server.environment,
-  role: server.role,
-  datacenter: server.datacenter,
-  subnet_id: server.subnetId,
-  tags: server.tags,
-  operating_system: server.operatingSystem,
-  cpu_cores: server.cpuCores,
-  memory_mb: server.memoryMb,
-  disk_gb: server.diskGb,
-  status: server.status,
-  origin: server.origin,
-  notes: server.notes,
-  agent_id: agentId,
-  created_at: server.createdAt,
-  updated_at: server.updatedAt,
-  deleted_at: server.deletedAt,
-})
-
-export type ServerFilter = {
-  readonly search?: string | undefined
-  readonly environment?: string | undefined
-  readonly role?: string | undefined
-  readonly status?: ServerStatus | undefined
-  readonly trashed?: boolean
-}
-
-/** Sorted by name. The page is found in the index; rows and agents are looked up for it alone. */
-export async function listServers(db: Executor, companyId: string, filter: ServerFilter, page: Page) {
-  const like = filter.search ? likePattern(filter.search) : ''
-  const where = and(
-    eq(servers.companyId, companyId),
-    filter.trashed ? sql`${servers.deletedAt} is not null` : sql`${servers.deletedAt} is null`,
-    filter.environment ? eq(servers.environment, filter.environment) : undefined,
-    filter.role ? eq(servers.role, filter.role) : undefined,
-    filter.status ? eq(servers.status, filter.status) : undefined,
-    filter.search
-      ? or(ilike(servers.name, like), ilike(servers.hostname, like), ilike(servers.ipAddress, like))
-      : undefined,
-  )
-  const order = [asc(sql`lower(${servers.name})`), asc(servers.id)]
-  const ids = db
-    .select({ id: servers.id })
-    .from(servers)
-    .where(where)
-    .orderBy(...order)
-    .limit(page.limit)
-    .offset(page.offset)
-  const [rows, totals] = await Promise.all([
-    db
-      .select({ server: servers, agentId: AGENT_ID })
-      .from(servers)
-      .where(inArray(servers.id, ids))
-      .orderBy(...order),
-    db.select({ total: count() }).from(servers).where(where),
-  ])
-  return { rows, total: totals[0]?.total ?? 0 }
-}
-
-/** The server of the path: not a deleted one, unless asked for. */
-export async function findServer(db: Executor, companyId: string, id: string, withTrashed = false): Promise<ServerRow> {
-  if (!isUuid(id)) throw notFound()
-  const [row] = await db
-    .select({ server: servers, agentId: AGENT_ID })
-    .from(servers)
-    .where(
-      and(
-        eq(servers.companyId, companyId),
-        eq(servers.id, id),
-        withTrashed ? undefined : sql`${servers.deletedAt} is null`,
-      ),
-    )
-  if (!row) throw notFound()
-  return row
-}
 
 export type ServerInput = {
   readonly name?: string | undefined
@@ -264,7 +170,7 @@ export async function restoreServer(context: RouteContext, id: string): Promise<
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
-    const before = await findServer(tx.db, companyId, id, true)
+    const before = await allServers.find(tx.db, companyId, id)
     if (before.server.deletedAt === null) return before
     await refuseTakenName(tx.db.update(servers).set({ deletedAt: null }).where(eq(servers.id, id)).execute())
     await checkCompanyLimit(hub, tx, companyId, 'servers')
@@ -291,7 +197,7 @@ export async function deleteServerForGood(context: RouteContext, id: string): Pr
   const { hub, companyId } = context
   await inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
-    const { server } = await findServer(tx.db, companyId, id, true)
+    const { server } = await allServers.find(tx.db, companyId, id)
     await destroyServer(hub, tx, server)
     const subject = { type: 'server', id, name: server.name }
     await auditRequest(tx, context, 'server.delete_permanent', subject)

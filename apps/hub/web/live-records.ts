@@ -1,7 +1,8 @@
 // What the hub's own records tell the live page: servers with their state, counts of all, and open alerts with the worst first.
 import { type SQL, sql } from 'drizzle-orm'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
-import { type AlertRow, activeStates, alertStats, alertsByIds } from '../alerts/alerts.ts'
+import { type AlertRow, activeStates, alertsByIds } from '../alerts/alert-list.ts'
+import { alertStats } from '../alerts/alerts.ts'
 import type { Hub } from '../hub-context.ts'
 import { likePattern } from '../licenses/licenses.ts'
 import type { ServerStatus } from '../platform/db/schema.ts'

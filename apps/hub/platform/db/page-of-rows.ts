@@ -42,15 +42,18 @@ const countRows = async (db: Executor, table: PgTable, where: Condition): Promis
   return row?.total ?? 0
 }
 
+/** Which rows of a source: those of an owner, and among them those that are asked for. */
+export type Asked = { readonly ownerId: string; readonly owned: Condition; readonly where: Condition }
+
 /** The page and the exact total. `total` is another way to count, where a kept count has it. */
 export async function pageOfRows<Row>(
   db: Executor,
   { table, select, order, pageBy }: RowSource<Row>,
-  ownerId: string,
-  where: Condition,
+  { ownerId, owned, where: among }: Asked,
   { limit, offset }: RowRange,
-  total: () => Promise<number> = () => countRows(db, table, where),
+  total: () => Promise<number> = () => countRows(db, table, and(owned, among)),
 ): Promise<PageOfRows<Row>> {
+  const where = and(owned, among)
   const ids = () =>
     db
       .select({ id: table.id })
@@ -63,7 +66,8 @@ export async function pageOfRows<Row>(
   if (pageBy === 'ids_first') {
     const [found, all] = await Promise.all([ids(), total()])
     const idsOfPage = found.map(row => String(row.id))
-    const rows = idsOfPage.length > 0 ? await chosen.where(isAnyOf(table.id, idsOfPage)).orderBy(...order) : []
+    const rows =
+      idsOfPage.length > 0 ? await chosen.where(and(owned, isAnyOf(table.id, idsOfPage))).orderBy(...order) : []
     return { rows, total: all }
   }
   const rows =

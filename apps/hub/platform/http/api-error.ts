@@ -36,6 +36,9 @@ export class ApiError extends Error {
 
 export const notFound = (): ApiError => new ApiError(404, 'not_found', words('not_found'))
 
+export const permissionDenied = (permission: string): ApiError =>
+  new ApiError(403, 'forbidden', words('permission_denied', { permission }), { reason: 'permission_denied' })
+
 /** 422 with one text a field. */
 export function invalid(errors: Readonly<Record<string, Words>>, code = 'invalid_request'): ApiError {
   const lists = Object.fromEntries(Object.entries(errors).map(([field, text]) => [field, [text]]))

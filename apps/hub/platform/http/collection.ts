@@ -154,10 +154,10 @@ export function collection<Row, R extends TSchema, F extends Filters = Nothing, 
           Object.entries(given).some(([name, value]) => name in within && value !== undefined),
         'a list of what belongs to a resource is within one',
       )
-      const where = allOf([scope.where(ownerId), ...conditionsOf(conditions, given, asker)])
+      const asked = { ownerId, owned: scope.where(ownerId), where: allOf(conditionsOf(conditions, given, asker)) }
       const { db } = asker.hub.database
       const counted = definition.count?.(asker, given) ?? null
-      return pageOfRows(db, source, ownerId, where, range, counted ? () => counted : undefined)
+      return pageOfRows(db, source, asked, range, counted ? () => counted : undefined)
     },
   }
 }

@@ -6,7 +6,7 @@ import type { HubConfig } from '../../config.ts'
 import type { Hub } from '../../hub-context.ts'
 import { authenticate, type Caller, companyOf } from '../../identity/authenticate.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
-import { ApiError, notFound, tooManyRequests } from './api-error.ts'
+import { ApiError, notFound, permissionDenied, tooManyRequests } from './api-error.ts'
 import { readBody } from './request-body.ts'
 import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
@@ -46,16 +46,14 @@ function checkRate(hub: Hub, family: Family, caller: Caller, ip: string, headers
   if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
 }
 
-const denied = (permission: string): ApiError =>
-  new ApiError(403, 'forbidden', words('permission_denied', { permission }), { reason: 'permission_denied' })
-
 function checkPermissions(route: Route, caller: Caller): void {
-  for (const permission of route.permissions) if (!caller.permissions.has(permission)) throw denied(permission)
+  for (const permission of route.permissions)
+    if (!caller.permissions.has(permission)) throw permissionDenied(permission)
   if (route.superAdmin && !caller.actsAsSuperAdmin)
     throw new ApiError(403, 'forbidden', words('super_admin_only'), { reason: 'permission_denied' })
   const { accountPermission } = route
   if (accountPermission !== null && caller.accountPermissions?.has(accountPermission) === false)
-    throw denied(accountPermission)
+    throw permissionDenied(accountPermission)
 }
 
 /** False when an Accept header is there and excludes JSON. */

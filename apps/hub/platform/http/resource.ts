@@ -2,7 +2,9 @@
 // permission, a body and one call; finding the row of the path (404 before 422), status and form of the answer are the same for all.
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Executor } from '../db/connect.ts'
+import { bulkAnswer, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
+import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
 import { type Method, type Route, type RouteContext, route } from './route.ts'
 
@@ -33,6 +35,16 @@ type WithBody<B extends TObject> = { readonly body?: B }
 type With<Row, P extends TProperties> = { readonly row: Row; readonly beside: Static<TObject<P>> }
 type OnRow<Row, B> = (context: RouteContext, row: Row, body: B) => Promise<Row>
 
+type BulkDefinition<Row, P extends TProperties> = Common & {
+  /** The member of the body that has the ids. */
+  readonly ids: string
+  readonly idsMax?: number
+  /** What else the body may have. */
+  readonly body?: P
+  readonly act: (context: RouteContext, id: string, body: Static<TObject<P>>) => Promise<Row>
+}
+
+const BULK_MAX = 200
 const NO_BODY = Type.Object({})
 
 export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: ResourceDefinition<Row, R>) {
@@ -43,6 +55,8 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
   const data = (row: Row, context: RouteContext): { data: Static<R> } => ({ data: of.present(row, context) })
   const formWith = <P extends TProperties>(beside: P) =>
     Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: of.response, ...beside }))
+  const formOfMany = () =>
+    Type.Unsafe<{ data: readonly Static<R>[]; refused: readonly Refusal[] }>(bulkAnswer(of.response))
   const onePath = `${path}/:${parameter}`
 
   /** A call on the row of the path that answers the row as it then is. */
@@ -169,5 +183,33 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
           return { ...data(changed.row, context), ...changed.beside }
         },
       }),
+
+    /** POST /bulk/… with the ids of many: what can be done is done, what cannot is named with its reason (bulk.ts). */
+    bulk: <P extends TProperties>(
+      name: string,
+      { act, ids, idsMax = BULK_MAX, body, ...common }: BulkDefinition<Row, P>,
+    ): Route => {
+      const schema = Type.Object({ [ids]: listOf(uuid(), idsMax, 1), ...body })
+      return route<typeof NO_BODY, TObject, null, ReturnType<typeof formOfMany>>({
+        ...common,
+        method: 'POST',
+        path: `${path}/bulk/${name}`,
+        tag,
+        body: schema,
+        answer: formOfMany(),
+        mayMiss: true,
+        async handle(context) {
+          // What the schema above has let through.
+          const given = context.body as Static<TObject<P>> & Readonly<Record<string, unknown>>
+          const { done, refused } = await forEachId(
+            given[ids] as readonly string[],
+            context.language,
+            id => of.find(context.hub.database.db, of.ownerOf(context), id),
+            id => act(context, id, given),
+          )
+          return { data: done.map(row => of.present(row, context)), refused }
+        },
+      })
+    },
   }
 }

@@ -1,0 +1,88 @@
+// Servers as people see them (decision G-108).
+import { asc, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
+import type { Executor } from '../platform/db/connect.ts'
+import { servers } from '../platform/db/schema.ts'
+import { permissionDenied } from '../platform/http/api-error.ts'
+import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
+import { oneOf, text } from '../platform/http/request-schema.ts'
+import { healthBlocks } from './health.ts'
+import { serverAnswer, serverStatuses } from './server-response.ts'
+
+export type Server = typeof servers.$inferSelect
+export type ServerRow = { readonly server: Server; readonly agentId: string | null }
+
+const AGENT_ID: SQL<string | null> = sql`(select a.id from monitoring_agents a
+  where a.server_id = servers.id and a.state <> 'revoked' order by a.enrolled_at desc limit 1)`
+
+export const selectServers = (db: Executor) => db.select({ server: servers, agentId: AGENT_ID }).from(servers)
+
+export const presentServer = ({ server, agentId }: ServerRow) => ({
+  id: server.id,
+  company_id: server.companyId,
+  name: server.name,
+  hostname: server.hostname,
+  ip_address: server.ipAddress,
+  environment: server.environment,
+  role: server.role,
+  datacenter: server.datacenter,
+  subnet_id: server.subnetId,
+  tags: server.tags,
+  operating_system: server.operatingSystem,
+  cpu_cores: server.cpuCores,
+  memory_mb: server.memoryMb,
+  disk_gb: server.diskGb,
+  status: server.status,
+  origin: server.origin,
+  notes: server.notes,
+  agent_id: agentId,
+  created_at: server.createdAt,
+  updated_at: server.updatedAt,
+  deleted_at: server.deletedAt,
+})
+
+const shown = {
+  table: servers,
+  select: selectServers,
+  order: [asc(sql`lower(${servers.name})`), asc(servers.id)],
+  // The page is found in the index; rows and agents are looked up for it alone.
+  pageBy: 'ids' as const,
+  response: serverAnswer,
+  present: presentServer,
+}
+
+const asksForHealth = (include: string): boolean => include.split(',').some(part => part.trim() === 'health')
+
+export const serverCollection = collection({
+  ...shown,
+  scope: ofCompany(servers.companyId, isNull(servers.deletedAt)),
+  filters: {
+    search: search(servers.name, servers.hostname, servers.ipAddress),
+    environment: equals(servers.environment, text(128)),
+    role: equals(servers.role, text(128)),
+    status: equals(servers.status, oneOf(serverStatuses)),
+    // Not a filter of rows: what each of them shows besides (decision G-110).
+    include: filter(text(255), (include, { caller }) => {
+      if (asksForHealth(include) && !caller.permissions.has('monitoring.view'))
+        throw permissionDenied('monitoring.view')
+      return undefined
+    }),
+  },
+  async presentPage(rows, { hub, companyId }, { include }) {
+    const shownRows = rows.map(presentServer)
+    if (include === undefined || !asksForHealth(include)) return shownRows
+    const ids = rows.map(row => row.server.id)
+    const healthOf = await healthBlocks(hub, companyId, ids)
+    return shownRows.map(row => ({ ...row, health: healthOf(row.id) }))
+  },
+})
+
+/** Those that were deleted and can be restored. */
+export const trashedServers = collection({
+  ...shown,
+  scope: ofCompany(servers.companyId, isNotNull(servers.deletedAt)),
+})
+
+/** Deleted ones too. */
+export const allServers = collection({ ...shown, scope: ofCompany(servers.companyId) })
+
+export const findServer = serverCollection.find
