@@ -1,7 +1,6 @@
 // The active checks of an agent: what each type needs, and the series labels of its results (document 1 "Check sync
 // envelope", document 3 "Agent config semantics", decisions G-62, G-63).
 import { limits } from '../limits.ts'
-import { truncateUtf8 } from '../series/labels.ts'
 
 type CheckOf<T extends string, Fields> = {
   readonly id: string
@@ -82,6 +81,3 @@ export function parseCheck(raw: RawCheck): Check | { fault: string } {
       return fault('type must be service, port, tcp, http or cert')
   }
 }
-
-/** The `target` label of a check: cut as the collector cuts any value, since the rules made for the check match what is left (decision G-63). */
-export const targetLabel = (target: string): string => truncateUtf8(target, limits.labelValueBytesMax)

@@ -3,8 +3,7 @@
 import { assert } from '../assert.ts'
 import { limits } from '../limits.ts'
 import { catalogueIndex } from '../series/catalogue.ts'
-import { sha256Hex } from '../series/hash.ts'
-import { type Labels, truncateUtf8 } from '../series/labels.ts'
+import { distinctLabelValue, type Labels } from '../series/labels.ts'
 import { fullSeriesKey } from '../series/series-key.ts'
 import { reportedValue } from './reported-value.ts'
 
@@ -17,23 +16,11 @@ export type PointSeries = { readonly name: string; readonly labels: Labels; read
 /** A sample without labels. */
 export const plain = (name: string, value: number): Sample => ({ name, labels: {}, value })
 
-const HASH_CHARS = 12
-
-/**
- * A label value as it is up to 128 bytes of UTF-8, else a readable head, `~` and 12 characters of its hash: what the collector does not
- * have to cut, so that two long mount points with one beginning stay two series.
- */
-export function distinctLabel(value: string): string {
-  if (truncateUtf8(value, limits.labelValueBytesMax) === value) return value
-  const short = truncateUtf8(value, limits.labelValueBytesMax - HASH_CHARS - 1)
-  return `${short}~${sha256Hex(value).slice(0, HASH_CHARS)}`
-}
-
 function shortLabels(labels: Labels): Labels {
   // A value of so few characters is short in UTF-8 too.
   const isShort = Object.values(labels).every(value => value.length * 3 <= limits.labelValueBytesMax)
   if (isShort) return labels
-  return Object.fromEntries(Object.entries(labels).map(([key, value]) => [key, distinctLabel(value)]))
+  return Object.fromEntries(Object.entries(labels).map(([key, value]) => [key, distinctLabelValue(value)]))
 }
 
 /** The samples of a cycle as series of one point each; values that are no finite number are left out. */

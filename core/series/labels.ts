@@ -1,5 +1,6 @@
 // What an agent may send as a metric name, a label key and a label value (document 3 "Limits", decision G-57).
 import { limits } from '../limits.ts'
+import { sha256Hex } from './hash.ts'
 
 /** Labels of one series: key -> value, keys unique. Order is of no meaning. */
 export type Labels = Readonly<Record<string, string>>
@@ -29,3 +30,18 @@ export function truncateUtf8(text: string, bytesMax: number): string {
 
 /** A label value as it is stored: at most 128 bytes of UTF-8, cut at a whole character. */
 export const truncateLabelValue = (value: string): string => truncateUtf8(value, limits.labelValueBytesMax)
+
+const HASH_CHARS = 12
+
+/**
+ * A label value as it is up to 128 bytes of UTF-8, else a readable head of 115 bytes at most, `~` and 12 characters of the hash of the whole
+ * (decision G-195): what the collector does not have to cut, so that two long values with one beginning stay two series.
+ */
+export function distinctLabelValue(value: string): string {
+  if (truncateLabelValue(value) === value) return value
+  const head = truncateUtf8(value, limits.labelValueBytesMax - HASH_CHARS - 1)
+  return `${head}~${sha256Hex(value).slice(0, HASH_CHARS)}`
+}
+
+/** The `target` label of a check: the agent writes it, the rules of the check match it, and the collector makes it of a longer one. */
+export const targetLabel = distinctLabelValue

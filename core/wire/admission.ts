@@ -1,7 +1,8 @@
 // What of a batch is kept, and what the sender is told about the rest (document 3 "Limits"; decisions G-56, G-57, G-58).
 // The slow path of the decoder: it runs for a series whose raw bytes were not seen before, and for offenders.
 import { limits } from '../limits.ts'
-import { isLabelKey, isMetricName, isReservedLabel, truncateLabelValue } from '../series/labels.ts'
+import { metricByName } from '../series/catalogue.ts'
+import { isLabelKey, isMetricName, isReservedLabel, targetLabel, truncateLabelValue } from '../series/labels.ts'
 import { fullSeriesKey } from '../series/series-key.ts'
 
 /** Points dropped, by the reason label of svc_ingest_dropped_total. */
@@ -88,6 +89,10 @@ const shown = (text: string): string => {
 /** A series as the collector takes it, or why it does not. `isNoted`: something of it was removed or cut. */
 export type NormalSeries = { readonly key: string; readonly isNoted: boolean } | { readonly refused: DropReason }
 
+/** Targets of checks stay distinct when they are cut: the rules of the checks match that form (decision G-195). */
+const isCheckTarget = (name: string, key: string): boolean =>
+  key === 'target' && (metricByName(name)?.labels.includes(key) ?? false)
+
 /** Checks and normalises name and labels. Notes go to the report's warnings. */
 export function normaliseSeries(
   name: string,
@@ -111,7 +116,7 @@ export function normaliseSeries(
       isNoted = true
       continue
     }
-    const cut = truncateLabelValue(value)
+    const cut = isCheckTarget(name, key) ? targetLabel(value) : truncateLabelValue(value)
     if (cut !== value) {
       report.warn(`label value truncated: ${key}`)
       isNoted = true

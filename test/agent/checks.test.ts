@@ -1,6 +1,8 @@
 // Checks against real sockets, servers and certificates, and their series at the collector.
+
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -172,10 +174,12 @@ test('an http check without an answer is down and has no status; a certificate t
   }
 })
 
-test('[AGT-065] a long url is cut like any label value: the rules of its check match that', async () => {
-  const url = `http://127.0.0.1:${web.port}/${'a'.repeat(200)}`
-  const [sample] = await probe(httpCheck(url), context)
-  expect(sample?.labels.target).toBe(url.slice(0, 128))
+test('[AGT-065] of a long url the label is a head and a hash: two that agree in 128 bytes are two series', async () => {
+  const url = (end: string): string => `http://127.0.0.1:${web.port}/${'a'.repeat(200)}${end}`
+  const label = async (end: string) => (await probe(httpCheck(url(end)), context))[0]?.labels.target
+  const hash = createHash('sha256').update(url('1')).digest('hex').slice(0, 12)
+  expect(await label('1')).toBe(`${url('1').slice(0, 115)}~${hash}`)
+  expect(await label('2')).not.toBe(await label('1'))
 })
 
 test('[AGT-066] a cert check reports cert_days_left with label target, without verifying, negative once expired', async () => {

@@ -10,7 +10,6 @@ import {
 } from '../../core/agent/filters.ts'
 import {
   capSeries,
-  distinctLabel,
   evictionCount,
   groupCount,
   halveSeries,
@@ -20,6 +19,7 @@ import {
 } from '../../core/agent/sample.ts'
 import { type Manifest, signedManifestText, updateVerdict } from '../../core/agent/update-manifest.ts'
 import { compareVersions } from '../../core/agent/version.ts'
+import { distinctLabelValue } from '../../core/series/labels.ts'
 
 test('versions are ordered as semantic versions', () => {
   const ascending = ['0.9.9', '1.0.0-alpha', '1.0.0-alpha.1', '1.0.0-alpha.beta', '1.0.0-beta.2', '1.0.0-beta.11']
@@ -108,13 +108,13 @@ test('[AGT-087] without a valid signature nothing else counts; another platform 
 
 test('a label value over 128 bytes is a readable head and a hash, and two long ones stay two', () => {
   const base = `https://example.com/${'a'.repeat(130)}`
-  const one = distinctLabel(`${base}1`)
+  const one = distinctLabelValue(`${base}1`)
   expect(one.startsWith('https://example.com/aaa')).toBe(true)
   expect(Buffer.byteLength(one)).toBe(128)
-  expect(one).not.toBe(distinctLabel(`${base}2`))
+  expect(one).not.toBe(distinctLabelValue(`${base}2`))
   const exact = 'x'.repeat(128)
-  expect(distinctLabel(exact)).toBe(exact)
-  expect(Buffer.byteLength(distinctLabel(`https://example.com/${'ä'.repeat(100)}`))).toBeLessThanOrEqual(128)
+  expect(distinctLabelValue(exact)).toBe(exact)
+  expect(Buffer.byteLength(distinctLabelValue(`https://example.com/${'ä'.repeat(100)}`))).toBeLessThanOrEqual(128)
 })
 
 test('targets are host:port', () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { targetLabel } from '../../core/series/labels.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 
@@ -172,7 +173,6 @@ describe('copies', () => {
     }
   })
 
-  const long = (end: string): string => `https://x.example/${'a'.repeat(120)}${end}`
   test.each([
     [
       'one url, another status',
@@ -180,7 +180,6 @@ describe('copies', () => {
       { url: 'https://s/', expect_status: 200 },
       { url: 'https://s/', expect_status: 204 },
     ],
-    ['urls that are cut to one label', 'http', { url: long('1') }, { url: long('2') }],
     ['a further member', 'tcp', { target: 'h:2' }, { target: 'h:2', proto: 'tcp' }],
   ])(
     '[HCK-001] [AGT-062] [AGT-063] [AGT-065] a second check of one series is refused: %s',
@@ -201,6 +200,18 @@ describe('copies', () => {
       await check({ type, target: other }, await hub.tenant())
     },
   )
+
+  test('[HCK-001] [AGT-065] urls that agree in 128 bytes are two checks, each with a rule that matches its own series', async () => {
+    const own = await hub.tenant()
+    const long = (end: string): string => `https://x.example/${'a'.repeat(120)}${end}`
+    const matchersOf = async (end: string) => {
+      const { rule_ids } = await check({ type: 'http', target: { url: long(end) } }, own)
+      return (await own.call('GET', `/monitoring/rules/${rule_ids[0]}`)).body.data.matchers
+    }
+    expect(await matchersOf('1')).toEqual({ target: `${long('1').slice(0, 115)}~14b81a430755` })
+    expect(await matchersOf('2')).toEqual({ target: targetLabel(long('2')) })
+    expect(targetLabel(long('2'))).not.toBe(targetLabel(long('1')))
+  })
 
   test('[HCK-001] two checks that share a series since before that was refused may stay, and not become more alike', async () => {
     const own = await hub.tenant()

@@ -1,10 +1,11 @@
 // The five kinds of check, each one attempt within its timeout (decision G-62). What cannot be done counts as failed.
 import { connect as connectTcp, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { type Check, parseTarget, targetLabel } from '../../../core/agent/check.ts'
+import { type Check, parseTarget } from '../../../core/agent/check.ts'
 import { isPortOpen } from '../../../core/agent/proc-net.ts'
 import type { Sample } from '../../../core/agent/sample.ts'
 import { DAY_MS } from '../../../core/limits.ts'
+import { targetLabel } from '../../../core/series/labels.ts'
 import type { HostFiles } from './host-files.ts'
 
 export type ProbeContext = {

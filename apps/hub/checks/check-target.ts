@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
-import { truncateLabelValue } from '../../../core/series/labels.ts'
+import { targetLabel } from '../../../core/series/labels.ts'
 import type { CheckType } from '../platform/db/schema.ts'
 import { type Words, words } from '../platform/http/texts.ts'
 
@@ -65,17 +65,17 @@ const UP_METRICS = { service: 'service_up', port: 'port_up', tcp: 'tcp_connect_u
 
 /** The matchers that pick the series of a check, whatever machine it runs on. */
 export function targetMatchers(type: CheckType, target: Target): RawMatchers {
-  const label = (value: string | number | undefined): string => truncateLabelValue(String(value ?? ''))
+  const text = (value: string | number | undefined): string => String(value ?? '')
   switch (type) {
     case 'service':
-      return { name: label(target.name) }
+      return { name: text(target.name) }
     case 'port':
-      return { port: label(target.port), proto: label(target.proto) }
+      return { port: text(target.port), proto: text(target.proto) }
     case 'tcp':
     case 'cert':
-      return { target: label(target.target) }
+      return { target: targetLabel(text(target.target)) }
     case 'http':
-      return { target: label(target.url) }
+      return { target: targetLabel(text(target.url)) }
   }
 }
 

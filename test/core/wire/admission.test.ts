@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { targetLabel } from '../../../core/series/labels.ts'
 import { AdmissionReport, normaliseSeries } from '../../../core/wire/admission.ts'
 
 const normal = (name: string, labels: Record<string, string> = {}) => {
@@ -21,6 +22,23 @@ test('[ING-028] a label key must match ^[a-z][a-z0-9_]{0,31}$', () => {
   for (const key of ['', 'A', '1a', `a${'b'.repeat(32)}`, 'a-b'])
     expect(normal('m', { [key]: 'v' }).series).toEqual({ refused: 'invalid_label' })
   expect(normal('m', { 'Bad Key': 'v' }).warnings).toEqual(['invalid label: Bad Key'])
+})
+
+test('[ING-030] the target of a check is cut to a head and a hash: two that agree in 128 bytes stay two series', () => {
+  const one = `https://x.example/${'a'.repeat(120)}1`
+  const two = `https://x.example/${'a'.repeat(120)}2`
+  const key = (name: string, target: string) => {
+    const { series } = normal(name, { target })
+    return 'key' in series ? series.key : ''
+  }
+  expect(key('http_up', one)).toBe(`http_up{target="${one.slice(0, 115)}~14b81a430755"}`)
+  expect(key('http_up', two)).not.toBe(key('http_up', one))
+  expect(normal('http_up', { target: one }).warnings).toEqual(['label value truncated: target'])
+  // What the agent has cut is as long as it may be, and stays.
+  expect(key('cert_days_left', targetLabel(one))).toBe(`cert_days_left{target="${targetLabel(one)}"}`)
+  expect(key('http_up', `${'x'.repeat(114)}é${'y'.repeat(40)}`)).toContain(`"${'x'.repeat(114)}~`)
+  // A label of that name on a metric of somebody else's is cut like any other.
+  expect(key('of_its_own', one)).toBe(`of_its_own{target="${one.slice(0, 128)}"}`)
 })
 
 test('[ING-030] a label value is cut at the last whole character within 128 bytes', () => {

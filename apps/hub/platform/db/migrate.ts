@@ -22,6 +22,7 @@ import idsWithoutOrder from '../../../../sql/hub/0018_ids_without_order.sql' wit
 import groupCandidates from '../../../../sql/hub/0019_group_candidates.sql' with { type: 'text' }
 import tokenMakers from '../../../../sql/hub/0020_token_makers.sql' with { type: 'text' }
 import feedBytes from '../../../../sql/hub/0021_feed_bytes.sql' with { type: 'text' }
+import checkLabels from '../../../../sql/hub/0022_check_labels.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -47,6 +48,7 @@ export const migrations: readonly Migration[] = [
   { number: 19, name: 'group_candidates', sql: groupCandidates },
   { number: 20, name: 'token_makers', sql: tokenMakers },
   { number: 21, name: 'feed_bytes', sql: feedBytes },
+  { number: 22, name: 'check_labels', sql: checkLabels },
 ]
 
 /** Any number will do, as long as every hub takes the same. */
