@@ -134,6 +134,7 @@ export const limits = {
   rulesPerCompany: 2_000,
   silencesPerCompany: 1_000,
   checksPerCompany: 1_000,
+  companiesPerCompany: 100,
   /** Ids of servers in all rules, silences and checks of a company, listed and resolved. */
   scopeIdsPerCompany: 2_000_000,
   /** What one scope may list: ids of servers, and names of each kind. */

@@ -64,6 +64,11 @@ export const hubKeys = {
     max: 100_000,
   }),
   'limits.checks_per_company': integer(limits.checksPerCompany, 'checks of a company', { min: 1, max: 100_000 }),
+  'limits.companies_per_company': integer(
+    limits.companiesPerCompany,
+    'companies that the users of a company may have below it',
+    { min: 0, max: 100_000 },
+  ),
   'limits.scope_ids_per_company': integer(
     limits.scopeIdsPerCompany,
     'servers that all rules, silences and checks of a company name in total, those found by tag and the like included',

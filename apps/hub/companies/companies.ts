@@ -9,9 +9,10 @@ import type { Hub } from '../hub-context.ts'
 import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
 import { licenses, settings } from '../platform/db/schema.ts'
 import { companies, type PlanOverrides } from '../platform/db/schema-identity.ts'
-import { allowLongStatements, lockCompany, type Tx } from '../platform/db/transaction.ts'
+import { allowLongStatements, lockCompanies, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { createDefaultRules } from '../rules/default-rules.ts'
+import { licensedUses, lockAgentQuota } from './agent-quota.ts'
 import { applyRetention, effectivePlan } from './plan.ts'
 
 export type NewCompany = {
@@ -58,11 +59,13 @@ export async function createCompany(hub: Hub, tx: Tx, company: NewCompany): Prom
   await tx.db.insert(settings).values({ companyId: id, metricsRetentionEffectiveDays: plan.metricsRetentionDays })
   await createDefaultRules(tx, id, null)
   await reloadCollectors(hub, tx, 'rules')
-  if (company.personal) await createPersonalLicense(tx, id, plan.agentQuota)
+  if (company.personal) await createPersonalLicense(tx, id)
   return { id, slug }
 }
 
-async function createPersonalLicense(tx: Tx, companyId: string, agentQuota: number | null): Promise<void> {
+async function createPersonalLicense(tx: Tx, companyId: string): Promise<void> {
+  const quota = await lockAgentQuota(tx, companyId)
+  const left = quota.max === null ? limits.licenseUsesMax : quota.max - (await licensedUses(tx.db, quota))
   const token = newLicenseToken()
   await tx.db.insert(licenses).values({
     id: randomUUID(),
@@ -70,7 +73,7 @@ async function createPersonalLicense(tx: Tx, companyId: string, agentQuota: numb
     name: 'Personal license',
     tokenHash: tokenHash(token),
     tokenHint: tokenHint(token),
-    maxUses: Math.max(1, Math.min(agentQuota ?? limits.licenseUsesMax, limits.licenseUsesMax)),
+    maxUses: Math.max(1, Math.min(left, limits.licenseUsesMax)),
   })
 }
 
@@ -102,8 +105,30 @@ export async function changePlan(hub: Hub, tx: Tx, companyId: string, change: Pl
   await applyRetention(hub, tx, companyId)
 }
 
+/** The companies at the top of the trees that these are in. */
+async function rootsOf(tx: Tx, companyIds: readonly string[]): Promise<string[]> {
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    with recursive above as (
+      select id, parent_id from companies where id = any(${uuidList(companyIds)}::uuid[])
+      union select c.id, c.parent_id from companies c join above a on c.id = a.parent_id)
+    select distinct id from above where parent_id is null order by id`)
+  return rows.map(row => row.id)
+}
+
+/** Locks whole trees by their tops: of two moves within them the second one sees what the first one made of them. */
+async function lockTrees(tx: Tx, companyIds: readonly string[]): Promise<void> {
+  let locked: string[] = []
+  for (let roots = await rootsOf(tx, companyIds); roots.some(id => !locked.includes(id)); ) {
+    await lockCompanies(tx, roots)
+    locked = roots
+    // A move that was waited for may have brought them below another top.
+    roots = await rootsOf(tx, companyIds)
+  }
+}
+
 /** Moves a company below another one; its effective plan may change with it. */
 export async function changeParent(hub: Hub, tx: Tx, companyId: string, parentId: string | null): Promise<void> {
+  await lockTrees(tx, parentId === null ? [companyId] : [companyId, parentId])
   await lockCompany(tx, companyId)
   if (parentId !== null) {
     const cycle = await tx.db.execute(sql`

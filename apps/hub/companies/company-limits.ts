@@ -35,6 +35,18 @@ const companyLimits = {
   rules: { key: 'limits.rules_per_company', text: 'limit_rules', field: 'limit', count: countOf('rules') },
   silences: { key: 'limits.silences_per_company', text: 'limit_silences', field: 'limit', count: countOf('silences') },
   checks: { key: 'limits.checks_per_company', text: 'limit_checks', field: 'limit', count: countOf('checks') },
+  /** Each has limits of its own, so their number bounds what an account has in all. */
+  companies: {
+    key: 'limits.companies_per_company',
+    text: 'limit_companies',
+    field: 'limit',
+    count: companyId => sql`
+      with recursive below as (
+        select id, 0 as depth from companies where parent_id = ${companyId} and deleted_at is null
+        union all select c.id, b.depth + 1 from companies c join below b on c.parent_id = b.id
+          where c.deleted_at is null and b.depth < 32)
+      select count(*)::int as count from below`,
+  },
   scope_ids: {
     key: 'limits.scope_ids_per_company',
     text: 'limit_scope_ids',

@@ -11,9 +11,12 @@ export type EffectivePlan = {
   readonly code: string
   readonly agentQuota: number | null
   readonly metricsRetentionDays: number | null
+  /** The company that has the quota: the nearest with a plan or a quota of its own, else the one at the top. */
+  readonly quotaCompanyId: string
 }
 
 type ChainRow = {
+  id: string
   plan_overrides: PlanOverrides
   is_running: boolean
   code: string | null
@@ -32,13 +35,15 @@ export async function effectivePlan(db: Executor, companyId: string): Promise<Ef
       select id, parent_id, plan_code, plan_expires_at, plan_overrides, 0 as depth from companies where id = ${companyId}
       union all select c.id, c.parent_id, c.plan_code, c.plan_expires_at, c.plan_overrides, chain.depth + 1
         from companies c join chain on c.id = chain.parent_id where chain.depth < 32)
-    select chain.plan_overrides, coalesce(chain.plan_expires_at > now(), true) as is_running,
+    select chain.id, chain.plan_overrides, coalesce(chain.plan_expires_at > now(), true) as is_running,
       p.code, p.agent_quota, p.metrics_retention_days
     from chain left join plans p on p.code = chain.plan_code order by depth`)
   const overrides: PlanOverrides[] = []
   let base: PlanRow | null = null
+  let quotaCompanyId: string | null = null
   for (const row of chain) {
     if (!row.is_running) continue
+    if (row.code !== null || row.plan_overrides.agent_quota !== undefined) quotaCompanyId ??= row.id
     overrides.push(row.plan_overrides)
     if (row.code !== null) {
       base = { code: row.code, agent_quota: row.agent_quota, metrics_retention_days: row.metrics_retention_days }
@@ -58,6 +63,7 @@ export async function effectivePlan(db: Executor, companyId: string): Promise<Ef
     agentQuota: merged.agent_quota === undefined ? base.agent_quota : merged.agent_quota,
     metricsRetentionDays:
       merged.metrics_retention_days === undefined ? base.metrics_retention_days : merged.metrics_retention_days,
+    quotaCompanyId: quotaCompanyId ?? chain.at(-1)?.id ?? companyId,
   }
 }
 

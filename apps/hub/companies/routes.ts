@@ -8,13 +8,14 @@ import { referredUser } from '../identity/people.ts'
 import { demandEverything, refuseActOn } from '../identity/standing.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { companies, userCompanyGrants, users } from '../platform/db/schema-identity.ts'
-import { inTransaction, uuidList } from '../platform/db/transaction.ts'
+import { inTransaction, lockCompany, uuidList } from '../platform/db/transaction.ts'
 import { ApiError, invalidField, notFound } from '../platform/http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { isUuid, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { answer, answerList, answerPage } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { changeParent, createCompany, deleteCompany } from './companies.ts'
+import { checkCompanyLimit } from './company-limits.ts'
 import { effectivePlan } from './plan.ts'
 
 const TAG = 'Identity and permissions'
@@ -109,7 +110,9 @@ export const companyRoutes: readonly Route[] = [
       const { hub, body } = context
       const parentId = await parentOf(context, body.parent_id)
       const { id } = await inTransaction(hub.database.db, async tx => {
+        await lockCompany(tx, context.companyId)
         const made = await createCompany(hub, tx, { name: body.name, parentId })
+        if (!context.caller.user.superAdmin) await checkCompanyLimit(hub, tx, context.companyId, 'companies')
         await auditRequest(tx, context, 'company.create', { type: 'company', id: made.id, name: body.name })
         return made
       })
@@ -150,9 +153,9 @@ export const companyRoutes: readonly Route[] = [
       // The plan of all that is in it, and who may reach it, follow the place in the tree.
       if (parentId !== null && parentId !== before.parentId) demandEverything(context.caller)
       await inTransaction(hub.database.db, async tx => {
+        if (parentId !== null && parentId !== before.parentId) await changeParent(hub, tx, before.id, parentId)
         if (body.name !== undefined)
           await tx.db.update(companies).set({ name: body.name }).where(eq(companies.id, before.id))
-        if (parentId !== null && parentId !== before.parentId) await changeParent(hub, tx, before.id, parentId)
         const changes = changesBetween(
           { name: before.name, parent_id: before.parentId },
           { name: body.name ?? before.name, parent_id: parentId ?? before.parentId },

@@ -4,7 +4,7 @@ import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
 import { isEditable, type LicenseStatus, licenseStatus } from '../../../core/lifecycle/license.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import { effectivePlan } from '../companies/plan.ts'
+import { type AgentQuota, licensedUses, lockAgentQuota } from '../companies/agent-quota.ts'
 import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { collectors, licenses, servers } from '../platform/db/schema.ts'
@@ -115,26 +115,10 @@ async function lockLicense(tx: Tx, companyId: string, id: string): Promise<Licen
   return findLicense(tx.db, companyId, id)
 }
 
-/** Sum of max_uses of the licences that count against the quota: active and exhausted ones (decision G-22). */
-export async function licensedUses(db: Executor, companyId: string, exceptId: string | null = null): Promise<number> {
-  const [row] = await db
-    .select({ sum: sql<number>`coalesce(sum(${licenses.maxUses}), 0)::int` })
-    .from(licenses)
-    .where(
-      and(
-        eq(licenses.companyId, companyId),
-        sql`${STATUS} in ('active', 'exhausted')`,
-        exceptId ? sql`${licenses.id} <> ${exceptId}` : undefined,
-      ),
-    )
-  return row?.sum ?? 0
-}
-
-async function checkQuota(tx: Tx, companyId: string, maxUses: number, exceptId: string | null): Promise<void> {
-  const { agentQuota } = await effectivePlan(tx.db, companyId)
-  if (agentQuota === null) return
-  const sum = (await licensedUses(tx.db, companyId, exceptId)) + maxUses
-  if (sum > agentQuota) throw invalidField('max_uses', 'over_quota', { sum, quota: agentQuota })
+async function checkQuota(tx: Tx, quota: AgentQuota, maxUses: number, exceptId: string | null): Promise<void> {
+  if (quota.max === null) return
+  const sum = (await licensedUses(tx.db, quota, exceptId)) + maxUses
+  if (sum > quota.max) throw invalidField('max_uses', 'over_quota', { sum, quota: quota.max })
 }
 
 export type LicenseInput = {
@@ -179,7 +163,7 @@ export async function createLicense(
   const { hub, companyId } = context
   const expiresAt = futureInstant(input.expires_at, hub.now())
   return inTransaction(hub.database.db, async tx => {
-    await lockCompany(tx, companyId)
+    const quota = await lockAgentQuota(tx, companyId)
     await checkReferences(tx, companyId, input)
     const [company] = await tx.db.select().from(companies).where(eq(companies.id, companyId))
     if (company?.personal) {
@@ -189,7 +173,7 @@ export async function createLicense(
     }
     const maxUses = input.max_uses ?? 1
     const isCounted = expiresAt === null || expiresAt.getTime() > hub.now()
-    if (isCounted) await checkQuota(tx, companyId, maxUses, null)
+    if (isCounted) await checkQuota(tx, quota, maxUses, null)
     const token = newLicenseToken()
     const id = randomUUID()
     await tx.db.insert(licenses).values({
@@ -224,6 +208,7 @@ export type LicensePatch = {
 export async function updateLicense(context: RouteContext, id: string, patch: LicensePatch): Promise<LicenseRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
+    const quota = await lockAgentQuota(tx, companyId)
     const before = await lockLicense(tx, companyId, id)
     refuseFinal(before, hub.now())
     const expiresAt = patch.expires_at === undefined ? undefined : futureInstant(patch.expires_at, hub.now())
@@ -232,7 +217,7 @@ export async function updateLicense(context: RouteContext, id: string, patch: Li
     if (maxUses < license.usedCount) throw invalidField('max_uses', 'below_used', { used: license.usedCount })
     const wasCounted = statusOf(license, hub.now()) !== 'expired'
     if (maxUses > license.maxUses || (!wasCounted && expiresAt !== undefined))
-      await checkQuota(tx, companyId, maxUses, license.id)
+      await checkQuota(tx, quota, maxUses, license.id)
     await tx.db
       .update(licenses)
       .set({ name: patch.name ?? license.name, maxUses, ...(expiresAt === undefined ? {} : { expiresAt }) })

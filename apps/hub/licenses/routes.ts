@@ -1,11 +1,10 @@
 // REST: /monitoring/licenses (document 1 "Licenses").
 
 import { Type } from '@sinclair/typebox'
-import { sql } from 'drizzle-orm'
 import { licenseStatuses } from '../../../core/lifecycle/license.ts'
 import { limits } from '../../../core/limits.ts'
 import { agentCollection } from '../agents/agent-list.ts'
-import { effectivePlan } from '../companies/plan.ts'
+import { agentQuota, countedAgents, licensedUses } from '../companies/agent-quota.ts'
 import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { instant, integer, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
@@ -15,7 +14,6 @@ import { licenseAnswer, licenseWithToken, quotaAnswer } from './license-response
 import {
   createLicense,
   findLicense,
-  licensedUses,
   listLicenses,
   presentLicense,
   regenerateLicense,
@@ -80,26 +78,20 @@ export const licenseRoutes: readonly Route[] = [
     method: 'GET',
     path: '/monitoring/licenses/quota',
     tag: TAG,
-    summary: 'The agent quota of the plan and what is used of it',
+    summary: 'The agent quota of the plan and what all companies that share it use of it',
     permissions: VIEW,
     answer: answer(quotaAnswer),
     async handle({ hub, companyId }) {
       const { db } = hub.database
-      const [plan, licensed, counted] = await Promise.all([
-        effectivePlan(db, companyId),
-        licensedUses(db, companyId),
-        db.execute<{ count: number }>(
-          sql`select count(*)::int as count from monitoring_agents where company_id = ${companyId} and state <> 'revoked'`,
-        ),
-      ])
-      const quota = plan.agentQuota
+      const quota = await agentQuota(db, companyId)
+      const [licensed, agents] = await Promise.all([licensedUses(db, quota), countedAgents(db, quota)])
       return {
         data: {
-          plan: plan.code,
-          agent_quota: quota,
+          plan: quota.plan,
+          agent_quota: quota.max,
           licensed_uses: licensed,
-          remaining: quota === null ? null : Math.max(0, quota - licensed),
-          agents: counted[0]?.count ?? 0,
+          remaining: quota.max === null ? null : Math.max(0, quota.max - licensed),
+          agents,
         },
       }
     },

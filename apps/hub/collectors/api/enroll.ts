@@ -8,12 +8,12 @@ import { stateAtEnrolment } from '../../../../core/lifecycle/agent.ts'
 import { enrolRefusal } from '../../../../core/lifecycle/license.ts'
 import { plainAddress, rateKeyOf } from '../../../../core/network/ip-address.ts'
 import { type AuditEntry, writeAudit } from '../../audit/audit.ts'
+import { type AgentQuota, countedAgents, lockAgentQuota } from '../../companies/agent-quota.ts'
 import { checkCompanyLimit } from '../../companies/company-limits.ts'
-import { effectivePlan } from '../../companies/plan.ts'
 import type { Hub } from '../../hub-context.ts'
 import { newAgentToken, tokenHash } from '../../identity/secrets.ts'
 import { agents, licenses, type ServerStatus, servers } from '../../platform/db/schema.ts'
-import { inTransaction, lockCompany, type Tx, uuidList } from '../../platform/db/transaction.ts'
+import { inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
 import { ApiError, tooManyRequests } from '../../platform/http/api-error.ts'
 import { listOf, optional, text, uuid } from '../../platform/http/request-schema.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
@@ -127,13 +127,8 @@ async function pair(hub: Hub, tx: Tx, companyId: string, pinnedId: string | null
   return createDraft(hub, tx, companyId, body.hostname, body)
 }
 
-async function checkQuota(tx: Tx, companyId: string): Promise<void> {
-  const { agentQuota } = await effectivePlan(tx.db, companyId)
-  if (agentQuota === null) return
-  const [row] = await tx.db.execute<{ count: number }>(
-    sql`select count(*)::int as count from monitoring_agents where company_id = ${companyId} and state <> 'revoked'`,
-  )
-  if ((row?.count ?? 0) >= agentQuota) throw refused(422, 'quota_exceeded')
+async function checkQuota(tx: Tx, quota: AgentQuota): Promise<void> {
+  if (quota.max !== null && (await countedAgents(tx.db, quota)) >= quota.max) throw refused(422, 'quota_exceeded')
 }
 
 /** The hostname under which the same machine_id is enrolled already, if it is a clone. Throws for the same machine. */
@@ -175,7 +170,7 @@ export type Enrolled = {
 
 async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, body: EnrolBody): Promise<Enrolled> {
   const { hub } = context
-  await lockCompany(tx, companyId)
+  const quota = await lockAgentQuota(tx, companyId)
   const [license] = await tx.db
     .select()
     .from(licenses)
@@ -196,7 +191,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
     hub.now(),
   )
   if (refusal) throw refused(refusal.status, refusal.code)
-  await checkQuota(tx, companyId)
+  await checkQuota(tx, quota)
   const cloneOf = await checkMachine(tx, companyId, body)
   const pairing = await pair(hub, tx, companyId, license.serverId, body)
   const occupied = await tx.db.execute(sql`select 1 from monitoring_agents

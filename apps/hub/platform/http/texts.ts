@@ -139,6 +139,10 @@ const texts = {
     en: 'a company has at most {max} checks; this one would have {count}',
     vi: 'một công ty có tối đa {max} kiểm tra; công ty này sẽ có {count}',
   },
+  limit_companies: {
+    en: 'a company has at most {max} companies below it; this one would have {count}',
+    vi: 'một công ty có tối đa {max} công ty con; công ty này sẽ có {count}',
+  },
   limit_scope_ids: {
     en: 'the rules, silences and checks of a company name at most {max} servers in total; those of this one would name {count}: use all, or fewer servers',
     vi: 'các quy tắc, khoảng im lặng và kiểm tra của một công ty nêu tổng cộng tối đa {max} máy chủ; công ty này sẽ nêu {count}: hãy dùng all, hoặc ít máy chủ hơn',
