@@ -1,5 +1,5 @@
 // The folder that keeps everything of a site: one process at a time, 0700, with its format and its secrets.
-import { chmodSync, existsSync, mkdirSync, readFileSync, statfsSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { lockFile, type ProcessLock } from '../collector/store/process-lock.ts'
 import { replaceFile } from '../files/replace-file.ts'
@@ -24,8 +24,10 @@ export function openDataDir(given: string): DataDir {
   const path = resolve(given)
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
+    takeOwnership(path)
     chmodSync(path, 0o700)
   } catch (error) {
+    if (error instanceof StartFault) throw error
     throw new StartFault(`cannot use the data directory ${path}: ${reason(error)}`)
   }
   const lock = takeLock(path)
@@ -44,6 +46,17 @@ export function openDataDir(given: string): DataDir {
     lock.release()
     throw error
   }
+}
+
+/** Root takes an empty folder for its own. In one that another user filled he could have laid links, and found his files root's afterwards. */
+function takeOwnership(path: string): void {
+  const { uid } = statSync(path)
+  if (process.geteuid?.() !== 0 || uid === 0) return
+  if (readdirSync(path).some(name => name !== 'lost+found'))
+    throw new StartFault(
+      `the data directory ${path} belongs to user ${uid}: start as that user, or give root another --data-dir`,
+    )
+  chownSync(path, 0, 0)
 }
 
 function takeLock(path: string): ProcessLock {

@@ -1,6 +1,6 @@
 // The all-in-one: `bun run up`. Reads its options, starts the site, shows where it is, and stops it in order.
 import { rmSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import packageFile from '../../package.json' with { type: 'json' }
 import { describeFault } from '../collector/config.ts'
@@ -58,6 +58,18 @@ function readOptions(argv: readonly string[]): Options {
 
 const line = (text = ''): void => void process.stdout.write(`${text}\n`)
 
+/**
+ * How to log in. Only a terminal shows the first password: where the output goes into a file or a journal it would stay there for everybody who
+ * reads logs, so it is put into a file of its own.
+ */
+function loginText({ user_email, user_password, data_dir }: SiteFacts): string {
+  if (user_password === null) return user_email
+  if (process.stdout.isTTY) return `${user_email}   password: ${user_password}   (shown this once)`
+  const file = join(data_dir, 'first-password')
+  replaceFile(file, `${user_password}\n`, { isDurable: true })
+  return `${user_email}   password: in ${file}   (delete it once you have read it)`
+}
+
 function showSite(facts: SiteFacts): void {
   line()
   line(`  Web interface   ${facts.hub_url}/`)
@@ -66,9 +78,7 @@ function showSite(facts: SiteFacts): void {
   line(`  Admin API       ${facts.admin_url}/internal/v1`)
   line(`  Health          ${facts.ops_url}/readyz      metrics: ${facts.ops_url}/metrics`)
   line()
-  if (facts.user_password)
-    line(`  Login           ${facts.user_email}   password: ${facts.user_password}   (shown this once)`)
-  else line(`  Login           ${facts.user_email}`)
+  line(`  Login           ${loginText(facts)}`)
   line(`  Data            ${facts.data_dir}   (API token, licence: secrets.json; log: logs/site.log)`)
   line('  Stop            Ctrl-C')
   line()
