@@ -52,6 +52,7 @@ const homes: Readonly<Record<string, RegExp>> = {
   'lru-cache': /^apps\/hub\//,
   negotiator: /^apps\/hub\/platform\/http\//,
   re2js: /^core\/alerting\/rules\/regex\.ts$/,
+  semver: /^core\/agent\/version\.ts$/,
   'bun:sqlite': /^apps\/(collector\/(bus|store)|standalone|agent)\//,
 }
 
@@ -72,6 +73,7 @@ describe('layers', () => {
             const isAllowed =
               (specifier.startsWith('@bufbuild/protobuf') && file.path.startsWith('core/wire/')) ||
               (specifier === 'ipaddr.js' && file.path.startsWith('core/network/')) ||
+              (specifier === 'semver' && file.path === 'core/agent/version.ts') ||
               (specifier === 're2js' && file.path === 'core/alerting/rules/regex.ts') ||
               (specifier === 'node:crypto' && file.path === 'core/series/hash.ts')
             return isAllowed

@@ -18,7 +18,7 @@ import {
   seriesOfCycle,
 } from '../../core/agent/sample.ts'
 import { type Manifest, signedManifestText, updateVerdict } from '../../core/agent/update-manifest.ts'
-import { compareVersions } from '../../core/agent/version.ts'
+import { compareVersions, isVersion } from '../../core/agent/version.ts'
 import { distinctLabelValue } from '../../core/series/labels.ts'
 
 test('versions are ordered as semantic versions', () => {
@@ -30,7 +30,12 @@ test('versions are ordered as semantic versions', () => {
     })
   })
   expect(compareVersions('1.0.0+build', '1.0.0')).toBe(0)
-  for (const text of ['1', '1.0', 'v1.0.0', '', '1.0.0-', '01x.0.0']) expect(compareVersions(text, '1.0.0')).toBeNull()
+  for (const text of ['1', '1.0', 'v1.0.0', '', '1.0.0-', '01x.0.0', '=1.0.0', ' 1.0.0', '1.0.0\n'])
+    expect([text, compareVersions(text, '1.0.0')]).toEqual([text, null])
+  // Leading zeros and empty identifiers: two texts for one version would pass for two.
+  for (const text of ['01.0.0', '1.02.0', '1.0.0-01', '1.0.0-a..b', '1.0.0-a.', '1.0.0+', '1.0.0+a..b'])
+    expect([text, isVersion(text)]).toEqual([text, false])
+  expect(compareVersions('1.0.0-beta.9007199254740990', '1.0.0-beta.9007199254740991')).toBe(-1)
 })
 
 const MANIFEST: Manifest = {
