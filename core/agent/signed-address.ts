@@ -30,16 +30,24 @@ export function parseSignedAddress(text: string): SignedAddress | { readonly fau
   return { url: text.slice(0, at), signature: found[1]!, signedAtMs: Number(found[2]) }
 }
 
+/** The newest signed address that an agent has seen. */
+export type SeenAddress = Pick<SignedAddress, 'url' | 'signedAtMs'>
+
 /**
- * Why an agent stays where it is; null when it may ask the new collector. `lastSignedAtMs` is the instant of the move that
- * brought it here, 0 without one: an older signature is one that is played again.
+ * Why an agent stays where it is; null when it may ask the new collector. `newest` is the newest address with a valid signature that it was ever
+ * told, whether it moved there or not: one that was signed before is played again. The same may be tried again, until the collector
+ * behind it answers.
  */
 export function moveFault(
   address: SignedAddress,
-  agent: { readonly isSignatureValid: boolean; readonly lastSignedAtMs: number },
+  agent: { readonly isSignatureValid: boolean; readonly newest: SeenAddress | null },
 ): string | null {
+  const { newest } = agent
   if (!/^https:\/\/[^\s/@?#]+(?:\/[^\s?#]*)?$/i.test(address.url)) return 'it is not an https address'
   if (!agent.isSignatureValid) return 'its signature does not verify'
-  if (address.signedAtMs <= agent.lastSignedAtMs) return 'its signature is older than that of the last move'
+  const isOlder =
+    newest !== null &&
+    (address.signedAtMs < newest.signedAtMs || (address.signedAtMs === newest.signedAtMs && address.url !== newest.url))
+  if (isOlder) return 'its signature is older than that of another address that this agent was told'
   return null
 }

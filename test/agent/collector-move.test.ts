@@ -147,6 +147,46 @@ test('an older signed address that is played again moves nothing back', () =>
     await rig.clock.runUntil(() => rig.status().collector_url === home.url, 'the move back')
   }))
 
+test('an agent that never moved refuses an address that was signed before another that it was told', () =>
+  withRig(async rig => {
+    // It is at the address that was signed last; the one before, perhaps of somebody else's by now, is played again.
+    tell(rig, signed(home.url, SIGNED_AT_MS))
+    const agent = await rig.start(keys())
+    await rig.clock.runUntil(() => home.of('GET /config').length >= 1 && home.batches.length >= 1, 'the config')
+    expect(warnings(rig)).toBe('')
+    await agent.stop()
+    tell(rig, signed(other.url, SIGNED_AT_MS - 1), 'two')
+    // Not even a new enrolment makes it forget.
+    rmSync(join(rig.stateDir, 'token'))
+    const again = await rig.start(keys())
+    await rig.clock.runUntil(() => warnings(rig).includes('older'), 'a warning')
+    expect(other.seen).toEqual([])
+    await again.stop()
+    tell(rig, signed(other.url, SIGNED_AT_MS + 1), 'three')
+    await rig.start(keys())
+    await rig.clock.runUntil(() => hasMoved(rig), 'the move to the newer one')
+  }))
+
+test('of an address that could not be moved to the instant counts too, and it may be tried again itself', () =>
+  withRig(async rig => {
+    tell(rig, signed(other.url))
+    other.always('GET /ping', () => protocolError(503, 'unavailable'))
+    await rig.start(keys())
+    await rig.clock.runUntil(() => other.of('GET /ping').length >= 1, 'a look')
+    tell(rig, signed(rig.peer.url.replace('http:', 'https:'), SIGNED_AT_MS - 1), 'two')
+    await rig.clock.runUntil(() => warnings(rig).includes('older'), 'a warning')
+    tell(rig, signed(rig.peer.url.replace('http:', 'https:'), SIGNED_AT_MS), 'three')
+    await rig.clock.runUntil(
+      () => home.of('GET /config').at(-1)?.headers.get('if-none-match') === 'three',
+      'a third look',
+    )
+    expect(warnings(rig)).toContain('older')
+    expect(rig.peer.of('GET /ping')).toEqual([])
+    other.always('GET /ping', null)
+    tell(rig, signed(other.url), 'four')
+    await rig.clock.runUntil(() => hasMoved(rig), 'the move')
+  }))
+
 test('an operator who configures another collector ends the move', () =>
   withRig(async rig => {
     tell(rig, signed(other.url))

@@ -5,10 +5,12 @@ import { actionFor } from '../../../core/agent/response-action.ts'
 import {
   moveFault,
   parseSignedAddress,
+  type SeenAddress,
   type SignedAddress,
   signedAddressText,
 } from '../../../core/agent/signed-address.ts'
 import { limits } from '../../../core/limits.ts'
+import { sha256Hex } from '../../../core/series/hash.ts'
 import { PingResponseSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { AgentParts } from '../agent-parts.ts'
 import type { StateDir } from '../state/state-dir.ts'
@@ -16,6 +18,7 @@ import { isSigned } from '../update/signature.ts'
 import type { CollectorClient, Reply } from './collector-client.ts'
 
 const FILE = 'collector'
+const SEEN_FILE = 'collector-signed'
 
 export type Move = {
   readonly url: string
@@ -46,6 +49,24 @@ function writeMove(dir: StateDir, { url, signedAtMs, configuredUrl }: Move): voi
   dir.write(FILE, `${JSON.stringify(document, null, 2)}\n`, true)
 }
 
+/**
+ * The newest address that the operator signed and this agent was told, moved or not; null without one, and when it was signed with another key.
+ * It outlives a new enrolment: what is older is played again by somebody.
+ */
+function readSeen(dir: StateDir, keyHash: string): SeenAddress | null {
+  let fields: ReadonlyMap<string, unknown>
+  try {
+    const parsed: unknown = JSON.parse(dir.read(SEEN_FILE) ?? 'null')
+    fields = new Map<string, unknown>(typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [])
+  } catch {
+    return null
+  }
+  const url = fields.get('url')
+  const signedAtMs = fields.get('signed_at_ms')
+  const isSeen = typeof url === 'string' && typeof signedAtMs === 'number' && fields.get('key_sha256') === keyHash
+  return isSeen ? { url, signedAtMs } : null
+}
+
 /** Forgets the move: what is enrolled anew begins at the configured address. */
 export const forgetMove = (dir: StateDir): void => dir.remove(FILE)
 
@@ -65,14 +86,17 @@ export class CollectorMover {
   readonly #client: CollectorClient
   readonly #token: () => string
   readonly #configuredUrl: string
-  #lastSignedAtMs: number
+  readonly #keyHash: string
+  #newest: SeenAddress | null
 
   constructor(parts: AgentParts, client: CollectorClient, token: () => string, configuredUrl: string) {
     this.#parts = parts
     this.#client = client
     this.#token = token
     this.#configuredUrl = configuredUrl
-    this.#lastSignedAtMs = readMove(parts.dir, configuredUrl)?.signedAtMs ?? 0
+    this.#keyHash = sha256Hex(parts.options.update.publicKeyPem ?? '')
+    // The file of seen addresses is younger than that of the move.
+    this.#newest = readSeen(parts.dir, this.#keyHash) ?? readMove(parts.dir, configuredUrl)
   }
 
   /** Moves when the remote configuration in force says so, rightly. Asked after every look at the configuration. */
@@ -81,21 +105,44 @@ export class CollectorMover {
     const address = parseSignedAddress(settings.offeredCollectorUrl)
     // An address without a signature is information only.
     if (address === null) return status.warn('collector_url', [])
-    if (!('fault' in address) && address.url === this.#client.collectorUrl) return status.warn('collector_url', [])
-    const fault = 'fault' in address ? address.fault : await this.#move(address)
+    const fault = 'fault' in address ? address.fault : await this.#follow(address)
     status.warn('collector_url', fault === null ? [] : [`remote config: collector_url is not taken over: ${fault}`])
   }
 
-  /** Null after the move, else why there is none. */
-  async #move(address: SignedAddress): Promise<string | null> {
-    const { options, dir, status, log } = this.#parts
-    const { url: collectorUrl, signedAtMs, signature } = address
-    const { publicKeyPem } = options.update
-    if (publicKeyPem === null) return 'without update.public_key_file no signature is trusted'
-    const text = signedAddressText(collectorUrl, signedAtMs)
-    const isSignatureValid = isSigned(text, Buffer.from(signature, 'base64url'), publicKeyPem)
-    const fault = moveFault(address, { isSignatureValid, lastSignedAtMs: this.#lastSignedAtMs })
-    if (fault !== null) return fault
+  /** Null after the move, and for the address in use; else why the agent stays. */
+  async #follow(address: SignedAddress): Promise<string | null> {
+    const { publicKeyPem } = this.#parts.options.update
+    const { url, signedAtMs, signature } = address
+    const isHere = url === this.#client.collectorUrl
+    if (publicKeyPem === null) return isHere ? null : 'without update.public_key_file no signature is trusted'
+    const isSignatureValid = isSigned(
+      signedAddressText(url, signedAtMs),
+      Buffer.from(signature, 'base64url'),
+      publicKeyPem,
+    )
+    const fault = moveFault(address, { isSignatureValid, newest: this.#newest })
+    if (fault === null) this.#remember(address)
+    return isHere ? null : (fault ?? this.#move(address))
+  }
+
+  /** Kept also for an address that the agent is at, or cannot move to: what was signed before it moves this agent no more. */
+  #remember({ url, signedAtMs }: SignedAddress): void {
+    if (this.#newest?.signedAtMs === signedAtMs) return
+    this.#newest = { url, signedAtMs }
+    const { dir, log } = this.#parts
+    try {
+      const document = { url, signed_at_ms: signedAtMs, key_sha256: this.#keyHash }
+      dir.write(SEEN_FILE, `${JSON.stringify(document, null, 2)}\n`, true)
+    } catch (error) {
+      log.error(
+        { cause: error instanceof Error ? error.message : String(error) },
+        'cannot keep which address was signed last',
+      )
+    }
+  }
+
+  async #move({ url: collectorUrl, signedAtMs }: SignedAddress): Promise<string | null> {
+    const { dir, status, log } = this.#parts
     if (!isValidPing(await this.#client.call({ method: 'GET', path: '/ping', token: null, collectorUrl })))
       return 'it does not answer /ping as a collector of this protocol'
     // One that does not know this agent would leave it unauthorized, where no configuration could call it back.
@@ -106,7 +153,6 @@ export class CollectorMover {
     } catch (error) {
       return `it cannot be kept on disk: ${error instanceof Error ? error.message : String(error)}`
     }
-    this.#lastSignedAtMs = signedAtMs
     this.#client.moveTo(collectorUrl)
     status.update({ collectorUrl })
     log.info({ collector_url: collectorUrl }, 'moved to another collector')
