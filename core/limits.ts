@@ -112,8 +112,6 @@ export const limits = {
   queryPointsDefault: 500,
   queryStepMinMs: 30 * SECOND_MS,
   queryRangeMaxMs: 400 * DAY_MS,
-  /** Without a long-term store: a calendar month (decision G-134). */
-  queryRangeRawMaxMs: 31 * DAY_MS,
   queryRawMaxAgeMs: 7 * DAY_MS,
   rawRetentionDays: 30,
   rollupRetentionDays: 400,

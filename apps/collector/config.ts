@@ -44,7 +44,7 @@ export const collectorKeys = {
   'hub.url': text(null, 'base address of the hub, for example https://hub.example.net'),
   'hub.token': secret('token of the service account that holds monitoring.collector'),
   collector_id: text(null, 'the id that the hub gave this collector'),
-  'bus.kind': text('sqlite', 'between ingest and worker', ['sqlite', 'redis', 'memory']),
+  'bus.kind': text('sqlite', 'between ingest and worker', ['sqlite', 'redis']),
   'bus.max_bytes': size(4 * GIB, 'bytes that may wait on the bus; beyond it ingest answers 503', { min: 1024 * 1024 }),
   'bus.max_age': duration(DAY_MS, 'age of the oldest waiting batch; beyond it ingest answers 503', { min: SECOND_MS }),
   'redis.url': secret('redis://user:password@host:port/db, for bus.kind redis'),

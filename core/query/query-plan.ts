@@ -32,7 +32,6 @@ export type SeriesPlan = {
 export type PlanContext = {
   readonly serverId: string
   readonly nowMs: number
-  readonly hasRollups: boolean
   /** The read limit of the company's plan (`readWindow`); -Infinity without one. */
   readonly readFromMs: number
 }
@@ -51,7 +50,7 @@ export function planSeries(
   const wantedMs = request.stepMs ?? Math.max(limits.queryStepMinMs, ceilTo(rangeMs / limits.queryPointsDefault, 1000))
 
   const isRecent = fromMs >= nowMs - limits.queryRawMaxAgeMs - RAW_SLACK_MS
-  const source = isRecent || !context.hasRollups ? 'raw' : wantedMs >= cellMs['1h'] ? '1h' : '5m'
+  const source = isRecent ? 'raw' : wantedMs >= cellMs['1h'] ? '1h' : '5m'
   const stepMs = source === 'raw' ? wantedMs : ceilTo(wantedMs, cellMs[source])
   if (Math.ceil(rangeMs / stepMs) > limits.queryPointsMax)
     return {

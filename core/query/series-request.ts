@@ -60,13 +60,11 @@ const INSTANT_EXPECTED =
   'must be an RFC 3339 time (2026-01-31T12:00:00Z; write a plus sign in a URL as %2B) or epoch seconds'
 
 /**
- * Reads the parameters of a series query. `hasRollups` is whether a long-term store is configured, which decides the
- * widest range. The number of points is checked by `planSeries`, which knows the step that is used.
+ * Reads the parameters of a series query. The number of points is checked by `planSeries`, which knows the step that is used.
  */
 export function parseSeriesRequest(
   params: SeriesParams,
   nowMs: number,
-  hasRollups: boolean,
 ): { readonly request: SeriesRequest } | { readonly faults: readonly SeriesFault[] } {
   const faults: SeriesFault[] = []
   const fault = (field: string, message: string): void => {
@@ -85,7 +83,7 @@ export function parseSeriesRequest(
   if (toMs === null) fault('to', INSTANT_EXPECTED)
   const fromMs = params.from === undefined ? (toMs ?? nowMs) - HOUR_MS : parseInstant(params.from)
   if (fromMs === null) fault('from', INSTANT_EXPECTED)
-  if (fromMs !== null && toMs !== null) checkRange(fromMs, toMs, hasRollups, fault)
+  if (fromMs !== null && toMs !== null) checkRange(fromMs, toMs, fault)
 
   const stepMs = params.step === undefined ? null : parseStep(params.step)
   if (params.step !== undefined && stepMs === null)
@@ -97,13 +95,8 @@ export function parseSeriesRequest(
   return { request: { companyId, metric, agg, fromMs, toMs, stepMs } }
 }
 
-function checkRange(
-  fromMs: number,
-  toMs: number,
-  hasRollups: boolean,
-  fault: (field: string, message: string) => void,
-): void {
-  const rangeMaxMs = hasRollups ? limits.queryRangeMaxMs : limits.queryRangeRawMaxMs
+function checkRange(fromMs: number, toMs: number, fault: (field: string, message: string) => void): void {
+  const { queryRangeMaxMs: rangeMaxMs } = limits
   if (fromMs >= toMs) fault('from', 'must be before to')
   else if (toMs - fromMs > rangeMaxMs) fault('from', `must be at most ${rangeMaxMs / DAY_MS} days before to`)
 }

@@ -80,7 +80,6 @@ describe('the admin API', () => {
   const adminDeps = (): AdminDeps => ({
     nowMs: () => Date.now(),
     tokens: () => [TOKEN, PREVIOUS],
-    hasRollups: true,
     registry: {
       push: async record => ({
         applied: registry.push(record),

@@ -124,7 +124,7 @@ describe('retention on a virtual calendar', () => {
     const request = { companyId: COMPANY, metric: METRIC, agg: 'max' as const, stepMs: DAY_MS }
     const planned = planSeries(
       { ...request, fromMs: clockMs - 399 * DAY_MS, toMs: clockMs },
-      { serverId: SERVER, nowMs: clockMs, hasRollups: true, readFromMs: window.readFromMs },
+      { serverId: SERVER, nowMs: clockMs, readFromMs: window.readFromMs },
     )
     if ('fault' in planned) throw new Error(planned.fault.message)
     const complete = await readCompleteness(store)

@@ -62,7 +62,7 @@ test('unknown keys and values out of their domain are all said, with what is all
   expect(code).toBe(1)
   expect(said).toContain('alerting.no_data_afer is not a known key')
   expect(said).toContain('ingest.limits.max_points = -1 must be a whole number, 1 to 1000000')
-  expect(said).toContain('bus.kind = kafka must be one of sqlite, redis, memory')
+  expect(said).toContain('bus.kind = kafka must be one of sqlite, redis')
   writeFileSync(file, 'bus: { kind: redis }\nredis: { url: "redis://127.0.0.1:1" }\n')
   const redis = await refused('--data-dir', join(dir, 'bad'), '--config', file, ...FREE)
   expect([redis.code, redis.said.includes('bus.kind = redis must be sqlite')]).toEqual([1, true])

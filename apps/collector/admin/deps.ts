@@ -38,8 +38,6 @@ export type AdminDeps = {
   readonly nowMs: () => number
   /** The tokens that open the API now: `admin.token`, and `admin.token_previous` while it is set. */
   readonly tokens: () => readonly string[]
-  /** Whether a long-term store is configured: decides the widest range of a series query. */
-  readonly hasRollups: boolean
   readonly registry: {
     /** Stores a pushed record; `applied` is false for a version that is not newer, `version` is the one held afterwards. */
     readonly push: (record: AgentRecord) => Promise<{ readonly applied: boolean; readonly version: number }>

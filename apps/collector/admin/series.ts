@@ -31,7 +31,6 @@ export async function serverSeries(deps: AdminDeps, { params, query }: AdminCall
       agg: param('agg'),
     },
     nowMs,
-    deps.hasRollups,
   )
   if ('faults' in parsed)
     throw new AdminError('bad_request', parsed.faults.map(({ field, message }) => `${field} ${message}`).join('; '))
@@ -41,7 +40,6 @@ export async function serverSeries(deps: AdminDeps, { params, query }: AdminCall
   const planned = planSeries(request, {
     serverId,
     nowMs,
-    hasRollups: deps.hasRollups,
     readFromMs: window.readFromMs,
   })
   if ('fault' in planned) throw badField(planned.fault.field, planned.fault.message)

@@ -28,8 +28,6 @@ const files = threadFiles(import.meta.url)
 /** The configuration; throws with every fault in it, a line each. Keys of the worker are known too: the two can share a file. */
 function loadConfig(file: string | undefined): IngestConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
-  if (config['bus.kind'] === 'memory')
-    faults.push({ key: 'bus.kind', value: 'memory', message: 'must be sqlite or redis: a worker is another process' })
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
   return config
 }

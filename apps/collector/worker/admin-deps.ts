@@ -149,7 +149,6 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
   const adminDeps: AdminDeps = {
     nowMs,
     tokens: sources.adminTokens,
-    hasRollups: true,
     registry: {
       push: async record => {
         const applied = await kept(registry.push(record))

@@ -32,8 +32,6 @@ const threads = threadFiles(import.meta.url)
 /** The configuration; throws with every fault in it, a line each. Keys of ingest are known too: the two can share a file. */
 function loadConfig(file: string | undefined): WorkerConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
-  if (config['bus.kind'] === 'memory')
-    faults.push({ key: 'bus.kind', value: 'memory', message: 'must be sqlite or redis: ingest is another process' })
   // An empty one, as of a file that was cut, opens nothing: it must not take the place of one that does.
   if (!config['admin.token'])
     faults.push({ key: 'admin.token', value: '', message: 'is needed: the hub calls with it' })

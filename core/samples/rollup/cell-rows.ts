@@ -8,17 +8,29 @@ export const CHUNK_ROWS = 16_384
 export class CellRows {
   /** How many rows are taken. */
   used = 0
-  readonly idLo = new Uint32Array(CHUNK_ROWS)
-  readonly idHi = new Uint32Array(CHUNK_ROWS)
+  readonly idLo: Uint32Array<ArrayBuffer>
+  readonly idHi: Uint32Array<ArrayBuffer>
   /** Zero where there is no sample yet. */
-  readonly count = new Uint32Array(CHUNK_ROWS)
+  readonly count: Uint32Array<ArrayBuffer>
   /** From the start of the cell to its newest sample, ms. */
-  readonly after = new Uint32Array(CHUNK_ROWS)
-  readonly decimals = new Uint8Array(CHUNK_ROWS)
-  readonly last = new Float64Array(CHUNK_ROWS)
-  readonly sum = new Float64Array(CHUNK_ROWS)
-  readonly min = new Float64Array(CHUNK_ROWS)
-  readonly max = new Float64Array(CHUNK_ROWS)
+  readonly after: Uint32Array<ArrayBuffer>
+  readonly decimals: Uint8Array<ArrayBuffer>
+  readonly last: Float64Array<ArrayBuffer>
+  readonly sum: Float64Array<ArrayBuffer>
+  readonly min: Float64Array<ArrayBuffer>
+  readonly max: Float64Array<ArrayBuffer>
+
+  constructor(rows: number = CHUNK_ROWS) {
+    this.idLo = new Uint32Array(rows)
+    this.idHi = new Uint32Array(rows)
+    this.count = new Uint32Array(rows)
+    this.after = new Uint32Array(rows)
+    this.decimals = new Uint8Array(rows)
+    this.last = new Float64Array(rows)
+    this.sum = new Float64Array(rows)
+    this.min = new Float64Array(rows)
+    this.max = new Float64Array(rows)
+  }
 }
 
 /** Beyond these SQL keeps the bits of a sum of floating-point numbers, or may: 2^50 is its bound, 2^49 leaves room for the rounding of decimals. */
@@ -105,7 +117,7 @@ export function addSample(into: CellRows, at: number, after: number, decimals: n
 }
 
 /** A cell of one sample, to be added. */
-const ONE = new CellRows()
+const ONE = new CellRows(1)
 
 /**
  * Whether a cell with samples is exact. Digits that left the range on the way are seen here too: neither the count nor the largest of

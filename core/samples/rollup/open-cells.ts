@@ -29,7 +29,7 @@ export type CellsOfStart = {
 }
 
 const keyOf = (owner: CellOwner): string => owner.companyId + owner.serverId
-const NO_ROWS = new CellRows()
+const NO_ROWS = new CellRows(0)
 
 /** Open cells of one width. */
 export class OpenCells {

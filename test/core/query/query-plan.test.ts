@@ -18,7 +18,6 @@ const request = (over: Partial<SeriesRequest>): SeriesRequest => ({
 const context = {
   serverId: 'aaaaaaaa-0000-4000-8000-000000000001',
   nowMs: NOW,
-  hasRollups: true,
   readFromMs: Number.NEGATIVE_INFINITY,
 }
 const plan = (over: Partial<SeriesRequest>, more: Partial<typeof context> = {}) => {
@@ -44,13 +43,6 @@ describe('the plan of a series query', () => {
     f(HOUR_MS, '1h', HOUR_MS)
     f(HOUR_MS + 1000, '1h', 2 * HOUR_MS)
     f(DAY_MS, '1h', DAY_MS)
-  })
-
-  test('[QRY-013] without a long-term store raw is read at every age', () => {
-    expect(plan({ fromMs: NOW - 30 * DAY_MS, stepMs: HOUR_MS }, { hasRollups: false })).toMatchObject({
-      source: 'raw',
-      stepMs: HOUR_MS,
-    })
   })
 
   test('[QRY-017] the default step is the range divided by 500, at least 30 s', () => {

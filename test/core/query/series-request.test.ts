@@ -14,12 +14,12 @@ const none: SeriesParams = {
 }
 const good: SeriesParams = { ...none, company_id: COMPANY, metric: 'cpu_usage_percent' }
 
-const fieldsOf = (params: Partial<SeriesParams>, hasRollups = true): string[] => {
-  const parsed = parseSeriesRequest({ ...good, ...params }, NOW, hasRollups)
+const fieldsOf = (params: Partial<SeriesParams>): string[] => {
+  const parsed = parseSeriesRequest({ ...good, ...params }, NOW)
   return 'faults' in parsed ? parsed.faults.map(fault => fault.field) : []
 }
-const requestOf = (params: Partial<SeriesParams>, hasRollups = true) => {
-  const parsed = parseSeriesRequest({ ...good, ...params }, NOW, hasRollups)
+const requestOf = (params: Partial<SeriesParams>) => {
+  const parsed = parseSeriesRequest({ ...good, ...params }, NOW)
   if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults))
   return parsed.request
 }
@@ -95,12 +95,6 @@ describe('parameters of a series query', () => {
     const from = (days: number, extraMs = 0) => new Date(NOW - days * DAY_MS - extraMs).toISOString()
     expect(fieldsOf({ from: from(400) })).toEqual([])
     expect(fieldsOf({ from: from(400, 1) })).toEqual(['from'])
-  })
-
-  test('[QRY-013] the range is at most 31 days without a long-term store', () => {
-    const from = (days: number, extraMs = 0) => new Date(NOW - days * DAY_MS - extraMs).toISOString()
-    expect(fieldsOf({ from: from(31) }, false)).toEqual([])
-    expect(fieldsOf({ from: from(31, 1) }, false)).toEqual(['from'])
   })
 
   test('from must be before to', () => {
