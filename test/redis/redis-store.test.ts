@@ -2,7 +2,7 @@
 // tombstones.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Redis } from 'ioredis'
-import { durabilityFaults, openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { durabilityFaults, openRedis, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { RedisFeedStore } from '../../apps/collector/store/redis/redis-feed-store.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
@@ -17,6 +17,7 @@ import { type AlertEvent, eventId } from '../../core/alerting/evaluate/event.ts'
 import { shardOfServer } from '../../core/bus/entry.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
 import { ruleRecord } from '../support/rule-record.ts'
+import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVER = '22222222-2222-4222-8222-222222222222'
@@ -357,4 +358,22 @@ test('an operator is told of a Redis that does not keep what it acknowledges, or
   await redis.config('SET', 'appendonly', 'no')
   expect((await durabilityFaults(redis)).map(fault => fault.split(':')[0])).toEqual(['appendonly is off'])
   await redis.config('SET', 'appendonly', 'yes')
+})
+
+test('a command that is under way when the connection breaks fails then, not when its deadline comes', async () => {
+  const own = openRedis({ url: server.url, name: 'broken-off', onTrouble: () => {}, onRecovered: () => {} })
+  await whenReady(own)
+  const id = await own.client('ID')
+  const waiting = own.blpop('nothing-ever', 4).then(
+    () => 'an answer',
+    error => redisCause(error),
+  )
+  await until('it to wait', async () => /broken-off.* cmd=blpop/.test(String(await redis.client('LIST'))))
+  const startedMs = performance.now()
+  await redis.client('KILL', 'ID', id)
+  expect(await waiting).toBe('the connection broke before the answer came')
+  expect(performance.now() - startedMs).toBeLessThan(2_000)
+  await whenReady(own)
+  expect(await own.ping()).toBe('PONG')
+  own.disconnect()
 })

@@ -149,17 +149,13 @@ export class RedisBusWriter implements BusWriter {
 
 /** What waits on the bus, for all partitions. */
 export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats> {
-  const [state, passed, evaluated] = await Promise.all([
-    redis.hgetall(keys.busState),
-    redis.hgetall(keys.busPassed),
-    redis.hgetall(keys.busEvaluated),
-  ])
+  const [state, passed] = await Promise.all([redis.hgetall(keys.busState), redis.hgetall(keys.busPassed)])
   let lagEntries = 0
   let oldestAtMs: number | null = null
   for (const partition of PARTITIONS) {
     const head = Number(state[`head:${partition}`] ?? 0)
-    const evaluatedTo = Math.max(Number(evaluated[partition] ?? 0), Number(passed[`evaluation:${partition}`] ?? 0))
-    lagEntries += Math.max(0, head - Math.min(evaluatedTo, Number(passed[`samples:${partition}`] ?? 0)))
+    const passedTo = (consumer: string): number => Number(passed[`${consumer}:${partition}`] ?? 0)
+    lagEntries += Math.max(0, head - Math.min(passedTo('evaluation'), passedTo('samples')))
     const oldest = state[`oldest:${partition}`]
     if (oldest !== undefined) oldestAtMs = Math.min(oldestAtMs ?? Number.POSITIVE_INFINITY, Number(oldest))
   }

@@ -43,25 +43,40 @@ async function hasColumn(store: ClickHouse, column: string): Promise<boolean> {
   return Number(found[0]?.[0]) > 0
 }
 
-async function run(store: ClickHouse, step: string): Promise<void> {
+async function run(store: ClickHouse, step: string, mayGoOn: () => void): Promise<void> {
   for (const statement of step.split(';')) {
     const sql = statement.trim().replaceAll('{db}', store.database)
-    if (sql !== '') await store.command(sql)
+    if (sql === '') continue
+    mayGoOn()
+    await store.command(sql)
   }
 }
 
+/** Has one process at a time do the work, which asks before each step whether it still may: two would exchange each other's tables. */
+export type Exclusively = (work: (mayGoOn: () => void) => Promise<void>) => Promise<void>
+
+/** Of a store that only this process has. */
+const alone: Exclusively = work => work(() => {})
+
 /** Runs the steps that the store lacks. Throws SamplesStoreNewer for a store of a later program. */
-export async function migrateSamples(store: ClickHouse): Promise<void> {
+export async function migrateSamples(store: ClickHouse, exclusively: Exclusively = alone): Promise<void> {
   const stored = await storedVersion(store)
   if (stored > SAMPLES_SCHEMA_VERSION)
     throw new SamplesStoreNewer(
       `cannot open the samples store: its schema is version ${stored}, this program knows ${SAMPLES_SCHEMA_VERSION}; use the newer program`,
     )
+  if (stored < SAMPLES_SCHEMA_VERSION) await exclusively(mayGoOn => takeSteps(store, mayGoOn))
+}
+
+async function takeSteps(store: ClickHouse, mayGoOn: () => void): Promise<void> {
+  // Another process may just have taken some.
+  const stored = await storedVersion(store)
   for (const [index, { sql, column, leaves }] of STEPS.entries()) {
     if (index < stored) continue
     const isTaken = column !== undefined && (await hasColumn(store, column))
-    if (!isTaken) await run(store, sql)
+    if (!isTaken) await run(store, sql, mayGoOn)
     else if (leaves !== undefined) await store.command(`DROP TABLE IF EXISTS ${store.database}.${leaves} SYNC`)
+    mayGoOn()
     await store.command(`INSERT INTO ${store.database}.schema_version SELECT ${index + 1}, now64(3, 'UTC')`)
   }
 }

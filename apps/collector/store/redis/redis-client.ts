@@ -18,7 +18,10 @@ export type RedisOptions = {
 }
 
 /** The text of what went wrong. Errors of the driver carry the command and its arguments: these stay out of the log. */
-export const redisCause = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+export function redisCause(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.name === 'MaxRetriesPerRequestError' ? 'the connection broke before the answer came' : error.message
+}
 
 /** Told of trouble through a log. */
 export const toldTo = (log: Logger): Pick<RedisOptions, 'onTrouble' | 'onRecovered'> => ({
@@ -34,7 +37,8 @@ export function openRedis(options: RedisOptions): Redis {
     connectionName: options.name,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: null,
+    // What was under way when the connection broke fails then, not when its deadline comes.
+    maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy: tries => Math.min(RETRY_MAX_MS, 50 * 2 ** Math.min(tries, 5)),

@@ -19,8 +19,6 @@ export const redisKeys = (prefix: string) => ({
   busState: `${prefix}bus:state`,
   /** Hash: evaluation:N and samples:N, the position that the consumer has passed for good. */
   busPassed: `${prefix}bus:passed`,
-  /** Hash: N -> position that is evaluated, for the lag that /status shows; nothing is removed by it. */
-  busEvaluated: `${prefix}bus:evaluated`,
 
   /** Sorted set of workers by the time at which they count as gone. */
   workers: `${prefix}workers`,
@@ -28,6 +26,9 @@ export const redisKeys = (prefix: string) => ({
   fence: `${prefix}lease:fence`,
   /** `OWNER FENCE`, expiring: who evaluates a shard. */
   lease: (lease: number): string => (lease === DUTIES ? `${prefix}lease:duties` : `${prefix}lease:shard:${lease}`),
+
+  /** Who brings the samples store to its schema, expiring. */
+  samplesSchema: `${prefix}lease:samples-schema`,
 
   /** Snapshot of a shard, as core/alerting/durability/snapshot.ts writes it. */
   snapshot: (shard: number): string => `${prefix}snapshot:${shard}`,

@@ -50,7 +50,12 @@ export class RedisQuestions {
     private readonly answer: (question: Question) => Promise<unknown>,
     onError: (cause: string) => void,
   ) {
-    this.listener = redis.duplicate({ enableOfflineQueue: true, connectionName: 'collector-worker-questions' })
+    this.listener = redis.duplicate({
+      // It subscribes once it is there, however long that takes.
+      enableOfflineQueue: true,
+      maxRetriesPerRequest: null,
+      connectionName: 'collector-worker-questions',
+    })
     // The connection it was made from tells of trouble.
     this.listener.on('error', () => {})
     this.listener.subscribe(keys.questions).catch(error => onError(redisCause(error)))

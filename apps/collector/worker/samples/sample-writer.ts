@@ -174,7 +174,8 @@ export class SampleWriter {
 
   /** Everything that was received before this instant, as far as this worker reads the bus, is stored. */
   arrivedBeforeMs(): number {
-    const pending = this.insertingLoad ?? (this.filling.positions.size > 0 ? this.filling : null)
+    const { positions, block } = this.filling
+    const pending = this.insertingLoad ?? (positions.size > 0 || block.rows > 0 ? this.filling : null)
     if (pending) return pending.receivedAtMs
     return this.isCaughtUp ? this.options.nowMs() : this.lastReceivedAtMs
   }
@@ -323,7 +324,7 @@ export class SampleWriter {
 
   private isDue(): boolean {
     const { positions, block, bytes, firstAtMs } = this.filling
-    if (positions.size === 0) return false
+    if (positions.size === 0 && block.rows === 0) return false
     const { nowMs, hold } = this.options
     const waitedMs = nowMs() - firstAtMs
     if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
@@ -468,7 +469,8 @@ export class SampleWriter {
   private async insert(load: Load): Promise<void> {
     const { store, bus } = this.options
     const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
-    const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',')}`
+    // What the bus counts anew has no range: what of it was read before is stored under a token of its own.
+    const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',') || crypto.randomUUID()}`
     this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
     await this.learnRetention(load.block)
     // What was held for long may be locked by now.

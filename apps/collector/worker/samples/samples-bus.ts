@@ -3,8 +3,10 @@ import { randomUUID } from 'node:crypto'
 import type { BusReader } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
 import { RedisBusReader } from '../../bus/redis-bus.ts'
+import type { Exclusively } from '../../store/clickhouse/samples-schema.ts'
 import { openRedis } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
+import { underLock } from '../../store/redis/redis-lock.ts'
 import type { SamplesThreadOptions } from './samples-messages.ts'
 
 /** The block is filled for a second anyway. */
@@ -25,6 +27,8 @@ export type OpenSamplesBus = {
   readonly tokenPrefix: () => string
   /** Whether a stop waits until the bus is empty: nobody else would read it. */
   readonly drains: boolean
+  /** Of the workers that share the bus one at a time. */
+  readonly exclusively: Exclusively
   setPartitions(partitions: readonly number[]): void
   close(): Promise<void>
 }
@@ -34,7 +38,14 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
   if (bus.kind === 'sqlite') {
     const reader = new FileBusReader(bus.path, consumers)
     const run = randomUUID()
-    return { reader, tokenPrefix: () => `${run}/`, drains: true, setPartitions: () => {}, close: () => reader.close() }
+    return {
+      reader,
+      tokenPrefix: () => `${run}/`,
+      drains: true,
+      exclusively: work => work(() => {}),
+      setPartitions: () => {},
+      close: () => reader.close(),
+    }
   }
   let epoch = randomUUID()
   const redis = openRedis({
@@ -46,13 +57,15 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
       events.onRecovered()
     },
   })
-  const reader = new RedisBusReader(redis, redisKeys(bus.prefix), LOOK_MS, partition => {
+  const keys = redisKeys(bus.prefix)
+  const reader = new RedisBusReader(redis, keys, LOOK_MS, partition => {
     if (reader.partitions.includes(partition)) events.onNews()
   })
   return {
     reader,
     tokenPrefix: () => `${epoch}/`,
     drains: false,
+    exclusively: work => underLock(redis, keys.samplesSchema, work),
     setPartitions: partitions => {
       reader.partitions = partitions
     },

@@ -145,7 +145,7 @@ class SamplesThread {
   async start(isEmbedded: boolean): Promise<void> {
     for (let failures = 1; !this.isStopped; failures++) {
       try {
-        await migrateSamples(this.store)
+        await migrateSamples(this.store, this.bus.exclusively)
         this.isMigrated = true
         this.lastError = null
         // What is late is known only once it is known how far the rollups are.

@@ -1,0 +1,53 @@
+// One process at a time over all processes of a collector, for work that may take hours. The lock runs out by itself where its holder dies.
+import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import { RedisScript, redisCause } from './redis-client.ts'
+
+const TTL_MS = 10_000
+const RENEW_MS = 2_000
+const LOOK_MS = 100
+
+/** KEYS: lock. ARGV: token, time to live (ms). */
+const RENEW = new RedisScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`)
+
+/** KEYS: lock. ARGV: token. */
+const RELEASE = new RedisScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+`)
+
+/** Throws once the work may be another's. To be called before every step that another holder must not meet. */
+export type StillHeld = () => void
+
+/** Waits for the lock under `key`, does the work and gives the lock back. Rejects when Redis does not answer, or as the work does. */
+export async function underLock(
+  redis: Redis,
+  key: string,
+  work: (stillHeld: StillHeld) => Promise<void>,
+): Promise<void> {
+  const token = randomUUID()
+  while ((await redis.set(key, token, 'PX', TTL_MS, 'NX')) === null) await Bun.sleep(LOOK_MS)
+  let heldUntilMs = performance.now() + TTL_MS
+  let cause = 'it was not renewed in time'
+  const timer = setInterval(async () => {
+    const askedMs = performance.now()
+    try {
+      if ((await RENEW.run(redis, [key], [token, TTL_MS])) === 1) heldUntilMs = askedMs + TTL_MS
+      else heldUntilMs = 0
+    } catch (error) {
+      cause = redisCause(error)
+    }
+  }, RENEW_MS)
+  try {
+    await work(() => {
+      if (performance.now() >= heldUntilMs) throw new Error(`the lock ${key} is not held any more: ${cause}`)
+    })
+  } finally {
+    clearInterval(timer)
+    // Where it cannot be given back it runs out.
+    await RELEASE.run(redis, [key], [token]).catch(() => {})
+  }
+}
