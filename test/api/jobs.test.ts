@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
 import { PgBoss } from 'pg-boss'
 import { purgeAtCollectors, reloadCollectors } from '../../apps/hub/collectors/collector-jobs.ts'
 import { loadHubConfig } from '../../apps/hub/config.ts'
@@ -261,6 +262,52 @@ describe('what a company sees of the queues', () => {
     expect((await own.call('DELETE', `/queues/collector.agent/jobs/${pushed}`)).status).toBe(204)
     expect(await waiting(own, 'collector.agent')).toEqual([])
     await client`delete from pgboss.job where id = ${reload}`
+  })
+
+  test('[HUB-039] jobs that delete its data or take an agent its access are not removed by a company, waiting or failed', async () => {
+    const own = await hub.tenant()
+    const root = await hub.user(own.companyId, ['*'], { superAdmin: true })
+    const { client } = hub.hub.database
+    const job = async (queue: string, data: Json, state = 'created'): Promise<string> => {
+      const id = randomUUID()
+      await client`insert into pgboss.job (id, name, data, state, start_after, singleton_key, policy)
+        values (${id}, ${queue}, ${JSON.stringify(data)}::text::jsonb, ${state}, now() + interval '1 hour', ${id}, 'short')`
+      return id
+    }
+    const agentOf = async (state: string): Promise<string> => {
+      const id = randomUUID()
+      await client`insert into monitoring_agents (id, company_id, machine_id, hostname, state, token_hash)
+        values (${id}, ${own.companyId}, ${id}, 'h', ${state}, ${id})`
+      return id
+    }
+    const purge = { scope: 'server', company_id: own.companyId, id: randomUUID(), collector_id: randomUUID() }
+    const revocation = { agent_id: await agentOf('revoked'), collector_id: randomUUID() }
+    const paths = [
+      `/queues/collector.purge/jobs/${await job('collector.purge', purge)}`,
+      `/queues/collector.agent/jobs/${await job('collector.agent', revocation)}`,
+      `/queues/failed/${await job('collector.purge', purge, 'failed')}`,
+      `/queues/failed/${await job('collector.agent', revocation, 'failed')}`,
+    ]
+    for (const path of paths) {
+      const { status, body } = await own.call('DELETE', path)
+      expect([status, Object.keys(body.errors)]).toEqual([422, ['job']])
+    }
+    for (const path of paths) expect((await root.call('DELETE', path)).status).toBe(204)
+    // An agent that is revoked while its push waits: what the push is to do is the revocation.
+    const agentId = await agentOf('active')
+    const push = await job('collector.agent', { agent_id: agentId, collector_id: randomUUID() })
+    let answered: Promise<{ status: number }> | null = null
+    await inTransaction(hub.hub.database.db, async tx => {
+      await tx.db.execute(sql`select id from pgboss.job where id = ${push} for update`)
+      answered = own.call('DELETE', `/queues/collector.agent/jobs/${push}`)
+      await until('the removal waits', async () => {
+        const waiting = await client`select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%pgboss.job%'`
+        return waiting.length > 0
+      })
+      await tx.db.execute(sql`update monitoring_agents set state = 'revoked' where id = ${agentId}`)
+    })
+    expect((await answered!).status).toBe(422)
   })
 })
 

@@ -1,6 +1,7 @@
 // Jobs as operators see them: queues with their depths, what waits, and what failed for good.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
+import type { Tx } from '../platform/db/transaction.ts'
 import { isQueueName, type QueueName, queueNames } from '../platform/jobs/queues.ts'
 
 export type QueueRow = {
@@ -83,4 +84,18 @@ export async function pageOfJobs(
 export async function findJob(db: Executor, where: SQL, id: string): Promise<JobRow | null> {
   const rows = await db.execute<JobRow>(sql`select ${SHOWN} from pgboss.job j where ${where} and id = ${id}`)
   return rows[0] ?? null
+}
+
+/** Until the commit the job neither starts nor is taken for what another transaction asks for. */
+export async function lockJob(tx: Tx, { queue, id }: JobRow): Promise<void> {
+  await tx.db.execute(sql`select id from pgboss.job where name = ${queue} and id = ${id} for update`)
+}
+
+/** Whether a job deletes data at the collectors, or takes an agent's access: something that was promised. */
+export async function isOwed(db: Executor, { queue, payload }: JobRow): Promise<boolean> {
+  if (queue === 'collector.purge') return true
+  if (queue !== 'collector.agent') return false
+  const active = await db.execute(sql`
+    select 1 from monitoring_agents where id = ${String(payload.agent_id)} and state <> 'revoked'`)
+  return active.length === 0
 }

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { type SQL, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { notFound } from '../platform/http/api-error.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import {
@@ -24,9 +24,11 @@ import { isQueueName, type QueueName } from '../platform/jobs/queues.ts'
 import {
   FAILED,
   findJob,
+  isOwed,
   type JobRow,
   jobStates,
   listQueues,
+  lockJob,
   OF_ALL,
   ofCompany,
   pageOfJobs,
@@ -99,9 +101,18 @@ const auditJob = (context: RouteContext, action: string, job: JobRow): Promise<v
     auditRequest(tx, context, action, { type: 'job', id: job.id, name: job.queue }),
   )
 
+/**
+ * Removes a job. Of those by which data are deleted and agents lose their access a company removes none, not even its own: only super
+ * administrators do. The job is locked first, so that what it is to do is what it does from here on.
+ */
 async function forget(context: RouteContext & { readonly subject: JobRow }): Promise<undefined> {
-  await context.hub.jobs.forget(context.subject.queue, context.subject.id)
-  await auditJob(context, 'job.delete', context.subject)
+  const { hub, caller, subject: job } = context
+  await inTransaction(hub.database.db, async tx => {
+    await lockJob(tx, job)
+    if (!caller.user.superAdmin && (await isOwed(tx.db, job))) throw invalidField('job', 'job_owed')
+    await hub.jobs.forget(tx, job.queue, job.id)
+    await auditRequest(tx, context, 'job.delete', { type: 'job', id: job.id, name: job.queue })
+  })
   return undefined
 }
 

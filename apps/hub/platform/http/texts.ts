@@ -139,6 +139,10 @@ const texts = {
     en: 'a company has at most {max} checks; this one would have {count}',
     vi: 'một công ty có tối đa {max} kiểm tra; công ty này sẽ có {count}',
   },
+  job_owed: {
+    en: 'deletes data or takes an agent its access: only super administrators may remove it',
+    vi: 'xóa dữ liệu hoặc thu hồi quyền của agent: chỉ quản trị viên cấp cao mới được gỡ bỏ',
+  },
   limit_companies: {
     en: 'a company has at most {max} companies below it; this one would have {count}',
     vi: 'một công ty có tối đa {max} công ty con; công ty này sẽ có {count}',

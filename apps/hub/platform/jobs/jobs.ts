@@ -173,8 +173,8 @@ export class Jobs {
   }
 
   /** Removes a job that does not run. */
-  async forget(queue: string, id: string): Promise<void> {
-    await this.store.deleteJob(queue, id)
+  async forget(tx: Tx, queue: string, id: string): Promise<void> {
+    await this.store.deleteJob(queue, id, { db: withinTransaction(tx) })
   }
 
   /** How many jobs wait, by queue. */
