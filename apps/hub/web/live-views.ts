@@ -87,7 +87,7 @@ export class LivePictures {
   private async answersOf(companyId: string, records: readonly ServerRecord[]): Promise<(CollectorAnswer | null)[]> {
     const keyOf = (record: ServerRecord) => `${companyId} ${record.id} ${record.agentId}`
     const asked = records.map(record =>
-      this.answers.refresh(keyOf(record), () =>
+      this.answers.get(keyOf(record), () =>
         askCollector(this.hub, { server: { id: record.id, companyId }, agentId: record.agentId }),
       ),
     )

@@ -1,54 +1,61 @@
-// Values that many viewers share: made at most once in a while, and the last one is at hand while the next is on its way.
+// Values that many viewers share: made at most once in a while, and the last one is at hand while the next is on its way. What cannot be had
+// is shared as well: just while the collector is down every open page asks for everything.
+import { LRUCache } from 'lru-cache'
 
-type Entry<T> = { value: T | null; madeAtMs: number; running: Promise<void> | null }
+/** How long all are told of a failure before somebody tries again. */
+const FAILURE_AGE_MS = 2_000
+
+type Made<T> = { readonly value: T; readonly atMs: number }
+type Entry<T> = {
+  made: Made<T> | null
+  failure: { readonly error: unknown; readonly atMs: number } | null
+  running: Promise<T> | null
+}
 
 export class RecentValues<T> {
-  private readonly entries = new Map<string, Entry<T>>()
+  private readonly entries: LRUCache<string, Entry<T>>
 
   constructor(
     private readonly maxAgeMs: number,
-    private readonly countMax: number,
+    countMax: number,
     private readonly now: () => number,
-  ) {}
+  ) {
+    this.entries = new LRUCache({ max: countMax })
+  }
 
   private entryOf(key: string): Entry<T> {
     const known = this.entries.get(key)
     if (known) return known
-    if (this.entries.size >= this.countMax) this.dropOldest()
-    const fresh: Entry<T> = { value: null, madeAtMs: Number.NEGATIVE_INFINITY, running: null }
+    const fresh: Entry<T> = { made: null, failure: null, running: null }
     this.entries.set(key, fresh)
     return fresh
   }
 
-  private dropOldest(): void {
-    const byAge = [...this.entries].sort(([, a], [, b]) => a.madeAtMs - b.madeAtMs)
-    for (const [key] of byAge.slice(0, Math.ceil(this.countMax / 4))) this.entries.delete(key)
-  }
-
-  /** Resolves once the value is young enough; makes it when it is not. Rejects as `make` does. */
-  async refresh(key: string, make: () => Promise<T>): Promise<void> {
+  /** The value, young enough; made when it is not. Rejects as `make` does, for a while without asking it again. */
+  async get(key: string, make: () => Promise<T>): Promise<T> {
     const entry = this.entryOf(key)
-    if (this.now() - entry.madeAtMs < this.maxAgeMs) return
+    const nowMs = this.now()
+    if (entry.made && nowMs - entry.made.atMs < this.maxAgeMs) return entry.made.value
+    if (entry.failure && nowMs - entry.failure.atMs < FAILURE_AGE_MS) throw entry.failure.error
     entry.running ??= make()
       .then(value => {
-        entry.value = value
-        entry.madeAtMs = this.now()
+        entry.made = { value, atMs: this.now() }
+        entry.failure = null
+        return value
+      })
+      .catch(error => {
+        entry.failure = { error, atMs: this.now() }
+        throw error
       })
       .finally(() => {
         entry.running = null
       })
-    await entry.running
+    return entry.running
   }
 
   /** The last value, unless it is older than `usableMs`; null when there is none. */
   last(key: string, usableMs: number): T | null {
-    const entry = this.entries.get(key)
-    return entry && this.now() - entry.madeAtMs <= usableMs ? entry.value : null
-  }
-
-  /** The value, young enough. Rejects as `make` does. */
-  async get(key: string, make: () => Promise<T>): Promise<T> {
-    await this.refresh(key, make)
-    return this.entryOf(key).value ?? make()
+    const made = this.entries.get(key)?.made
+    return made && this.now() - made.atMs <= usableMs ? made.value : null
   }
 }

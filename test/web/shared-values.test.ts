@@ -1,0 +1,55 @@
+// Values that many viewers share, and what is shared of one that cannot be had.
+import { expect, test } from 'bun:test'
+import { RecentValues } from '../../apps/hub/web/shared-values.ts'
+
+const rig = <T>(maxAgeMs: number, outcomes: (T | Error)[]) => {
+  const clock = { nowMs: 0 }
+  const calls = { count: 0 }
+  const values = new RecentValues<T>(maxAgeMs, 3, () => clock.nowMs)
+  const make = async (): Promise<T> => {
+    const outcome = outcomes[Math.min(calls.count++, outcomes.length - 1)]
+    if (outcome instanceof Error) throw outcome
+    return outcome as T
+  }
+  return { clock, calls, values, get: (key = 'key') => values.get(key, make) }
+}
+
+test('a null is a value: many who ask get it from one call, until it is too old', async () => {
+  const { clock, calls, get } = rig<string | null>(15_000, [null, 'there'])
+  expect(await Promise.all(Array.from({ length: 20 }, () => get()))).toEqual(Array.from({ length: 20 }, () => null))
+  expect(await get()).toBeNull()
+  expect(calls.count).toBe(1)
+  clock.nowMs = 15_000
+  expect(await get()).toBe('there')
+  expect(calls.count).toBe(2)
+})
+
+test('a failure is told to all who ask for two seconds, and then tried again', async () => {
+  const { clock, calls, get } = rig(15_000, [new Error('no answer'), 'there'])
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => get()))
+  expect(new Set(outcomes.map(outcome => outcome.status))).toEqual(new Set(['rejected']))
+  await expect(get()).rejects.toThrow('no answer')
+  expect(calls.count).toBe(1)
+  clock.nowMs = 2_000
+  expect(await get()).toBe('there')
+})
+
+test('the last value stays at hand while the next cannot be had, as long as it is usable', async () => {
+  const { clock, values, get } = rig(4_000, ['old', new Error('no answer')])
+  expect(await get()).toBe('old')
+  clock.nowMs = 4_000
+  await expect(get()).rejects.toThrow('no answer')
+  expect(values.last('key', 30_000)).toBe('old')
+  clock.nowMs = 30_001
+  expect(values.last('key', 30_000)).toBeNull()
+})
+
+test('of too many keys the one goes that was asked for least recently', async () => {
+  const { calls, get } = rig(15_000, ['value'])
+  for (const key of ['a', 'b', 'c', 'a', 'd']) await get(key)
+  expect(calls.count).toBe(4)
+  await get('a')
+  expect(calls.count).toBe(4)
+  await get('b')
+  expect(calls.count).toBe(5)
+})
