@@ -8,19 +8,21 @@ export type AgentState = (typeof agentStates)[number]
 /** An agent waits for approval exactly when its server is a draft that enrolment made. */
 export const stateAtEnrolment = (serverStatus: string): AgentState => (serverStatus === 'draft' ? 'pending' : 'active')
 
-/** True for an active agent that was seen within the threshold and has no open agent.down alert. */
-export function isOnline(
-  agent: { readonly state: AgentState; readonly lastSeenAtMs: number | null },
+export type Connectivity = 'online' | 'down' | 'unknown'
+
+/**
+ * Whether an agent is heard of, by the hub's records: unknown while it is not active or was never seen, online when it was seen within
+ * the threshold and no agent.down alert is open, else down. A server is what its agent is, and unknown without one. What has to choose
+ * among many in the database says the same in SQL (apps/hub/agents/connectivity.ts).
+ */
+export function connectivityOf(
+  agent: { readonly state: AgentState; readonly lastSeenAtMs: number | null } | undefined,
   hasDownAlert: boolean,
   nowMs: number,
   thresholdMs: number = limits.hubOnlineThresholdMs,
-): boolean {
-  return (
-    agent.state === 'active' &&
-    agent.lastSeenAtMs !== null &&
-    nowMs - agent.lastSeenAtMs <= thresholdMs &&
-    !hasDownAlert
-  )
+): Connectivity {
+  if (agent?.state !== 'active' || agent.lastSeenAtMs === null) return 'unknown'
+  return nowMs - agent.lastSeenAtMs <= thresholdMs && !hasDownAlert ? 'online' : 'down'
 }
 
 /** A collector is online while its last heartbeat is at most 180 s old. */

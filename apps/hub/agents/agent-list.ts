@@ -1,18 +1,16 @@
 // Agents as people see them (decision G-25). Token hashes never leave this file towards people.
 import { desc, eq, type SQL, sql } from 'drizzle-orm'
-import { agentStates, isOnline } from '../../../core/lifecycle/agent.ts'
+import { agentStates, connectivityOf } from '../../../core/lifecycle/agent.ts'
 import { agents, collectors, servers } from '../platform/db/schema.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
 import { flag, flagOf, oneOf, uuid } from '../platform/http/request-schema.ts'
 import { agentAnswer } from './agent-response.ts'
+import { connectivitySql, isActiveDownAlert } from './connectivity.ts'
 
 const HAS_DOWN_ALERT: SQL<boolean> = sql`exists (select 1 from monitoring_alerts x
-  where x.company_id = ${agents.companyId} and x.agent_id = ${agents.id} and x.type = 'agent_down'
-    and x.state in ('open', 'acknowledged', 'grouped'))`
+  where x.company_id = ${agents.companyId} and x.agent_id = ${agents.id} and ${isActiveDownAlert(sql`x`)})`
 
-const isSeenWithin = (thresholdMs: number): SQL =>
-  sql`(${agents.state} = 'active' and ${agents.lastSeenAt} is not null
-    and ${agents.lastSeenAt} >= now() - make_interval(secs => ${thresholdMs / 1000}) and not ${HAS_DOWN_ALERT})`
+const COLUMNS = { state: sql`${agents.state}`, lastSeenAt: sql`${agents.lastSeenAt}`, isLost: HAS_DOWN_ALERT }
 
 export const agentCollection = collection({
   table: agents,
@@ -22,7 +20,7 @@ export const agentCollection = collection({
     server_id: equals(agents.serverId, uuid()),
     collector_id: equals(agents.collectorId, uuid()),
     online: filter(flag(), (value, { hub }) => {
-      const online = isSeenWithin(hub.config['agents.online_threshold'])
+      const online = sql`(${connectivitySql(hub, COLUMNS)} = 'online')`
       return flagOf(value) ? online : sql`not ${online}`
     }),
     search: search(agents.hostname, agents.machineId),
@@ -59,7 +57,7 @@ export const agentCollection = collection({
       agent_version: agent.agentVersion,
       proto_version: agent.protoVersion,
       state: agent.state,
-      online: isOnline({ state: agent.state, lastSeenAtMs }, hasDownAlert, hub.now(), thresholdMs),
+      online: connectivityOf({ state: agent.state, lastSeenAtMs }, hasDownAlert, hub.now(), thresholdMs) === 'online',
       last_seen_at: agent.lastSeenAt,
       enrolled_at: agent.enrolledAt,
       revoked_at: agent.revokedAt,

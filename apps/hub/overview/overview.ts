@@ -1,6 +1,7 @@
 // The company at a glance (decision G-116): counts from the hub's records; online counts from the collector if it answers.
 import { sql } from 'drizzle-orm'
 import { isObject } from '../../../core/unchecked.ts'
+import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
 import { alertCollection, presentAlerts } from '../alerts/alert-list.ts'
 import { alertStats } from '../alerts/alerts.ts'
 import type { Hub } from '../hub-context.ts'
@@ -9,37 +10,71 @@ import type { CollectorNote } from '../servers/health.ts'
 
 const TOP = 10
 
+/** Of the records: agents that are not revoked by state and connectivity, and how many of them have a server. */
 type Counts = {
   servers: number
-  with_agent: number
-  down: number
   agents: number
-  active: number
   pending: number
+  active: number
   online: number
+  active_servers: number
+  online_servers: number
+  down_servers: number
 }
 
-async function countMachines(hub: Hub, companyId: string): Promise<Counts> {
-  const thresholdSeconds = hub.config['agents.online_threshold'] / 1000
+async function countRecords(hub: Hub, companyId: string): Promise<Counts> {
+  const columns = { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost: sql`lost.agent_id is not null` }
   const [row] = await hub.database.db.execute<Counts>(sql`
     with lost as (
-      select distinct agent_id from monitoring_alerts where company_id = ${companyId} and type = 'agent_down'
-        and state in ('open', 'acknowledged', 'grouped') and agent_id is not null),
+      select distinct x.agent_id from monitoring_alerts x
+      where x.company_id = ${companyId} and ${isActiveDownAlert(sql`x`)} and x.agent_id is not null),
     a as (
-      select a.server_id, a.state, a.last_seen_at is not null as seen, (a.state = 'active' and lost.agent_id is null
-          and coalesce(a.last_seen_at >= now() - make_interval(secs => ${thresholdSeconds}), false)) as online
+      select a.server_id, a.state, ${connectivitySql(hub, columns)} as connectivity
       from monitoring_agents a left join lost on lost.agent_id = a.id
       where a.company_id = ${companyId} and a.state <> 'revoked')
     select
       (select count(*)::int from servers where company_id = ${companyId} and deleted_at is null) as servers,
-      count(*) filter (where server_id is not null and online)::int as with_agent,
-      count(*) filter (where server_id is not null and seen and not online)::int as down,
       count(*)::int as agents,
-      count(*) filter (where state = 'active')::int as active,
       count(*) filter (where state = 'pending')::int as pending,
-      count(*) filter (where online)::int as online
+      count(*) filter (where state = 'active')::int as active,
+      count(*) filter (where connectivity = 'online')::int as online,
+      count(*) filter (where state = 'active' and server_id is not null)::int as active_servers,
+      count(*) filter (where connectivity = 'online' and server_id is not null)::int as online_servers,
+      count(*) filter (where connectivity = 'down' and server_id is not null)::int as down_servers
     from a`)
-  return row ?? { servers: 0, with_agent: 0, down: 0, agents: 0, active: 0, pending: 0, online: 0 }
+  return row ?? NO_COUNTS
+}
+
+const NO_COUNTS: Counts = {
+  servers: 0,
+  agents: 0,
+  pending: 0,
+  active: 0,
+  online: 0,
+  active_servers: 0,
+  online_servers: 0,
+  down_servers: 0,
+}
+
+/**
+ * Servers and agents as one page shows them. How many agents are online the collector knows better than the records, which follow within a
+ * minute: its word moves as many servers, so that the counts agree. An agent that it hears of was unknown to the records, else down; one
+ * that it no longer hears of is silent and not declared lost, and its server unknown.
+ */
+function presentCounts(counts: Counts, heard: number | null) {
+  // The collector may not yet know of an agent, or still know of one: what is said must add up.
+  const online = Math.min(heard ?? counts.online, counts.active)
+  const onlineServers = Math.max(0, Math.min(counts.online_servers + online - counts.online, counts.active_servers))
+  const downServers = Math.min(counts.down_servers, counts.active_servers - onlineServers)
+  return {
+    servers: {
+      total: counts.servers,
+      online: onlineServers,
+      down: downServers,
+      unknown: Math.max(0, counts.servers - onlineServers - downServers),
+    },
+    agents: { total: counts.agents, online, offline: counts.active - online, pending: counts.pending },
+  }
 }
 
 /** How many agents the collector's summary says are online; null when it is no summary. */
@@ -71,7 +106,7 @@ export async function overview(asker: Asker) {
   const { hub, companyId } = asker
   const { db } = hub.database
   const [counts, stats, asked, top, recent, groups] = await Promise.all([
-    countMachines(hub, companyId),
+    countRecords(hub, companyId),
     alertStats(db, companyId),
     askOnline(hub, companyId),
     topServers(hub, companyId),
@@ -79,22 +114,9 @@ export async function overview(asker: Asker) {
     db.execute<{ count: number }>(sql`select count(*)::int as count from monitoring_alerts
       where company_id = ${companyId} and type = 'group_down' and state in ('open', 'acknowledged')`),
   ])
-  // The collector may not yet know of an agent, or still know of one: what is said must add up.
-  const online = Math.min(asked.online ?? counts.online, counts.active)
   return {
     data: {
-      servers: {
-        total: counts.servers,
-        online: counts.with_agent,
-        down: counts.down,
-        unknown: Math.max(0, counts.servers - counts.with_agent - counts.down),
-      },
-      agents: {
-        total: counts.agents,
-        online,
-        offline: Math.max(0, counts.active - online),
-        pending: counts.pending,
-      },
+      ...presentCounts(counts, asked.online),
       alerts: {
         active: stats.active,
         acknowledged: stats.acknowledged,

@@ -2,8 +2,10 @@
 // "Servers"; decisions G-109 to G-112). A collector that cannot answer is never an error of the request.
 
 import { sql } from 'drizzle-orm'
+import { type AgentState, connectivityOf } from '../../../core/lifecycle/agent.ts'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
 import { isObject } from '../../../core/unchecked.ts'
+import { isActiveDownAlert } from '../agents/connectivity.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -145,8 +147,8 @@ export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, sea
   return { data, collector: hasSeries ? { available: true, reason: null } : NO_DATA }
 }
 
-type SeenRow = { server_id: string; state: string; last_seen_at: string | null; has_down: boolean }
-export type Seen = { readonly lastSeenAt: Date | null; readonly state: string; readonly hasDownAlert: boolean }
+type SeenRow = { server_id: string; state: AgentState; last_seen_at: string | null; has_down: boolean }
+export type Seen = { readonly lastSeenAt: Date | null; readonly state: AgentState; readonly hasDownAlert: boolean }
 
 /** What the hub's own records say of machines' agents. */
 export async function lastSeenOf(
@@ -158,7 +160,7 @@ export async function lastSeenOf(
   const rows = await db.execute<SeenRow>(sql`
     select distinct on (a.server_id) a.server_id, a.state, a.last_seen_at, exists (
       select 1 from monitoring_alerts x where x.company_id = a.company_id and x.server_id = a.server_id
-        and x.type = 'agent_down' and x.state in ('open', 'acknowledged', 'grouped')) as has_down
+        and ${isActiveDownAlert(sql`x`)}) as has_down
     from monitoring_agents a where a.company_id = ${companyId} and a.state <> 'revoked'
       and a.server_id = any(${`{${serverIds.join(',')}}`}::uuid[])
     order by a.server_id, a.enrolled_at desc`)
@@ -174,16 +176,6 @@ export async function lastSeenOf(
   )
 }
 
-/** online, down or unknown from the hub's records alone. */
-export function connectivityOf(
-  seen: Seen | undefined,
-  nowMs: number,
-  thresholdMs: number,
-): 'online' | 'down' | 'unknown' {
-  if (!seen || seen.lastSeenAt === null) return 'unknown'
-  return !seen.hasDownAlert && nowMs - seen.lastSeenAt.getTime() <= thresholdMs ? 'online' : 'down'
-}
-
 /** The health blocks of a list's servers, without a call of the collector (decision G-110). */
 export async function healthBlocks(hub: Hub, companyId: string, serverIds: readonly string[]) {
   const { db } = hub.database
@@ -195,8 +187,10 @@ export async function healthBlocks(hub: Hub, companyId: string, serverIds: reado
   const open = new Map(counts.map(row => [row.server_id, row.count]))
   return (serverId: string) => {
     const known = seen.get(serverId)
+    const agent = known && { state: known.state, lastSeenAtMs: known.lastSeenAt?.getTime() ?? null }
+    const thresholdMs = hub.config['agents.online_threshold']
     return {
-      connectivity: connectivityOf(known, hub.now(), hub.config['agents.online_threshold']),
+      connectivity: connectivityOf(agent, known?.hasDownAlert ?? false, hub.now(), thresholdMs),
       last_seen_at: known?.lastSeenAt ?? null,
       open_alerts: open.get(serverId) ?? 0,
     }

@@ -1,6 +1,7 @@
 // What the hub's own records tell the live page: servers with their state, counts of all, and open alerts with the worst first.
 import { type SQL, sql } from 'drizzle-orm'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
+import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
 import { type AlertRow, activeStates, alertsByIds } from '../alerts/alert-list.ts'
 import { alertStats } from '../alerts/alerts.ts'
 import type { Hub } from '../hub-context.ts'
@@ -26,20 +27,18 @@ export type ServerCounts = Record<Connectivity, number> & { all: number; alerts:
  * alerts are found by their server, one index look-up each, so that the time does not depend on the database's statistics.
  */
 const machines = (hub: Hub, companyId: string): SQL => {
-  const oldest = new Date(hub.now() - hub.config['agents.online_threshold']).toISOString()
+  const columns = { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost: sql`t.is_down` }
   return sql`
     machines as materialized (
       select s.id, s.name, s.hostname, s.ip_address, s.status, a.id as agent_id, a.last_seen_at, t.open_alerts,
-        case when a.last_seen_at is null then 'unknown'
-          when t.is_down or a.last_seen_at < ${oldest}::timestamptz then 'down'
-          else 'online' end as connectivity
+        ${connectivitySql(hub, columns)} as connectivity
       from servers s
       left join lateral (
-        select a.id, a.last_seen_at from monitoring_agents a
+        select a.id, a.state, a.last_seen_at from monitoring_agents a
         where a.server_id = s.id and a.state <> 'revoked' order by a.enrolled_at desc limit 1) a on true
       cross join lateral (
         select (count(*) filter (where x.state <> 'grouped'))::int as open_alerts,
-          coalesce(bool_or(x.type = 'agent_down'), false) as is_down
+          coalesce(bool_or(${isActiveDownAlert(sql`x`)}), false) as is_down
         from monitoring_alerts x
         where x.server_id = s.id and x.state in ('open', 'acknowledged', 'grouped')) t
       where s.company_id = ${companyId} and s.deleted_at is null)`

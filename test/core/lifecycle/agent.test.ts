@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import {
   collectorStatus,
-  isOnline,
+  connectivityOf,
   rotateToken,
   serverStatusOfRecord,
   stateAtEnrolment,
@@ -61,13 +61,14 @@ describe('states', () => {
     expect(stateAtEnrolment('draft')).toBe('pending')
     expect(stateAtEnrolment('maintenance')).toBe('active')
     const seen = (ageMs: number | null, hasDownAlert = false, state: TokenPair['state'] = 'active') =>
-      isOnline({ state, lastSeenAtMs: ageMs === null ? null : NOW - ageMs }, hasDownAlert, NOW)
-    expect(seen(300_000)).toBe(true)
-    expect(seen(300_001)).toBe(false)
-    expect(seen(0, true)).toBe(false)
-    expect(seen(null)).toBe(false)
-    expect(seen(0, false, 'pending')).toBe(false)
-    expect(seen(0, false, 'revoked')).toBe(false)
+      connectivityOf({ state, lastSeenAtMs: ageMs === null ? null : NOW - ageMs }, hasDownAlert, NOW)
+    expect(seen(300_000)).toBe('online')
+    expect(seen(300_001)).toBe('down')
+    expect(seen(0, true)).toBe('down')
+    expect(seen(null)).toBe('unknown')
+    expect(seen(0, false, 'pending')).toBe('unknown')
+    expect(seen(0, false, 'revoked')).toBe('unknown')
+    expect(connectivityOf(undefined, false, NOW)).toBe('unknown')
   })
 
   test('[COL-064] a collector is online for 180 s after a heartbeat', () => {

@@ -1,0 +1,114 @@
+// Online, down and unknown: the same word for a server in the list, the counts, the agents and the live page.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { logIn, newPerson, onePicture } from '../web/visitor.ts'
+import { AdminListener } from './admin-listener.ts'
+import { alertEvent } from './alert-event.ts'
+import { type Json, type Tenant, TestHub } from './hub-harness.ts'
+
+let hub: TestHub
+let admin: AdminListener
+let collector: Awaited<ReturnType<TestHub['collector']>>
+beforeAll(async () => {
+  hub = await TestHub.start({ 'rate.session_per_minute': 100_000, 'collector.timeout': '2s' })
+  admin = new AdminListener()
+  collector = await hub.collector(admin.url)
+})
+afterAll(async () => {
+  await hub.stop()
+  await admin.stop()
+})
+
+/** What the collector's summary says is online; null: its answers say nothing. */
+const hears = (online: number | null) => {
+  admin.answer = ({ path }) =>
+    online !== null && path.endsWith('/summary')
+      ? { status: 200, body: { data: { agents_total: online, online, offline: 0 } } }
+      : { status: 200, body: { data: {} } }
+}
+
+type Machine = { readonly serverId: string; readonly agentId: string }
+
+/** A server with an agent that was seen so long ago, or never. */
+async function machine(by: Tenant, name: string, seenSecondsAgo: number | null): Promise<Machine> {
+  const serverId = (await by.call('POST', '/servers', { name })).body.data.id
+  const { token } = (await by.call('POST', '/monitoring/licenses', { name, server_id: serverId })).body
+  const body = { license: token, hostname: name, machine_id: serverId, collector_id: collector.id }
+  const agentId = (await collector.call('POST', '/enroll', body)).body.data.agent_id
+  if (seenSecondsAgo !== null) {
+    const last_seen_at = new Date(Date.now() - seenSecondsAgo * 1000).toISOString()
+    await collector.call('POST', '/agents/seen', { agents: [{ agent_id: agentId, last_seen_at }] })
+  }
+  return { serverId, agentId }
+}
+
+const overviewOf = async (by: Tenant): Promise<Json> => (await by.call('GET', '/monitoring/overview')).body.data
+
+test('[HAG-004] [HSV-007] the records give one answer: in the list, the agents, the counts and the live page', async () => {
+  hears(null)
+  const own = await hub.tenant()
+  await machine(own, 'a-reports', 10)
+  await machine(own, 'b-silent', 400)
+  const lost = await machine(own, 'c-lost', 10)
+  await machine(own, 'd-new', null)
+  const pending = await machine(own, 'e-pending', 10)
+  await own.call('POST', '/servers', { name: 'f-bare' })
+  await hub.hub.database.client`update monitoring_agents set state = 'pending' where id = ${pending.agentId}`
+  const down = alertEvent(own, lost.serverId, 'agent.down', {
+    series_key: `agent:${lost.agentId}`,
+    rule_id: 'agent_down',
+    severity: 'critical',
+    labels: { agent_id: lost.agentId },
+  })
+  expect((await collector.call('POST', '/events', { events: [down] })).body.data.rejected).toEqual([])
+
+  const listed = (await own.call('GET', '/servers?include=health')).body.data
+  expect(listed.map((row: Json) => [row.name, row.health.connectivity])).toEqual([
+    ['a-reports', 'online'],
+    ['b-silent', 'down'],
+    ['c-lost', 'down'],
+    ['d-new', 'unknown'],
+    ['e-pending', 'unknown'],
+    ['f-bare', 'unknown'],
+  ])
+  const namesOf = async (query: string) =>
+    (await own.call('GET', `/monitoring/agents${query}`)).body.data.map((row: Json) => row.hostname).sort()
+  expect(await namesOf('?online=1')).toEqual(['a-reports'])
+  expect(await namesOf('?online=0')).toEqual(['b-silent', 'c-lost', 'd-new', 'e-pending'])
+  const agents = (await own.call('GET', '/monitoring/agents')).body.data
+  expect(agents.filter((row: Json) => row.online).map((row: Json) => row.hostname)).toEqual(['a-reports'])
+  expect(await overviewOf(own)).toMatchObject({
+    servers: { total: 6, online: 1, down: 2, unknown: 3 },
+    agents: { total: 5, online: 1, offline: 3, pending: 1 },
+  })
+  const { cookie } = await logIn(hub.url, (await newPerson(hub, own.companyId)).email)
+  const picture = await onePicture(hub.url, cookie)
+  expect(picture.counts).toMatchObject({ all: 6, online: 1, down: 2, unknown: 3 })
+  expect(picture.servers.map(server => server.connectivity)).toEqual(listed.map((row: Json) => row.health.connectivity))
+}, 30_000)
+
+test('[HST-005] what the collector hears moves servers and agents alike: the counts of one page agree', async () => {
+  const f = async (by: Tenant, heard: number | null, servers: Json, agents: Json) => {
+    hears(heard)
+    expect([heard, await overviewOf(by)]).toMatchObject([heard, { servers, agents }])
+  }
+  // A fresh site: the agent sends, and the records follow within a minute.
+  const fresh = await hub.tenant()
+  await machine(fresh, 'new', null)
+  const one = { total: 1, online: 1, down: 0, unknown: 0 }
+  await f(fresh, 1, one, { total: 1, online: 1, offline: 0, pending: 0 })
+  await f(fresh, 9, one, { total: 1, online: 1, offline: 0, pending: 0 })
+  await f(fresh, 0, { total: 1, online: 0, down: 0, unknown: 1 }, { total: 1, online: 0, offline: 1, pending: 0 })
+  await f(fresh, null, { total: 1, online: 0, down: 0, unknown: 1 }, { total: 1, online: 0, offline: 1, pending: 0 })
+
+  const own = await hub.tenant()
+  await machine(own, 'reports', 10)
+  await machine(own, 'silent', 400)
+  await machine(own, 'new', null)
+  await own.call('POST', '/servers', { name: 'bare' })
+  const agents = (online: number) => ({ total: 3, online, offline: 3 - online, pending: 0 })
+  await f(own, 0, { total: 4, online: 0, down: 1, unknown: 3 }, agents(0))
+  await f(own, 1, { total: 4, online: 1, down: 1, unknown: 2 }, agents(1))
+  await f(own, 2, { total: 4, online: 2, down: 1, unknown: 1 }, agents(2))
+  await f(own, 3, { total: 4, online: 3, down: 0, unknown: 1 }, agents(3))
+  await f(own, null, { total: 4, online: 1, down: 1, unknown: 2 }, agents(1))
+}, 30_000)
