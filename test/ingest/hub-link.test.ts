@@ -267,6 +267,38 @@ test('[ING-002] [SYNC-040] [SYNC-042] agents that sent are reported as seen, onc
   await rig.stop()
 })
 
+test('an agent that is new, or was silent for long, is told of at once; the others wait for the report', async () => {
+  const agent = (name: string): SeenAgent => ({
+    record: { agentId: id(name) },
+    lastSeenAtMs: 0,
+    agentVersion: '',
+    protoVersion: 0,
+    isSeenNews: false,
+  })
+  const sees = (seen: SeenAgent, atMs: number) => Object.assign(seen, { lastSeenAtMs: atMs, isSeenNews: true })
+  const agents = [agent('steady'), agent('late')] as const
+  const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
+  const told = () =>
+    hub
+      .to('/agents/seen')
+      .map(({ body }) => (body as { agents: { agent_id: string }[] }).agents.map(each => each.agent_id))
+  const [steady, late] = agents
+  const startMs = Date.now()
+  sees(steady, startMs)
+  await until('the new agent is told of', () => told().length === 1)
+  sees(steady, startMs + 30_000)
+  sees(late, startMs + 30_000)
+  await until('the second new agent is told of', () => told().length === 2)
+  expect(told()).toEqual([[id('steady')], [id('late')]])
+  expect(steady.isSeenNews).toBe(true)
+  // Back after ten minutes.
+  sees(late, startMs + 630_000)
+  await until('the return is told of', () => told().length === 3)
+  expect(told()[2]).toEqual([id('late')])
+  await reporter.stop()
+  expect(told()[3]).toEqual([id('steady')])
+}, 30_000)
+
 test('at most 1000 agents go in a report, and what the hub did not take is news still', async () => {
   const agents: SeenAgent[] = Array.from({ length: 2500 }, (_, index) => ({
     record: { agentId: id(`a${index}`) },

@@ -1,4 +1,5 @@
-// Tells the hub which agents were seen, about once a minute (document 1 "/agents/seen"; decisions G-31, G-39, G-40).
+// Tells the hub which agents were seen, about once a minute (document 1 "/agents/seen"; decisions G-31, G-39, G-40). An agent that is new, or
+// that was silent for long, is told of at once: people wait for it, and the hub's lists would call it unknown or down for up to a minute more.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeAnswer, type HubClient, type SeenEntry } from './hub-client.ts'
@@ -12,11 +13,21 @@ export type SeenAgent = {
   isSeenNews: boolean
 }
 
+/** How often is looked for agents that are to be told of at once. */
+const LOOK_MS = 2_000
+/** The hub counts an agent as heard of for longer than this. */
+const SILENT_MS = 2 * limits.seenIntervalMs
+
 export class SeenReporter {
   private readonly agents: () => Iterable<SeenAgent>
   private readonly hub: HubClient
   private readonly log: Logger
   private readonly intervalMs: number
+  /** The newest instant that the hub was told of each agent. */
+  private readonly toldMs = new WeakMap<SeenAgent, number>()
+  private reportedAtMs = performance.now()
+  /** False from a report that the hub did not take until one that it took. */
+  private isHurried = true
   private timer: ReturnType<typeof setTimeout> | null = null
   private running: Promise<void> | null = null
   private isStopped = false
@@ -36,27 +47,43 @@ export class SeenReporter {
 
   /** Reports everything that is news. What the hub did not take is news still. */
   report(): Promise<void> {
-    this.running ??= this.send().finally(() => {
+    this.reportedAtMs = performance.now()
+    return this.run(() => true)
+  }
+
+  private run(isDue: (agent: SeenAgent) => boolean): Promise<void> {
+    this.running ??= this.send(isDue).finally(() => {
       this.running = null
     })
     return this.running
   }
 
+  private look(): Promise<void> {
+    if (performance.now() - this.reportedAtMs >= this.intervalMs) return this.report()
+    return this.isHurried ? this.run(agent => this.isBack(agent)) : Promise.resolve()
+  }
+
+  /** Whether the hub has never been told of the agent, or not for long. */
+  private isBack(agent: SeenAgent): boolean {
+    return agent.lastSeenAtMs - (this.toldMs.get(agent) ?? 0) > SILENT_MS
+  }
+
   async stop(): Promise<void> {
     this.isStopped = true
     if (this.timer !== null) clearTimeout(this.timer)
+    await this.running
     await this.report()
   }
 
   private schedule(): void {
     if (this.isStopped) return
-    this.timer = setTimeout(() => void this.report().finally(() => this.schedule()), this.intervalMs)
+    this.timer = setTimeout(() => void this.look().finally(() => this.schedule()), Math.min(LOOK_MS, this.intervalMs))
   }
 
-  private async send(): Promise<void> {
+  private async send(isDue: (agent: SeenAgent) => boolean): Promise<void> {
     let page: SeenAgent[] = []
     for (const agent of this.agents()) {
-      if (!agent.isSeenNews) continue
+      if (!agent.isSeenNews || !isDue(agent)) continue
       page.push(agent)
       if (page.length < limits.seenPerRequest) continue
       if (!(await this.sendPage(page))) return
@@ -74,8 +101,15 @@ export class SeenReporter {
     }))
     // Batches that come during the call are news again afterwards.
     for (const agent of page) agent.isSeenNews = false
+    const seenMs = page.map(agent => agent.lastSeenAtMs)
     const answer = await this.hub.postSeen(entries)
-    if (answer.kind === 'ok') return true
+    this.isHurried = answer.kind === 'ok'
+    if (answer.kind === 'ok') {
+      page.forEach((agent, index) => {
+        this.toldMs.set(agent, seenMs[index] ?? 0)
+      })
+      return true
+    }
     if (answer.kind === 'refused' && [400, 413, 422].includes(answer.status)) {
       // The page itself is at fault: sent again it would hold up all others for ever.
       this.log.error({ reason: describeAnswer(answer), agents: page.length }, 'the hub refuses a report of seen agents')
