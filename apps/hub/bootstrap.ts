@@ -1,7 +1,7 @@
 // The first site: what a fresh all-in-one installation needs before anything can run. Repeating it changes nothing that
 // works; secrets kept from an earlier start are checked, and issued again when they no longer work.
 import { randomUUID } from 'node:crypto'
-import { eq, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { auditByHub } from './audit/audit.ts'
 import { createCompany } from './companies/companies.ts'
 import type { Hub } from './hub-context.ts'
@@ -59,14 +59,17 @@ export type FirstSite = SiteSecrets & {
 async function ensureCompany(hub: Hub, tx: Tx): Promise<string> {
   const [known] = await tx.db.execute<{ id: string }>(sql`
     select c.id from users u join companies c on c.id = u.company_id
-    where lower(u.email) = ${ADMIN_EMAIL} and c.deleted_at is null`)
+    where lower(u.email) = ${ADMIN_EMAIL} and u.super_admin and c.deleted_at is null`)
   if (known) return known.id
   const overrides = { agent_quota: null, metrics_retention_days: null }
   return (await createCompany(hub, tx, { name: 'First company', planCode: 'dedicated', overrides })).id
 }
 
 async function ensureAdmin(tx: Tx, companyId: string): Promise<{ id: string; password: string | null }> {
-  const [known] = await tx.db.select({ id: users.id }).from(users).where(eq(users.email, ADMIN_EMAIL))
+  const [known] = await tx.db
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.email, ADMIN_EMAIL), eq(users.superAdmin, true)))
   if (known) return { id: known.id, password: null }
   const password = newPassword()
   const user = {

@@ -98,6 +98,11 @@ export const hubKeys = {
   'webhooks.timeout': duration(10 * SECOND_MS, 'how long a webhook may take', { min: 100 }),
   'smtp.url': secret('smtp://user:password@host:port; empty: no e-mail is sent'),
   'mail.from': text(null, 'sender of e-mail'),
+  'mail.unconfirmed_max': integer(
+    100,
+    'messages to a group address, or to a person whose address somebody else wrote down, before they must be confirmed by the link in them',
+    { min: 0 },
+  ),
   'jobs.poll': duration(5 * SECOND_MS, 'how often jobs are looked for that no notification told of', { min: 50 }),
   'jobs.backoff_scale': decimal(1, 'factor on every wait between tries of a job', { min: 0.0001, max: 1 }),
 } as const

@@ -1,48 +1,19 @@
 // What leaves the hub: webhooks at a receiver that answers, fails, hangs and redirects; e-mail at a real SMTP server.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { SMTPServer } from 'smtp-server'
 import { tellLeftOver } from '../../apps/hub/notifications/outbox.ts'
 import { tellEndedSuppressions } from '../../apps/hub/notifications/suppression-end.ts'
+import { type Mail, type MailServer, startMailServer } from '../support/mail-server.ts'
 import { alertEvent as event, notificationsIdle } from './alert-event.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 
 type Hook = { headers: Headers; path: string; text: string; body: Json }
-type Mail = { from: string; to: string[]; text: string }
 let hub: TestHub
 let collector: Awaited<ReturnType<TestHub['collector']>>
 let receiver: ReturnType<typeof Bun.serve>
-let mailServer: SMTPServer
+let mailServer: MailServer
 const hooks: Hook[] = []
-const mails: Mail[] = []
 let answerHook: (path: string) => Response | Promise<Response> = () => new Response()
-/** The code that the mail server refuses recipients with; 0: none. */
-let mailRefusal = 0
-
-/** A mail server that keeps what it takes. */
-async function startMailServer(): Promise<number> {
-  mailServer = new SMTPServer({
-    disabledCommands: ['STARTTLS'],
-    onAuth: ({ username, password }, _session, done) =>
-      username === 'hub' && password === 'secret' ? done(null, { user: 'hub' }) : done(new Error('wrong login')),
-    onRcptTo: (_address, _session, done) =>
-      done(mailRefusal === 0 ? null : Object.assign(new Error('refused'), { responseCode: mailRefusal })),
-    onData(stream, { envelope }, done) {
-      const chunks: Buffer[] = []
-      stream.on('data', chunk => chunks.push(chunk))
-      stream.on('end', () => {
-        const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address
-        const to = envelope.rcptTo.map(item => item.address)
-        mails.push({ from, to, text: Buffer.concat(chunks).toString().replaceAll('=\r\n', '') })
-        done()
-      })
-    },
-  })
-  const { server } = mailServer
-  await new Promise<void>(resolve => mailServer.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  return typeof address === 'object' && address ? address.port : 0
-}
 
 beforeAll(async () => {
   receiver = Bun.serve({
@@ -55,10 +26,11 @@ beforeAll(async () => {
       return answerHook(path)
     },
   })
+  mailServer = await startMailServer()
   hub = await TestHub.start({
     'webhooks.allow_private': true,
     'webhooks.timeout': '2s',
-    'smtp.url': `smtp://hub:secret@127.0.0.1:${await startMailServer()}`,
+    'smtp.url': mailServer.url,
     'mail.from': 'Hub <hub@example.test>',
     public_url: 'https://hub.example.test',
   })
@@ -66,13 +38,13 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await receiver.stop(true)
-  await new Promise<void>(resolve => mailServer.close(() => resolve()))
+  await mailServer.stop()
   await hub.stop()
 })
 afterEach(() => {
   hooks.length = 0
-  mails.length = 0
-  mailRefusal = 0
+  mailServer.mails.length = 0
+  mailServer.refuse(0)
   answerHook = () => new Response()
 })
 
@@ -287,10 +259,10 @@ describe('e-mail', () => {
     await own.call('PUT', '/notifications/preferences', { email: { min_severity: 'critical' } })
     await send(event(own, inside, 'alert.opened'), event(own, outside, 'alert.opened'))
     await idle()
-    expect(mails.map(mail => mail.to)).toEqual([['ops@example.test']])
+    expect(mailServer.mails.map(mail => mail.to)).toEqual([['ops@example.test']])
     await send(event(own, outside, 'alert.opened', { series_key: 'cpu_load1', severity: 'critical' }))
     await idle()
-    expect(mails.at(-1)).toMatchObject({ from: 'hub@example.test', to: [own.email] })
+    expect(mailServer.mails.at(-1)).toMatchObject({ from: 'hub@example.test', to: [own.email] })
   })
 
   test('[NTF-006] [NTF-008] a message has the text of its language, says which delivery it is, and is shown', async () => {
@@ -307,7 +279,7 @@ describe('e-mail', () => {
       tries: 1,
       last_error: null,
     })
-    const [{ text }] = mails as [Mail]
+    const [{ text }] = mailServer.mails as [Mail]
     expect(text).toContain(`Message-ID: <${shown?.id}@example.test>`)
     expect(text).toContain(`X-Hub-Delivery: ${shown?.id}`)
     expect(text).toMatch(/^From: Hub <hub@example\.test>/m)
@@ -325,7 +297,7 @@ describe('e-mail', () => {
       })
     await idle()
     expect((await deliveries(own)).map(item => item.payload.title)).toEqual(['Test', 'Thử'])
-    expect(mails.map(mail => mail.to)).toEqual([['ops@example.test'], ['ops@example.test']])
+    expect(mailServer.mails.map(mail => mail.to)).toEqual([['ops@example.test'], ['ops@example.test']])
   })
 
   test('a mailbox that is a group address and somebody’s own gets one message of an event', async () => {
@@ -333,22 +305,22 @@ describe('e-mail', () => {
     await own.call('POST', '/notifications/channels', { name: 'me', address: own.email.toUpperCase() })
     await send(event(own, await server(own), 'alert.opened'))
     await idle()
-    expect(mails).toHaveLength(1)
+    expect(mailServer.mails).toHaveLength(1)
   })
 
   test('a mail server that refuses is tried five times, with the same Message-ID when it takes the mail at last', async () => {
     const own = await hub.tenant()
-    mailRefusal = 450
+    mailServer.refuse(450)
     await send(event(own, await server(own), 'alert.opened'))
     const [failed] = await until('the delivery failed', async () => {
       const found = await deliveries(own, '?state=failed')
       return found.length > 0 ? found : null
     })
     expect(failed).toMatchObject({ tries: 5, last_error: 'the mail server answered 450' })
-    mailRefusal = 0
+    mailServer.refuse(0)
     expect((await own.call('POST', `/notifications/deliveries/${failed?.id}/retry`)).status).toBe(202)
     await idle()
-    expect(mails.map(mail => /^Message-ID: (.*)$/m.exec(mail.text)?.[1]?.trim())).toEqual([
+    expect(mailServer.mails.map(mail => /^Message-ID: (.*)$/m.exec(mail.text)?.[1]?.trim())).toEqual([
       `<${failed?.id}@example.test>`,
     ])
     expect((await own.call('POST', `/notifications/deliveries/${failed?.id}/retry`)).status).toBe(422)
@@ -366,14 +338,14 @@ describe('suppression', () => {
     const [stored] = (await own.call('GET', '/monitoring/alerts')).body.data
     expect(stored).toMatchObject({ state: 'open', suppressed: true, suppress_reason: 'maintenance' })
     const bell = async (): Promise<Json[]> => (await own.call('GET', '/notifications')).body.data
-    expect([hooks, mails, await bell(), await deliveries(own)]).toEqual([[], [], [], []])
+    expect([hooks, mailServer.mails, await bell(), await deliveries(own)]).toEqual([[], [], [], []])
     await own.call('PUT', `/servers/${id}/status`, { status: 'active' })
     await Promise.all([tellEndedSuppressions(hub.hub), tellEndedSuppressions(hub.hub)])
     await idle()
     expect(hooks.map(hook => [hook.body.type, hook.body.data.alert.suppress_reason])).toEqual([
       ['alert.opened', 'maintenance'],
     ])
-    expect(mails).toHaveLength(1)
+    expect(mailServer.mails).toHaveLength(1)
     expect((await bell()).map(item => item.body)).toEqual([
       expect.stringContaining('opened while notifications were suppressed'),
     ])
@@ -386,7 +358,7 @@ describe('suppression', () => {
     await Promise.all([send(opened), send(opened), send(opened)])
     await send(opened)
     await idle()
-    expect([hooks.length, mails.length]).toEqual([1, 1])
+    expect([hooks.length, mailServer.mails.length]).toEqual([1, 1])
   })
 
   test('[NTF-004] a wide-area incident is one message on each channel, whatever its machines send', async () => {
@@ -411,7 +383,7 @@ describe('suppression', () => {
     await send(...of('agent.up'), group('group_resolved'))
     await idle()
     expect(hooks.map(hook => hook.body.type).sort()).toEqual(['group_down', 'group_resolved'])
-    expect(mails).toHaveLength(2)
+    expect(mailServer.mails).toHaveLength(2)
   })
 
   /** A wide-area incident in the order in which a collector sends it: the machines first, some of them batches before. */

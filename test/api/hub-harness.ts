@@ -69,6 +69,7 @@ export class TestHub {
       'rate.collector_per_minute': MANY,
       'rate.enroll_per_minute': MANY,
       'rate.enroll_failures': MANY,
+      'rate.mail_per_minute': MANY,
       ...settings,
     })
     if (faults.length > 0) throw new Error(JSON.stringify(faults))

@@ -55,6 +55,7 @@ async function userByEmail(tx: Tx, email: string): Promise<{ id: string }> {
       : sql`select id from users where lower(email) = lower(${email})`,
   )
   if (!rows[0]) throw new Error(`there is no user ${email}`)
+  if (rows[1]) throw new Error(`${rows.length} companies have a user ${email}: give the id of the user instead`)
   return rows[0]
 }
 

@@ -4,6 +4,7 @@ import { eq, type SQL, sql } from 'drizzle-orm'
 import { isAddressOrRange } from '../../../core/network/ip-address.ts'
 import { type AuditEntry, auditByHub, HUB_ACTOR, writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../platform/db/connect.ts'
 import { collectors } from '../platform/db/schema.ts'
 import { apiTokens, users } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
@@ -22,6 +23,8 @@ export type NewUser = {
   readonly permissions: readonly string[]
   readonly superAdmin?: boolean
   readonly password?: string | null
+  /** Somebody else wrote the address down, and nobody has shown that they read what is sent there. */
+  readonly addressUnconfirmed?: boolean
 }
 
 /** Refuses permissions that nobody may be given here: unknown ones, and those of service accounts. */
@@ -38,8 +41,8 @@ export async function createUser(tx: Tx, user: NewUser): Promise<{ id: string; e
   checkAssignable(user.permissions, 'permissions', user.superAdmin === true)
   const email = user.email.trim().toLowerCase()
   if (!isEmail(email)) throw invalidField('email', 'email')
-  const taken = await tx.db.execute(sql`select 1 from users where lower(email) = ${email}`)
-  if (taken.length > 0) throw invalidField('email', 'taken')
+  if (await isMember(tx.db, user.companyId, email)) throw invalidField('email', 'taken')
+  if (user.password && (await isLogin(tx.db, email))) throw invalidField('email', 'taken')
   if (user.companyId !== null) {
     const known = await tx.db.execute(sql`select 1 from companies where id = ${user.companyId} and deleted_at is null`)
     if (known.length === 0) throw invalidField('company', 'unknown_reference')
@@ -53,8 +56,25 @@ export async function createUser(tx: Tx, user: NewUser): Promise<{ id: string; e
     passwordHash: user.password ? await Bun.password.hash(user.password, 'argon2id') : null,
     permissions: [...user.permissions],
     superAdmin: user.superAdmin ?? false,
+    addressUnconfirmed: user.addressUnconfirmed ?? false,
   })
   return { id, email }
+}
+
+/** Whether the company has somebody with the address, given in lower case. Of other companies nobody is told. */
+export async function isMember(db: Executor, companyId: string | null, email: string): Promise<boolean> {
+  const rows = await db.execute(
+    sql`select 1 from users where company_id is not distinct from ${companyId}::uuid and lower(email) = ${email}`,
+  )
+  return rows.length > 0
+}
+
+/** Whether somebody else logs in with the address, given in lower case, in whatever company: an address opens one account. */
+export async function isLogin(db: Executor, email: string, exceptId: string | null = null): Promise<boolean> {
+  const rows = await db.execute(sql`
+    select 1 from users where lower(email) = ${email} and password_hash is not null
+      and id is distinct from ${exceptId}::uuid`)
+  return rows.length > 0
 }
 
 export type NewToken = {

@@ -6,18 +6,24 @@ import { DAY_MS } from '../../../core/limits.ts'
 import { auditRequest, writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { addDeliveries } from '../notifications/deliveries.ts'
+import { countAskedMail } from '../notifications/mail-address.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { companies, invitations, roles, users } from '../platform/db/schema-identity.ts'
-import { inTransaction, type Tx } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { inTransaction, isAnyOf, type Tx } from '../platform/db/transaction.ts'
+import { invalidField, notFound, tooManyRequests } from '../platform/http/api-error.ts'
 import type { Page } from '../platform/http/paging.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { createUser } from './accounts.ts'
+import { createUser, isLogin, isMember } from './accounts.ts'
+import type { Caller } from './authenticate.ts'
 import { assignRoles, checkGiving, usableRoles } from './people.ts'
+import { expandPermissions } from './permissions.ts'
 import { newInvitationToken, tokenHash } from './secrets.ts'
+import { refuseAbove } from './standing.ts'
 
 const LIFE_DAYS = 7
+/** Invitations of one address in ten minutes. */
+const SAME_ADDRESS_MAX = 5
 
 const selectInvitations = (db: Executor) =>
   db
@@ -101,6 +107,43 @@ async function sendMail(
   await addDeliveries(hub, tx, [{ companyId, channel: 'email', target, webhookId: null, type: 'invitation', payload }])
 }
 
+/** One address is not invited over and over, and a company does not invite the world. Throws 429. */
+function countInvitation(hub: Hub, caller: Caller, companyId: string, email: string): void {
+  countAskedMail(hub, caller, companyId)
+  const taken = hub.failureWindows.take(`invitation ${companyId} ${email}`, SAME_ADDRESS_MAX)
+  if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
+}
+
+type Invitation = typeof invitations.$inferSelect
+
+/** The roles of an invitation that are still there. */
+const rolesOf = (db: Executor, { roleIds }: Invitation) => db.select().from(roles).where(isAnyOf(roles.id, roleIds))
+
+/** What an invitation gives: its own permissions and those of its roles. */
+async function permissionsOf(db: Executor, invitation: Invitation): Promise<string[]> {
+  const given = await rolesOf(db, invitation)
+  return [...invitation.permissions, ...given.flatMap(role => role.permissions)]
+}
+
+/**
+ * Whether who invited may still give what the invitation gives: is there, is not disabled, may work in the company, and holds all of it.
+ * An invitation would else be a way back in for somebody who has been shown out.
+ */
+async function isStillGiven(db: Executor, invitation: Invitation): Promise<boolean> {
+  const [inviter] = await db.execute<{ super_admin: boolean; permissions: string[]; roles: string[] | null }>(sql`
+    select u.super_admin, u.permissions, (
+      select array_agg(p) from user_roles ur join roles r on r.id = ur.role_id, unnest(r.permissions) p
+      where ur.user_id = u.id) as roles
+    from users u join companies c on c.id = u.company_id
+    where u.id = ${invitation.invitedBy} and u.disabled_at is null and c.deleted_at is null
+      and (u.super_admin or u.company_id = ${invitation.companyId} or exists (
+        select 1 from user_company_grants g where g.user_id = u.id and g.company_id = ${invitation.companyId}))`)
+  if (!inviter) return false
+  if (inviter.super_admin) return true
+  const held = expandPermissions([...inviter.permissions, ...(inviter.roles ?? [])])
+  return expandPermissions(await permissionsOf(db, invitation)).isSubsetOf(held)
+}
+
 /** Invites; a former invitation of the same address stops working. Returns the link, which nobody is shown again. */
 export async function invite(
   context: RouteContext,
@@ -112,18 +155,20 @@ export async function invite(
   const link = `${hub.links.base}/invitation?token=${token}`
   const isMailed = hub.config['smtp.url'] !== null
   const email = input.email.trim().toLowerCase()
+  countInvitation(hub, caller, companyId, email)
   const row = await inTransaction(hub.database.db, async tx => {
-    const taken = await tx.db.execute(sql`select 1 from users where lower(email) = ${email}`)
-    if (taken.length > 0) throw invalidField('email', 'taken')
+    if (await isMember(tx.db, companyId, email)) throw invalidField('email', 'taken')
     const chosen = await usableRoles(tx.db, companyId, input.role_ids ?? [])
     checkGiving(
       caller,
       chosen.flatMap(role => role.permissions),
       'role_ids',
     )
-    await tx.db
+    const former = await tx.db
       .delete(invitations)
       .where(and(eq(invitations.companyId, companyId), sql`lower(${invitations.email}) = ${email}`))
+      .returning()
+    for (const each of former) refuseAbove(caller, await permissionsOf(tx.db, each))
     const id = randomUUID()
     await tx.db.insert(invitations).values({
       id,
@@ -147,6 +192,7 @@ export async function invite(
 
 export async function withdrawInvitation(context: RouteContext, { invitation }: InvitationRow): Promise<void> {
   await inTransaction(context.hub.database.db, async tx => {
+    refuseAbove(context.caller, await permissionsOf(tx.db, invitation))
     await tx.db.delete(invitations).where(eq(invitations.id, invitation.id))
     const subject = { type: 'invitation', id: invitation.id, name: invitation.email }
     await auditRequest(tx, context, 'invitation.withdraw', subject)
@@ -158,7 +204,7 @@ export type Invited = { readonly companyName: string; readonly email: string; re
 /** What the link's page shows; null for a link that is used up, withdrawn or too old. */
 export async function invitationOf(hub: Hub, token: string): Promise<Invited | null> {
   const [row] = await hub.database.db
-    .select({ companyName: companies.name, email: invitations.email, name: invitations.name })
+    .select({ invitation: invitations, companyName: companies.name })
     .from(invitations)
     .innerJoin(companies, eq(companies.id, invitations.companyId))
     .where(
@@ -168,7 +214,9 @@ export async function invitationOf(hub: Hub, token: string): Promise<Invited | n
         sql`${companies.deletedAt} is null`,
       ),
     )
-  return row ?? null
+  if (!row || !(await isStillGiven(hub.database.db, row.invitation))) return null
+  const { email, name } = row.invitation
+  return { companyName: row.companyName, email, name }
 }
 
 type Visitor = { readonly ip: string; readonly userAgent: string | null }
@@ -191,15 +239,14 @@ export async function acceptInvitation(
         ),
       )
       .returning()
-    if (!invitation) return null
-    const { companyId, email, permissions } = invitation
-    const { id } = await createUser(tx, { companyId, email, ...person, permissions })
+    if (!invitation || !(await isStillGiven(tx.db, invitation))) return null
+    const { companyId, email, permissions, name } = { ...invitation, name: person.name }
+    // Somebody logs in elsewhere with the address: to say so would tell of people of other companies to whoever has the link.
+    const password = (await isLogin(tx.db, email)) ? null : person.password
+    const { id } = await createUser(tx, { companyId, email, name, password, permissions })
     await tx.db.update(users).set({ language: invitation.language }).where(eq(users.id, id))
     // A role that was deleted since is no longer given.
-    const known = await tx.db
-      .select()
-      .from(roles)
-      .where(sql`${roles.id} = any(${`{${invitation.roleIds.join(',')}}`}::uuid[])`)
+    const known = await rolesOf(tx.db, invitation)
     await assignRoles(
       tx,
       id,

@@ -11,7 +11,7 @@ import { invalidField, notFound } from '../platform/http/api-error.ts'
 import type { Page } from '../platform/http/paging.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { checkAssignable, createUser, endTokensMadeBy } from './accounts.ts'
+import { checkAssignable, createUser, endTokensMadeBy, isLogin } from './accounts.ts'
 import type { Caller } from './authenticate.ts'
 import { expandPermissions } from './permissions.ts'
 import { refuseAbove, refuseActOn } from './standing.ts'
@@ -155,7 +155,8 @@ export async function addUser(context: RouteContext, input: UserInput): Promise<
   checkGiving(context.caller, input.permissions ?? [], 'permissions')
   return inTransaction(hub.database.db, async tx => {
     const { email, name } = input
-    const { id } = await createUser(tx, { companyId, email, name, permissions: input.permissions ?? [] })
+    const permissions = input.permissions ?? []
+    const { id } = await createUser(tx, { companyId, email, name, permissions, addressUnconfirmed: true })
     await setRoles(context, tx, id, input.role_ids ?? [])
     const row = await findUser(tx.db, companyId, id)
     await auditRequest(tx, context, 'user.create', subjectOf(row))
@@ -176,11 +177,16 @@ export async function changeUser(context: RouteContext, id: string, patch: UserP
   if (patch.permissions) checkGiving(context.caller, patch.permissions, 'permissions')
   return inTransaction(hub.database.db, async tx => {
     const before = await subordinate(context, tx, id)
+    const email = patch.email?.toLowerCase() ?? before.user.email
+    const isMoved = email !== before.user.email.toLowerCase()
     try {
       await tx.db
         .update(users)
         .set({
-          email: patch.email?.toLowerCase() ?? before.user.email,
+          email,
+          ...(isMoved ? { addressUnconfirmed: true } : {}),
+          // Somebody logs in elsewhere with the address: an answer that said so would tell of people of other companies.
+          ...(isMoved && (await isLogin(tx.db, email, id)) ? { passwordHash: null } : {}),
           name: patch.name ?? before.user.name,
           permissions: patch.permissions ? [...patch.permissions] : before.user.permissions,
           language: patch.language ?? before.user.language,

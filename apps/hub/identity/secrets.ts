@@ -23,6 +23,7 @@ export const newAgentToken = (): string => `agt_${randomBase62(32)}`
 export const newAdminToken = (): string => `adm_${randomBase62(32)}`
 export const newWebhookSecret = (): string => `whs_${randomChars(40)}`
 export const newInvitationToken = (): string => `inv_${randomBase62(32)}`
+export const newAddressToken = (): string => `adr_${randomBase62(32)}`
 export const newSessionToken = (): string => `ses_${randomBase62(32)}`
 export const newPassword = (): string => randomChars(24)
 

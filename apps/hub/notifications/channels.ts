@@ -1,6 +1,6 @@
 // Channels of a company: group addresses that are told of alerts (decision G-104). Webhooks have a group of their own, with secrets.
 import { Type } from '@sinclair/typebox'
-import { desc, eq } from 'drizzle-orm'
+import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import { type Severity, severities } from '../../../core/alerting/rules/rule.ts'
 import { recorded } from '../audit/recorded.ts'
 import { notificationChannels } from '../platform/db/schema-identity.ts'
@@ -9,7 +9,8 @@ import { collection, ofCompany } from '../platform/http/collection.ts'
 import { anyObject, id, named, string, time, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type ScopeInput, validScope } from '../scopes/scope.ts'
-import { addDeliveries } from './deliveries.ts'
+import { addDeliveries, toConfirm } from './deliveries.ts'
+import { type AddressState, addressStates, countAskedMail } from './mail-address.ts'
 
 const channelResponse = named('NotificationChannel', {
   id: id(),
@@ -20,13 +21,20 @@ const channelResponse = named('NotificationChannel', {
   min_severity: wordOf(severities),
   scope: anyObject(),
   enabled: Type.Boolean(),
+  address_state: wordOf(addressStates),
   created_at: time(),
 })
+
+// The table is named in full: a column of the only table of a select is rendered bare.
+const ADDRESS_STATE = sql<AddressState>`coalesce((select case when stopped_at is not null then 'stopped'
+    when confirmed_at is not null then 'confirmed' end from mail_addresses a
+  where a.company_id = notification_channels.company_id and a.address = lower(notification_channels.address)), 'unconfirmed')`
 
 export const channelCollection = collection({
   table: notificationChannels,
   scope: ofCompany(notificationChannels.companyId),
-  select: db => db.select().from(notificationChannels),
+  select: db =>
+    db.select({ ...getTableColumns(notificationChannels), addressState: ADDRESS_STATE }).from(notificationChannels),
   order: [desc(notificationChannels.createdAt), desc(notificationChannels.id)],
   response: channelResponse,
   present: row => ({
@@ -38,11 +46,12 @@ export const channelCollection = collection({
     min_severity: row.minSeverity,
     scope: row.scope,
     enabled: row.enabled,
+    address_state: row.addressState,
     created_at: row.createdAt,
   }),
 })
 
-type Channel = typeof notificationChannels.$inferSelect
+type Channel = Awaited<ReturnType<typeof channelCollection.find>>
 export type ChannelInput = {
   readonly name: string
   readonly address: string
@@ -53,8 +62,10 @@ export type ChannelInput = {
 
 const changes = recorded({ type: 'channel', of: channelCollection, named: ({ id, name }: Channel) => ({ id, name }) })
 
-export const createChannel = (context: RouteContext, input: ChannelInput): Promise<Channel> =>
-  changes.create(context, async (tx, id) =>
+/** The address may be anybody's: what it gets is counted until it is confirmed, and how many are written down a minute is bounded. */
+export async function createChannel(context: RouteContext, input: ChannelInput): Promise<Channel> {
+  countAskedMail(context.hub, context.caller, context.companyId)
+  return changes.create(context, async (tx, id) =>
     tx.db.insert(notificationChannels).values({
       id,
       companyId: context.companyId,
@@ -66,9 +77,16 @@ export const createChannel = (context: RouteContext, input: ChannelInput): Promi
       enabled: input.enabled ?? true,
     }),
   )
+}
 
-export const changeChannel = (context: RouteContext, { id }: Channel, input: Partial<ChannelInput>): Promise<Channel> =>
-  changes.change(context, id, async (tx, before) =>
+export async function changeChannel(
+  context: RouteContext,
+  { id, address }: Channel,
+  input: Partial<ChannelInput>,
+): Promise<Channel> {
+  if (input.address !== undefined && input.address !== address)
+    countAskedMail(context.hub, context.caller, context.companyId)
+  return changes.change(context, id, async (tx, before) =>
     tx.db
       .update(notificationChannels)
       .set({
@@ -80,6 +98,7 @@ export const changeChannel = (context: RouteContext, { id }: Channel, input: Par
       })
       .where(eq(notificationChannels.id, id)),
   )
+}
 
 export const deleteChannel = (context: RouteContext, { id }: Channel): Promise<void> =>
   changes.delete(context, id, tx => tx.db.delete(notificationChannels).where(eq(notificationChannels.id, id)))
@@ -91,10 +110,11 @@ const testTexts = {
 
 /** Queues a test message. Returns the id of its delivery. */
 export async function testChannel(
-  { hub, companyId, language }: RouteContext,
+  { hub, caller, companyId, language }: RouteContext,
   { name, address }: Channel,
 ): Promise<string | null> {
-  const payload = testTexts[language](name)
+  countAskedMail(hub, caller, companyId)
+  const payload = { ...testTexts[language](name), ...toConfirm(language) }
   const ids = await inTransaction(hub.database.db, tx =>
     addDeliveries(hub, tx, [{ companyId, channel: 'email', target: address, webhookId: null, type: 'ping', payload }]),
   )

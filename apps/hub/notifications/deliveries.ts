@@ -14,6 +14,7 @@ import { oneOf, uuid } from '../platform/http/request-schema.ts'
 import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
+import { countAskedMail } from './mail-address.ts'
 import { type Recipient, reaches, recipientsOf } from './recipients.ts'
 import { loadTexts, type NotificationLanguage, renderText, type ShownAlert, type TextBook } from './templates.ts'
 
@@ -59,6 +60,9 @@ export type NewDelivery = {
   readonly type: string
   readonly payload: Readonly<Record<string, unknown>>
 }
+
+/** In the payload of a message to an address that may have to be confirmed: the language in which it is asked to (mail-address.ts). */
+export const toConfirm = (language: NotificationLanguage) => ({ to_confirm: language })
 
 const jobOf = (row: { id: string; channel: string; webhookId: string | null }) => ({
   queue: row.channel === 'webhook' ? ('notifications.webhook' as const) : ('notifications.email' as const),
@@ -122,23 +126,24 @@ export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDeli
       payload: { company_id: companyId, data: { alert: told.forWebhooks } },
     }))
   if (!hub.config['smtp.url']) return deliveries
-  const mail = (target: string, language: NotificationLanguage): NewDelivery => ({
+  const mail = (target: string, language: NotificationLanguage, isUnconfirmed: boolean): NewDelivery => ({
     ...base,
     channel: 'email',
     target,
-    payload: renderText(hub, voices.texts, type, language, shown),
+    payload: { ...renderText(hub, voices.texts, type, language, shown), ...(isUnconfirmed ? toConfirm(language) : {}) },
   })
   // A mailbox gets one message of an event, though it is a group address and somebody's own; theirs knows the language.
   const mails = new Map<string, NewDelivery>()
   for (const channel of voices.channels)
     if (channel.type === 'email' && reaches(severity, channel.minSeverity) && covers(channel.scope, told.server))
-      mails.set(channel.address.toLowerCase(), mail(channel.address, 'en'))
+      mails.set(channel.address.toLowerCase(), mail(channel.address, 'en', true))
   for (const person of voices.recipients)
-    if (reaches(severity, person.emailFrom)) mails.set(person.email.toLowerCase(), mail(person.email, person.language))
+    if (reaches(severity, person.emailFrom))
+      mails.set(person.email.toLowerCase(), mail(person.email, person.language, person.isUnconfirmed))
   return [...deliveries, ...mails.values()]
 }
 
-type Delivery = typeof notificationDeliveries.$inferSelect
+export type Delivery = typeof notificationDeliveries.$inferSelect
 
 const deliveryStates = ['waiting', 'delivered', 'failed'] as const
 
@@ -196,7 +201,7 @@ export const webhookDeliveries = collection({
 
 /** Sends a delivery again: it waits as at first, with all of its tries. Throws 404, and 422 for one that has arrived, if that is asked for. */
 export async function redeliver(
-  { hub, companyId }: RouteContext,
+  { hub, caller, companyId }: RouteContext,
   id: string,
   { webhookId, refusesDelivered = false }: { readonly webhookId?: string; readonly refusesDelivered?: boolean },
 ): Promise<string> {
@@ -205,6 +210,7 @@ export async function redeliver(
     if (webhookId !== undefined && row.webhookId !== webhookId) throw notFound()
     if (refusesDelivered && row.state === 'delivered')
       throw invalidField('state', 'state_refused', { state: row.state })
+    if (row.channel === 'email') countAskedMail(hub, caller, companyId)
     await tx.db
       .update(notificationDeliveries)
       .set({ state: 'waiting', finishedAt: null })

@@ -2,7 +2,9 @@
 import nodemailer from 'nodemailer'
 import type { Hub } from '../hub-context.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
-import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
+import { type Delivery, giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
+import { admitMail, type Footer, giveMailBack } from './mail-address.ts'
+import { languageOf } from './templates.ts'
 
 const TIMEOUT_MS = 15_000
 const SENDER = 'hub@localhost'
@@ -23,6 +25,14 @@ function refusal(cause: unknown): string {
 const textOf = (hub: Hub, payload: JobPayload): string | null =>
   typeof payload.sealed_body === 'string' ? hub.sealer.open(payload.sealed_body) : String(payload.body ?? '')
 
+/** What goes below a message to an address that nobody has confirmed; null below every other. Ends the delivery where none may go. */
+async function footerOf(hub: Hub, delivery: Delivery): Promise<Footer | null> {
+  const { to_confirm: language } = delivery.payload
+  if (typeof language !== 'string') return null
+  const admitted = await admitMail(hub, delivery.companyId, delivery.target, languageOf(language))
+  return 'refusal' in admitted ? refuseDelivery(hub, delivery, admitted.refusal) : admitted.footer
+}
+
 async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   const delivery = await loadWaitingDelivery(hub, payload)
   if (!delivery) return
@@ -30,6 +40,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   if (!url) return refuseDelivery(hub, delivery, 'no mail server is configured (smtp.url)')
   const text = textOf(hub, delivery.payload)
   if (text === null) return refuseDelivery(hub, delivery, 'its text was sealed with a key that is gone')
+  const footer = await footerOf(hub, delivery)
   const from = hub.config['mail.from'] ?? SENDER
   const transport = nodemailer.createTransport({
     url,
@@ -42,11 +53,17 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
       from,
       to: delivery.target,
       subject: String(delivery.payload.title ?? delivery.type),
-      text,
+      text: footer ? `${text}\n\n-- \n${footer.text}\n` : text,
       messageId: messageId(delivery.id, from),
-      headers: { 'X-Hub-Event': delivery.type, 'X-Hub-Delivery': delivery.id, 'Auto-Submitted': 'auto-generated' },
+      headers: {
+        'X-Hub-Event': delivery.type,
+        'X-Hub-Delivery': delivery.id,
+        'Auto-Submitted': 'auto-generated',
+        ...(footer ? { 'List-Unsubscribe': `<${footer.link}>` } : {}),
+      },
     })
   } catch (cause) {
+    if (footer) await giveMailBack(hub, delivery.companyId, delivery.target)
     if (!(await recordTry(hub, delivery, null, refusal(cause)))) return
     throw new Error(`e-mail: ${refusal(cause)}`, { cause })
   } finally {

@@ -9,6 +9,7 @@ type RecipientRow = {
   id: string
   email: string
   language: string
+  address_unconfirmed: boolean
   bell: string | null
   email_level: string | null
 }
@@ -17,6 +18,8 @@ export type Recipient = {
   readonly id: string
   readonly email: string
   readonly language: 'en' | 'vi'
+  /** Somebody else wrote the address down. */
+  readonly isUnconfirmed: boolean
   readonly bellFrom: string
   readonly emailFrom: string
 }
@@ -32,7 +35,7 @@ const SEES_ALERTS = `{${grantersOf('monitoring.view').join(',')}}`
 /** The users of a company that may see its alerts, with their preferences. A company has many users, and few of them are told. */
 export async function recipientsOf(db: Executor, companyId: string): Promise<Recipient[]> {
   const rows = await db.execute<RecipientRow>(sql`
-    select u.id, u.email, u.language,
+    select u.id, u.email, u.language, u.address_unconfirmed,
       (select min_severity from notification_preferences n where n.user_id = u.id and n.channel = 'bell') as bell,
       (select min_severity from notification_preferences n where n.user_id = u.id and n.channel = 'email') as email_level
     from users u where u.company_id = ${companyId} and u.kind = 'person' and u.disabled_at is null
@@ -42,6 +45,7 @@ export async function recipientsOf(db: Executor, companyId: string): Promise<Rec
     id: row.id,
     email: row.email,
     language: languageOf(row.language),
+    isUnconfirmed: row.address_unconfirmed,
     bellFrom: row.bell ?? 'info',
     emailFrom: row.email_level ?? 'warning',
   }))

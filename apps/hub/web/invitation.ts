@@ -35,6 +35,7 @@ function formPage(
 <p class="brand">${brand(language)}</p>
 <h1>${title}</h1>
 <p class="muted">${say(language, 'invitation_text', { email: invited.email })}</p>
+<p class="muted">${say(language, 'invitation_login')}</p>
 <form method="post" action="/invitation">
 ${fault === null ? null : html`<p class="fault" role="alert">${fault}</p>`}
 <input type="hidden" name="token" value="${token}">

@@ -11,6 +11,7 @@ import { toApiError } from '../platform/http/respond.ts'
 import { render } from '../platform/http/texts.ts'
 import { productVersion } from '../version.ts'
 import { companyToShow, type Guest, guestOf } from './access.ts'
+import { addressPage, decidedAddress } from './address.ts'
 import { assets, serveAsset } from './assets.ts'
 import { header } from './header.ts'
 import { type Html, html, pageResponse, redirect } from './html.ts'
@@ -138,6 +139,8 @@ export function webPages(): readonly Page[] {
     { method: 'POST', path: '/logout', handle: guarded(logOut) },
     { method: 'GET', path: '/invitation', handle: guarded(invitationPage) },
     { method: 'POST', path: '/invitation', handle: guarded(acceptedInvitation) },
+    { method: 'GET', path: '/address', handle: guarded(addressPage) },
+    { method: 'POST', path: '/address', handle: guarded(decidedAddress) },
     { method: 'GET', path: '/tokens', handle: guarded(tokensPage) },
     { method: 'POST', path: '/tokens', handle: guarded(issue) },
     { method: 'POST', path: '/tokens/revoke', handle: guarded(revoke) },

@@ -23,6 +23,7 @@ import groupCandidates from '../../../../sql/hub/0019_group_candidates.sql' with
 import tokenMakers from '../../../../sql/hub/0020_token_makers.sql' with { type: 'text' }
 import feedBytes from '../../../../sql/hub/0021_feed_bytes.sql' with { type: 'text' }
 import checkLabels from '../../../../sql/hub/0022_check_labels.sql' with { type: 'text' }
+import addresses from '../../../../sql/hub/0023_addresses.sql' with { type: 'text' }
 
 export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -49,6 +50,7 @@ export const migrations: readonly Migration[] = [
   { number: 20, name: 'token_makers', sql: tokenMakers },
   { number: 21, name: 'feed_bytes', sql: feedBytes },
   { number: 22, name: 'check_labels', sql: checkLabels },
+  { number: 23, name: 'addresses', sql: addresses },
 ]
 
 /** Any number will do, as long as every hub takes the same. */

@@ -45,6 +45,7 @@ export const users = pgTable('users', {
   language: text('language').notNull().default('en'),
   timeZone: text('time_zone').notNull().default('UTC'),
   avatar: text('avatar'),
+  addressUnconfirmed: boolean('address_unconfirmed').notNull().default(false),
   disabledAt: at('disabled_at'),
   createdAt: at('created_at').notNull().defaultNow(),
 })

@@ -1,0 +1,64 @@
+// The page behind the link of a message to an address that nobody has confirmed: whoever reads the mailbox confirms it, or stops
+// the messages. A link is opened by mail scanners too, so that only the form changes anything.
+
+import { rateKeyOf } from '../../../core/network/ip-address.ts'
+import type { Hub } from '../hub-context.ts'
+import { type AddressOfLink, addressOfLink, decideAddress } from '../notifications/mail-address.ts'
+import type { Arrival } from '../platform/http/pipeline.ts'
+import { visitorOf } from './access.ts'
+import { isOwnForm, readForm } from './form.ts'
+import { brand, html, pageResponse } from './html.ts'
+import { languageOf } from './login.ts'
+import { say, type WebLanguage } from './words.ts'
+
+const ATTEMPTS_PER_MINUTE = 20
+
+function notice(language: WebLanguage, status: number, text: string): Response {
+  const title = say(language, 'address_title')
+  const body = html`<main class="notice"><h1>${title}</h1><p>${text}</p></main>`
+  return pageResponse(status, { language, title, body })
+}
+
+const gone = (language: WebLanguage): Response => notice(language, 404, say(language, 'address_gone'))
+
+function choice(language: WebLanguage, token: string, { address, companyName }: AddressOfLink): Response {
+  const title = say(language, 'address_title')
+  const body = html`<main class="login">
+<div class="login-box">
+<p class="brand">${brand(language)}</p>
+<h1>${title}</h1>
+<p>${say(language, 'address_text', { address, company: companyName })}</p>
+<form method="post" action="/address">
+<input type="hidden" name="token" value="${token}">
+<button class="primary" type="submit" name="decision" value="confirm">${say(language, 'address_confirm')}</button>
+<button type="submit" name="decision" value="stop">${say(language, 'address_stop')}</button>
+</form>
+</div>
+</main>`
+  return pageResponse(200, { language, title, body })
+}
+
+/** The address of a link; null for none, and for one who tries too many. */
+async function found(hub: Hub, request: Request, arrival: Arrival, token: string): Promise<AddressOfLink | null> {
+  const key = `address ${rateKeyOf(visitorOf(hub, request, arrival).ip)}`
+  return hub.requestWindows.take(key, ATTEMPTS_PER_MINUTE).allowed ? addressOfLink(hub, token) : null
+}
+
+/** GET /address?token= */
+export async function addressPage(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+  const language = languageOf(request)
+  const token = new URL(request.url).searchParams.get('token') ?? ''
+  const address = await found(hub, request, arrival, token)
+  return address ? choice(language, token, address) : gone(language)
+}
+
+/** POST /address */
+export async function decidedAddress(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+  const language = languageOf(request)
+  const form = await readForm(request)
+  const decision = form.get('decision')
+  const address = isOwnForm(request) ? await found(hub, request, arrival, form.get('token') ?? '') : null
+  if (!address || (decision !== 'confirm' && decision !== 'stop')) return gone(language)
+  await decideAddress(hub, address, decision)
+  return notice(language, 200, say(language, decision === 'confirm' ? 'address_confirmed' : 'address_stopped'))
+}
