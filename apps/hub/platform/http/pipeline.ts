@@ -7,10 +7,11 @@ import type { Hub } from '../../hub-context.ts'
 import { authenticate, type Caller, companyOf } from '../../identity/authenticate.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
 import { ApiError, notFound, permissionDenied, tooManyRequests } from './api-error.ts'
+import { acceptsJson, preferredLanguage } from './negotiation.ts'
 import { readBody } from './request-body.ts'
 import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
-import { preferredLanguage, words } from './texts.ts'
+import { words } from './texts.ts'
 
 export const familyOf = (path: string): Family => {
   if (path === '/monitoring/collector' || path.startsWith('/monitoring/collector/')) return 'collector'
@@ -54,18 +55,6 @@ function checkPermissions(route: Route, caller: Caller): void {
   const { accountPermission } = route
   if (accountPermission !== null && caller.accountPermissions?.has(accountPermission) === false)
     throw permissionDenied(accountPermission)
-}
-
-/** False when an Accept header is there and excludes JSON. */
-function acceptsJson(accept: string | null): boolean {
-  if (accept === null || accept.trim() === '') return true
-  return accept.split(',').some(part => {
-    const [type = '', ...parameters] = part.trim().toLowerCase().split(';')
-    if (parameters.some(item => /^\s*q=0(\.0*)?\s*$/.test(item))) return false
-    return (
-      ['*/*', 'application/*', 'application/json', 'text/event-stream'].includes(type.trim()) || type.endsWith('+json')
-    )
-  })
 }
 
 /** The parameters of a path as the router decodes them: null where the percent-encoding is malformed. */

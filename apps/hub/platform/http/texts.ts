@@ -210,21 +210,3 @@ export const words = (key: TextKey, params?: Readonly<Record<string, string | nu
 export function render(text: Words, language: Language): string {
   return texts[text.key][language].replace(/\{(\w+)\}/g, (_, name: string) => String(text.params?.[name] ?? ''))
 }
-
-/** The best of vi and en by quality value of an Accept-Language header; en by default. */
-export function preferredLanguage(header: string | null): Language {
-  let best: Language = 'en'
-  let bestQuality = 0
-  for (const part of (header ?? '').split(',')) {
-    const [range = '', ...parameters] = part.trim().toLowerCase().split(';')
-    const language = languages.find(item => range === item || range.startsWith(`${item}-`))
-    if (!language) continue
-    const given = parameters.map(item => /^\s*q=([\d.]+)\s*$/.exec(item)?.[1]).find(value => value !== undefined)
-    const quality = given === undefined ? 1 : Number(given)
-    if (quality > bestQuality) {
-      best = language
-      bestQuality = quality
-    }
-  }
-  return best
-}

@@ -1,0 +1,23 @@
+// What a request accepts (RFC 9110 section 12.5): a type of answer, a language of texts.
+import Negotiator from 'negotiator'
+import { type Language, languages } from './texts.ts'
+
+/** Types that the API answers with, JSON first. */
+const ANSWERED = ['application/json', 'text/event-stream']
+const ANYTHING = '*/*'
+
+/** False when an Accept header is there and excludes JSON. Parameters of a type, such as a charset, are no matter. */
+export function acceptsJson(accept: string | null): boolean {
+  if (accept === null || accept.trim() === '' || accept === ANYTHING) return true
+  const negotiator = new Negotiator({ headers: { accept } })
+  const named = negotiator.mediaTypes().map(type => type.toLowerCase())
+  if (named.some(type => ANSWERED.includes(type) || type.endsWith('+json'))) return true
+  return negotiator.mediaTypes(ANSWERED).length > 0
+}
+
+/** The best of vi and en by quality value of an Accept-Language header; en by default. */
+export function preferredLanguage(header: string | null): Language {
+  if (header === null) return 'en'
+  const [best] = new Negotiator({ headers: { 'accept-language': header } }).languages([...languages])
+  return languages.find(language => language === best) ?? 'en'
+}
