@@ -146,6 +146,8 @@ export function install(order: InstallOrder): void {
   if (existsSync(at(PATHS.config))) say(`${at(PATHS.config)} is there already and stays as it is`)
   else put(PATHS.config, stringify(config), 0o644)
   put(PATHS.unit, unitText, 0o644)
+  // As systemd would make it: without systemd nobody else does.
+  if (owner !== null) ensureFolder(PATHS.state, 0o700, owner)
   if (root !== null) {
     say(
       `on the machine itself: make the user ${USER}, give it ${dirname(PATHS.executable)} and ${PATHS.license}, enable ${SERVICE};`,

@@ -273,3 +273,35 @@ test(
   },
   DEADLINE_MS,
 )
+
+test(
+  'the status says in words why the collector does not answer',
+  async () => {
+    const self = new Peer(makeCertificate(folder))
+    const saysOf = async (url: string): Promise<string> => {
+      const child = runWith(
+        {},
+        configFile(),
+        '--collector-url',
+        url,
+        '--state-dir',
+        join(folder, url.replaceAll('/', '_')),
+      )
+      const file = join(folder, url.replaceAll('/', '_'), 'status.json')
+      const lastError = () => (existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).last_error : null)
+      await until('a refusal', () => lastError() !== null, DEADLINE_MS)
+      child.kill('SIGTERM')
+      return lastError()
+    }
+    try {
+      expect(await saysOf('http://127.0.0.1:1')).toBe(
+        'enrolment: 127.0.0.1:1: connection refused: nothing listens there',
+      )
+      expect(await saysOf(self.url)).toEndWith(': its certificate is self-signed: name it with tls.ca_file')
+      expect(await saysOf(peer.url.replace('http:', 'https:'))).toContain('the TLS handshake failed')
+    } finally {
+      await self.stop()
+    }
+  },
+  DEADLINE_MS,
+)

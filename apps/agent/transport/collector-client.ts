@@ -37,6 +37,28 @@ export type ClientOptions = {
   readonly now: () => number
 }
 
+/** Why there is no answer, by the code of the fault: the runtime's own words are for who wrote the program. */
+const CAUSES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused: nothing listens there',
+  ECONNRESET: 'the connection was closed before the answer',
+  ENOTFOUND: 'its name is not known',
+  EAI_AGAIN: 'its name cannot be looked up now',
+  EPROTO: 'the TLS handshake failed: perhaps it speaks no TLS on this port',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed: name it with tls.ca_file',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is of a private authority: name that with tls.ca_file',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is of an authority that is not known: name that with tls.ca_file',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is of an authority that is not known: name that with tls.ca_file',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+}
+
+function causeOf(error: unknown, collectorUrl: string): string {
+  if (!(error instanceof Error)) return String(error)
+  const code = 'code' in error ? String(error.code) : ''
+  const words = error.name === 'TimeoutError' ? `no answer within ${REQUEST_TIMEOUT_MS / 1000} s` : CAUSES[code]
+  return words === undefined ? error.message : `${URL.parse(collectorUrl)?.host ?? collectorUrl}: ${words}`
+}
+
 export class CollectorClient {
   readonly #options: ClientOptions
   readonly #stop = new AbortController()
@@ -80,7 +102,7 @@ export class CollectorClient {
       log.debug({ path: request.path, status, code: error.code, request_id: requestId }, 'collector answered')
       return { kind: 'answer', status, code: error.code, retryAfterMs, body, message, requestId }
     } catch (error) {
-      const cause = error instanceof Error ? error.message : String(error)
+      const cause = causeOf(error, request.collectorUrl ?? this.#collectorUrl)
       log.debug({ path: request.path, cause, request_id: requestId }, 'collector did not answer')
       return { kind: 'no_answer', cause, body: new Uint8Array(), message: cause, requestId }
     }
