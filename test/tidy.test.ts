@@ -139,6 +139,24 @@ describe('layers', () => {
     )
   })
 
+  test('SQL of the hub stands in the file of its noun, never in routes, responses or HTTP', () => {
+    const isSql = (specifier: string) => /^(drizzle-orm|postgres)(\/|$)/.test(specifier)
+    const isWithout = (path: string) =>
+      /^apps\/hub\/.*(^|\/|-)(routes|response)\.ts$/.test(path) || /^apps\/hub\/platform\/(?!db\/|jobs\/)/.test(path)
+    refuse(
+      production
+        .filter(file => isWithout(file.path))
+        .flatMap(file =>
+          file.imports
+            .filter(isSql)
+            .map(
+              specifier =>
+                `${file.path} imports ${specifier}: put the query into <noun>.ts or <noun>-list.ts beside it (a collection of platform/http/collection.ts), or into apps/hub/platform/db`,
+            ),
+        ),
+    )
+  })
+
   test('environment is read in config.ts and main.ts only', () => {
     refuse(
       production

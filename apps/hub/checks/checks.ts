@@ -1,83 +1,19 @@
 // Active checks: what agents probe, per company and scope, with the rules that come with them (decisions G-92, G-119, G-120).
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
 import { checkCompanyLimit } from '../companies/company-limits.ts'
-import { likePattern } from '../licenses/licenses.ts'
-import type { Executor } from '../platform/db/connect.ts'
 import { type CheckType, checks, rules } from '../platform/db/schema.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
-import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { invalid, invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { insertRule } from '../rules/rules.ts'
 import { NO_SCOPE, resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
+import { type CheckRow, findCheck, presentCheck } from './check-list.ts'
 import { defaultCheckRule, isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
-
-// The table is named in full: a column of the only table of a select is rendered bare, which here would mean the rule's.
-const RULE_IDS: SQL<string[]> = sql`array(select r.id::text from monitoring_rules r
-  where r.check_id = monitoring_checks.id and r.deleted_at is null order by r.created_at, r.id)`
-
-const selectChecks = (db: Executor) => db.select({ check: checks, ruleIds: RULE_IDS }).from(checks)
-export type CheckRow = Awaited<ReturnType<typeof selectChecks>>[number]
-
-export const presentCheck = ({ check, ruleIds }: CheckRow) => ({
-  id: check.id,
-  company_id: check.companyId,
-  name: check.name,
-  scope: check.scope,
-  resolved_server_count: check.scope.all ? null : check.resolvedServerIds.length,
-  type: check.type,
-  target: check.target,
-  interval_seconds: check.intervalSeconds,
-  timeout_seconds: check.timeoutSeconds,
-  enabled: check.enabled,
-  rule_ids: ruleIds,
-  created_at: check.createdAt,
-  updated_at: check.updatedAt,
-})
-
-export type CheckFilter = {
-  readonly type?: CheckType | undefined
-  readonly enabled?: boolean | undefined
-  readonly search?: string | undefined
-  readonly serverId?: string | undefined
-}
-
-export async function listChecks(db: Executor, companyId: string, filter: CheckFilter, page: Page) {
-  const where = and(
-    eq(checks.companyId, companyId),
-    sql`${checks.deletedAt} is null`,
-    filter.type ? eq(checks.type, filter.type) : undefined,
-    filter.enabled === undefined ? undefined : eq(checks.enabled, filter.enabled),
-    filter.search ? ilike(checks.name, likePattern(filter.search)) : undefined,
-    filter.serverId
-      ? sql`((${checks.scope}->>'all')::boolean or ${filter.serverId} = any(${checks.resolvedServerIds}))`
-      : undefined,
-  )
-  const [rows, totals] = await Promise.all([
-    selectChecks(db)
-      .where(where)
-      .orderBy(desc(checks.createdAt), desc(checks.id))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ total: count() }).from(checks).where(where),
-  ])
-  return { rows, total: totals[0]?.total ?? 0 }
-}
-
-export async function findCheck(db: Executor, companyId: string, id: string): Promise<CheckRow> {
-  if (!isUuid(id)) throw notFound()
-  const [row] = await selectChecks(db).where(
-    and(eq(checks.companyId, companyId), eq(checks.id, id), sql`${checks.deletedAt} is null`),
-  )
-  if (!row) throw notFound()
-  return row
-}
 
 /** Refuses a save after which more than 50 enabled checks would apply to one machine, naming the first (G-120). */
 async function checkMachineLimit(tx: Tx, companyId: string): Promise<void> {
@@ -318,4 +254,27 @@ export async function deleteCheck(context: RouteContext, id: string): Promise<vo
     if (gone.length > 0) await reloadCollectors(hub, tx, 'rules')
     await auditRequest(tx, context, 'check.delete', subjectOf(before))
   })
+}
+
+export async function setCheckEnabled(context: RouteContext, row: CheckRow, enabled: boolean): Promise<CheckRow> {
+  if (row.check.enabled === enabled) return row
+  return updateCheck(context, row.check.id, { enabled }, enabled ? 'check.enable' : 'check.disable')
+}
+
+/** A copy, disabled: one without a target of its own can be enabled once it has one. */
+export function duplicateCheck(
+  context: RouteContext,
+  { check }: CheckRow,
+  own: { readonly target?: CheckInput['target'] | null | undefined; readonly name?: string | null | undefined },
+): Promise<CheckRow> {
+  const copy = {
+    name: own.name ?? `${check.name.slice(0, 248)} (copy)`,
+    scope: check.scope,
+    type: check.type,
+    target: own.target ?? check.target,
+    interval_seconds: check.intervalSeconds,
+    timeout_seconds: check.timeoutSeconds,
+    enabled: false,
+  }
+  return createCheck(context, copy, !own.target)
 }

@@ -8,8 +8,8 @@ import type { Hub } from '../hub-context.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import type { Page } from '../platform/http/paging.ts'
 import { resolveScope } from '../scopes/scope.ts'
+import type { CheckRow } from './check-list.ts'
 import { defaultCheckRule, targetMatchers } from './check-target.ts'
-import type { CheckRow } from './checks.ts'
 
 export type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
 

@@ -35,10 +35,7 @@ export const licenseAnswer = named('License', {
 })
 
 /** The clear token stands beside the licence, once. */
-export const licenseWithToken = Type.Object({
-  data: licenseAnswer,
-  token: Type.String({ examples: ['lic_0QvX…'] }),
-})
+export const licenseToken = { token: Type.String({ examples: ['lic_0QvX…'] }) }
 
 export const quotaAnswer = named('LicenseQuota', {
   plan: string(),

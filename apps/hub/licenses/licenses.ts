@@ -1,113 +1,21 @@
 // Licences: the keys by which machines enrol (document 1 "Licenses"; decisions G-17 to G-23).
 import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, ilike, type SQL, sql } from 'drizzle-orm'
-import { isEditable, type LicenseStatus, licenseStatus } from '../../../core/lifecycle/license.ts'
+import { and, eq, sql } from 'drizzle-orm'
+import { isEditable } from '../../../core/lifecycle/license.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import { type AgentQuota, licensedUses, lockAgentQuota } from '../companies/agent-quota.ts'
+import { type AgentQuota, agentQuota, countedAgents, licensedUses, lockAgentQuota } from '../companies/agent-quota.ts'
 import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { collectors, licenses, servers } from '../platform/db/schema.ts'
-import { companies, users } from '../platform/db/schema-identity.ts'
+import { companies } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
-import { invalid, invalidField, notFound } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { invalid, invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { words } from '../platform/http/texts.ts'
+import { findLicense, type LicenseRow, statusOf } from './license-list.ts'
 
 const MIGRATE_MS = 30 * DAY_MS
-
-const columns = {
-  license: licenses,
-  server: { id: servers.id, name: servers.name, hostname: servers.hostname },
-  creator: { id: users.id, name: users.name },
-}
-
-const selectLicenses = (db: Executor) =>
-  db
-    .select(columns)
-    .from(licenses)
-    .leftJoin(servers, eq(servers.id, licenses.serverId))
-    .leftJoin(users, eq(users.id, licenses.createdBy))
-
-export type LicenseRow = Awaited<ReturnType<typeof selectLicenses>>[number]
-
-const ms = (date: Date | null): number | null => (date === null ? null : date.getTime())
-
-export const statusOf = (license: LicenseRow['license'], nowMs: number): LicenseStatus =>
-  licenseStatus(
-    {
-      revokedAtMs: ms(license.revokedAt),
-      supersededAtMs: ms(license.supersededAt),
-      expiresAtMs: ms(license.expiresAt),
-      usedCount: license.usedCount,
-      maxUses: license.maxUses,
-    },
-    nowMs,
-  )
-
-/** The resource; the token and its hash are never in it. */
-export const presentLicense = ({ license, server, creator }: LicenseRow, nowMs: number) => ({
-  id: license.id,
-  name: license.name,
-  company_id: license.companyId,
-  token_hint: license.tokenHint,
-  status: statusOf(license, nowMs),
-  max_uses: license.maxUses,
-  used_count: license.usedCount,
-  server,
-  server_id: license.serverId,
-  collector_id: license.collectorId,
-  expires_at: license.expiresAt,
-  last_used_at: license.lastUsedAt,
-  revoked_at: license.revokedAt,
-  supersedes: license.supersedes,
-  superseded_by: license.supersededBy,
-  migrate_until: license.migrateUntil,
-  created_by: creator,
-  created_at: license.createdAt,
-})
-
-/** The status as SQL, in the order of `licenseStatus`. */
-const STATUS: SQL = sql`case when ${licenses.revokedAt} is not null then 'revoked'
-  when ${licenses.supersededAt} is not null then 'superseded'
-  when ${licenses.expiresAt} is not null and ${licenses.expiresAt} <= now() then 'expired'
-  when ${licenses.usedCount} >= ${licenses.maxUses} then 'exhausted' else 'active' end`
-
-export type LicenseFilter = {
-  readonly status?: LicenseStatus | undefined
-  readonly serverId?: string | undefined
-  readonly search?: string | undefined
-}
-
-export const likePattern = (search: string): string => `%${search.replace(/[\\%_]/g, char => `\\${char}`)}%`
-
-export async function listLicenses(db: Executor, companyId: string, filter: LicenseFilter, page: Page) {
-  const where = and(
-    eq(licenses.companyId, companyId),
-    filter.status ? sql`${STATUS} = ${filter.status}` : undefined,
-    filter.serverId ? eq(licenses.serverId, filter.serverId) : undefined,
-    filter.search ? ilike(licenses.name, likePattern(filter.search)) : undefined,
-  )
-  const [rows, totals] = await Promise.all([
-    selectLicenses(db)
-      .where(where)
-      .orderBy(desc(licenses.createdAt), desc(licenses.id))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ total: count() }).from(licenses).where(where),
-  ])
-  return { rows, total: totals[0]?.total ?? 0 }
-}
-
-/** The licence of the path, or 404 when the company has none with that id. */
-export async function findLicense(db: Executor, companyId: string, id: string): Promise<LicenseRow> {
-  if (!isUuid(id)) throw notFound()
-  const [row] = await selectLicenses(db).where(and(eq(licenses.companyId, companyId), eq(licenses.id, id)))
-  if (!row) throw notFound()
-  return row
-}
 
 async function lockLicense(tx: Tx, companyId: string, id: string): Promise<LicenseRow> {
   await lockCompany(tx, companyId)
@@ -159,13 +67,16 @@ function futureInstant(value: string | null | undefined, nowMs: number): Date | 
 export async function createLicense(
   context: RouteContext,
   input: LicenseInput,
-): Promise<{ row: LicenseRow; token: string }> {
+): Promise<{ row: LicenseRow; beside: { token: string } }> {
   const { hub, companyId } = context
   const expiresAt = futureInstant(input.expires_at, hub.now())
   return inTransaction(hub.database.db, async tx => {
     const quota = await lockAgentQuota(tx, companyId)
     await checkReferences(tx, companyId, input)
-    const [company] = await tx.db.select().from(companies).where(eq(companies.id, companyId))
+    const [company] = await tx.db
+      .select({ personal: companies.personal })
+      .from(companies)
+      .where(eq(companies.id, companyId))
     if (company?.personal) {
       const alive = await tx.db.execute(sql`select 1 from monitoring_licenses
         where company_id = ${companyId} and revoked_at is null and superseded_at is null`)
@@ -189,7 +100,7 @@ export async function createLicense(
       createdBy: context.caller.user.id,
     })
     await auditRequest(tx, context, 'license.create', { type: 'license', id, name: input.name })
-    return { row: await findLicense(tx.db, companyId, id), token }
+    return { row: await findLicense(tx.db, companyId, id), beside: { token } }
   })
 }
 
@@ -236,7 +147,7 @@ export async function updateLicense(context: RouteContext, id: string, patch: Li
 export async function regenerateLicense(
   context: RouteContext,
   id: string,
-): Promise<{ row: LicenseRow; token: string }> {
+): Promise<{ row: LicenseRow; beside: { token: string } }> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
     const before = await lockLicense(tx, companyId, id)
@@ -271,7 +182,7 @@ export async function regenerateLicense(
         superseded_by: { old: null, new: newId },
       },
     )
-    return { row: await findLicense(tx.db, companyId, newId), token }
+    return { row: await findLicense(tx.db, companyId, newId), beside: { token } }
   })
 }
 
@@ -290,4 +201,17 @@ export async function revokeLicense(context: RouteContext, id: string): Promise<
     await auditRequest(tx, context, 'license.revoke', { type: 'license', id, name: before.license.name })
     return findLicense(tx.db, companyId, id)
   })
+}
+
+/** The agent quota of a company's plan, and what all companies that share it use of it. */
+export async function quotaOf(db: Executor, companyId: string) {
+  const quota = await agentQuota(db, companyId)
+  const [licensed, agents] = await Promise.all([licensedUses(db, quota), countedAgents(db, quota)])
+  return {
+    plan: quota.plan,
+    agent_quota: quota.max,
+    licensed_uses: licensed,
+    remaining: quota.max === null ? null : Math.max(0, quota.max - licensed),
+    agents,
+  }
 }

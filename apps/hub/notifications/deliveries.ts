@@ -195,7 +195,7 @@ export const deliveryCollection = collection({
 /** Those of one webhook. */
 export const webhookDeliveries = collection({
   ...shown,
-  scope: ofParent,
+  scope: ofParent(),
   within: { webhook_id: equals(notificationDeliveries.webhookId, uuid()) },
 })
 

@@ -1,8 +1,18 @@
 // Jobs as operators see them: queues with their depths, what waits, and what failed for good.
+import { Type } from '@sinclair/typebox'
 import { type SQL, sql } from 'drizzle-orm'
+import { auditRequest } from '../audit/audit.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import type { Tx } from '../platform/db/transaction.ts'
+import type { RowRange } from '../platform/db/page-of-rows.ts'
+import { inTransaction, type Tx } from '../platform/db/transaction.ts'
+import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { type Asker, collectionReadBy } from '../platform/http/collection.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
 import { isQueueName, type QueueName, queueNames } from '../platform/jobs/queues.ts'
+import { jobAnswer } from './queue-response.ts'
+
+const RETRIED_MAX = 10_000
 
 export type QueueRow = {
   readonly name: string
@@ -10,7 +20,7 @@ export type QueueRow = {
   readonly running: number
   readonly failed: number
   /** When the one that is due for longest became so; null when nothing is due. */
-  readonly due_since: string | null
+  readonly due_since: Date | null
 }
 
 export type JobRow = {
@@ -25,8 +35,6 @@ export type JobRow = {
   readonly finished_at: string | null
 }
 
-export const jobStates = ['waiting', 'running', 'done', 'failed'] as const
-
 /**
  * The company whose work a job is, by what it was written with; null for work that is nobody's alone: reloads and what the hub does by
  * the clock. A failure carries what the job carried that failed.
@@ -38,19 +46,24 @@ const COMPANY = sql`case
   when j.name = 'collector.agent' then
     (select a.company_id::text from monitoring_agents a where a.id = (j.data->>'agent_id')::uuid)
   end`
-export const ofCompany = (companyId: string): SQL => sql`${COMPANY} = ${companyId}`
-export const OF_ALL = sql`true`
+/** The jobs that the caller may know of. */
+const visibleTo = ({ caller, companyId }: Asker): SQL =>
+  caller.user.superAdmin ? sql`true` : sql`${COMPANY} = ${companyId}`
 
-/** Every queue, also those without a job; only jobs `among` those that may be seen are counted. */
-export async function listQueues(db: Executor, among: SQL): Promise<QueueRow[]> {
-  const rows = await db.execute<QueueRow>(sql`
+type CountedQueue = Omit<QueueRow, 'due_since'> & { readonly due_since: string | null }
+
+/** Every queue, also those without a job; only jobs that the caller may know of are counted. */
+export async function listQueues(asker: Asker): Promise<QueueRow[]> {
+  const rows = await asker.hub.database.db.execute<CountedQueue>(sql`
     select q.name, count(*) filter (where j.state < 'active')::int as waiting,
       count(*) filter (where j.state = 'active')::int as running,
       count(*) filter (where j.state = 'failed')::int as failed,
       min(j.start_after) filter (where j.state < 'active' and j.start_after <= now()) as due_since
-    from pgboss.queue q left join pgboss.job j on j.name = q.name and j.state <> 'completed' and (${among})
+    from pgboss.queue q left join pgboss.job j on j.name = q.name and j.state <> 'completed' and (${visibleTo(asker)})
     group by q.name order by q.name`)
-  return [...rows].filter(row => isQueueName(row.name))
+  return rows
+    .filter(row => isQueueName(row.name))
+    .map(row => ({ ...row, due_since: row.due_since === null ? null : new Date(row.due_since) }))
 }
 
 const SHOWN = sql`
@@ -60,42 +73,115 @@ const SHOWN = sql`
   case when state in ('created', 'retry') and started_on is null then 0 else retry_count + 1 end as tries,
   output->>'message' as last_error`
 
-/** What waits in a queue, the next first. */
-export const waitingIn = (queue: QueueName): SQL => sql`name = ${queue} and state < 'active'`
+/** What waits in a queue. */
+const waitingIn = (queue: string): SQL => sql`name = ${queue} and state < 'active'`
 /** What failed for good, in any queue. */
-export const FAILED = sql`state = 'failed' and name in (select jsonb_array_elements_text(${JSON.stringify(queueNames)}::jsonb))`
+const FAILED = sql`state = 'failed' and name in (select jsonb_array_elements_text(${JSON.stringify(queueNames)}::jsonb))`
 
-export async function pageOfJobs(
-  db: Executor,
-  where: SQL,
-  order: SQL,
-  page: { limit: number; offset: number },
-): Promise<{ rows: JobRow[]; total: number }> {
+async function pageOfJobs(asker: Asker, which: SQL, order: SQL, { limit, offset }: RowRange) {
+  const { db } = asker.hub.database
+  const where = sql`${which} and (${visibleTo(asker)})`
   const [rows, totals] = await Promise.all([
     db.execute<JobRow>(
-      sql`select ${SHOWN} from pgboss.job j where ${where} order by ${order} limit ${page.limit} offset ${page.offset}`,
+      sql`select ${SHOWN} from pgboss.job j where ${where} order by ${order} limit ${limit} offset ${offset}`,
     ),
     db.execute<{ total: number }>(sql`select count(*)::int as total from pgboss.job j where ${where}`),
   ])
-  return { rows: [...rows], total: totals[0]?.total ?? 0 }
+  return { rows, total: totals[0]?.total ?? 0 }
 }
 
-/** One job among others; null when it is not there. */
-export async function findJob(db: Executor, where: SQL, id: string): Promise<JobRow | null> {
-  const rows = await db.execute<JobRow>(sql`select ${SHOWN} from pgboss.job j where ${where} and id = ${id}`)
-  return rows[0] ?? null
+export const presentJob = (row: JobRow) => ({
+  ...row,
+  run_at: new Date(row.run_at),
+  created_at: new Date(row.created_at),
+  finished_at: row.finished_at === null ? null : new Date(row.finished_at),
+})
+
+/** Jobs that failed for good, newest first. */
+export const failedJobs = collectionReadBy({
+  filters: {},
+  within: {},
+  read: (asker, _given, range) => pageOfJobs(asker, FAILED, sql`completed_on desc, id`, range),
+  response: jobAnswer,
+  present: presentJob,
+})
+
+/** Jobs of a queue that wait, the next first. */
+export const waitingJobs = collectionReadBy({
+  filters: {},
+  within: { queue: Type.String() },
+  read: (asker, { queue = '' }, range) => pageOfJobs(asker, waitingIn(queue), sql`start_after, id`, range),
+  response: jobAnswer,
+  present: presentJob,
+})
+
+async function findJob(context: RouteContext, which: SQL): Promise<JobRow> {
+  const { job: id = '' } = context.params
+  if (!isUuid(id)) throw notFound()
+  const [row] = await context.hub.database.db.execute<JobRow>(sql`
+    select ${SHOWN} from pgboss.job j where ${which} and (${visibleTo(context)}) and id = ${id}`)
+  if (!row) throw notFound()
+  return row
 }
+
+/** The queue of the path. Throws 404. */
+export async function queueOfPath({ params }: RouteContext): Promise<QueueName> {
+  const name = params.queue ?? ''
+  if (!isQueueName(name)) throw notFound()
+  return name
+}
+
+/** The job of the path, among those that failed or that wait in the queue of the path. Throws 404. */
+export const failedJob = (context: RouteContext): Promise<JobRow> => findJob(context, FAILED)
+export const waitingJob = async (context: RouteContext): Promise<JobRow> =>
+  findJob(context, waitingIn(await queueOfPath(context)))
+
+const subjectOf = (job: JobRow) => ({ type: 'job', id: job.id, name: job.queue })
 
 /** Until the commit the job neither starts nor is taken for what another transaction asks for. */
-export async function lockJob(tx: Tx, { queue, id }: JobRow): Promise<void> {
+async function lockJob(tx: Tx, { queue, id }: JobRow): Promise<void> {
   await tx.db.execute(sql`select id from pgboss.job where name = ${queue} and id = ${id} for update`)
 }
 
 /** Whether a job deletes data at the collectors, or takes an agent's access: something that was promised. */
-export async function isOwed(db: Executor, { queue, payload }: JobRow): Promise<boolean> {
+async function isOwed(db: Executor, { queue, payload }: JobRow): Promise<boolean> {
   if (queue === 'collector.purge') return true
   if (queue !== 'collector.agent') return false
   const active = await db.execute(sql`
     select 1 from monitoring_agents where id = ${String(payload.agent_id)} and state <> 'revoked'`)
   return active.length === 0
+}
+
+/**
+ * Removes a job. Of those by which data are deleted and agents lose their access a company removes none, not even its own: only super
+ * administrators do. The job is locked first, so that what it is to do is what it does from here on.
+ */
+export async function forgetJob(context: RouteContext, job: JobRow): Promise<void> {
+  const { hub, caller } = context
+  await inTransaction(hub.database.db, async tx => {
+    await lockJob(tx, job)
+    if (!caller.user.superAdmin && (await isOwed(tx.db, job))) throw invalidField('job', 'job_owed')
+    await hub.jobs.forget(tx, job.queue, job.id)
+    await auditRequest(tx, context, 'job.delete', subjectOf(job))
+  })
+}
+
+export async function retryJob(context: RouteContext, job: JobRow): Promise<void> {
+  await context.hub.jobs.retry(job.queue, [job.id])
+  await inTransaction(context.hub.database.db, tx => auditRequest(tx, context, 'job.retry', subjectOf(job)))
+}
+
+/** Tries everything that failed once more. Returns how many. */
+export async function retryAllJobs(context: RouteContext): Promise<number> {
+  const { hub } = context
+  const { rows } = await pageOfJobs(context, FAILED, sql`completed_on`, { limit: RETRIED_MAX, offset: 0 })
+  for (const [queue, jobs] of Map.groupBy(rows, row => row.queue))
+    await hub.jobs.retry(
+      queue,
+      jobs.map(job => job.id),
+    )
+  await inTransaction(hub.database.db, tx =>
+    auditRequest(tx, context, 'job.retry_all', { type: 'job', id: null, name: null }),
+  )
+  return rows.length
 }

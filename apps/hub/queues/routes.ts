@@ -1,120 +1,25 @@
 // REST: /queues, the hub's own work: a company sees the jobs that are its own, super administrators see all.
-import { Type } from '@sinclair/typebox'
-import { type SQL, sql } from 'drizzle-orm'
-import { auditRequest } from '../audit/audit.ts'
-import { inTransaction } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
-import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { notFound } from '../platform/http/api-error.ts'
+import { list } from '../platform/http/list.ts'
+import { amount, answer, answerList, id, named } from '../platform/http/response-schema.ts'
+import { type Route, route } from '../platform/http/route.ts'
 import {
-  amount,
-  answer,
-  answerList,
-  answerPage,
-  anyObject,
-  id,
-  named,
-  nullable,
-  string,
-  time,
-  wordOf,
-} from '../platform/http/response-schema.ts'
-import { type Route, type RouteContext, route } from '../platform/http/route.ts'
-import { isQueueName, type QueueName } from '../platform/jobs/queues.ts'
-import {
-  FAILED,
-  findJob,
-  isOwed,
-  type JobRow,
-  jobStates,
+  failedJob,
+  failedJobs,
+  forgetJob,
   listQueues,
-  lockJob,
-  OF_ALL,
-  ofCompany,
-  pageOfJobs,
-  type QueueRow,
-  waitingIn,
+  presentJob,
+  queueOfPath,
+  retryAllJobs,
+  retryJob,
+  waitingJob,
+  waitingJobs,
 } from './queue-list.ts'
+import { jobAnswer, queueAnswer } from './queue-response.ts'
 
 const TAG = 'Queues'
 const VIEW = ['queues.view']
 const MANAGE = ['queues.manage']
-
-const queueAnswer = named('Queue', {
-  name: string(),
-  waiting: amount(),
-  running: amount(),
-  failed: amount(),
-  due_since: nullable(time()),
-})
-const jobAnswer = named('Job', {
-  id: id(),
-  queue: string(),
-  state: wordOf(jobStates),
-  tries: amount(),
-  payload: anyObject(),
-  last_error: nullable(string()),
-  run_at: time(),
-  created_at: time(),
-  finished_at: nullable(time()),
-})
-
-const instant = (text: string): Date => new Date(text)
-const presentQueue = (row: QueueRow) => ({ ...row, due_since: row.due_since === null ? null : instant(row.due_since) })
-const presentJob = (row: JobRow) => ({
-  ...row,
-  run_at: instant(row.run_at),
-  created_at: instant(row.created_at),
-  finished_at: row.finished_at === null ? null : instant(row.finished_at),
-})
-
-async function queueOfPath({ params }: RouteContext): Promise<QueueName> {
-  const name = params.queue ?? ''
-  if (!isQueueName(name)) throw notFound()
-  return name
-}
-
-/** The jobs that the caller may know of. */
-const visibleTo = ({ caller, companyId }: RouteContext): SQL => (caller.user.superAdmin ? OF_ALL : ofCompany(companyId))
-
-async function jobOfPath(context: RouteContext, where: SQL): Promise<JobRow> {
-  const id = context.params.job ?? ''
-  const among = sql`${where} and (${visibleTo(context)})`
-  const job = isUuid(id) ? await findJob(context.hub.database.db, among, id) : null
-  if (!job) throw notFound()
-  return job
-}
-
-const failedJob = (context: RouteContext): Promise<JobRow> => jobOfPath(context, FAILED)
-const waitingJob = async (context: RouteContext): Promise<JobRow> =>
-  jobOfPath(context, waitingIn(await queueOfPath(context)))
-
-/** A page of the jobs that the caller may know of. */
-const visibleJobs = (context: RouteContext, where: SQL, order: SQL, page: { limit: number; offset: number }) =>
-  pageOfJobs(context.hub.database.db, sql`${where} and (${visibleTo(context)})`, order, page)
-
-const visibleQueues = (context: RouteContext): Promise<QueueRow[]> =>
-  listQueues(context.hub.database.db, visibleTo(context))
-
-const auditJob = (context: RouteContext, action: string, job: JobRow): Promise<void> =>
-  inTransaction(context.hub.database.db, tx =>
-    auditRequest(tx, context, action, { type: 'job', id: job.id, name: job.queue }),
-  )
-
-/**
- * Removes a job. Of those by which data are deleted and agents lose their access a company removes none, not even its own: only super
- * administrators do. The job is locked first, so that what it is to do is what it does from here on.
- */
-async function forget(context: RouteContext & { readonly subject: JobRow }): Promise<undefined> {
-  const { hub, caller, subject: job } = context
-  await inTransaction(hub.database.db, async tx => {
-    await lockJob(tx, job)
-    if (!caller.user.superAdmin && (await isOwed(tx.db, job))) throw invalidField('job', 'job_owed')
-    await hub.jobs.forget(tx, job.queue, job.id)
-    await auditRequest(tx, context, 'job.delete', { type: 'job', id: job.id, name: job.queue })
-  })
-  return undefined
-}
 
 export const queueRoutes: readonly Route[] = [
   route({
@@ -124,22 +29,14 @@ export const queueRoutes: readonly Route[] = [
     summary: 'Queues with their depths',
     permissions: VIEW,
     answer: answerList(queueAnswer),
-    handle: async context => ({ data: (await visibleQueues(context)).map(presentQueue) }),
+    handle: async context => ({ data: await listQueues(context) }),
   }),
-  route({
-    method: 'GET',
+  list({
     path: '/queues/failed',
     tag: TAG,
     summary: 'Jobs that failed for good, newest first',
     permissions: VIEW,
-    query: Type.Object(pageQuery),
-    answer: answerPage(jobAnswer),
-    async handle(context) {
-      const { query, url } = context
-      const page = pageOf(query)
-      const { rows, total } = await visibleJobs(context, FAILED, sql`completed_on desc, id`, page)
-      return paged(url, page, total, rows.map(presentJob))
-    },
+    of: failedJobs,
   }),
   route({
     method: 'POST',
@@ -149,19 +46,7 @@ export const queueRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 202,
     answer: answer(named('RetriedJobs', { retried: amount() })),
-    async handle(context) {
-      const { hub } = context
-      const { rows } = await visibleJobs(context, FAILED, sql`completed_on`, { limit: 10_000, offset: 0 })
-      for (const [queue, jobs] of Map.groupBy(rows, row => row.queue))
-        await hub.jobs.retry(
-          queue,
-          jobs.map(job => job.id),
-        )
-      await inTransaction(hub.database.db, tx =>
-        auditRequest(tx, context, 'job.retry_all', { type: 'job', id: null, name: null }),
-      )
-      return { data: { retried: rows.length } }
-    },
+    handle: async context => ({ data: { retried: await retryAllJobs(context) } }),
   }),
   route({
     method: 'GET',
@@ -183,10 +68,8 @@ export const queueRoutes: readonly Route[] = [
     status: 202,
     answer: answer(named('RetriedJob', { job_id: id() })),
     async handle(context) {
-      const { hub, subject } = context
-      await hub.jobs.retry(subject.queue, [subject.id])
-      await auditJob(context, 'job.retry', subject)
-      return { data: { job_id: subject.id } }
+      await retryJob(context, context.subject)
+      return { data: { job_id: context.subject.id } }
     },
   }),
   route({
@@ -196,7 +79,10 @@ export const queueRoutes: readonly Route[] = [
     summary: 'Forget a job that failed',
     permissions: MANAGE,
     subject: failedJob,
-    handle: forget,
+    async handle(context) {
+      await forgetJob(context, context.subject)
+      return undefined
+    },
   }),
   route({
     method: 'GET',
@@ -207,26 +93,19 @@ export const queueRoutes: readonly Route[] = [
     subject: queueOfPath,
     answer: answer(queueAnswer),
     async handle(context) {
-      const row = (await visibleQueues(context)).find(queue => queue.name === context.subject)
+      const row = (await listQueues(context)).find(queue => queue.name === context.subject)
       if (!row) throw notFound()
-      return { data: presentQueue(row) }
+      return { data: row }
     },
   }),
-  route({
-    method: 'GET',
+  list({
     path: '/queues/:queue/jobs',
     tag: TAG,
     summary: 'Jobs that wait, the next first',
     permissions: VIEW,
     subject: queueOfPath,
-    query: Type.Object(pageQuery),
-    answer: answerPage(jobAnswer),
-    async handle(context) {
-      const { query, url, subject } = context
-      const page = pageOf(query)
-      const { rows, total } = await visibleJobs(context, waitingIn(subject), sql`start_after, id`, page)
-      return paged(url, page, total, rows.map(presentJob))
-    },
+    of: waitingJobs,
+    within: ({ subject }) => ({ queue: subject }),
   }),
   route({
     method: 'DELETE',
@@ -235,6 +114,9 @@ export const queueRoutes: readonly Route[] = [
     summary: 'Remove a job that waits',
     permissions: MANAGE,
     subject: waitingJob,
-    handle: forget,
+    async handle(context) {
+      await forgetJob(context, context.subject)
+      return undefined
+    },
   }),
 ]

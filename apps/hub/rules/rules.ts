@@ -1,7 +1,7 @@
 // Alert rules: validated as the collector will compile them, resolved to machines, versioned (document 2 "Rule";
 // decisions G-65 to G-69). version counts user edits; sync_version is the feed's cursor.
 import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, getTableColumns, ilike, inArray, sql } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
 import {
   type NoDataMode,
@@ -16,113 +16,19 @@ import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
 import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Hub } from '../hub-context.ts'
-import { likePattern } from '../licenses/licenses.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
 import { rules } from '../platform/db/schema.ts'
-import { users } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { faultsError, isUuid } from '../platform/http/request-schema.ts'
+import { invalidField } from '../platform/http/api-error.ts'
+import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import type { Words } from '../platform/http/texts.ts'
 import { words } from '../platform/http/texts.ts'
 import { isScope, NO_SCOPE, resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
+import { createDefaultRules } from './default-rules.ts'
+import { defaultRulesOf, findRule, presentRule, type RuleRow } from './rule-list.ts'
 
 export type Rule = typeof rules.$inferSelect
-
-const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
-  where x.rule_id = ${rules.id} and x.state in ('open', 'acknowledged', 'grouped'))`
-/** Counted once a query, not once a rule. */
-const serverCount = (companyId: string) => sql<number>`case when (${rules.scope}->>'all')::boolean then
-  (select count(*)::int from servers s where s.company_id = ${companyId} and s.deleted_at is null)
-  else cardinality(${rules.resolvedServerIds}) end`
-/** Ten thousand ids a rule are not fetched to show their number. */
-const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(rules)
-
-const selectRules = (db: Executor, companyId: string) =>
-  db
-    .select({
-      rule: shownColumns,
-      creator: { id: users.id, name: users.name },
-      firing: FIRING,
-      serverCount: serverCount(companyId),
-    })
-    .from(rules)
-    .leftJoin(users, eq(users.id, rules.createdBy))
-
-export type RuleRow = Awaited<ReturnType<typeof selectRules>>[number]
-
-export const presentRule = ({ rule, creator, firing, serverCount }: RuleRow) => ({
-  id: rule.id,
-  company_id: rule.companyId,
-  version: rule.version,
-  name: rule.name,
-  kind: rule.kind,
-  scope: rule.scope,
-  resolved_server_count: serverCount,
-  metric: rule.metric,
-  matchers: rule.matchers,
-  operator: rule.operator,
-  threshold: rule.threshold,
-  for_seconds: rule.forSeconds,
-  recover_threshold: rule.recoverThreshold,
-  recover_for_seconds: rule.recoverForSeconds,
-  severity: rule.severity,
-  no_data: rule.noData,
-  renotify_seconds: rule.renotifySeconds,
-  enabled: rule.enabled,
-  is_default: rule.isDefault,
-  check_id: rule.checkId,
-  firing_count: firing,
-  created_by: creator,
-  created_at: rule.createdAt,
-  updated_at: rule.updatedAt,
-})
-
-export type RuleFilter = {
-  readonly kind?: RuleKind | undefined
-  readonly metric?: string | undefined
-  readonly severity?: Severity | undefined
-  readonly enabled?: boolean | undefined
-  readonly search?: string | undefined
-}
-
-export async function listRules(db: Executor, companyId: string, filter: RuleFilter, page: Page) {
-  const where = and(
-    eq(rules.companyId, companyId),
-    sql`${rules.deletedAt} is null`,
-    filter.kind ? eq(rules.kind, filter.kind) : undefined,
-    filter.metric ? eq(rules.metric, filter.metric) : undefined,
-    filter.severity ? eq(rules.severity, filter.severity) : undefined,
-    filter.enabled === undefined ? undefined : eq(rules.enabled, filter.enabled),
-    filter.search ? ilike(rules.name, likePattern(filter.search)) : undefined,
-  )
-  const order = [desc(rules.createdAt), desc(rules.id)]
-  const ids = db
-    .select({ id: rules.id })
-    .from(rules)
-    .where(where)
-    .orderBy(...order)
-    .limit(page.limit)
-    .offset(page.offset)
-  const [rows, totals] = await Promise.all([
-    selectRules(db, companyId)
-      .where(inArray(rules.id, ids))
-      .orderBy(...order),
-    db.select({ total: count() }).from(rules).where(where),
-  ])
-  return { rows, total: totals[0]?.total ?? 0 }
-}
-
-export async function findRule(db: Executor, companyId: string, id: string): Promise<RuleRow> {
-  if (!isUuid(id)) throw notFound()
-  const [row] = await selectRules(db, companyId).where(
-    and(eq(rules.companyId, companyId), eq(rules.id, id), sql`${rules.deletedAt} is null`),
-  )
-  if (!row) throw notFound()
-  return row
-}
 
 /** A rule as a request gives it; forms are the schema's, meaning is checked here. */
 export type RuleInput = {
@@ -364,4 +270,19 @@ export async function deleteRule(context: RouteContext, id: string): Promise<voi
     await reloadCollectors(hub, tx, 'rules')
     await auditRequest(tx, context, 'rule.delete', subjectOf(before))
   })
+}
+
+/** Creates the default rules that are missing. Returns all of them, and how many were missing. */
+export async function createDefaults(context: RouteContext): Promise<{ rows: RuleRow[]; created: number }> {
+  const { hub, companyId } = context
+  const ids = await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, companyId)
+    const created = await createDefaultRules(tx, companyId, context.caller.user.id)
+    if (created.length > 0) {
+      await reloadCollectors(hub, tx, 'rules')
+      await auditRequest(tx, context, 'rule.defaults', { type: 'rule', id: null, name: null })
+    }
+    return created
+  })
+  return { rows: await defaultRulesOf(hub.database.db, companyId), created: ids.length }
 }

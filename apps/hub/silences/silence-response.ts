@@ -13,7 +13,9 @@ import {
   string,
   time,
 } from '../platform/http/response-schema.ts'
-import { silenceStatuses } from './silences.ts'
+
+export const silenceStatuses = ['scheduled', 'active', 'expired', 'cancelled'] as const
+export type SilenceStatus = (typeof silenceStatuses)[number]
 
 export const silenceAnswer = named('Silence', {
   id: id(),

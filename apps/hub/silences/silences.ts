@@ -1,6 +1,6 @@
 // Silences: windows in which events of a scope are stored but not told (document 1 "Silence"; decision G-121).
 import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, getTableColumns, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { RuleScope, Severity } from '../../../core/alerting/rules/rule.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { alertsByIds, presentAlerts } from '../alerts/alert-list.ts'
@@ -9,11 +9,9 @@ import { reloadCollectors } from '../collectors/collector-jobs.ts'
 import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { silences } from '../platform/db/schema.ts'
-import { users } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { faultsError, isUuid } from '../platform/http/request-schema.ts'
+import { invalidField } from '../platform/http/api-error.ts'
+import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import type { Words } from '../platform/http/texts.ts'
 import { words } from '../platform/http/texts.ts'
@@ -26,72 +24,11 @@ import {
   toScope,
   validScope,
 } from '../scopes/scope.ts'
+import { findSilence, type SilenceRow, silenceCollection, statusOf } from './silence-list.ts'
 
+const { present } = silenceCollection
 const DAYS_MAX = 366
 const PREVIEW_SHOWN = 15
-
-export const silenceStatuses = ['scheduled', 'active', 'expired', 'cancelled'] as const
-export type SilenceStatus = (typeof silenceStatuses)[number]
-
-/** Ten thousand ids a silence are not fetched to show their number. */
-const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(silences)
-const RESOLVED_COUNT = sql<number>`cardinality(${silences.resolvedServerIds})`
-
-const selectSilences = (db: Executor) =>
-  db
-    .select({ silence: shownColumns, resolvedCount: RESOLVED_COUNT, creator: { id: users.id, name: users.name } })
-    .from(silences)
-    .leftJoin(users, eq(users.id, silences.createdBy))
-
-export type SilenceRow = Awaited<ReturnType<typeof selectSilences>>[number]
-
-export function statusOf({ silence }: Pick<SilenceRow, 'silence'>, nowMs: number): SilenceStatus {
-  if (silence.cancelledAt !== null) return 'cancelled'
-  if (silence.endsAt.getTime() <= nowMs) return 'expired'
-  return silence.startsAt.getTime() > nowMs ? 'scheduled' : 'active'
-}
-
-export const presentSilence = (row: SilenceRow, nowMs: number) => ({
-  id: row.silence.id,
-  company_id: row.silence.companyId,
-  scope: row.silence.scope,
-  resolved_server_count: row.silence.scope.all ? null : row.resolvedCount,
-  starts_at: row.silence.startsAt,
-  ends_at: row.silence.endsAt,
-  reason: row.silence.reason,
-  status: statusOf(row, nowMs),
-  created_by: row.creator,
-  created_at: row.silence.createdAt,
-})
-
-const STATUS = sql`case when ${silences.cancelledAt} is not null then 'cancelled'
-  when ${silences.endsAt} <= now() then 'expired' when ${silences.startsAt} > now() then 'scheduled' else 'active' end`
-
-export async function listSilences(db: Executor, companyId: string, status: SilenceStatus | undefined, page: Page) {
-  const where = and(
-    eq(silences.companyId, companyId),
-    sql`${silences.deletedAt} is null`,
-    status ? sql`${STATUS} = ${status}` : undefined,
-  )
-  const [rows, totals] = await Promise.all([
-    selectSilences(db)
-      .where(where)
-      .orderBy(desc(silences.createdAt), desc(silences.id))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ total: count() }).from(silences).where(where),
-  ])
-  return { rows, total: totals[0]?.total ?? 0 }
-}
-
-export async function findSilence(db: Executor, companyId: string, id: string): Promise<SilenceRow> {
-  if (!isUuid(id)) throw notFound()
-  const [row] = await selectSilences(db).where(
-    and(eq(silences.companyId, companyId), eq(silences.id, id), sql`${silences.deletedAt} is null`),
-  )
-  if (!row) throw notFound()
-  return row
-}
 
 export type SilenceInput = {
   readonly scope?: ScopeInput | undefined
@@ -177,7 +114,7 @@ export async function createSilence(
 }
 
 function refuseOver(row: SilenceRow, nowMs: number): void {
-  const status = statusOf(row, nowMs)
+  const status = statusOf(row.silence, nowMs)
   if (status === 'expired' || status === 'cancelled') throw invalidField('status', 'state_refused', { state: status })
 }
 
@@ -203,7 +140,7 @@ export async function updateSilence(context: RouteContext, id: string, patch: Si
     await announce(context, tx, id)
     const after = await findSilence(tx.db, companyId, id)
     if (after.silence.serverIdCount > silence.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
-    const changes = changesBetween(presentSilence(before, hub.now()), presentSilence(after, hub.now()))
+    const changes = changesBetween(present(before, context), present(after, context))
     await auditRequest(tx, context, 'silence.update', subjectOf(after), changes)
     return after
   })

@@ -5,7 +5,7 @@ import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
 import { type AlertRow, activeStates, alertsByIds } from '../alerts/alert-list.ts'
 import { alertStats } from '../alerts/alerts.ts'
 import type { Hub } from '../hub-context.ts'
-import { likePattern } from '../licenses/licenses.ts'
+import { likePattern } from '../platform/db/page-of-rows.ts'
 import type { ServerStatus } from '../platform/db/schema.ts'
 import type { AlertPicture, Connectivity, ServerState } from './live-view.ts'
 

@@ -1,6 +1,5 @@
 // REST: /monitoring/collector, for collectors' service accounts only (document 1 "Collector-facing endpoints").
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { sql } from 'drizzle-orm'
 import { limits } from '../../../../core/limits.ts'
 import type { Db } from '../../platform/db/connect.ts'
 import { notFound } from '../../platform/http/api-error.ts'
@@ -25,6 +24,7 @@ import {
   serverRecord,
   silenceRecord,
 } from './collector-response.ts'
+import { collectorSettings } from './company-settings.ts'
 import { enrol, enrolBody } from './enroll.ts'
 import { takeEvents } from './events.ts'
 import {
@@ -79,26 +79,6 @@ const feed = (path: string, name: string, item: TSchema, read: PageReader): Rout
     answer: feedAnswer(name, item),
     handle: context => servePage(context, name, read, limits.syncPageMax),
   })
-
-async function collectorSettings({ hub, params }: RouteContext) {
-  const companyId = params.company_id ?? ''
-  if (!isUuid(companyId)) throw notFound()
-  const [row] = await hub.database.db.execute<Record<string, unknown> & { grace_until: string | null }>(sql`
-    select company_id, group_down_min, group_down_ratio, group_down_window_seconds,
-      metrics_retention_effective_days as metrics_retention_days, metrics_retention_previous_days,
-      metrics_retention_grace_until as grace_until
-    from monitoring_settings where company_id = ${companyId}`)
-  if (!row) throw notFound()
-  const { grace_until, ...rest } = row
-  const isRunning = grace_until !== null && new Date(grace_until).getTime() > hub.now()
-  return {
-    data: {
-      ...rest,
-      metrics_retention_previous_days: isRunning ? rest.metrics_retention_previous_days : null,
-      metrics_retention_grace_until: isRunning ? new Date(grace_until).toISOString() : null,
-    },
-  }
-}
 
 async function lookUpAgent({ hub, url }: RouteContext) {
   const id = url.searchParams.get('agent_id') ?? ''

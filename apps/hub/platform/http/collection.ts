@@ -61,7 +61,7 @@ export const ofCompany = (column: Column, also?: Condition): Scope => ({
 })
 export const ofCaller = (column: Column): Scope => ({ owner: 'caller', where: userId => isEqual(column, userId) })
 /** For what was found in the company before: the index of such rows begins with their parent. */
-export const ofParent: Scope = { owner: 'parent', where: () => undefined }
+export const ofParent = (also?: Condition): Scope => ({ owner: 'parent', where: () => also })
 export const ofEverybody: Scope = { owner: 'everybody', where: () => undefined }
 
 /** What a list needs of a collection, wherever its rows come from. */

@@ -1,19 +1,24 @@
 // The usual endpoints of a resource: show, create, change, delete, and acts on one (`POST /teams/{team}/archive`). Each is a summary, a
 // permission, a body and one call; finding the row of the path (404 before 422), status and form of the answer are the same for all.
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import type { Unchecked } from '../../../../core/unchecked.ts'
 import type { Executor } from '../db/connect.ts'
 import { bulkAnswer, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
 import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
 import { type Method, type Route, type RouteContext, route } from './route.ts'
+import type { Words } from './texts.ts'
 
-/** What the endpoints of one row need of its collection. */
-type Rows<Row, R extends TSchema> = {
-  readonly find: (db: Executor, ownerId: string, id: string) => Promise<Row>
-  readonly ownerOf: (asker: Asker) => string
+/** What an answer with one row needs of its collection. */
+type Shown<Row, R extends TSchema> = {
   readonly response: R
   readonly present: (row: Row, asker: Asker) => Static<R>
+}
+type Finder<Row> = (context: RouteContext, id: string) => Promise<Row>
+type FindingCollection<Row> = {
+  readonly find: (db: Executor, ownerId: string, id: string) => Promise<Row>
+  readonly ownerOf: (asker: Asker) => string
 }
 
 type ResourceDefinition<Row, R extends TSchema> = {
@@ -22,7 +27,16 @@ type ResourceDefinition<Row, R extends TSchema> = {
   /** The name of the id in paths: `team` for /teams/{team}. */
   readonly parameter: string
   readonly tag: string
-  readonly of: Rows<Row, R>
+} & (
+  | { readonly of: Shown<Row, R> & FindingCollection<Row>; readonly find?: undefined }
+  /** For rows that are found in a way of their own; throws 404. */
+  | { readonly of: Shown<Row, R>; readonly find: Finder<Row> }
+)
+
+const finderOf = <Row, R extends TSchema>(definition: ResourceDefinition<Row, R>): Finder<Row> => {
+  if (definition.find) return definition.find
+  const { of } = definition
+  return (context, id) => of.find(context.hub.database.db, of.ownerOf(context), id)
 }
 
 type Common = {
@@ -31,6 +45,9 @@ type Common = {
   readonly superAdmin?: boolean
 }
 type WithBody<B extends TObject> = { readonly body?: B }
+/** What is wrong with a body beyond its form (route.ts). */
+type Further<C> = { readonly furtherFaults?: (context: C, given: Unchecked) => Promise<ReadonlyMap<string, Words>> }
+type OnSubject<Row> = RouteContext & { readonly subject: Row }
 /** A row, and what stands beside it. */
 type With<Row, P extends TProperties> = { readonly row: Row; readonly beside: Static<TObject<P>> }
 type OnRow<Row, B> = (context: RouteContext, row: Row, body: B) => Promise<Row>
@@ -47,9 +64,10 @@ type BulkDefinition<Row, P extends TProperties> = Common & {
 const BULK_MAX = 200
 const NO_BODY = Type.Object({})
 
-export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: ResourceDefinition<Row, R>) {
-  const subject = (context: RouteContext) =>
-    of.find(context.hub.database.db, of.ownerOf(context), context.params[parameter] ?? '')
+export function resource<Row, R extends TSchema>(definition: ResourceDefinition<Row, R>) {
+  const { path, parameter, tag, of } = definition
+  const find = finderOf(definition)
+  const subject = (context: RouteContext) => find(context, context.params[parameter] ?? '')
   // The type of a generic schema is known once it is used: it is said here.
   const form = Type.Unsafe<{ data: Static<R> }>(answer(of.response))
   const data = (row: Row, context: RouteContext): { data: Static<R> } => ({ data: of.present(row, context) })
@@ -63,7 +81,12 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
   const onRow = <B extends TObject = typeof NO_BODY>(
     method: Method,
     rowPath: string,
-    { act, ...rest }: Common & WithBody<B> & { readonly status?: number; readonly act: OnRow<Row, Static<B>> },
+    {
+      act,
+      ...rest
+    }: Common &
+      WithBody<B> &
+      Further<OnSubject<Row>> & { readonly status?: number; readonly act: OnRow<Row, Static<B>> },
   ): Route =>
     route({
       ...rest,
@@ -91,7 +114,11 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
     create: <B extends TObject>({
       act,
       ...rest
-    }: Common & { readonly body: B; readonly act: (context: RouteContext, body: Static<B>) => Promise<Row> }): Route =>
+    }: Common &
+      Further<RouteContext> & {
+        readonly body: B
+        readonly act: (context: RouteContext, body: Static<B>) => Promise<Row>
+      }): Route =>
       route({
         ...rest,
         method: 'POST',
@@ -126,11 +153,11 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
       }),
 
     change: <B extends TObject>(
-      definition: Common & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+      definition: Common & Further<OnSubject<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
     ): Route => onRow<B>('PATCH', onePath, definition),
 
     replace: <B extends TObject>(
-      definition: Common & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+      definition: Common & Further<OnSubject<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
     ): Route => onRow<B>('PUT', onePath, definition),
 
     /** 204. */
@@ -204,7 +231,7 @@ export function resource<Row, R extends TSchema>({ path, parameter, tag, of }: R
           const { done, refused } = await forEachId(
             given[ids] as readonly string[],
             context.language,
-            id => of.find(context.hub.database.db, of.ownerOf(context), id),
+            id => find(context, id),
             id => act(context, id, given),
           )
           return { data: done.map(row => of.present(row, context)), refused }

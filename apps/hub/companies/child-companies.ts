@@ -1,0 +1,81 @@
+// What people do with the companies of their tree: make a child, rename and move it, delete it (decision G-04).
+import { eq } from 'drizzle-orm'
+import { auditRequest, changesBetween } from '../audit/audit.ts'
+import { demandEverything } from '../identity/standing.ts'
+import { companies } from '../platform/db/schema-identity.ts'
+import { inTransaction, lockCompany } from '../platform/db/transaction.ts'
+import { ApiError, invalidField } from '../platform/http/api-error.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { changeParent, createCompany, deleteCompany } from './companies.ts'
+import { checkCompanyLimit } from './company-limits.ts'
+import { type Company, findCompany } from './company-list.ts'
+import { effectivePlan } from './plan.ts'
+
+const subjectOf = ({ id, name }: Pick<Company, 'id' | 'name'>) => ({ type: 'company', id, name })
+
+/** The company that is to be the parent: of the tree, and the caller's where none is named. */
+async function parentOf(context: RouteContext, id: string | null | undefined): Promise<string> {
+  if (id == null) return context.companyId
+  try {
+    return (await findCompany(context, id)).id
+  } catch (error) {
+    if (error instanceof ApiError) throw invalidField('parent_id', 'unknown_reference')
+    throw error
+  }
+}
+
+export async function createChild(
+  context: RouteContext,
+  { name, parent_id }: { readonly name: string; readonly parent_id?: string | null | undefined },
+): Promise<Company> {
+  const { hub } = context
+  const parentId = await parentOf(context, parent_id)
+  const { id } = await inTransaction(hub.database.db, async tx => {
+    await lockCompany(tx, context.companyId)
+    const made = await createCompany(hub, tx, { name, parentId })
+    if (!context.caller.user.superAdmin) await checkCompanyLimit(hub, tx, context.companyId, 'companies')
+    await auditRequest(tx, context, 'company.create', subjectOf({ id: made.id, name }))
+    return made
+  })
+  return findCompany(context, id)
+}
+
+export async function changeChild(
+  context: RouteContext,
+  before: Company,
+  given: { readonly name?: string | undefined; readonly parent_id?: string | undefined },
+): Promise<Company> {
+  const { hub } = context
+  if (given.parent_id !== undefined && before.id === context.companyId) throw invalidField('parent_id', 'immutable')
+  const parentId = given.parent_id === undefined ? null : await parentOf(context, given.parent_id)
+  // The plan of all that is in it, and who may reach it, follow the place in the tree.
+  if (parentId !== null && parentId !== before.parentId) demandEverything(context.caller)
+  await inTransaction(hub.database.db, async tx => {
+    if (parentId !== null && parentId !== before.parentId) await changeParent(hub, tx, before.id, parentId)
+    if (given.name !== undefined)
+      await tx.db.update(companies).set({ name: given.name }).where(eq(companies.id, before.id))
+    const changes = changesBetween(
+      { name: before.name, parent_id: before.parentId },
+      { name: given.name ?? before.name, parent_id: parentId ?? before.parentId },
+    )
+    await auditRequest(tx, context, 'company.update', subjectOf(before), changes)
+  })
+  return findCompany(context, before.id)
+}
+
+export async function deleteChild(context: RouteContext, row: Company): Promise<void> {
+  const { hub } = context
+  if (row.id === context.companyId) throw invalidField('company', 'not_self')
+  // With the company go its people, its servers and its agents.
+  demandEverything(context.caller)
+  await inTransaction(hub.database.db, async tx => {
+    await deleteCompany(hub, tx, row.id)
+    await auditRequest(tx, context, 'company.delete', subjectOf(row))
+  })
+}
+
+/** What the plan of a company comes to. */
+export async function shownPlan({ hub }: RouteContext, companyId: string) {
+  const plan = await effectivePlan(hub.database.db, companyId)
+  return { code: plan.code, agent_quota: plan.agentQuota, metrics_retention_days: plan.metricsRetentionDays }
+}

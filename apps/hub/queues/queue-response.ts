@@ -1,0 +1,23 @@
+// Queues and their jobs as the API answers them.
+import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
+
+export const jobStates = ['waiting', 'running', 'done', 'failed'] as const
+
+export const queueAnswer = named('Queue', {
+  name: string(),
+  waiting: amount(),
+  running: amount(),
+  failed: amount(),
+  due_since: nullable(time()),
+})
+export const jobAnswer = named('Job', {
+  id: id(),
+  queue: string(),
+  state: wordOf(jobStates),
+  tries: amount(),
+  payload: anyObject(),
+  last_error: nullable(string()),
+  run_at: time(),
+  created_at: time(),
+  finished_at: nullable(time()),
+})

@@ -1,0 +1,104 @@
+// Rules as people see them (decision G-66).
+import { Type } from '@sinclair/typebox'
+import { and, desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
+import { type RuleScope, ruleKinds, severities } from '../../../core/alerting/rules/rule.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { rules } from '../platform/db/schema.ts'
+import { users } from '../platform/db/schema-identity.ts'
+import { uuidList } from '../platform/db/transaction.ts'
+import { collection, collectionReadBy, equals, isOn, ofCompany, search } from '../platform/http/collection.ts'
+import { oneOf, text } from '../platform/http/request-schema.ts'
+import { serverReference } from '../platform/http/response-schema.ts'
+import { resolveScope } from '../scopes/scope.ts'
+import { ruleAnswer } from './rule-response.ts'
+
+const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
+  where x.rule_id = ${rules.id} and x.state in ('open', 'acknowledged', 'grouped'))`
+/** Counted once a query, not once a rule. */
+const serverCount = (companyId: string) => sql<number>`case when (${rules.scope}->>'all')::boolean then
+  (select count(*)::int from servers s where s.company_id = ${companyId} and s.deleted_at is null)
+  else cardinality(${rules.resolvedServerIds}) end`
+/** Ten thousand ids a rule are not fetched to show their number. */
+const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(rules)
+
+const selectRules = (db: Executor, companyId: string) =>
+  db
+    .select({
+      rule: shownColumns,
+      creator: { id: users.id, name: users.name },
+      firing: FIRING,
+      serverCount: serverCount(companyId),
+    })
+    .from(rules)
+    .leftJoin(users, eq(users.id, rules.createdBy))
+
+export type RuleRow = Awaited<ReturnType<typeof selectRules>>[number]
+
+export const presentRule = ({ rule, creator, firing, serverCount }: RuleRow) => ({
+  id: rule.id,
+  company_id: rule.companyId,
+  version: rule.version,
+  name: rule.name,
+  kind: rule.kind,
+  scope: rule.scope,
+  resolved_server_count: serverCount,
+  metric: rule.metric,
+  matchers: rule.matchers,
+  operator: rule.operator,
+  threshold: rule.threshold,
+  for_seconds: rule.forSeconds,
+  recover_threshold: rule.recoverThreshold,
+  recover_for_seconds: rule.recoverForSeconds,
+  severity: rule.severity,
+  no_data: rule.noData,
+  renotify_seconds: rule.renotifySeconds,
+  enabled: rule.enabled,
+  is_default: rule.isDefault,
+  check_id: rule.checkId,
+  firing_count: firing,
+  created_by: creator,
+  created_at: rule.createdAt,
+  updated_at: rule.updatedAt,
+})
+
+export const ruleCollection = collection({
+  table: rules,
+  scope: ofCompany(rules.companyId, isNull(rules.deletedAt)),
+  filters: {
+    kind: equals(rules.kind, oneOf(ruleKinds)),
+    metric: equals(rules.metric, text(64)),
+    severity: equals(rules.severity, oneOf(severities)),
+    enabled: isOn(rules.enabled),
+    search: search(rules.name),
+  },
+  select: selectRules,
+  order: [desc(rules.createdAt), desc(rules.id)],
+  pageBy: 'ids',
+  response: ruleAnswer,
+  present: presentRule,
+})
+
+export const findRule = ruleCollection.find
+
+/** The default rules of a company, the oldest first. */
+export async function defaultRulesOf(db: Executor, companyId: string): Promise<RuleRow[]> {
+  return selectRules(db, companyId)
+    .where(and(eq(rules.companyId, companyId), eq(rules.isDefault, true), isNull(rules.deletedAt)))
+    .orderBy(rules.createdAt, rules.id)
+}
+
+/** The machines that a scope covers, by name. */
+export const coveredServers = collectionReadBy({
+  filters: {},
+  within: { scope: Type.Unsafe<RuleScope>({}) },
+  async read({ hub, companyId }, { scope }, { limit, offset }) {
+    const { db } = hub.database
+    const ids = scope ? await resolveScope(db, companyId, scope) : []
+    const rows = await db.execute<{ id: string; name: string; hostname: string | null }>(sql`
+      select id, name, hostname from servers where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
+      order by lower(name), id limit ${limit} offset ${offset}`)
+    return { rows, total: ids.length }
+  },
+  response: serverReference,
+  present: row => row,
+})
