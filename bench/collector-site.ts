@@ -7,7 +7,8 @@ import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { allCollectorKeys, collectorPaths, loadCollectorConfig } from '../apps/collector/config.ts'
 import { ChecksFeed } from '../apps/collector/hub-link/checks-feed.ts'
 import { startIngest } from '../apps/collector/ingest/ingest.ts'
-import { FeedStore, isRawRecord } from '../apps/collector/store/feed-store.ts'
+import { isRawRecord } from '../apps/collector/store/feed-store.ts'
+import { FileFeedStore } from '../apps/collector/store/file-feed-store.ts'
 import { parseAgentRecord } from '../apps/collector/store/registry/agent-record.ts'
 import { AgentRegistry } from '../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics, createLogger } from '../apps/collector/telemetry.ts'
@@ -32,7 +33,7 @@ const metrics = createCollectorMetrics('0.0.0', 'all')
 const nowMs = Date.now
 
 const paths = collectorPaths(dir)
-await new FeedStore(paths.feeds, 'rules', log).save({
+await new FileFeedStore(paths.feeds, 'rules', log).save({
   since: 7,
   syncedAtMs: nowMs(),
   records: new Map(defaultRules.filter(isRawRecord).map(record => [record.id, record])),

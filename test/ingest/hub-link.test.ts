@@ -7,7 +7,8 @@ import { FeedSync, isGone } from '../../apps/collector/hub-link/feed-sync.ts'
 import { Heartbeat } from '../../apps/collector/hub-link/heartbeat.ts'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { type SeenAgent, SeenReporter } from '../../apps/collector/hub-link/report-seen.ts'
-import { FeedStore, type RawRecord } from '../../apps/collector/store/feed-store.ts'
+import type { RawRecord } from '../../apps/collector/store/feed-store.ts'
+import { FileFeedStore } from '../../apps/collector/store/file-feed-store.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { compileRule, type RawRule } from '../../core/alerting/rules/rule.ts'
 import { limits } from '../../core/limits.ts'
@@ -54,7 +55,7 @@ function makeRules(feed: 'rules' | 'silences' = 'rules') {
     feed,
     intervalMs: 3_600_000,
     hub: makeClient(),
-    store: new FeedStore(directory, feed, log),
+    store: new FileFeedStore(directory, feed, log),
     isGone: isGone[feed],
     onApplied: (records: ReadonlyMap<string, RawRecord>) => void applied.push([...records.keys()].sort()),
     log,
@@ -178,7 +179,7 @@ test('[SYNC-002] [SYNC-017] [SYNC-022] without a call feeds are pulled at every 
     feed: 'silences',
     intervalMs: 20,
     hub: makeClient(),
-    store: new FeedStore(directory, 'silences', log),
+    store: new FileFeedStore(directory, 'silences', log),
     isGone: isGone.silences,
     onApplied: () => {},
     log,
@@ -383,7 +384,7 @@ test('[SYNC-005] [SYNC-007] [SYNC-031] one record that is too large to be read i
     feed: 'rules',
     intervalMs: 3_600_000,
     hub: makeClient({ timeoutMs: 20_000 }),
-    store: new FeedStore(directory, 'rules', log),
+    store: new FileFeedStore(directory, 'rules', log),
     isGone: isGone.rules,
     onApplied: records => void running.push([...records.values()] as unknown as RawRule[]),
     log,

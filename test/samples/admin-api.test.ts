@@ -167,7 +167,7 @@ describe('the admin API', () => {
   beforeAll(async () => {
     samples = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
-      bus: { kind: 'sqlite', path: bus.path, hold: briefly },
+      bus: { kind: 'file', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),

@@ -37,7 +37,7 @@ describe('the samples store on a ClickHouse server', () => {
     const port = freePort()
     const client = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
-      bus: { kind: 'sqlite', path: bus.path, hold: briefly },
+      bus: { kind: 'file', path: bus.path, hold: briefly },
       consumers: bus.consumers,
       clickhouse: `http://127.0.0.1:${port}`,
       database: freshDatabase(),

@@ -32,7 +32,7 @@ describe('the samples thread', () => {
   beforeAll(async () => {
     samples = await startSamples({
       threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
-      bus: { kind: 'sqlite', path: bus.path, hold: { ms: 300_000, bytes: 1024 ** 3 } },
+      bus: { kind: 'file', path: bus.path, hold: { ms: 300_000, bytes: 1024 ** 3 } },
       consumers: bus.consumers,
       clickhouse: engineUrl,
       database: freshDatabase(),

@@ -1,5 +1,6 @@
 // The store that the worker uses, on disk, opened anew at every start of the simulated process; the fuse decides where it dies.
-import { EvaluationStore, type WrittenSnapshot } from '../../apps/collector/store/file-evaluation-store.ts'
+import { EvaluationStore } from '../../apps/collector/store/file-evaluation-store.ts'
+import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
 import type { RuleNote } from '../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'

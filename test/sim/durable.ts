@@ -1,6 +1,6 @@
 // What outlives the simulated process: the bus, and the store of the evaluation, in memory, with the point at which it dies.
 import type { BusGroup, BusReader } from '../../apps/collector/bus/bus.ts'
-import type { ShardStore } from '../../apps/collector/worker/evaluation/shard-store.ts'
+import type { ShardStore } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
 import type { RuleNote } from '../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'

@@ -1,6 +1,6 @@
 // The shard loop by itself, where the worlds do not look: a bus that is never empty, a disk that is slow.
 import { expect, test } from 'bun:test'
-import type { WrittenSnapshot } from '../../apps/collector/store/file-evaluation-store.ts'
+import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { RawRule } from '../../core/alerting/rules/rule.ts'

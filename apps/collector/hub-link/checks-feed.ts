@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { type CheckCounts, type CheckCoverage, CheckSet, type Machine } from '../../../core/wire/agent-config.ts'
 import type { ChecksSource } from '../ingest/ingest.ts'
-import { FeedStore } from '../store/feed-store.ts'
+import { FileFeedStore } from '../store/file-feed-store.ts'
 import type { AgentRecord } from '../store/registry/agent-record.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { FeedSync, isGone } from './feed-sync.ts'
@@ -32,7 +32,7 @@ export class ChecksFeed implements ChecksSource {
       feed: 'checks',
       intervalMs,
       hub,
-      store: new FeedStore(directory, 'checks', log),
+      store: new FileFeedStore(directory, 'checks', log),
       isGone: isGone.checks,
       onApplied: records => {
         const known = new Set(this.set.invalidIds)

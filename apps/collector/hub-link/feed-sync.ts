@@ -79,7 +79,7 @@ export type FeedSyncOptions = {
   readonly intervalMs: number
   /** null: a collector without a hub, which runs what is on disk. */
   readonly hub: HubClient | null
-  readonly store: Pick<FeedStore, 'load' | 'save'>
+  readonly store: FeedStore
   /** Which records remove what they name. */
   readonly isGone: (record: RawRecord) => boolean
   /** Which records have outlived their use: they leave the set without a tombstone. */

@@ -1,13 +1,7 @@
-// The raw set of a feed and its cursor on disk, so that a restart while the hub is down runs the last set (document 2 "Rule sync on
-// the collector"). One JSON file a feed, written beside and renamed, readable by the owner only.
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { open } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { Logger } from 'pino'
-import { emptyFeed, type FeedRecord, type FeedState } from '../../../core/sync/feed.ts'
+// Where the raw set of a feed is kept, so that a restart while the hub is down runs the last set: in a file (file-feed-store.ts) or in Redis
+// (redis/redis-feed-store.ts); test/contract/ holds both to this.
+import type { FeedRecord, FeedState } from '../../../core/sync/feed.ts'
 import { isJsonObject, type JsonObject } from './registry/agent-record.ts'
-
-const FORMAT = 1
 
 /** A record as the hub gave it, unchanged: fields that this version does not know are kept. */
 export type RawRecord = FeedRecord & JsonObject
@@ -20,61 +14,9 @@ export const isRawRecord = (value: unknown): value is RawRecord =>
   typeof value.sync_version === 'number' &&
   Number.isSafeInteger(value.sync_version)
 
-export class FeedStore {
-  private readonly path: string
-  private readonly log: Logger
-  private writes = 0
-
-  /** `directory` is made when it is missing. */
-  constructor(directory: string, feed: string, log: Logger) {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    this.path = join(directory, `${feed}.json`)
-    this.log = log
-  }
-
-  /** The set of the last save; an empty one when there is none, or when the file cannot be read (said in the log). */
-  load(): FeedState<RawRecord> {
-    let content: unknown
-    try {
-      content = JSON.parse(readFileSync(this.path, 'utf8'))
-    } catch (error) {
-      const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-      if (!isMissing) this.log.error({ err: error, file: this.path }, 'cannot read a saved feed; it is pulled anew')
-      return emptyFeed()
-    }
-    if (!isJsonObject(content) || content.format !== FORMAT || !Array.isArray(content.records)) {
-      this.log.error({ file: this.path }, 'a saved feed is of another format; it is pulled anew')
-      return emptyFeed()
-    }
-    const records = new Map<string, RawRecord>()
-    for (const record of content.records) if (isRawRecord(record)) records.set(record.id, record)
-    const since = typeof content.since === 'number' ? content.since : 0
-    const syncedAtMs = typeof content.synced_at_ms === 'number' ? content.synced_at_ms : 0
-    return { since, records, syncedAtMs }
-  }
-
+export interface FeedStore {
+  /** The set of the last save, as far as it was there when the store was opened; an empty one when there is none, or it cannot be read. */
+  load(): FeedState<RawRecord>
   /** Keeps a set durably. */
-  async save(state: FeedState<RawRecord>): Promise<void> {
-    const temporary = `${this.path}.${process.pid}.${++this.writes}.tmp`
-    const text = JSON.stringify({
-      format: FORMAT,
-      since: state.since,
-      synced_at_ms: state.syncedAtMs,
-      records: [...state.records.values()],
-    })
-    try {
-      const file = await open(temporary, 'wx', 0o600)
-      try {
-        await file.writeFile(text)
-        await file.sync()
-      } finally {
-        await file.close()
-      }
-      chmodSync(temporary, 0o600)
-      renameSync(temporary, this.path)
-    } catch (error) {
-      rmSync(temporary, { force: true })
-      throw error
-    }
-  }
+  save(state: FeedState<RawRecord>): Promise<void>
 }

@@ -10,6 +10,8 @@ import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/e
 import { recordText } from '../../../core/alerting/rules/packed-rule.ts'
 import type { RawRule } from '../../../core/alerting/rules/rule.ts'
 import { limits } from '../../../core/limits.ts'
+import type { OutboxRow, OutboxStore } from './outbox-store.ts'
+import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
 
 /** 2: keys of series stand by shard, changes of rules by their place on the bus. 3: records of rules stand once, changes name them. */
 const FORMAT_VERSION = 3
@@ -21,8 +23,6 @@ type NoteRow = {
   readonly before: string | null
   readonly after: string | null
 }
-
-export type OutboxRow = { readonly id: number; readonly pairKey: string; readonly event: AlertEvent }
 
 function openDatabase(path: string): Database {
   const database = new Database(path, { create: true, strict: true })
@@ -85,11 +85,8 @@ function fromFormat2(database: Database): void {
   }
 }
 
-/** A snapshot that is durable and not in force yet. */
-export type WrittenSnapshot = { readonly place: () => void; readonly discard: () => void }
-
 /** One a thread; they share the file. */
-export class EvaluationStore {
+export class EvaluationStore implements ShardStore, OutboxStore {
   private readonly database: Database
   private readonly snapshotDir: string
   /** Number of the last journal record of this thread, or of any when it started: later ones of its shards are greater. */
@@ -150,7 +147,7 @@ export class EvaluationStore {
   }
 
   /** Journal records of a shard that a snapshot at `position` and `mark` does not reflect, in the order they were made. */
-  *journalAfter(shard: number, position: number, mark: number): Generator<{ position: number; record: JournalRecord }> {
+  *journalAfter(shard: number, position: number, mark: number): Generator<PlacedRecord> {
     const rows = this.database.query<{ position: number; record: string }, [number, number, number]>(
       'SELECT position, record FROM journal WHERE shard = ? AND (position > ? OR id > ?) ORDER BY id',
     )

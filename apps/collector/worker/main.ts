@@ -17,7 +17,6 @@ import { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
 import { Heartbeat, sharedFacts } from '../hub-link/heartbeat.ts'
 import { startOpsServer } from '../ops-server.ts'
-import { lockFile } from '../store/process-lock.ts'
 import { AgentRegistry } from '../store/registry/registry.ts'
 import { createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { threadFiles } from '../thread-files.ts'
@@ -44,9 +43,6 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const log = createLogger(config['log.level'], 'worker')
   const metrics = createCollectorMetrics(productVersion, 'worker')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-  // Over Redis the shards are leased; on disk two workers would both evaluate all of them.
-  const isOnDisk = config['bus.kind'] === 'sqlite'
-  const lock = isOnDisk ? lockFile(join(config.data_dir, 'worker.lock'), 'collector-worker') : null
   const opened = await openWorkerPlace(config, log)
   const ready = new ReadyFile(readyFile)
   const registry = new AgentRegistry(opened.registry)
@@ -118,7 +114,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
     await worker.stop()
     await ops?.stop()
-    lock?.release()
+    opened.release()
     ready.remove()
   })
   process.on('SIGHUP', () => {

@@ -2,7 +2,7 @@
 // down runs the set that the others run. A set with a lower cursor never replaces one with a higher.
 import type { Redis } from 'ioredis'
 import { emptyFeed, type FeedState } from '../../../../core/sync/feed.ts'
-import { isRawRecord, type RawRecord } from '../feed-store.ts'
+import { type FeedStore, isRawRecord, type RawRecord } from '../feed-store.ts'
 import { isJsonObject } from '../registry/agent-record.ts'
 import { RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
@@ -14,7 +14,7 @@ redis.call('HSET', KEYS[1], 'since', ARGV[1], 'synced_at_ms', ARGV[2], 'records'
 return 1
 `)
 
-export class RedisFeedStore {
+export class RedisFeedStore implements FeedStore {
   private constructor(
     private readonly redis: Redis,
     private readonly key: string,

@@ -6,7 +6,7 @@ import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
-import type { OutboxRow } from '../file-evaluation-store.ts'
+import type { OutboxRow, OutboxStore } from '../outbox-store.ts'
 import { RedisScript } from './redis-client.ts'
 import { DUTIES, type RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -36,7 +36,7 @@ return 1
 
 const PAGE = 1_000
 
-export class RedisOutboxStore {
+export class RedisOutboxStore implements OutboxStore {
   /** Events that were read and may be removed: their ids by row. */
   private readonly eventIds = new Map<number, string>()
   private nextShard = 0

@@ -8,6 +8,7 @@ import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../../core/alerting/rules/packed-rule.ts'
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
 import type { QuietPresence } from '../../../../core/alerting/state/evaluation-state.ts'
+import type { PlacedRecord, ShardStore } from '../shard-store.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -183,7 +184,7 @@ async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
   return known.map(({ p, s, id, a, b }) => ({ position: p, since: s, ruleId: id, before: ruleOf(b), after: ruleOf(a) }))
 }
 
-export class RedisShardStore {
+export class RedisShardStore implements ShardStore {
   /** Number of the last journal record of the shard. */
   journalMark: number
   private readonly waiting: (() => Promise<unknown>)[] = []
@@ -292,11 +293,7 @@ export class RedisShardStore {
     }
   }
 
-  *journalAfter(
-    _shard: number,
-    position: number,
-    mark: number,
-  ): Generator<{ position: number; record: JournalRecord }> {
+  *journalAfter(_shard: number, position: number, mark: number): Generator<PlacedRecord> {
     for (const { i, p, r } of this.found?.journal ?? []) if (p > position || i > mark) yield { position: p, record: r }
   }
 

@@ -2,7 +2,7 @@
 // decisions G-34, G-35, G-47). All in memory, by agent, by token hash and by server; kept on disk by the registry store.
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import type { AgentRecord } from './agent-record.ts'
-import type { RegistryCursor, RegistryRow, RegistryStore } from './file-registry-store.ts'
+import type { RegistryCursor, RegistryRow } from './file-registry-store.ts'
 
 /** One change of the registry. `before` null: the agent is new. `record` null: it was removed. */
 export type AgentChange = {
@@ -16,8 +16,15 @@ export type ChangeListener = (changes: readonly AgentChange[]) => void
 export type TokenMatch = { readonly record: AgentRecord; readonly isValid: boolean }
 
 /** What keeps the registry: on disk, or in Redis, where what is written is durable once it is `settled`. */
-export type RegistryBacking = Pick<RegistryStore, 'readChanges' | 'cursor' | 'write'> & {
-  readonly settled?: () => Promise<void>
+export interface RegistryBacking {
+  /** What was written since the last call, by any process; the first call gives the whole registry. */
+  readChanges(): RegistryRow[]
+  /** Of the agents feed, as of the last look. */
+  cursor(): RegistryCursor
+  /** Writes rows, and the cursor with them when it is given. An older record never replaces a newer row, and revoked is for good. */
+  write(rows: readonly RegistryRow[], cursor: RegistryCursor | null): void
+  /** Of a store that writes later: resolves once everything that was handed over is durable. */
+  settled?(): Promise<void>
 }
 
 const NONE: readonly string[] = []

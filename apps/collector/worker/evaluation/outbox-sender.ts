@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { limits } from '../../../../core/limits.ts'
 import { describeAnswer, type HubAnswer, type HubClient } from '../../hub-link/hub-client.ts'
-import type { OutboxRow } from '../../store/file-evaluation-store.ts'
+import type { OutboxRow, OutboxStore } from '../../store/outbox-store.ts'
 import { isJsonObject } from '../../store/registry/agent-record.ts'
 
 const BACKOFF = { startMs: 1_000, capMs: 60_000 }
@@ -26,20 +26,8 @@ const REFUSED_BY_ANYONE = new Set([400, 413, 422])
 type Step = { readonly waitMs: number; readonly isIdle: boolean }
 const AGAIN: Step = { waitMs: 0, isIdle: false }
 
-type Soon<T> = T | Promise<T>
-
-/** Where the events wait: on disk, or in Redis. */
-export type OutboxStore = {
-  /** The oldest events, in order. */
-  nextEvents(limit: number): Soon<OutboxRow[]>
-  /** Events that the hub has, or will never take. */
-  removeEvents(ids: readonly number[]): Soon<void>
-  /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
-  trimOutbox(eventsMax: number): Soon<number>
-}
-
 export type OutboxOptions = {
-  readonly store: OutboxStore
+  readonly store: Pick<OutboxStore, 'nextEvents' | 'removeEvents' | 'trimOutbox'>
   readonly hub: HubClient
   readonly log: Logger
   readonly deadLetterPath: string

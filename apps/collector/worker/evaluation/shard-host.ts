@@ -24,7 +24,7 @@ import type {
 } from './shard-messages.ts'
 
 /** How often the bus is looked at without a wake-up: on one machine by each loop; Redis by one look for all loops of the thread. */
-const SQLITE_POLL_MS = 50
+const FILE_POLL_MS = 50
 const REDIS_LOOK_MS = 25
 /** A loop over Redis is woken by news; this is for its sweeps. */
 const REDIS_POLL_MS = 250
@@ -54,7 +54,7 @@ export class ShardHost {
     this.tombstones = start.tombstones
     this.keepAttributes(start.attributes)
     const { place } = start.config
-    if (place.kind === 'sqlite') {
+    if (place.kind === 'file') {
       this.redis = null
       this.openOnDisk(place)
     } else {
@@ -67,14 +67,14 @@ export class ShardHost {
     return [...this.running.values()].map(({ loop }) => loop)
   }
 
-  private openOnDisk(place: ShardPlace & { readonly kind: 'sqlite' }): void {
+  private openOnDisk(place: ShardPlace & { readonly kind: 'file' }): void {
     const bus = new FileBusReader(place.busPath, [busConsumers.evaluation])
     const store = new EvaluationStore(place.dataDir, place.snapshotDir)
     this.close = async () => {
       store.close()
       await bus.close()
     }
-    const config = { ...this.config, partition: 0, pollMs: SQLITE_POLL_MS, seriesLookIntervalMs: limits.seriesLookMs }
+    const config = { ...this.config, partition: 0, pollMs: FILE_POLL_MS, seriesLookIntervalMs: limits.seriesLookMs }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
     for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)

@@ -22,10 +22,10 @@ import { dropUnseen, forgetServer } from '../../../../core/alerting/state/remova
 import { EntryReader, shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { BusReader } from '../../bus/bus.ts'
+import type { ShardStore } from '../../store/shard-store.ts'
 import type { Tombstone } from '../samples/samples-messages.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
 import { ShardSaver } from './shard-saver.ts'
-import type { ShardStore } from './shard-store.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
 /** Machines and states swept before the loop looks at the bus again. */

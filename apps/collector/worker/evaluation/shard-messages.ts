@@ -26,7 +26,7 @@ export type ShardLoopConfig = {
 
 /** Where a thread finds its bus, and keeps what it must not lose. */
 export type ShardPlace =
-  | { readonly kind: 'sqlite'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
+  | { readonly kind: 'file'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 
 export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesLookIntervalMs'> & {

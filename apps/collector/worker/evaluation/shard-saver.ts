@@ -4,9 +4,8 @@
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'
 import { limits } from '../../../../core/limits.ts'
-import type { WrittenSnapshot } from '../../store/file-evaluation-store.ts'
+import type { ShardStore, WrittenSnapshot } from '../../store/shard-store.ts'
 import type { FromShardThread, ShardLoopConfig } from './shard-messages.ts'
-import type { ShardStore } from './shard-store.ts'
 
 /** Keys that are written before the bus is looked at again. */
 const KEYS_A_SLICE = 1_000

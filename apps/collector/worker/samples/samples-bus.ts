@@ -7,7 +7,7 @@ import type { Exclusively } from '../../store/clickhouse/samples-schema.ts'
 import { openRedis } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { underLock } from '../../store/redis/redis-lock.ts'
-import type { SamplesThreadOptions } from './samples-messages.ts'
+import type { SampleHold, SamplesThreadOptions } from './samples-messages.ts'
 
 /** The block is filled for a second anyway. */
 const LOOK_MS = 100
@@ -25,8 +25,10 @@ export type OpenSamplesBus = {
    * must not be taken for one that is there. So tokens hold for one run; what is read again after it is told apart by series and time.
    */
   readonly tokenPrefix: () => string
-  /** Whether a stop waits until the bus is empty: nobody else would read it. */
-  readonly drains: boolean
+  /** Nobody else stores samples: a stop waits until the bus is empty, and what is known here of cells and newest values is all there is. */
+  readonly isOnlyWorker: boolean
+  /** How long samples may be held, and how many bytes of the bus, before they are stored; null where they are not. */
+  readonly hold: SampleHold | null
   /** Of the workers that share the bus one at a time. */
   readonly exclusively: Exclusively
   setPartitions(partitions: readonly number[]): void
@@ -35,13 +37,14 @@ export type OpenSamplesBus = {
 
 export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBusEvents): OpenSamplesBus {
   const { bus, consumers } = options
-  if (bus.kind === 'sqlite') {
+  if (bus.kind === 'file') {
     const reader = new FileBusReader(bus.path, consumers)
     const run = randomUUID()
     return {
       reader,
       tokenPrefix: () => `${run}/`,
-      drains: true,
+      isOnlyWorker: true,
+      hold: bus.hold,
       exclusively: work => work(() => {}),
       setPartitions: () => {},
       close: () => reader.close(),
@@ -64,7 +67,8 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
   return {
     reader,
     tokenPrefix: () => `${epoch}/`,
-    drains: false,
+    isOnlyWorker: false,
+    hold: null,
     exclusively: work => underLock(redis, keys.samplesSchema, work),
     setPartitions: partitions => {
       reader.partitions = partitions

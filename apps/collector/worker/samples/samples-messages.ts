@@ -4,13 +4,15 @@ import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.
 import type { SeriesAnswer } from '../../store/clickhouse/samples-query.ts'
 import type { LatestValue } from './latest-values.ts'
 
+/** How long samples may be held, and how many bytes of the bus, before they are stored. */
+export type SampleHold = { readonly ms: number; readonly bytes: number }
+
 /** Where the thread finds its bus. */
 export type SamplesBus =
   | {
-      readonly kind: 'sqlite'
+      readonly kind: 'file'
       readonly path: string
-      /** How long samples may be held, and how many bytes of the bus, before they are stored. */
-      readonly hold: { readonly ms: number; readonly bytes: number }
+      readonly hold: SampleHold
     }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 

@@ -62,7 +62,6 @@ class SamplesThread {
   private lastError: string | null = null
 
   constructor(options: SamplesThreadOptions) {
-    this.isOnDuty = options.bus.kind === 'sqlite'
     this.store = openClickHouse({ url: options.clickhouse, database: options.database })
     this.bus = openSamplesBus(options, {
       onNews: () => this.writer.wake(),
@@ -70,17 +69,20 @@ class SamplesThread {
       // Redis may have been started anew, with fewer entries than were read.
       onRecovered: () => this.writer.readAnew(),
     })
+    const { reader: busReader, isOnlyWorker, hold } = this.bus
+    this.isOnDuty = isOnlyWorker
+    // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
+    const cells = isOnlyWorker ? { stream: this.stream, lateNotes: this.lateNotes } : {}
     const nowMs = () => Date.now()
     const held: HeldSource = (companyId, serverId) => this.writer.heldOf(companyId, serverId)
     this.reader = new SamplesReader(this.store, nowMs, held, (companyId, serverId) =>
       this.writer.pendingDefinitions(companyId, serverId),
     )
-    const { reader: busReader } = this.bus
     this.latest = new LatestValues({
       reader: this.reader,
       nowMs,
       held,
-      isOwn: serverId => options.bus.kind === 'sqlite' || busReader.partitions.includes(shardOfServer(serverId)),
+      isOwn: serverId => isOnlyWorker || busReader.partitions.includes(shardOfServer(serverId)),
       onTrouble: error => this.trouble('cannot read the series', error),
     })
     this.writer = new SampleWriter({
@@ -100,22 +102,16 @@ class SamplesThread {
       onStored: machine => this.latest.take(machine),
       askRetention: companyIds => say({ kind: 'retentionWanted', companyIds }),
       onTrouble: error => this.trouble('cannot store samples', error),
-      // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
-      ...(options.bus.kind === 'sqlite'
-        ? {
-            computedBeforeMs: () => this.rollups.claimedBeforeMs,
-            stream: this.stream,
-            lateNotes: this.lateNotes,
-            hold: options.bus.hold,
-          }
-        : {}),
+      ...cells,
+      ...(isOnlyWorker ? { computedBeforeMs: () => this.rollups.claimedBeforeMs } : {}),
+      ...(hold ? { hold } : {}),
     })
     this.rollups = new RollupSchedule({
       store: this.store,
       nowMs,
       isOnDuty: () => this.isOnDuty,
       arrivedBeforeMs: () => this.writer.arrivedBeforeMs(),
-      ...(options.bus.kind === 'sqlite' ? { stream: this.stream, lateNotes: this.lateNotes } : {}),
+      ...cells,
       onTrouble: error => this.trouble('cannot compute rollups', error),
     })
   }
@@ -151,7 +147,7 @@ class SamplesThread {
         // What is late is known only once it is known how far the rollups are.
         await this.rollups.start()
         this.writer.continueAfter((await newestStored(this.store)).seq)
-        if (this.bus.drains) this.latest.start()
+        if (this.bus.isOnlyWorker) this.latest.start()
         this.running = this.writer.run()
         return
       } catch (error) {
@@ -290,7 +286,7 @@ class SamplesThread {
     this.isStopped = true
     this.latest.stop()
     await this.rollups.stop()
-    if (this.bus.drains && this.isMigrated && this.lastError === null) await this.writer.flush()
+    if (this.bus.isOnlyWorker && this.isMigrated && this.lastError === null) await this.writer.flush()
     this.writer.abort()
     await this.running
     await this.bus.close()

@@ -5,8 +5,8 @@ import type { Logger } from 'pino'
 import { busConsumers } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
 import { collectorPaths, type WorkerConfig } from '../../config.ts'
-import { FeedStore } from '../../store/feed-store.ts'
 import { EvaluationStore } from '../../store/file-evaluation-store.ts'
+import { FileFeedStore } from '../../store/file-feed-store.ts'
 import { Tombstones } from '../../store/tombstones.ts'
 import type { ShardStatus } from '../evaluation/shard-messages.ts'
 import type { GroupStore, PlaceParts, WorkerPlace } from './worker-storage.ts'
@@ -48,13 +48,13 @@ export class DiskPlace implements WorkerPlace {
     const store = new EvaluationStore(dataDir, snapshotDir)
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
-    this.shards = { kind: 'sqlite', busPath: paths.bus, dataDir, snapshotDir }
+    this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir }
     // What is held waits on the bus, and is to leave most of it to what comes while the store is away.
     const hold = {
       ms: Math.min(HOLD_MS, config['bus.max_age'] * HOLD_SHARE),
       bytes: config['bus.max_bytes'] * HOLD_SHARE,
     }
-    this.samplesBus = { kind: 'sqlite', path: paths.bus, hold }
+    this.samplesBus = { kind: 'file', path: paths.bus, hold }
     this.groups = {
       duty: () => 'own',
       load: () => store.kept(GROUPS),
@@ -67,8 +67,8 @@ export class DiskPlace implements WorkerPlace {
     }
   }
 
-  async feedStore(feed: 'rules' | 'silences'): Promise<FeedStore> {
-    return new FeedStore(collectorPaths(this.options.config.data_dir).feeds, feed, this.options.log)
+  async feedStore(feed: 'rules' | 'silences'): Promise<FileFeedStore> {
+    return new FileFeedStore(collectorPaths(this.options.config.data_dir).feeds, feed, this.options.log)
   }
 
   async lag(statuses: readonly ShardStatus[], samplesLag: number): Promise<number> {

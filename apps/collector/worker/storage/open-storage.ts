@@ -1,8 +1,10 @@
 // Opens what a worker process stands on, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
+import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type WorkerConfig } from '../../config.ts'
 import type { ReadyPart } from '../../ops-server.ts'
 import { type FactsBoard, FileFacts, RedisFacts } from '../../store/process-heartbeats.ts'
+import { lockFile } from '../../store/process-lock.ts'
 import { durabilityFaults, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
@@ -28,6 +30,8 @@ export type OpenedPlace = {
   readonly lookMs: number
   /** Fetches what other processes wrote into the registry. */
   look(): Promise<void>
+  /** After everything has ended: another worker may have it now. */
+  release(): void
 }
 
 /** Resolves once Redis answers; until then the log says what is waited for. */
@@ -37,6 +41,8 @@ export async function openWorkerPlace(config: WorkerConfig, log: Logger): Promis
 }
 
 function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
+  // Two workers on the same files would both evaluate all shards.
+  const lock = lockFile(join(config.data_dir, 'worker.lock'), 'collector-worker')
   const registry = new RegistryStore(collectorPaths(config.data_dir).registry)
   return {
     place: new DiskPlace({ config, log, nowMs: Date.now }),
@@ -58,6 +64,7 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
     }),
     lookMs: DISK_LOOK_MS,
     look: async () => {},
+    release: lock.release,
   }
 }
 
@@ -87,5 +94,7 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
       // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their alerts end.
       if (registry.hasChanges) await place.lookNow()
     },
+    // Over Redis the shards are leased.
+    release: () => {},
   }
 }

@@ -3,23 +3,13 @@
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import type { RetentionStatus } from '../../admin/collector-status.ts'
 import type { FeedStore } from '../../store/feed-store.ts'
-import type { OutboxStore } from '../evaluation/outbox-sender.ts'
+import type { OutboxStore, Soon } from '../../store/outbox-store.ts'
 import type { ServerAlerting, ShardPlace, ShardStatus } from '../evaluation/shard-messages.ts'
 import type { ShardPool } from '../evaluation/shard-pool.ts'
 import type { SamplesClient } from '../samples/samples-client.ts'
 import type { SamplesBus, Tombstone } from '../samples/samples-messages.ts'
 
-export type Soon<T> = T | Promise<T>
-
 export type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
-
-/** The outbox as a worker has it: sent from, counted, cleared of purged tenants. */
-export type WorkerOutboxStore = OutboxStore & {
-  /** Events that wait, as far as this worker sends them. */
-  outboxDepth(): number
-  oldestEventMs(): number | null
-  removeEventsOf(companyId: string, serverId: string | null): Soon<void>
-}
 
 /** Where the open groups are kept. One worker at a time has the duty to sweep them. */
 export type GroupStore = {
@@ -71,11 +61,11 @@ export type PlaceParts = {
 export type WorkerPlace = {
   readonly shards: ShardPlace
   readonly samplesBus: SamplesBus
-  readonly outbox: WorkerOutboxStore
+  readonly outbox: OutboxStore
   readonly groups: GroupStore
   readonly tombstones: { living(): readonly Tombstone[]; write(tombstone: Tombstone): Soon<void> }
   /** The saved set of a feed. */
-  readonly feedStore: (feed: 'rules' | 'silences') => Promise<Pick<FeedStore, 'load' | 'save'>>
+  readonly feedStore: (feed: 'rules' | 'silences') => Promise<FeedStore>
   /** Batches that evaluation has not taken yet, or the samples store. */
   readonly lag: (statuses: readonly ShardStatus[], samplesLag: number) => Promise<number>
   /** Tells every process to pull; null: this process is the only one that does. */
