@@ -275,6 +275,30 @@ describe('seen and heartbeat', () => {
     expect((await collector.call('POST', '/agents/seen', { agents: many })).status).toBe(422)
   })
 
+  test('[COL-045] [COL-047] an agent that says nothing readable of its version does not cost the others of the report theirs', async () => {
+    const [odd, plain] = [await enrolled(), await enrolled()]
+    const at = new Date().toISOString()
+    const report = (version: string) =>
+      collector.call('POST', '/agents/seen', {
+        agents: [
+          { agent_id: odd.agentId, last_seen_at: at, agent_version: version },
+          { agent_id: plain.agentId, last_seen_at: at, agent_version: '3.2.1' },
+        ],
+      })
+    const versions = async () =>
+      Promise.all(
+        [odd, plain].map(
+          async each => (await tenant.call('GET', `/monitoring/agents/${each.agentId}`)).body.data.agent_version,
+        ),
+      )
+    expect((await report('1.2.3')).body.data).toEqual({ updated: 2, unknown: [] })
+    for (const blank of ['', ' ', '\u00a0'])
+      expect([(await report(blank)).body.data, await versions()]).toEqual([
+        { updated: 2, unknown: [] },
+        ['1.2.3', '3.2.1'],
+      ])
+  })
+
   test('[COL-048] [COL-049] [COL-050] [COL-051] agents go to the reporting collector when theirs is none or silent', async () => {
     const { agentId } = await enrolled()
     const other = await hub.collector()

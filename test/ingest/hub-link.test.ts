@@ -319,6 +319,46 @@ test('at most 1000 agents go in a report, and what the hub did not take is news 
   ])
 })
 
+test('[SYNC-040] [SYNC-042] one agent that the hub refuses, or that says nothing readable of itself, does not cost the others their report', async () => {
+  const agents: SeenAgent[] = Array.from({ length: 700 }, (_, index) => ({
+    record: { agentId: id(`agent-${index}`) },
+    lastSeenAtMs: Date.now(),
+    agentVersion: ['\u00a0', '1.0.0\u00ff', '', '2.0.0'][index] ?? '1.0.0',
+    protoVersion: 1,
+    isSeenNews: true,
+  }))
+  const bad = new Set([id('agent-5'), id('agent-600')])
+  const taken = new Map<string, unknown>()
+  hub.script = ({ path, body }) => {
+    if (path !== '/agents/seen') return null
+    const entries = (body as { agents: { agent_id: string; agent_version?: string }[] }).agents
+    if (entries.some(entry => bad.has(entry.agent_id))) return hub.error(422, 'invalid_request')
+    for (const entry of entries) taken.set(entry.agent_id, entry.agent_version)
+    return hub.ok({ updated: entries.length, unknown: [] })
+  }
+  const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
+  await reporter.report()
+  expect(taken.size).toBe(698)
+  expect([0, 1, 2, 3, 4].map(index => taken.get(id(`agent-${index}`)))).toEqual([
+    undefined,
+    '1.0.0',
+    undefined,
+    '2.0.0',
+    '1.0.0',
+  ])
+  expect(hub.to('/agents/seen').length).toBeLessThan(45)
+  const said = logLines.filter(line => String(line.msg).includes('refuses a report'))
+  expect(said.map(line => line.agent_ids)).toEqual([[id('agent-5')], [id('agent-600')]])
+  // A hub that is gone in the middle of it leaves what it did not take as news.
+  for (const agent of agents) agent.isSeenNews = true
+  hub.requests.length = 0
+  hub.script = () => (hub.requests.length === 1 ? hub.error(422, 'invalid_request') : hub.error(503, 'unavailable'))
+  await reporter.report()
+  expect(agents.filter(agent => agent.isSeenNews)).toHaveLength(700)
+  hub.script = () => null
+  await reporter.stop()
+})
+
 test('[SYNC-043] a heartbeat carries what the process knows', async () => {
   const heartbeat = new Heartbeat({
     hub: makeClient(),

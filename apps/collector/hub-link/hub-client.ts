@@ -49,7 +49,7 @@ export type EnrollBody = {
 export type SeenEntry = {
   readonly agent_id: string
   readonly last_seen_at: string
-  readonly agent_version: string
+  readonly agent_version?: string
   readonly proto_version?: number
 }
 export type HeartbeatBody = {

@@ -2,7 +2,7 @@
 // that was silent for long, is told of at once: people wait for it, and the hub's lists would call it unknown or down for up to a minute more.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
-import { describeAnswer, type HubClient, type SeenEntry } from './hub-client.ts'
+import { describeAnswer, type HubAnswer, type HubClient, type SeenEntry } from './hub-client.ts'
 
 /** What is reported of an agent; `isSeenNews` is taken back once the hub has heard of it. */
 export type SeenAgent = {
@@ -17,6 +17,22 @@ export type SeenAgent = {
 const LOOK_MS = 2_000
 /** The hub counts an agent as heard of for longer than this. */
 const SILENT_MS = 2 * limits.seenIntervalMs
+/** How often the pages of one report are halved to find what is at fault: an agent takes about ten. */
+const SPLITS_MAX = 100
+
+/** The page itself is at fault: sent again it would hold up all others for ever. One agent of it must not cost the others theirs. */
+const isRefused = (answer: HubAnswer): boolean => answer.kind === 'refused' && [400, 413, 422].includes(answer.status)
+
+/** Of a version only what can be read: it comes from the agent as it is. */
+function entryOf({ record, lastSeenAtMs, agentVersion, protoVersion }: SeenAgent): SeenEntry {
+  const version = agentVersion.replace(/[^\x21-\x7e]+/g, ' ').trim()
+  return {
+    agent_id: record.agentId,
+    last_seen_at: new Date(lastSeenAtMs).toISOString(),
+    ...(version === '' ? {} : { agent_version: version }),
+    ...(protoVersion > 0 ? { proto_version: protoVersion } : {}),
+  }
+}
 
 export class SeenReporter {
   private readonly agents: () => Iterable<SeenAgent>
@@ -31,6 +47,7 @@ export class SeenReporter {
   private timer: ReturnType<typeof setTimeout> | null = null
   private running: Promise<void> | null = null
   private isStopped = false
+  private splitsLeft = 0
 
   constructor(parts: {
     readonly agents: () => Iterable<SeenAgent>
@@ -81,6 +98,7 @@ export class SeenReporter {
   }
 
   private async send(isDue: (agent: SeenAgent) => boolean): Promise<void> {
+    this.splitsLeft = SPLITS_MAX
     let page: SeenAgent[] = []
     for (const agent of this.agents()) {
       if (!agent.isSeenNews || !isDue(agent)) continue
@@ -93,26 +111,30 @@ export class SeenReporter {
   }
 
   private async sendPage(page: readonly SeenAgent[]): Promise<boolean> {
-    const entries: SeenEntry[] = page.map(agent => ({
-      agent_id: agent.record.agentId,
-      last_seen_at: new Date(agent.lastSeenAtMs).toISOString(),
-      agent_version: agent.agentVersion,
-      ...(agent.protoVersion > 0 ? { proto_version: agent.protoVersion } : {}),
-    }))
+    const entries = page.map(entryOf)
     // Batches that come during the call are news again afterwards.
     for (const agent of page) agent.isSeenNews = false
     const seenMs = page.map(agent => agent.lastSeenAtMs)
     const answer = await this.hub.postSeen(entries)
-    this.isHurried = answer.kind === 'ok'
-    if (answer.kind === 'ok') {
+    // What is refused for good counts as told: the others are still told of at once.
+    const isOver = answer.kind === 'ok' || isRefused(answer)
+    this.isHurried = isOver
+    if (isRefused(answer) && page.length > 1 && this.splitsLeft > 0) {
+      this.splitsLeft--
+      for (const agent of page) agent.isSeenNews = true
+      const half = Math.ceil(page.length / 2)
+      return (await this.sendPage(page.slice(0, half))) && (await this.sendPage(page.slice(half)))
+    }
+    if (isOver) {
       page.forEach((agent, index) => {
         this.toldMs.set(agent, seenMs[index] ?? 0)
       })
-      return true
-    }
-    if (answer.kind === 'refused' && [400, 413, 422].includes(answer.status)) {
-      // The page itself is at fault: sent again it would hold up all others for ever.
-      this.log.error({ reason: describeAnswer(answer), agents: page.length }, 'the hub refuses a report of seen agents')
+      if (answer.kind === 'ok') return true
+      const agentIds = page.slice(0, 10).map(agent => agent.record.agentId)
+      this.log.error(
+        { reason: describeAnswer(answer), agents: page.length, agent_ids: agentIds },
+        'the hub refuses a report of seen agents',
+      )
       return true
     }
     for (const agent of page) agent.isSeenNews = true

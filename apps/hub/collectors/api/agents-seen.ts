@@ -13,7 +13,8 @@ export const seenBody = Type.Object({
     Type.Object({
       agent_id: uuid(),
       last_seen_at: instant(),
-      agent_version: optional(text(64)),
+      /** What an agent says of itself: one that says nothing must not stand in the way of the others in the report. */
+      agent_version: optional(text(64, 0)),
       proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
     }),
     limits.seenPerRequest,
@@ -54,7 +55,7 @@ export async function recordSeen(
         from monitoring_agents a join given g on g.agent_id = a.id where a.state <> 'revoked' order by a.id for update of a)
       update monitoring_agents a set
         last_seen_at = greatest(a.last_seen_at, least(l.last_seen_at, ${nowIso}::timestamptz)),
-        agent_version = coalesce(l.agent_version, a.agent_version),
+        agent_version = coalesce(nullif(btrim(l.agent_version, E' \\t\\u00a0'), ''), a.agent_version),
         proto_version = coalesce(l.proto_version, a.proto_version),
         collector_id = case when l.is_attached then ${collectorId}::uuid else a.collector_id end
       from locked l where a.id = l.id returning a.id, l.is_attached`)
