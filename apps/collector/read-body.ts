@@ -2,6 +2,7 @@
 // before it inflates where the frame declares its size, and at the limit where it does not.
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { readZstdFrames } from '../../core/wire/zstd-frame.ts'
+import type { IncomingRequest } from '../http/http-request.ts'
 import { type ApiError, badRequest, tooLarge } from './ingest/listener/responses.ts'
 
 /** What is read of a body that is refused anyway, so that its sender gets to read the answer. */
@@ -14,7 +15,7 @@ type BodyReader = {
 const noBytes = new Uint8Array(0)
 
 /** Reads and drops a body. An HTTP/2 client that is answered in the middle of its body may not see the answer. */
-export async function discardBody(request: Request): Promise<void> {
+export async function discardBody(request: IncomingRequest): Promise<void> {
   const declared = Number(request.headers.get('content-length') ?? 0)
   if (!request.body || declared > DISCARD_BYTES_MAX) return
   await discardRest(request.body.getReader(), 0)
@@ -35,7 +36,7 @@ async function discardRest(reader: BodyReader, already: number): Promise<void> {
 }
 
 /** The bytes of a body, at most `bytesMax`; an ApiError beyond it. Rejects when the sender breaks off: see `isBrokenOff`. */
-export function readBody(request: Request, bytesMax: number): Promise<Uint8Array | ApiError> {
+export function readBody(request: IncomingRequest, bytesMax: number): Promise<Uint8Array | ApiError> {
   const declared = request.headers.get('content-length')
   if (declared === null) return readStream(request, bytesMax)
   if (Number(declared) > bytesMax) return refuseBody(request, bytesMax)
@@ -45,13 +46,13 @@ export function readBody(request: Request, bytesMax: number): Promise<Uint8Array
 /** True for the error of a body whose sender is gone; there is nobody to be answered. */
 export const isBrokenOff = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError'
 
-async function refuseBody(request: Request, bytesMax: number): Promise<ApiError> {
+async function refuseBody(request: IncomingRequest, bytesMax: number): Promise<ApiError> {
   await discardBody(request)
   return tooLarge(`the body is larger than ${bytesMax} bytes`)
 }
 
 /** A body of unknown length (chunked, or HTTP/2 without a length). */
-async function readStream(request: Request, bytesMax: number): Promise<Uint8Array | ApiError> {
+async function readStream(request: IncomingRequest, bytesMax: number): Promise<Uint8Array | ApiError> {
   if (!request.body) return noBytes
   const reader: BodyReader = request.body.getReader()
   const parts: Uint8Array[] = []

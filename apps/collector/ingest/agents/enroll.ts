@@ -1,5 +1,6 @@
 // POST /agent/v1/enroll: a licence becomes an agent token (document 1 "/enroll"; document 3 "Enrolment"; decisions G-26 to G-30, G-39).
 // The hub decides; the collector hands on what it says, and knows the agent before it answers.
+
 import { create, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { sha256Hex } from '../../../../core/series/hash.ts'
 import { isUuid } from '../../../../core/series/uuid.ts'
@@ -8,6 +9,7 @@ import {
   EnrollRequestSchema,
   EnrollResponseSchema,
 } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import { describeAnswer, type HubAnswer, type HubRefusal, isOwnTokenRefused } from '../../hub-link/hub-client.ts'
 import { discardBody, inflate, readBody } from '../../read-body.ts'
 import { type AgentRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
@@ -27,7 +29,7 @@ const RETRY_SECONDS_DEFAULT = 60
 /** Reads a small message of a request: protobuf, or JSON where that is on. */
 export async function readMessage<T>(
   context: IngestContext,
-  request: Request,
+  request: IncomingRequest,
   parse: { readonly binary: (bytes: Uint8Array) => T; readonly json: (json: JsonValue) => T },
 ): Promise<{ readonly message: T; readonly isJson: boolean } | ApiError> {
   const { config } = context
@@ -55,7 +57,11 @@ const readEnroll = {
 }
 
 /** `peer`: the address at the other end of the connection. */
-export async function enroll(context: IngestContext, request: Request, peer: string): Promise<Response | ApiError> {
+export async function enroll(
+  context: IngestContext,
+  request: IncomingRequest,
+  peer: string,
+): Promise<Response | ApiError> {
   const { headers } = request
   const protocol = protocolOf(headers)
   if (protocol instanceof ApiError) {

@@ -1,7 +1,9 @@
 // POST /agent/v1/inventory: facts of a machine, queued for the hub (document 3; decision G-59). Company and server come from the
 // registry, never from the body.
+
 import { fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { InventoryFactsSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import { discardBody } from '../../read-body.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
 import { ApiError, protocolOf, rateLimited } from '../listener/responses.ts'
@@ -13,7 +15,7 @@ const readFacts = {
   json: (json: JsonValue) => fromJson(InventoryFactsSchema, json, { ignoreUnknownFields: true }),
 }
 
-async function admitCaller(context: IngestContext, headers: Headers) {
+async function admitCaller(context: IngestContext, headers: IncomingRequest['headers']) {
   const protocol = protocolOf(headers)
   if (protocol instanceof ApiError) return protocol
   const nowMs = context.nowMs()
@@ -26,7 +28,7 @@ async function admitCaller(context: IngestContext, headers: Headers) {
 }
 
 /** Answers 202 once the report is queued. */
-export async function receiveInventory(context: IngestContext, request: Request): Promise<Response | ApiError> {
+export async function receiveInventory(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {
   const session = await admitCaller(context, request.headers)
   if (session instanceof ApiError) {
     await discardBody(request)

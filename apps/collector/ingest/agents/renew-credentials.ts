@@ -1,7 +1,9 @@
 // POST /agent/v1/credentials/renew: a new token for an agent that shows its current one, or the previous one in its overlap
 // (document 1 "Token rotation"; decision G-37). The record is stored before the agent hears of the new token.
+
 import { create } from '@bufbuild/protobuf'
 import { RenewResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import { describeAnswer, type HubAnswer } from '../../hub-link/hub-client.ts'
 import { discardBody } from '../../read-body.ts'
 import { isRecordFault, parseAgentRecord } from '../../store/registry/agent-record.ts'
@@ -20,7 +22,7 @@ import { hubFault } from './enroll.ts'
 
 const RETRY_SECONDS_DEFAULT = 60
 
-export async function renewCredentials(context: IngestContext, request: Request): Promise<Response | ApiError> {
+export async function renewCredentials(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {
   const { headers } = request
   await discardBody(request)
   const protocol = protocolOf(headers)

@@ -1,11 +1,13 @@
 // GET /agent/v1/config (document 3 "Agent to collector"): what is managed of an agent, or 304 when it has that already.
+
 import { matchesEtag } from '../../../../core/wire/agent-config.ts'
 import { AgentConfigSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
 import { ApiError, messageResponse, protocolOf, rateLimited } from '../listener/responses.ts'
 
 /** Answers 304 when the agent has the config already. */
-export async function serveConfig(context: IngestContext, request: Request): Promise<Response | ApiError> {
+export async function serveConfig(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {
   const { headers } = request
   const protocol = protocolOf(headers)
   if (protocol instanceof ApiError) return protocol

@@ -1,11 +1,13 @@
 // GET /agent/v1/update (document 3; decision G-60): the manifest to the agents that it is for; 204 to all others, and to everyone while
 // the emergency stop is on.
+
 import { create } from '@bufbuild/protobuf'
 import { UpdateManifestSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { IngestContext } from '../context.ts'
 import { ApiError, badRequest, messageResponse, protocolOf } from '../listener/responses.ts'
 
-export async function serveUpdate(context: IngestContext, request: Request): Promise<Response | ApiError> {
+export async function serveUpdate(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {
   const { headers } = request
   const protocol = protocolOf(headers)
   if (protocol instanceof ApiError) return protocol

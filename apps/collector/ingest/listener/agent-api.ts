@@ -6,6 +6,9 @@ import type { Logger } from 'pino'
 import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../../core/config/address.ts'
 import { limits } from '../../../../core/limits.ts'
 import { PingResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { type AnyResponse, standard } from '../../../http/http-connection.ts'
+import { listenHttp } from '../../../http/http-listener.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { IngestConfig } from '../../config.ts'
 import { discardBody, isBrokenOff } from '../../read-body.ts'
 import type { BatchMetrics } from '../../telemetry.ts'
@@ -26,7 +29,10 @@ const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 /** How long a stop waits for requests under way. */
 const STOP_GRACE_MS = 3_000
 
-type Handler = (request: Request, peer: () => string) => Promise<Response | ApiError> | Response | ApiError
+type Handler = (
+  request: IncomingRequest,
+  peer: () => string,
+) => Promise<AnyResponse | ApiError> | AnyResponse | ApiError
 export type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST'; readonly handle: Handler }
 /** By path. */
 export type Endpoints = Readonly<Record<string, Endpoint>>
@@ -54,7 +60,7 @@ export type AgentListener = {
   stop(): Promise<void>
 }
 
-export function ping(request: Request, nowMs: number): Response {
+export function ping(request: IncomingRequest, nowMs: number): Response {
   const serverTimeMs = Math.floor(nowMs)
   const { protoMin, protoMax } = limits
   if ((request.headers.get('accept') ?? '').includes('application/x-protobuf'))
@@ -95,7 +101,7 @@ export function rareEndpoints(context: IngestContext): Endpoints {
 }
 
 /** Counts and logs an answer. A request with an X-Request-Id, a failure, and every rare call leave a line. */
-function note(parts: ListenerParts, endpoint: string, request: Request, status: number): void {
+function note(parts: ListenerParts, endpoint: string, request: IncomingRequest, status: number): void {
   const key = `${endpoint} ${status}`
   const { requests } = parts.metrics.hot
   requests.set(key, (requests.get(key) ?? 0) + 1)
@@ -107,7 +113,12 @@ function note(parts: ListenerParts, endpoint: string, request: Request, status: 
 }
 
 /** What an endpoint answers; an error that nobody expected is logged, and answered without its cause. */
-export async function responseOf(log: Logger, endpoint: Endpoint, request: Request, peer: () => string) {
+export async function responseOf(
+  log: Logger,
+  endpoint: Endpoint,
+  request: IncomingRequest,
+  peer: () => string,
+): Promise<AnyResponse> {
   try {
     const result = await endpoint.handle(request, peer)
     return result instanceof ApiError ? errorResponse(result) : result
@@ -118,15 +129,15 @@ export async function responseOf(log: Logger, endpoint: Endpoint, request: Reque
   }
 }
 
-async function answer(parts: ListenerParts, endpoint: Endpoint, request: Request, peer: () => string) {
+async function answer(parts: ListenerParts, endpoint: Endpoint, request: IncomingRequest, peer: () => string) {
   const response = await responseOf(parts.log, endpoint, request, peer)
   note(parts, endpoint.name, request, response.status)
   return response
 }
 
-async function notFound(parts: ListenerParts, request: Request): Promise<Response> {
+async function notFound(parts: ListenerParts, request: IncomingRequest): Promise<Response> {
   await discardBody(request)
-  const endpoint = parts.endpoints[new URL(request.url).pathname]
+  const endpoint = parts.endpoints[pathOf(request)]
   const response = endpoint
     ? errorResponse(new ApiError(405, 'method_not_allowed', `this path takes ${endpoint.method}`))
     : errorResponse(new ApiError(404, 'not_found', 'there is no such path'))
@@ -145,6 +156,30 @@ function assertPortIsFree(hostname: string, port: number): void {
   } catch (error) {
     const reason = listenAdvice(codeOf(error)) ?? 'the system refuses'
     throw new Error(`cannot serve on ${hostname}:${port}: ${reason}`)
+  }
+}
+
+const pathOf = (request: IncomingRequest): string => new URL(request.url).pathname
+
+/** The listener for plain HTTP: it answers pipelined requests too, which the runtime's own does not. */
+function startPlain(parts: ListenerParts, hostname: string, port: number): AgentListener {
+  const { endpoints, isPortShared } = parts
+  const listener = listenHttp({
+    hostname,
+    port,
+    reusePort: isPortShared,
+    idleSeconds: IDLE_SECONDS,
+    handle: (request, peer) => {
+      const endpoint = endpoints[request.path]
+      return endpoint?.method === request.method ? answer(parts, endpoint, request, peer) : notFound(parts, request)
+    },
+    refuse: fault => errorResponse(new ApiError(fault.status, 'bad_request', fault.message)),
+  })
+  return {
+    url: urlOf('http', hostname, listener.port),
+    port: listener.port,
+    reloadCertificate: async () => {},
+    stop: () => listener.stop(STOP_GRACE_MS),
   }
 }
 
@@ -169,8 +204,8 @@ export function startListener(parts: ListenerParts): AgentListener {
     > = {}
     for (const [path, endpoint] of Object.entries(endpoints))
       routes[path] = {
-        [endpoint.method]: (request, server) =>
-          answer(parts, endpoint, request, () => server.requestIP(request)?.address ?? ''),
+        [endpoint.method]: async (request, server) =>
+          standard(await answer(parts, endpoint, request, () => server.requestIP(request)?.address ?? '')),
       }
     return Bun.serve({
       hostname,
@@ -187,6 +222,7 @@ export function startListener(parts: ListenerParts): AgentListener {
     })
   }
   if (parts.port === undefined && port !== 0) assertPortIsFree(hostname, port)
+  if (!isTls) return startPlain(parts, hostname, port)
   let server = serve(port, readTls())
   const boundPort = server.port ?? port
   return {

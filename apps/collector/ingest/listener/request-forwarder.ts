@@ -1,6 +1,8 @@
 // Requests other than batches on their way from a listener thread to the main thread, which has the registry and the hub. The body is
 // read here, within its limit; the answer is the main thread's, byte for byte.
 
+import { type AnyResponse, standard } from '../../../http/http-connection.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import { readBody } from '../../read-body.ts'
 import type { Endpoint, Endpoints } from './agent-api.ts'
 import { ApiError } from './responses.ts'
@@ -28,7 +30,7 @@ export class Carrier {
     return Object.fromEntries(
       carried.map(({ path, name, method }) => [
         path,
-        { name, method, handle: (request: Request, peer: () => string) => this.carry(request, peer()) },
+        { name, method, handle: (request: IncomingRequest, peer: () => string) => this.carry(request, peer()) },
       ]),
     )
   }
@@ -38,8 +40,8 @@ export class Carrier {
     this.waiting.delete(call)
   }
 
-  private async carry(request: Request, peer: string): Promise<Response> {
-    const headers = new Headers(request.headers)
+  private async carry(request: IncomingRequest, peer: string): Promise<Response> {
+    const headers = new Headers([...request.headers].map(([name, value]) => [name, value] as [string, string]))
     const read = request.method === 'POST' ? await readBody(request, this.bodyBytesMax) : null
     // A body beyond the limit is told by its length: the main thread refuses it where it would have read it.
     headers.delete('transfer-encoding')
@@ -63,11 +65,11 @@ export class Carrier {
 export async function answerCarried(
   endpoints: Endpoints,
   { url, method, headers, body, peer }: CarriedRequest,
-  toResponse: (endpoint: Endpoint, request: Request, peer: () => string) => Promise<Response>,
+  toResponse: (endpoint: Endpoint, request: Request, peer: () => string) => Promise<AnyResponse>,
 ): Promise<CarriedResponse> {
   const endpoint = endpoints[new URL(url).pathname]
   if (!endpoint) return { status: 404, headers: [], body: new Uint8Array(0) }
   const request = new Request(url, { method, headers: [...headers], ...(body ? { body } : {}) })
-  const response = await toResponse(endpoint, request, () => peer)
+  const response = standard(await toResponse(endpoint, request, () => peer))
   return { status: response.status, headers: [...response.headers], body: new Uint8Array(await response.arrayBuffer()) }
 }

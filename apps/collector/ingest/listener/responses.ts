@@ -53,7 +53,7 @@ const INTEGER = /^[+-]?\d{1,15}$/
 export type AgentProtocol = { readonly version: number; readonly agentVersion: string }
 
 /** Both headers are required of every call but ping; a version that is not spoken here is 426 (decision G-50). */
-export function protocolOf(headers: Headers): AgentProtocol | ApiError {
+export function protocolOf(headers: { get(name: string): string | null }): AgentProtocol | ApiError {
   const proto = headers.get('x-svc-proto')
   const agentVersion = headers.get('x-svc-agent-version')
   if (proto === '1' && agentVersion) return { version: 1, agentVersion }

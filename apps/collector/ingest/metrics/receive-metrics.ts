@@ -10,6 +10,8 @@ import { AgentSeries, OwnCompanySeries } from '../../../../core/wire/agent-serie
 import { BatchDecoder, type DecodeRefusal } from '../../../../core/wire/decode-batch.ts'
 import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { MetricsAckSchema, MetricsBatchSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { type AnyResponse, plainHead } from '../../../http/http-connection.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { PublishRefusal } from '../../bus/bus.ts'
 import { discardBody, giveBack, inflate, readBody } from '../../read-body.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
@@ -29,8 +31,7 @@ import {
 } from '../listener/responses.ts'
 import { type Ack, AckEncoder } from './metrics-ack.ts'
 
-/** Made once: a Response copies them faster than it makes them of an object. */
-const ackInit = { headers: new Headers(protobufHeaders) }
+const ACK_HEAD = plainHead(200, protobufHeaders)
 const LOG_PERIOD_MS = 600_000
 const noWarnings: readonly string[] = []
 
@@ -83,7 +84,7 @@ export class MetricsReceiver {
   }
 
   /** Answers a batch. An ApiError is told to the agent. */
-  async receive(request: Request): Promise<Response | ApiError> {
+  async receive(request: IncomingRequest): Promise<AnyResponse | ApiError> {
     const startedAtMs = performance.now()
     const { headers } = request
     const protocol = protocolOf(headers)
@@ -122,11 +123,11 @@ export class MetricsReceiver {
     this.context.metrics.requestSeconds.add((performance.now() - startedAtMs) / 1000)
     return form === 'json'
       ? messageResponse(MetricsAckSchema, fromBinary(MetricsAckSchema, answer), true)
-      : new Response(answer, ackInit)
+      : { status: 200, head: ACK_HEAD, body: answer }
   }
 
   /** Token and rate: what is asked before the body. At once for a token that was seen before. */
-  private admitCaller(headers: Headers): AgentSession | ApiError | Promise<AgentSession | ApiError> {
+  private admitCaller(headers: IncomingRequest['headers']): AgentSession | ApiError | Promise<AgentSession | ApiError> {
     const { callers, nowMs } = this.context
     const atMs = nowMs()
     const found = callers.authenticate(headers.get('authorization'), atMs)
@@ -301,7 +302,7 @@ export class MetricsReceiver {
 }
 
 /** An agent that is refused whatever its body says. */
-async function refuseUnread(request: Request, refusal: ApiError): Promise<ApiError> {
+async function refuseUnread(request: IncomingRequest, refusal: ApiError): Promise<ApiError> {
   await discardBody(request)
   return refusal
 }

@@ -1,0 +1,63 @@
+// What a handler sees of a request: the part of the standard's Request that handlers here use, made without its cost.
+import type { RequestBody } from './request-body.ts'
+import type { RequestHead } from './request-head.ts'
+
+/** A Request is one, too. Names of headers are asked for in lower case. */
+export type IncomingRequest = {
+  readonly method: string
+  readonly url: string
+  readonly headers: { get(name: string): string | null } & Iterable<readonly [string, string]>
+  readonly body: {
+    getReader(): { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> }
+  } | null
+  bytes(): Promise<Uint8Array>
+}
+
+class HeaderFields {
+  constructor(private readonly fields: ReadonlyMap<string, string>) {}
+
+  get(name: string): string | null {
+    return this.fields.get(name) ?? null
+  }
+
+  [Symbol.iterator](): Iterator<readonly [string, string]> {
+    return this.fields[Symbol.iterator]()
+  }
+}
+
+export class HttpRequest implements IncomingRequest {
+  readonly headers: HeaderFields
+
+  constructor(
+    private readonly head: RequestHead,
+    private readonly ofBody: RequestBody,
+  ) {
+    this.headers = new HeaderFields(head.fields)
+  }
+
+  get method(): string {
+    return this.head.method
+  }
+
+  /** Of the target, without its query; empty where that is no path. */
+  get path(): string {
+    const { target } = this.head
+    if (!target.startsWith('/')) return URL.canParse(target) ? new URL(target).pathname : ''
+    const queryAt = target.indexOf('?')
+    return queryAt < 0 ? target : target.slice(0, queryAt)
+  }
+
+  /** With a host of no meaning: who asks for the URL wants its path and its query. */
+  get url(): string {
+    const { target } = this.head
+    return target.startsWith('/') ? `http://localhost${target}` : URL.canParse(target) ? target : 'http://localhost/*'
+  }
+
+  get body(): RequestBody | null {
+    return this.ofBody.isEmpty ? null : this.ofBody
+  }
+
+  bytes(): Promise<Uint8Array> {
+    return this.ofBody.all()
+  }
+}

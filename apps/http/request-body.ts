@@ -1,0 +1,163 @@
+// The body of an HTTP/1 request on its way from a connection to its reader: a length or chunks (RFC 9112, 6 and 7). What nobody reads yet
+// is bounded: beyond it the connection is not read until somebody does.
+
+/** A line with the size of a chunk, its extensions included, and a line of a trailer. */
+const LINE_BYTES_MAX = 1024
+const TRAILER_LINES_MAX = 32
+const SIZE = /^([0-9A-Fa-f]{1,8})[ \t]*(?:;|$)/
+/** Held for a reader that does not read. */
+const HELD_BYTES_MAX = 64 * 1024
+
+const LF = 10
+const CR = 13
+
+/** The sender is gone, or what it sends is no body. */
+export class BodyBroken extends Error {
+  override readonly name = 'AbortError'
+}
+
+type Phase = 'data' | 'size' | 'end of chunk' | 'trailer' | 'done'
+
+export class RequestBody {
+  private phase: Phase
+  /** Of the body, or of the chunk, still to come. */
+  private left: number
+  private trailerLines = 0
+  private readonly parts: Uint8Array[] = []
+  private heldBytes = 0
+  private isDiscarded = false
+  private fault: BodyBroken | null = null
+  private waiting: { resolve: () => void; reject: (fault: BodyBroken) => void } | null = null
+
+  /** `bytes` null: chunked. `onRead`: somebody reads, and more may come. */
+  constructor(
+    private readonly bytes: number | null,
+    private readonly onRead: () => void,
+  ) {
+    this.left = bytes ?? 0
+    this.phase = bytes === null ? 'size' : bytes === 0 ? 'done' : 'data'
+  }
+
+  get isEmpty(): boolean {
+    return this.bytes === 0
+  }
+
+  /** All of it has come. */
+  get isComplete(): boolean {
+    return this.phase === 'done'
+  }
+
+  /** No more is to be given before it is read. */
+  get isFull(): boolean {
+    return this.heldBytes > HELD_BYTES_MAX && this.waiting === null && !this.isDiscarded
+  }
+
+  /** Nobody will read what is to come. */
+  discard(): void {
+    this.isDiscarded = true
+    this.parts.length = 0
+    this.heldBytes = 0
+  }
+
+  /** The connection is gone, or what came is no body. */
+  fail(): void {
+    if (this.phase === 'done' || this.fault) return
+    this.fault = new BodyBroken('the body ended early')
+    this.waiting?.reject(this.fault)
+    this.waiting = null
+  }
+
+  /** Takes what is of the body, from a place on. Returns how many bytes: the rest is the next request's, or too little yet. -1: no body. */
+  take(input: Uint8Array, from: number): number {
+    let at = from
+    while (at < input.length && this.phase !== 'done') {
+      if (this.phase === 'data') {
+        const end = Math.min(input.length, at + this.left)
+        this.give(input.subarray(at, end))
+        this.left -= end - at
+        at = end
+        if (this.left === 0) this.phase = this.bytes === null ? 'end of chunk' : 'done'
+        continue
+      }
+      if (this.phase === 'end of chunk' && input[at] !== CR) return -1
+      const lineEnd = input.indexOf(LF, at)
+      if (lineEnd < 0) {
+        if (input.length - at > LINE_BYTES_MAX) return -1
+        break
+      }
+      if (!this.line(Buffer.from(input.buffer, input.byteOffset + at, lineEnd - at).toString('latin1'))) return -1
+      at = lineEnd + 1
+    }
+    this.wake()
+    return at - from
+  }
+
+  /** A line between chunks, with its CR. */
+  private line(text: string): boolean {
+    if (!text.endsWith('\r') || text.length > LINE_BYTES_MAX) return false
+    const line = text.slice(0, -1)
+    switch (this.phase) {
+      case 'size': {
+        const size = SIZE.exec(line)
+        if (!size) return false
+        this.left = Number.parseInt(size[1]!, 16)
+        this.phase = this.left === 0 ? 'trailer' : 'data'
+        return true
+      }
+      case 'end of chunk':
+        this.phase = 'size'
+        return line === ''
+      case 'trailer':
+        if (line === '') this.phase = 'done'
+        return ++this.trailerLines <= TRAILER_LINES_MAX
+      default:
+        return false
+    }
+  }
+
+  private give(part: Uint8Array): void {
+    if (this.isDiscarded) return
+    this.parts.push(part)
+    this.heldBytes += part.length
+  }
+
+  private wake(): void {
+    if (!this.waiting || (this.parts.length === 0 && this.phase !== 'done')) return
+    this.waiting.resolve()
+    this.waiting = null
+  }
+
+  private async next(): Promise<Uint8Array | null> {
+    this.onRead()
+    if (this.fault) throw this.fault
+    if (this.parts.length === 0 && this.phase !== 'done') {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      this.waiting = { resolve, reject }
+      this.onRead()
+      await promise
+    }
+    const part = this.parts.shift() ?? null
+    this.heldBytes -= part?.length ?? 0
+    return part
+  }
+
+  /** For who reads piece by piece. */
+  getReader() {
+    return {
+      read: async (): Promise<{ done: boolean; value?: Uint8Array }> => {
+        const value = await this.next()
+        return value ? { done: false, value } : { done: true }
+      },
+      cancel: async (): Promise<void> => this.discard(),
+    }
+  }
+
+  /** The whole body; the caller has looked at its length. */
+  async all(): Promise<Uint8Array> {
+    const first = this.phase === 'done' && this.parts.length <= 1 ? this.parts.pop() : undefined
+    if (first || this.isEmpty) return first ?? new Uint8Array(0)
+    const parts: Uint8Array[] = []
+    for (let part = await this.next(); part; part = await this.next()) parts.push(part)
+    return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+  }
+}

@@ -1,0 +1,94 @@
+// The head of an HTTP/1 request: request line and fields (RFC 9112). Strict where two readings of one head could differ, since a proxy
+// in front may have taken the other one: no folded fields, no bare CR or LF, one way to say how long the body is.
+
+/** A head within these bytes is read; a larger one answers 431. */
+export const HEAD_BYTES_MAX = 16 * 1024
+
+export type RequestHead = {
+  readonly method: string
+  /** As it was sent: a path with its query, or an absolute URL. */
+  readonly target: string
+  /** By name in lower case; fields of one name are joined. */
+  readonly fields: ReadonlyMap<string, string>
+  /** null: chunked. */
+  readonly bodyBytes: number | null
+  /** The connection may be used again. */
+  readonly isKeptAlive: boolean
+  readonly expectsContinue: boolean
+}
+
+/** What is wrong with a head, as the status and the words of the answer. */
+export type HeadFault = { readonly status: 400 | 431 | 501 | 505; readonly message: string }
+
+const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP\/(\d)\.(\d)$/
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+/** Control characters but tabs, and ends of lines that are only half of one. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const NO_TEXT = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/
+/** Names that were read before, in lower case: clients send the same ones again and again. */
+const knownNames = new Map<string, string>()
+const KNOWN_NAMES_MAX = 256
+
+function nameOf(text: string): string | null {
+  const known = knownNames.get(text)
+  if (known !== undefined) return known
+  if (!NAME.test(text)) return null
+  const name = text.toLowerCase()
+  if (knownNames.size < KNOWN_NAMES_MAX && text.length <= 64) knownNames.set(text, name)
+  return name
+}
+const LENGTH = /^\d{1,15}$/
+
+const bad = (message: string): HeadFault => ({ status: 400, message })
+
+/** Names of one field only: a second one would be another request to somebody who takes the first. */
+const single: ReadonlySet<string> = new Set(['content-length', 'host', 'authorization', 'transfer-encoding'])
+
+/** Reads a head, without its empty line, as one character a byte. */
+export function readRequestHead(text: string): RequestHead | HeadFault {
+  const lineEnd = text.indexOf('\r\n')
+  const line = REQUEST_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd))
+  if (!line) return bad('the request line cannot be read')
+  if (line[3] !== '1' || line[4]! > '1') return { status: 505, message: 'only HTTP/1.0 and HTTP/1.1 are spoken here' }
+  if (NO_TEXT.test(text)) return bad('a header field has a control character')
+  const fields = new Map<string, string>()
+  for (let at = lineEnd < 0 ? text.length : lineEnd + 2; at < text.length; ) {
+    const found = text.indexOf('\r\n', at)
+    const end = found < 0 ? text.length : found
+    const colon = text.indexOf(':', at)
+    if (colon < 0 || colon >= end) return bad('a header field has no colon')
+    const name = nameOf(text.slice(at, colon))
+    if (name === null) return bad('the name of a header field cannot be read')
+    const value = text.slice(colon + 1, end).trim()
+    const before = fields.get(name)
+    if (before !== undefined && single.has(name)) return bad(`header ${name} stands twice`)
+    fields.set(name, before === undefined ? value : `${before}, ${value}`)
+    at = end + 2
+  }
+  return framed(line[1]!, line[2]!, line[4] === '0', fields)
+}
+
+function framed(
+  method: string,
+  target: string,
+  isAncient: boolean,
+  fields: ReadonlyMap<string, string>,
+): RequestHead | HeadFault {
+  if (!isAncient && !fields.has('host')) return bad('header host is missing')
+  const length = fields.get('content-length')
+  const coding = fields.get('transfer-encoding')
+  if (coding !== undefined) {
+    if (length !== undefined || isAncient) return bad('the body has a transfer-encoding and a content-length')
+    if (coding.toLowerCase() !== 'chunked') return { status: 501, message: 'the only transfer-encoding is chunked' }
+  } else if (length !== undefined && !LENGTH.test(length)) return bad('header content-length is no length')
+  const connection = fields.get('connection')?.toLowerCase()
+  const says = (word: string): boolean => connection?.split(',').some(part => part.trim() === word) === true
+  return {
+    method,
+    target,
+    fields,
+    bodyBytes: coding === undefined ? Number(length ?? 0) : null,
+    isKeptAlive: isAncient ? says('keep-alive') : connection === undefined || !says('close'),
+    expectsContinue: !isAncient && fields.get('expect')?.toLowerCase() === '100-continue',
+  }
+}

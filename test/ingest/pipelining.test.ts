@@ -1,0 +1,161 @@
+// What a client may put into one segment, and what it may not put onto the wire at all. Raw sockets: a client library would not send it.
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { randomFrom } from '../support/random.ts'
+import { until } from '../support/until.ts'
+import { protoHeaders, type Rig, startRig, token } from './rig.ts'
+
+const KEYS = { 'ingest.limits.metrics_burst': 100_000, 'ingest.limits.metrics_per_minute': 1_000_000 }
+const ping = 'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\n\r\n'
+const unknown = 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n'
+const agentHeaders = Object.entries({ ...protoHeaders, authorization: `Bearer ${token}` })
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('')
+/** Two fields that nobody knows: a batch of no samples. */
+const BODY = 'x\x01x\x01'
+const post = (more = `Content-Length: ${BODY.length}\r\n`, body = BODY) =>
+  `POST /agent/v1/metrics HTTP/1.1\r\nHost: x\r\n${agentHeaders}${more}\r\n${body}`
+const chunked = (size = '4', body = BODY, rest = '\r\n0\r\n\r\n') =>
+  post('Transfer-Encoding: chunked\r\n', `${size}\r\n${body}${rest}`)
+const stranger =
+  'POST /agent/v1/metrics HTTP/1.1\r\nHost: x\r\nX-SVC-Proto: 1\r\nX-SVC-Agent-Version: 1\r\nContent-Length: 3\r\n\r\nabc'
+
+for (const threads of [0, 2])
+  describe(threads === 0 ? 'one thread' : 'several threads', () => {
+    let rig: Rig
+    beforeAll(async () => {
+      rig = await startRig({ keys: KEYS, threads })
+    })
+    afterAll(() => rig.stop())
+
+    const open = (): { socket: Socket; received: () => string; isClosed: () => boolean } => {
+      const socket = connect({ port: Number(new URL(rig.ingest.url).port), host: '127.0.0.1', allowHalfOpen: true })
+      let received = ''
+      let isClosed = false
+      socket.setNoDelay(true)
+      socket.on('data', part => {
+        received += part.toString('latin1')
+      })
+      for (const event of ['end', 'close', 'error'])
+        socket.on(event, () => {
+          isClosed = true
+        })
+      return { socket, received: () => received, isClosed: () => isClosed }
+    }
+    const statuses = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(found => Number(found[1]))
+
+    /** Sends segments, each once the one before it is on its way; resolves to the statuses once there are so many, or the connection is closed. */
+    const ask = async (segments: readonly string[], count: number) => {
+      const { socket, received, isClosed } = open()
+      for (const segment of segments)
+        await new Promise<void>(settle => socket.write(Buffer.from(segment, 'latin1'), () => setImmediate(settle)))
+      await until(`${count} responses`, () => isClosed() || statuses(received()).length >= count, 10_000)
+      socket.destroy()
+      return { statuses: statuses(received()), text: received(), isClosed: isClosed() }
+    }
+    const times = (request: string, count: number) => request.repeat(count)
+    const all = (status: number, count: number) => Array.from({ length: count }, () => status)
+
+    test('requests of one segment are answered, each in its turn', async () => {
+      for (const count of [2, 3, 20])
+        for (const request of [ping, post(), chunked(), unknown.replace('GET', 'POST'), stranger]) {
+          const { statuses: found } = await ask([times(request, count)], count)
+          expect([request, found]).toEqual([request, all(found[0]!, count)])
+        }
+      const mixed = await ask([post() + ping + unknown + chunked() + stranger + ping + post()], 7)
+      expect(mixed.statuses).toEqual([200, 200, 404, 200, 401, 200, 200])
+      expect(mixed.text).toMatch(
+        /octet|x-protobuf[\s\S]*server_time_ms[\s\S]*not_found[\s\S]*x-protobuf[\s\S]*unauthorized/,
+      )
+    })
+
+    test('a body may be split over segments, and the next request begin in its last one', async () => {
+      const request = post()
+      for (const at of [10, request.length - 5, request.length - 2])
+        expect((await ask([request.slice(0, at), request.slice(at) + ping], 2)).statuses).toEqual([200, 200])
+      expect((await ask([...chunked()], 1)).statuses).toEqual([200])
+    })
+
+    test('after a request that cannot be read there is an answer, and the connection is closed', async () => {
+      for (const bad of [
+        'nonsense\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\nHost: x\n\n',
+        'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\r\nHost : x\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n',
+        '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+        post(`Content-Length: 4\r\nContent-Length: 5\r\n`),
+        post('Content-Length: -1\r\n'),
+        post('Content-Length: 4\r\nTransfer-Encoding: chunked\r\n'),
+      ]) {
+        const { statuses: found, isClosed, text } = await ask([ping + bad + ping], 3)
+        expect([bad, found, isClosed]).toEqual([bad, [200, 400], true])
+        expect(text).toContain('"code":"bad_request"')
+      }
+      const status = async (bad: string) => (await ask([ping + bad], 3)).statuses
+      expect(await status('GET /agent/v1/ping HTTP/2.0\r\nHost: x\r\n\r\n')).toEqual([200, 505])
+      expect(await status(post('Transfer-Encoding: gzip, chunked\r\n'))).toEqual([200, 501])
+      expect(await status(`GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`)).toEqual([
+        200, 431,
+      ])
+    })
+
+    test('chunks of the wrong size are a body that ended early', async () => {
+      for (const bad of [
+        chunked('5'),
+        chunked('3'),
+        chunked('zz'),
+        chunked('-1'),
+        chunked('ffffffffff'),
+        chunked('4', BODY, 'x'),
+      ])
+        expect([bad, (await ask([bad], 2)).statuses]).toEqual([bad, [400]])
+    })
+
+    test('HTTP/1.0, Connection: close, Expect and Upgrade are answered as the standard says', async () => {
+      const old = await ask(['GET /agent/v1/ping HTTP/1.0\r\n\r\n'], 2)
+      expect([old.statuses, old.isClosed]).toEqual([[200], true])
+      const closing = await ask([ping.replace('Host: x', 'Host: x\r\nConnection: close') + ping], 2)
+      expect([closing.statuses, closing.isClosed]).toEqual([[200], true])
+      const expecting = post(`Expect: 100-continue\r\nContent-Length: ${BODY.length}\r\n`, '')
+      const { socket, received } = open()
+      socket.write(expecting)
+      await until('word to go on', () => statuses(received()).includes(100))
+      socket.write(Buffer.from(BODY, 'latin1'))
+      await until('the response', () => statuses(received()).length === 2)
+      expect(statuses(received())).toEqual([100, 200])
+      socket.destroy()
+      const upgrade = ping.replace('Host: x', 'Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket')
+      expect((await ask([upgrade + ping], 2)).statuses).toEqual([200, 200])
+    })
+
+    test('a client that says that it will send no more gets what it asked for', async () => {
+      const { socket, received, isClosed } = open()
+      socket.end(Buffer.from(post() + ping, 'latin1'))
+      await until('the end', isClosed)
+      expect(statuses(received())).toEqual([200, 200])
+    })
+
+    test('a thousand requests at once, cut anywhere, get a thousand answers in their order', async () => {
+      const seed = Math.floor(Math.random() * 1_000_000)
+      console.log(`pipelining: --seed ${seed}`)
+      const random = randomFrom(seed)
+      const kinds: readonly (readonly [string, number])[] = [
+        [ping, 200],
+        [post(), 200],
+        [chunked(), 200],
+        [unknown, 404],
+        [stranger, 401],
+      ]
+      const chosen = Array.from({ length: 1_000 }, () => kinds[Math.floor(random() * kinds.length)]!)
+      const text = chosen.map(([request]) => request).join('')
+      const segments: string[] = []
+      for (let at = 0; at < text.length; ) {
+        const length = 1 + Math.floor(random() ** 4 * 100_000)
+        segments.push(text.slice(at, at + length))
+        at += length
+      }
+      expect([seed, (await ask(segments, 1_000)).statuses]).toEqual([seed, chosen.map(([, status]) => status)])
+    })
+  })
