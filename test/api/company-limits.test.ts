@@ -1,7 +1,12 @@
 // What one company has is bounded, and whatever it has reaches the collectors in pages of a bounded size.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
+import { bringUpToDate } from '../../apps/hub/hub.ts'
+import { openDatabase } from '../../apps/hub/platform/db/connect.ts'
+import { migrateDatabase, migrations } from '../../apps/hub/platform/db/migrate.ts'
+import { installQueues } from '../../apps/hub/platform/jobs/job-store.ts'
 import { limits } from '../../core/limits.ts'
+import { newDatabase } from '../support/postgres.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub
@@ -281,4 +286,48 @@ describe('pages of the feeds', () => {
         ])
     for (const page of all) expect(page.bytes).toBeLessThan(10_000)
   })
+})
+
+test('[COL-028] a database of before keeps its rules, and loses what its tombstones held', async () => {
+  const database = openDatabase(await newDatabase(), 2)
+  try {
+    const { client } = database
+    const before = migrations.findIndex(({ name }) => name === 'feed_bytes')
+    await migrateDatabase(client, () => installQueues(database), migrations.slice(0, before))
+    const [company, server] = [randomUUID(), randomUUID()]
+    await client`insert into companies (id, name, slug) values (${company}, 'x', 'x')`
+    const scope = JSON.stringify({
+      all: false,
+      server_ids: [server],
+      tags: ['t'],
+      environments: [],
+      roles: [],
+      datacenters: [],
+    })
+    const rule = (name: string, deletedAt: string | null, given = scope) => client`
+      insert into monitoring_rules (id, company_id, name, kind, scope, resolved_server_ids, metric, matchers, operator, threshold,
+        severity, sync_version, deleted_at)
+      values (${randomUUID()}, ${company}, ${name}, 'threshold', ${given}::text::jsonb, ${`{${server}}`}::text::uuid[], 'cpu_load1', '{}',
+        '>', 1, 'info', 1, ${deletedAt})`
+    await rule('kept', null)
+    await rule('gone', new Date().toISOString())
+    // As small a scope as any version wrote.
+    await rule('small', null, '{"all":true}')
+    await client`insert into monitoring_silences (id, company_id, scope, resolved_server_ids, starts_at, ends_at, reason, deleted_at)
+      values (${randomUUID()}, ${company}, ${scope}::text::jsonb, ${`{${server}}`}::text::uuid[], now(), now(), 'x', now())`
+    await bringUpToDate(database)
+    const rows =
+      await client`select name, scope->'server_ids' as listed, resolved_server_ids::text[] as resolved, server_id_count as count,
+      feed_bytes::int as bytes from monitoring_rules order by name`
+    expect(rows.map(row => [row.name, row.listed, row.resolved, row.count])).toEqual([
+      ['gone', [], [], 0],
+      ['kept', [server], [server], 2],
+      ['small', null, [server], 1],
+    ])
+    expect(rows.every(row => row.bytes > 4096 && row.bytes < 4500)).toBe(true)
+    const [silence] = await client`select scope::text || resolved_server_ids::text as text from monitoring_silences`
+    expect(String(silence?.text)).not.toContain(server)
+  } finally {
+    await database.close()
+  }
 })

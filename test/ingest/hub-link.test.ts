@@ -3,18 +3,22 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
+import { createAgentsSync } from '../../apps/collector/hub-link/agents-sync.ts'
 import { FeedSync, isGone } from '../../apps/collector/hub-link/feed-sync.ts'
 import { Heartbeat } from '../../apps/collector/hub-link/heartbeat.ts'
 import { HubClient } from '../../apps/collector/hub-link/hub-client.ts'
 import { type SeenAgent, SeenReporter } from '../../apps/collector/hub-link/report-seen.ts'
 import type { RawRecord } from '../../apps/collector/store/feed-store.ts'
 import { FileFeedStore } from '../../apps/collector/store/file-feed-store.ts'
+import { RegistryStore } from '../../apps/collector/store/registry/file-registry-store.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
 import { compileRule, type RawRule } from '../../core/alerting/rules/rule.ts'
 import { limits } from '../../core/limits.ts'
+import { sha256Hex } from '../../core/series/hash.ts'
 import { until } from '../support/until.ts'
-import { agentId, someSeries, startRig } from './rig.ts'
-import { type HubRequest, hubToken, id, ScriptedHub } from './scripted-hub.ts'
+import { agentId, agentRecord, someSeries, startRig } from './rig.ts'
+import { type HubRequest, hubToken, id, type ScriptedAgent, ScriptedHub } from './scripted-hub.ts'
 
 let hub: ScriptedHub
 let directory = ''
@@ -508,4 +512,34 @@ test('records that are none are skipped one by one, counted and told of', async 
   expect(await countOfSkipped('rules', 'malformed')).toBe(skipped + 5)
   expect(logLines.some(line => line.level === 50 && line.id === 'd')).toBe(true)
   await sync.stop()
+})
+
+test('[SYNC-029] an agent record that cannot be read is skipped alone and counted; what was known of the agent stays, also where all is read anew', async () => {
+  const store = new RegistryStore(join(directory, 'registry.sqlite'))
+  const registry = new AgentRegistry(store)
+  const options = { registry, hub: makeClient(), intervalMs: 3_600_000, log, metrics, nowMs }
+  const names = ['a', 'b', 'c']
+  const record = (name: string, syncVersion: number, changes: Record<string, unknown> = {}) =>
+    agentRecord({
+      agent_id: id(name),
+      token_hash: sha256Hex(name),
+      version: syncVersion,
+      sync_version: syncVersion,
+      ...changes,
+    }) as ScriptedAgent
+  hub.feeds.agents = names.map((name, index) => record(name, index + 1))
+  const first = createAgentsSync(options)
+  expect(await first.start()).toBe('applied')
+  await first.stop()
+  const skipped = await countOfSkipped('agents', 'malformed')
+  hub.feeds.agents = [record('a', 4), record('b', 5, { token_hash: 'nothing' })]
+  clock.nowMs = Date.now() + 31 * 24 * 3_600_000
+  const second = createAgentsSync(options)
+  expect(await second.start()).toBe('applied')
+  expect(hub.to('/agents').at(-1)?.query.get('since')).toBe('0')
+  expect(names.map(name => registry.byAgent(id(name))?.version)).toEqual([4, 2, undefined])
+  expect(await countOfSkipped('agents', 'malformed')).toBe(skipped + 1)
+  expect(logLines.some(line => line.agent_id === id('b') && line.field === 'token_hash')).toBe(true)
+  await second.stop()
+  store.close()
 })

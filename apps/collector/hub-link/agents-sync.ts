@@ -46,7 +46,9 @@ async function pullAgents({ registry, hub, log, metrics, nowMs }: AgentsSyncOpti
   const pulled = await pullPages(hub, 'agents', isReplacing ? 0 : since, limits.agentsPageMax)
   if ('error' in pulled) return pulled
   const records = readRecords(pulled.records, { log, metrics })
-  if (isReplacing) registry.removeOthers(new Set(records.map(record => record.agentId)))
+  // An agent whose record was skipped is still one of the hub's.
+  const idOf = (row: unknown): string[] => (isJsonObject(row) && typeof row.agent_id === 'string' ? [row.agent_id] : [])
+  if (isReplacing) registry.removeOthers(new Set(pulled.records.flatMap(idOf)))
   // A first read can bring a hundred thousand agents: batches are answered in between. Each record stands alone; the cursor comes last.
   for (let from = 0; from + APPLY_RECORDS < records.length; from += APPLY_RECORDS) {
     registry.apply(records.slice(from, from + APPLY_RECORDS))
