@@ -17,7 +17,7 @@ import { authenticateToken } from './identity/authenticate.ts'
 import { assignablePermissions } from './identity/permissions.ts'
 import { newLicenseToken, newPassword, tokenHash, tokenHint } from './identity/secrets.ts'
 import { collectors, licenses, servers } from './platform/db/schema.ts'
-import { users } from './platform/db/schema-identity.ts'
+import { apiTokens, users } from './platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from './platform/db/transaction.ts'
 import { changeServer, insertServer } from './servers/servers.ts'
 
@@ -96,8 +96,15 @@ async function stillWorks(tx: Tx, token: string | undefined, userId: string): Pr
 }
 
 async function ensureApiToken(tx: Tx, kept: string | undefined, userId: string): Promise<string> {
-  if (kept && (await stillWorks(tx, kept, userId))) return kept
   const permissions = [...assignablePermissions]
+  if (kept && (await stillWorks(tx, kept, userId))) {
+    // A newer version may know more permissions: a token without one of them would be a limited one.
+    await tx.db
+      .update(apiTokens)
+      .set({ permissions })
+      .where(eq(apiTokens.tokenHash, tokenHash(kept)))
+    return kept
+  }
   return (await createToken(tx, { userId, name: 'ready file', permissions, expiresAt: null })).token
 }
 

@@ -135,3 +135,23 @@ describe('companies', () => {
     expect((await manager.call('DELETE', `${grants}/${stranger.userId}`)).status).toBe(404)
   })
 })
+
+describe('side by side', () => {
+  test('a person who is raised meanwhile is either changed before or not at all, and never lowered again', async () => {
+    for (let n = 0; n < 15; n++) {
+      const { userId } = await hub.user(tenant.companyId, [])
+      const path = `/users/${userId}`
+      const [raised, renamed] = await Promise.all([
+        tenant.call('PATCH', path, { permissions: ['servers.delete'] }),
+        manager.call('PATCH', path, { name: 'Renamed' }),
+      ])
+      expect(raised.status).toBe(200)
+      const { data } = (await tenant.call('GET', path)).body
+      expect([renamed.status, data.name, data.permissions]).toEqual([
+        renamed.status === 200 ? 200 : 403,
+        renamed.status === 200 ? 'Renamed' : 'Test user',
+        ['servers.delete'],
+      ])
+    }
+  })
+})

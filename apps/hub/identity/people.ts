@@ -138,7 +138,14 @@ const subjectOf = ({ user }: UserRow) => ({ type: 'user', id: user.id, name: use
 
 /** A user that the caller may act on, locked. Throws 404, and 403 for one who may do more. */
 async function subordinate(context: RouteContext, tx: Tx, id: string): Promise<UserRow> {
-  const found = await findUser(tx.db, context.companyId, id)
+  const { companyId } = context
+  // Before anything is read: what is written back is what nobody else changes meanwhile.
+  await tx.db
+    .select({ id: users.id })
+    .from(users)
+    .where(and(people(companyId), eq(users.id, id)))
+    .for('no key update')
+  const found = await findUser(tx.db, companyId, id)
   await refuseActOn(tx.db, context.caller, sql`u.id = ${id}`)
   return found
 }
