@@ -1,9 +1,10 @@
 // What the processes of one collector tell each other of themselves, so that the heartbeat of each tells of all of them (document 1
 // "/heartbeat": ingest_rps and outbox_depth in one body, though ingest and worker may be processes of their own; decision G-32).
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
+import { replaceFile } from '../../files/replace-file.ts'
 import type { RedisKeys } from './redis/redis-keys.ts'
 import { isJsonObject } from './registry/agent-record.ts'
 
@@ -70,8 +71,7 @@ export class FileFacts implements FactsBoard {
   async exchange(own: ProcessFacts): Promise<ProcessFacts> {
     const { directory, role, maxAgeMs, nowMs } = this.parts
     const path = join(directory, `${role}.json`)
-    writeFileSync(`${path}.tmp`, noteOf(own, nowMs()), { mode: 0o600 })
-    renameSync(`${path}.tmp`, path)
+    replaceFile(path, noteOf(own, nowMs()))
     const others = readdirSync(directory)
       .filter(name => name.endsWith('.json') && name !== `${role}.json`)
       .map(name => readNote(readFileSync(join(directory, name), 'utf8')))

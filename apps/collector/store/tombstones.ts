@@ -1,6 +1,7 @@
 // Tombstones of purged tenants (document 3 "Purge"): a small file that is written and synced before anything is deleted, so that a
 // restart in mid-purge still drops what is on its way. They live for fifteen minutes.
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import { replaceFile } from '../../files/replace-file.ts'
 import type { Tombstone } from '../worker/samples/samples-messages.ts'
 
 /** True for what was written as a tombstone. */
@@ -47,15 +48,7 @@ export class Tombstones {
       held => held.companyId !== tombstone.companyId || held.serverId !== tombstone.serverId,
     )
     const next = [...others, tombstone]
-    const temporary = `${this.path}.new`
-    const file = openSync(temporary, 'w', 0o600)
-    try {
-      writeSync(file, JSON.stringify(next))
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
-    renameSync(temporary, this.path)
+    replaceFile(this.path, JSON.stringify(next), { isDurable: true })
     this.held = next
   }
 }
