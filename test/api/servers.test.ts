@@ -368,6 +368,14 @@ describe('health', () => {
     })
     expect(Object.keys((await tenant.call('GET', path)).body.errors)).toEqual(['step'])
     expect(Object.keys((await tenant.call('GET', `/servers/${id}/health/series`)).body.errors)).toEqual(['metric'])
+    const fields = [
+      { field: 'to', message: 'must be a time' },
+      { field: 'step', message: 'must be a duration such as 5m, or a metric of time' },
+    ]
+    admin.answer = () => ({ status: 400, body: { error: { code: 'bad_request', message: 'from here on', fields } } })
+    const { errors } = (await tenant.call('GET', path)).body
+    expect(Object.keys(errors)).toEqual(['to', 'step'])
+    expect(errors.to[0]).toContain('to must be a time')
     admin.answer = () => ({ status: 503, body: {} })
     expect((await tenant.call('GET', path)).body).toMatchObject({
       data: { series: [] },

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { AdminDeps, Feed, PurgeDeps, ReloadOutcome } from '../../apps/collector/admin/deps.ts'
+import type { AdminDeps, PurgeDeps, ReloadOutcome } from '../../apps/collector/admin/deps.ts'
 import { createPurger } from '../../apps/collector/admin/purge.ts'
 import { createAdminApp } from '../../apps/collector/admin/server.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { Tombstone } from '../../apps/collector/worker/samples/samples-messages.ts'
+import type { ReloadFeed } from '../../core/admin-api/calls.ts'
+import { parseRefusal } from '../../core/admin-api/envelope.ts'
 import type { RejectedRule } from '../../core/alerting/rules/rule.ts'
 import type { RetentionSettings } from '../../core/retention/window.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
@@ -50,7 +52,7 @@ describe('the admin API', () => {
   const bus = openTestBus()
   const registry = new AgentRegistry(null)
   const retention = new Map<string, RetentionSettings>()
-  const reloads = new Map<Feed, ReloadOutcome>()
+  const reloads = new Map<ReloadFeed, ReloadOutcome>()
   const tombstones: Tombstone[] = []
   const faults: string[] = []
   let canWriteTombstones = true
@@ -369,8 +371,13 @@ describe('the admin API', () => {
     ] as const) {
       const response = await call('GET', `/internal/v1/servers/${SERVER}/series?${query}`)
       expect(response.status).toBe(400)
-      expect(await errorOf(response)).toMatchObject({ code: 'bad_request', message: expect.stringContaining(field) })
+      const error = await errorOf(response)
+      expect(error).toMatchObject({ code: 'bad_request', message: expect.stringContaining(field) })
+      // The hub puts each fault at its field by what is said of it, not by the words of the message.
+      expect(parseRefusal({ error }).fields.map(fault => fault.field)).toEqual([field])
     }
+    const both = await call('GET', `/internal/v1/servers/${SERVER}/series?company_id=${COMPANY}&metric=x&agg=sum`)
+    expect(parseRefusal({ error: await errorOf(both) }).fields.map(fault => fault.field)).toEqual(['metric', 'agg'])
   })
 
   test('[QRY-002] [QRY-003] [QRY-011] [QRY-025] the reply of a series query', async () => {

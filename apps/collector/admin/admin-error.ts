@@ -1,13 +1,5 @@
 // What a caller of the admin API is told (document 3 "Hub to collector admin API"; decision G-132).
-export const adminCodes = {
-  bad_request: 400,
-  unauthorized: 401,
-  not_found: 404,
-  method_not_allowed: 405,
-  not_implemented: 501,
-  unavailable: 503,
-} as const
-export type AdminCode = keyof typeof adminCodes
+import { type AdminCode, adminCodes, adminErrorBody, type FieldFault } from '../../../core/admin-api/envelope.ts'
 
 export class AdminError extends Error {
   constructor(
@@ -15,22 +7,30 @@ export class AdminError extends Error {
     message: string,
     /** When another call has a chance. */
     readonly retryAfterSeconds: number | null = null,
+    /** The parameters that are at fault. */
+    readonly fields: readonly FieldFault[] = [],
   ) {
     super(message)
   }
 }
 
-/** The message begins with the name of the field, so that the hub can put it there. */
-export const badField = (field: string, expected: string): AdminError =>
-  new AdminError('bad_request', `${field} ${expected}`)
+/** Refuses parameters, each with what was expected of it. */
+export const badFields = (faults: readonly FieldFault[]): AdminError =>
+  new AdminError('bad_request', faults.map(({ field, message }) => `${field} ${message}`).join('; '), null, faults)
+export const badField = (field: string, message: string): AdminError => badFields([{ field, message }])
 
-export function errorResponse(code: AdminCode, message: string, status: number = adminCodes[code]): Response {
-  return Response.json({ error: { code, message } }, { status })
+export function errorResponse(
+  code: AdminCode,
+  message: string,
+  status: number = adminCodes[code],
+  fields: readonly FieldFault[] = [],
+): Response {
+  return Response.json(adminErrorBody(code, message, fields), { status })
 }
 
 /** What was thrown for the caller, as its answer. */
-export function responseOf({ code, message, retryAfterSeconds }: AdminError): Response {
-  const response = errorResponse(code, message)
+export function responseOf({ code, message, fields, retryAfterSeconds }: AdminError): Response {
+  const response = errorResponse(code, message, adminCodes[code], fields)
   if (retryAfterSeconds !== null) response.headers.set('retry-after', String(retryAfterSeconds))
   return response
 }

@@ -1,4 +1,5 @@
 // PUT and DELETE /internal/v1/agents/{agent_id}: the hub's short cut beside the feed (decisions G-38 and G-42).
+import type { AgentPushResponse } from '../../../core/admin-api/calls.ts'
 import { isUuid } from '../../../core/series/uuid.ts'
 import { readBody } from '../read-body.ts'
 import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/registry/agent-record.ts'
@@ -20,7 +21,7 @@ async function jsonOf(request: Request): Promise<unknown> {
 }
 
 /** 200 {agent_id, version, applied}; a version that is not newer gives applied=false. */
-export async function pushAgent(deps: AdminDeps, { params, request }: AdminCall) {
+export async function pushAgent(deps: AdminDeps, { params, request }: AdminCall): Promise<AgentPushResponse> {
   const agentId = uuidOf('agent_id', params.agent_id)
   const json = await jsonOf(request)
   const record = optionalFieldFault(json) ?? parseAgentRecord(json, agentId)

@@ -1,4 +1,6 @@
 // What the admin API needs from the rest of the worker, handed in by main.ts.
+import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
+import type { PresenceState } from '../../../core/admin-api/status.ts'
 import type { SeriesSource } from '../../../core/query/query-plan.ts'
 import type { RetentionSettings } from '../../../core/retention/window.ts'
 import type { AgentRecord, JsonObject } from '../store/registry/agent-record.ts'
@@ -6,9 +8,6 @@ import type { SamplesClient } from '../worker/samples/samples-client.ts'
 import type { Tombstone } from '../worker/samples/samples-messages.ts'
 import type { CollectorStatus } from './collector-status.ts'
 
-export type PresenceState = 'online' | 'down' | 'unknown'
-export const feeds = ['rules', 'silences', 'checks', 'settings'] as const
-export type Feed = (typeof feeds)[number]
 /** `applied`: pulled and in force. `unavailable`: the hub could not be called, the running set stays. */
 export type ReloadOutcome = 'applied' | 'unavailable' | 'not_configured'
 
@@ -53,7 +52,7 @@ export type AdminDeps = {
       serverId: string,
     ) => Promise<{ readonly state: PresenceState; readonly lastSeenAtMs: number | null }>
   }
-  readonly reload: (feed: Feed) => Promise<ReloadOutcome>
+  readonly reload: (feed: ReloadFeed) => Promise<ReloadOutcome>
   readonly status: () => Promise<CollectorStatus>
   /** The alerting state of a machine as JSON, or null when the machine is not of the company. */
   readonly alerting: (companyId: string, serverId: string) => Promise<JsonObject | null>

@@ -1,11 +1,16 @@
 // Purge of a company or a machine: tombstone, registry, data, and the data once more for what was on its way (document 3
 // "Purge"; decision G-140). Every step may run again.
+import type { PurgeResponse } from '../../../core/admin-api/calls.ts'
 import { AdminError } from './admin-error.ts'
 import { type AdminCall, uuidOf } from './call.ts'
 import type { AdminDeps, PurgeDeps, PurgeOutcome } from './deps.ts'
 
 /** DELETE /companies/{company_id}/data and DELETE /servers/{server_id}/data?company_id=. */
-export async function purgeData(deps: AdminDeps, { params, query }: AdminCall, scope: 'company' | 'server') {
+export async function purgeData(
+  deps: AdminDeps,
+  { params, query }: AdminCall,
+  scope: 'company' | 'server',
+): Promise<PurgeResponse> {
   const companyId = uuidOf('company_id', scope === 'company' ? params.company_id : query.get('company_id'))
   const serverId = scope === 'company' ? null : uuidOf('server_id', params.server_id)
   const result = await deps.purge(companyId, serverId)

@@ -1,15 +1,16 @@
 // POST /internal/v1/reload/{rules,silences,checks,settings}: pull now. 202 means pulled and in force in this process, and told to the others
 // (document 3 "Hub to collector admin API").
+import type { ReloadFeed, ReloadResponse } from '../../../core/admin-api/calls.ts'
 import { AdminError } from './admin-error.ts'
-import type { AdminDeps, Feed } from './deps.ts'
+import type { AdminDeps } from './deps.ts'
 
 const RETRY_AFTER_S = 5
 
-export async function reloadFeed(deps: AdminDeps, feed: Feed): Promise<Response> {
+export async function reloadFeed(deps: AdminDeps, feed: ReloadFeed): Promise<Response> {
   const outcome = await deps.reload(feed)
   switch (outcome) {
     case 'applied':
-      return Response.json({ data: { reload: feed, accepted: true } }, { status: 202 })
+      return Response.json({ data: { reload: feed, accepted: true } satisfies ReloadResponse }, { status: 202 })
     case 'not_configured':
       if (feed === 'settings') throw new AdminError('not_implemented', 'no hub is configured')
       throw new AdminError('unavailable', 'no hub is configured')

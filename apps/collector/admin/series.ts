@@ -1,9 +1,10 @@
 // GET /internal/v1/servers/{server_id}/series: request, read window, plan, store, reply (document 3 "Series parameters" and
 // "Series response").
+import type { SeriesResponse } from '../../../core/admin-api/series.ts'
 import { planSeries } from '../../../core/query/query-plan.ts'
 import { parseSeriesRequest } from '../../../core/query/series-request.ts'
 import { type ReadWindow, readWindow } from '../../../core/retention/window.ts'
-import { AdminError, badField } from './admin-error.ts'
+import { badFields } from './admin-error.ts'
 import { type AdminCall, uuidOf } from './call.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -17,7 +18,7 @@ const windowMembers = (window: ReadWindow) => ({
   ...(window.lockedBeforeMs === undefined ? {} : { retention_locked_before: instant(window.lockedBeforeMs) }),
 })
 
-export async function serverSeries(deps: AdminDeps, { params, query }: AdminCall) {
+export async function serverSeries(deps: AdminDeps, { params, query }: AdminCall): Promise<SeriesResponse> {
   const nowMs = deps.nowMs()
   const serverId = uuidOf('server_id', params.server_id)
   const param = (name: string): string | undefined => query.get(name) ?? undefined
@@ -32,8 +33,7 @@ export async function serverSeries(deps: AdminDeps, { params, query }: AdminCall
     },
     nowMs,
   )
-  if ('faults' in parsed)
-    throw new AdminError('bad_request', parsed.faults.map(({ field, message }) => `${field} ${message}`).join('; '))
+  if ('faults' in parsed) throw badFields(parsed.faults)
 
   const { request } = parsed
   const window = readWindow(await deps.retention(request.companyId), nowMs)
@@ -42,7 +42,7 @@ export async function serverSeries(deps: AdminDeps, { params, query }: AdminCall
     nowMs,
     readFromMs: window.readFromMs,
   })
-  if ('fault' in planned) throw badField(planned.fault.field, planned.fault.message)
+  if ('fault' in planned) throw badFields([planned.fault])
   const { plan } = planned
   const startedMs = performance.now()
   const answer = await deps.samples.querySeries(plan)

@@ -1,5 +1,10 @@
 // What the collector says of itself, of a company and of a machine (document 3 "Hub to collector admin API"; decisions G-112
 // and G-131). Names become snake_case here and nowhere else.
+import type {
+  CollectorStatusResponse,
+  CompanySummaryResponse,
+  ServerStatusResponse,
+} from '../../../core/admin-api/status.ts'
 import { limits } from '../../../core/limits.ts'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
 import { AdminError } from './admin-error.ts'
@@ -15,7 +20,7 @@ const feedMembers = (feed: FeedStatus) => ({
   last_sync_error: feed.lastSyncError,
 })
 
-export async function collectorStatus(deps: AdminDeps) {
+export async function collectorStatus(deps: AdminDeps): Promise<CollectorStatusResponse> {
   const { rules, silences, checks, retention, ...status } = await deps.status()
   return {
     version: status.version,
@@ -57,7 +62,7 @@ export async function collectorStatus(deps: AdminDeps) {
   }
 }
 
-export async function companySummary(deps: AdminDeps, { params }: AdminCall) {
+export async function companySummary(deps: AdminDeps, { params }: AdminCall): Promise<CompanySummaryResponse> {
   const { agentsTotal, online, offline } = await deps.registry.summary(uuidOf('company_id', params.company_id))
   return { agents_total: agentsTotal, online, offline }
 }
@@ -70,7 +75,7 @@ function ownedServer(deps: AdminDeps, { params, query }: AdminCall): { companyId
   return { companyId, serverId }
 }
 
-export async function serverStatus(deps: AdminDeps, call: AdminCall) {
+export async function serverStatus(deps: AdminDeps, call: AdminCall): Promise<ServerStatusResponse> {
   const { companyId, serverId } = ownedServer(deps, call)
   const sinceMs = deps.nowMs() - limits.statusValueAgeMs
   const [{ state, lastSeenAtMs }, values] = await Promise.all([

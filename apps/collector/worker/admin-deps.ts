@@ -1,10 +1,11 @@
 // What the admin API is given by a worker: the registry, presence, reloads, retention and purges, each as the API asks for it.
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
+import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
 import { downAfterMs, presenceIntervalSeconds } from '../../../core/alerting/evaluate/presence.ts'
 import { planDays, type RetentionSettings } from '../../../core/retention/window.ts'
 import { AdminError } from '../admin/admin-error.ts'
-import type { AdminDeps, Feed, ReloadOutcome } from '../admin/deps.ts'
+import type { AdminDeps, ReloadOutcome } from '../admin/deps.ts'
 import { createPurger } from '../admin/purge.ts'
 import type { WorkerConfig } from '../config.ts'
 import type { CompanySettings, CompanySettingsCache } from '../hub-link/company-settings.ts'
@@ -58,7 +59,7 @@ export const retentionOf = (settings: CompanySettings | null): RetentionSettings
 export type CreatedAdminDeps = {
   readonly adminDeps: AdminDeps
   /** Pulls a feed and puts it in force in this process. */
-  readonly reloadHere: (feed: Feed) => Promise<'applied' | 'unavailable'>
+  readonly reloadHere: (feed: ReloadFeed) => Promise<'applied' | 'unavailable'>
   /** Another process wrote tombstones: their tenants are forgotten here too. */
   readonly learnTombstones: (news: readonly Tombstone[]) => Promise<void>
   readonly stopPurges: () => void
@@ -116,7 +117,7 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     purger.resume(companyId, serverId)
   }
 
-  const reloadHere = async (feed: Feed): Promise<'applied' | 'unavailable'> => {
+  const reloadHere = async (feed: ReloadFeed): Promise<'applied' | 'unavailable'> => {
     if (feed === 'rules') return sources.reloadRules()
     if (feed === 'silences') return sources.reloadSilences()
     if (feed === 'checks') return sources.reloadAgentFeeds ? sources.reloadAgentFeeds.checks() : 'applied'
@@ -124,7 +125,7 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     return 'applied'
   }
   /** Workers are asked and answer; ingest, and a worker that does not answer, pull by the counter within two seconds. */
-  const reloadElsewhere = async (feed: Feed): Promise<void> => {
+  const reloadElsewhere = async (feed: ReloadFeed): Promise<void> => {
     try {
       await place.raiseReload?.(feed)
       await others?.reload(feed)
@@ -133,7 +134,7 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
       throw new AdminError('unavailable', 'the other processes cannot be told now; call again', RELOAD_RETRY_S)
     }
   }
-  const reload = async (feed: Feed): Promise<ReloadOutcome> => {
+  const reload = async (feed: ReloadFeed): Promise<ReloadOutcome> => {
     if (!hub) return 'not_configured'
     const reloading = Promise.all([reloadHere(feed), reloadElsewhere(feed)])
     const outcome = await pTimeout(reloading, { milliseconds: RELOAD_WAIT_MS, fallback: () => null })

@@ -1,9 +1,9 @@
 // GET /monitoring/checks/{check}/results: the latest result of a check on each machine, read from the collector.
 
 import { sql } from 'drizzle-orm'
+import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
 import { compileMatchers, matchesLabels } from '../../../core/alerting/rules/matchers.ts'
 import { limits } from '../../../core/limits.ts'
-import { isObject } from '../../../core/unchecked.ts'
 import type { Hub } from '../hub-context.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import type { Page } from '../platform/http/paging.ts'
@@ -24,29 +24,20 @@ export async function checkResults(hub: Hub, row: CheckRow, page: Page) {
   const { metric } = defaultCheckRule(check.type, check.name)
   const { matchers } = compileMatchers(targetMatchers(check.type, check.target), null)
   const fromSeconds = Math.floor((hub.now() - limits.statusValueAgeMs) / 1000)
-  const query = new URLSearchParams({
-    company_id: check.companyId,
-    metric,
-    from: String(fromSeconds),
-    agg: 'last',
-  })
+  const query = { metric, from: String(fromSeconds), agg: 'last' }
   const isConfigured = (await hub.collectors.targets()).length > 0
   let isAvailable = isConfigured
   const results = await Promise.all(
     servers.map(async (server): Promise<CheckResult> => {
       const target = isConfigured ? await hub.collectors.targetOfServer(check.companyId, server.id) : null
       const answer = target
-        ? await hub.collectors.query(target, 'series', `/servers/${server.id}/series?${query}`)
+        ? await hub.collectors.query(target, 'series', seriesPath(check.companyId, server.id, query))
         : null
       if (answer?.status !== 200) isAvailable = false
-      const data = answer && isObject(answer.body) ? answer.body.data : null
-      const all: unknown[] = isObject(data) && Array.isArray(data.series) ? data.series : []
-      for (const series of all) {
-        if (!isObject(series) || !isObject(series.labels) || !Array.isArray(series.points)) continue
-        const labels = Object.fromEntries(Object.entries(series.labels).map(([key, value]) => [key, String(value)]))
-        const last: unknown = series.points.at(-1)
-        if (!matchesLabels(matchers, labels) || !Array.isArray(last)) continue
-        return { server, value: Number(last[1]), sampled_at: new Date(Number(last[0])) }
+      const data = answer?.status === 200 ? parseSeriesResponse(answer.body) : null
+      for (const { labels, points } of data ? seriesOf(data) : []) {
+        const last = points.at(-1)
+        if (last && matchesLabels(matchers, labels)) return { server, value: last[1], sampled_at: new Date(last[0]) }
       }
       return { server, value: null, sampled_at: null }
     }),

@@ -5,6 +5,7 @@
 import { circuitBreaker, handleAll, type IBreaker, type IPolicy, retry, wrap } from 'cockatiel'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
+import { adminPrefix } from '../../../core/admin-api/envelope.ts'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import type { HubConfig } from '../config.ts'
@@ -138,7 +139,7 @@ export class CollectorClient {
     body: unknown,
     timeoutMs: number,
   ): Promise<CollectorAnswer> {
-    const response = await fetch(`${target.adminUrl}/internal/v1${path}`, {
+    const response = await fetch(`${target.adminUrl}${adminPrefix}${path}`, {
       method,
       headers: {
         Authorization: `Bearer ${target.adminToken}`,

@@ -1,14 +1,23 @@
 // The calls to collectors that follow a commit: reload, push or revoke of agents, purge. Every registered collector gets
 // each of them in a job of its own, so that one that is down does not hold the others back (decisions G-42, G-44, G-140).
 import { sql } from 'drizzle-orm'
-import { serverStatusOfRecord } from '../../../core/lifecycle/agent.ts'
+import {
+  type AgentRecordBody,
+  agentPath,
+  companyDataPath,
+  type ReloadFeed,
+  reloadFeeds,
+  reloadPath,
+  serverDataPath,
+} from '../../../core/admin-api/calls.ts'
+import { type AgentState, serverStatusOfRecord } from '../../../core/lifecycle/agent.ts'
 import { auditByHub } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import type { Unreachable } from './collector-client.ts'
 
-export type ReloadKind = 'rules' | 'silences' | 'checks' | 'settings'
+export type ReloadKind = ReloadFeed
 
 const CALL_TIMEOUT_MS = 10_000
 
@@ -88,7 +97,9 @@ const isSilent = async (hub: Hub, payload: JobPayload): Promise<boolean> =>
 
 async function reload(hub: Hub, payload: JobPayload): Promise<void> {
   if (await isSilent(hub, payload)) return
-  const status = await call(hub, payload, 'reload', 'POST', `/reload/${String(payload.kind)}`, undefined)
+  const feed = reloadFeeds.find(known => known === payload.kind)
+  if (!feed) throw new PermanentJobFailure('the job names no feed of a collector')
+  const status = await call(hub, payload, 'reload', 'POST', reloadPath(feed), undefined)
   if (status >= 300) throw new Error(`the collector answered ${status}`)
 }
 
@@ -96,7 +107,7 @@ type AgentRecordRow = {
   id: string
   company_id: string
   server_id: string | null
-  state: string
+  state: AgentState
   token_hash: string
   prev_token_hash: string | null
   prev_token_expires_at: string | null
@@ -116,11 +127,11 @@ async function pushAgent(hub: Hub, payload: JobPayload): Promise<void> {
     from monitoring_agents a left join servers s on s.id = a.server_id
     left join monitoring_settings m on m.company_id = a.company_id where a.id = ${agentId}`)
   if (!row || row.state === 'revoked') {
-    const status = await call(hub, payload, 'revoke', 'DELETE', `/agents/${agentId}`, undefined)
+    const status = await call(hub, payload, 'revoke', 'DELETE', agentPath(agentId), undefined)
     if (status >= 300) throw new Error(`the collector answered ${status}`)
     return
   }
-  const status = await call(hub, payload, 'push', 'PUT', `/agents/${agentId}`, {
+  const record: AgentRecordBody = {
     company_id: row.company_id,
     server_id: row.server_id,
     state: row.state,
@@ -132,16 +143,15 @@ async function pushAgent(hub: Hub, payload: JobPayload): Promise<void> {
     subnet_id: row.subnet_id ?? '',
     datacenter: row.datacenter ?? '',
     interval_seconds: row.default_interval ?? 0,
-  })
+  }
+  const status = await call(hub, payload, 'push', 'PUT', agentPath(agentId), record)
   if (status === 400) throw new PermanentJobFailure('the collector refuses the agent record')
   if (status >= 300) throw new Error(`the collector answered ${status}`)
 }
 
 async function purge(hub: Hub, payload: JobPayload): Promise<void> {
-  const path =
-    payload.scope === 'company'
-      ? `/companies/${String(payload.id)}/data`
-      : `/servers/${String(payload.id)}/data?company_id=${String(payload.company_id)}`
+  const id = String(payload.id)
+  const path = payload.scope === 'company' ? companyDataPath(id) : serverDataPath(String(payload.company_id), id)
   const status = await call(hub, payload, 'purge', 'DELETE', path, undefined, hub.config['collector.purge_timeout'])
   if (status === 400 || status === 404 || status === 405)
     throw new PermanentJobFailure(`the collector answered ${status} to a purge`)

@@ -1,6 +1,8 @@
 // REST: /monitoring/collectors, for super administrators only (decision G-33).
 import { Type } from '@sinclair/typebox'
-import { isObject } from '../../../core/unchecked.ts'
+import { reloadFeeds } from '../../../core/admin-api/calls.ts'
+import { dataOf } from '../../../core/admin-api/envelope.ts'
+import { collectorStatusPath } from '../../../core/admin-api/status.ts'
 import { list } from '../platform/http/list.ts'
 import { oneOf, optional, text } from '../platform/http/request-schema.ts'
 import { resource } from '../platform/http/resource.ts'
@@ -49,9 +51,8 @@ export const collectorAdminRoutes: readonly Route[] = [
     answer: Type.Object({ data: nullable(anyObject()), collector: collectorNote }),
     async handle({ hub, subject }) {
       const target = await hub.collectors.target(subject.id)
-      const answer = target ? await hub.collectors.query(target, 'collector_status', '/status') : null
-      const body = answer?.status === 200 ? answer.body : null
-      const data = isObject(body) && isObject(body.data) ? body.data : null
+      const answer = target ? await hub.collectors.query(target, 'collector_status', collectorStatusPath) : null
+      const data = answer?.status === 200 ? dataOf(answer.body) : null
       const reason = data !== null ? null : target ? 'unavailable' : 'not_configured'
       return { data, collector: { available: data !== null, reason } }
     },
@@ -64,7 +65,7 @@ export const collectorAdminRoutes: readonly Route[] = [
     superAdmin,
     subject,
     status: 202,
-    body: Type.Object({ what: oneOf(['rules', 'silences', 'checks', 'settings']) }),
+    body: Type.Object({ what: oneOf(reloadFeeds) }),
     answer: answer(reloadResponse),
     async handle({ hub, body }) {
       await requestReload(hub, body.what)

@@ -1,6 +1,6 @@
 // The company at a glance (decision G-116): counts from the hub's records; online counts from the collector if it answers.
 import { sql } from 'drizzle-orm'
-import { isObject } from '../../../core/unchecked.ts'
+import { parseOnline, summaryPath } from '../../../core/admin-api/status.ts'
 import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
 import { alertCollection, presentAlerts } from '../alerts/alert-list.ts'
 import { alertStats } from '../alerts/alerts.ts'
@@ -77,17 +77,11 @@ function presentCounts(counts: Counts, heard: number | null) {
   }
 }
 
-/** How many agents the collector's summary says are online; null when it is no summary. */
-function onlineOf(body: unknown): number | null {
-  const data = isObject(body) ? body.data : null
-  return isObject(data) && typeof data.online === 'number' ? data.online : null
-}
-
 async function askOnline(hub: Hub, companyId: string): Promise<{ online: number | null; note: CollectorNote }> {
   const [target] = await hub.collectors.targets()
   if (!target) return { online: null, note: { available: false, reason: 'not_configured' } }
-  const answer = await hub.collectors.query(target, 'summary', `/companies/${companyId}/summary`)
-  const online = answer?.status === 200 ? onlineOf(answer.body) : null
+  const answer = await hub.collectors.query(target, 'summary', summaryPath(companyId))
+  const online = answer?.status === 200 ? parseOnline(answer.body) : null
   const available = online !== null
   return { online, note: { available, reason: available ? null : 'unavailable' } }
 }

@@ -2,6 +2,7 @@
 // over the last hours: the stored samples of its machines run through the collectors' own evaluation.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
+import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
 import { type Firing, firingsOf, type ReplayedSeries, replayRule } from '../../../core/alerting/evaluate/backtest.ts'
 import { evaluatedRule, violates } from '../../../core/alerting/evaluate/evaluate-sample.ts'
 import { compileMatchers, matchesLabels } from '../../../core/alerting/rules/matchers.ts'
@@ -9,7 +10,6 @@ import { compileRule, type RawRule } from '../../../core/alerting/rules/rule.ts'
 import { limits } from '../../../core/limits.ts'
 import { metricByName } from '../../../core/series/catalogue.ts'
 import { seriesKey } from '../../../core/series/series-key.ts'
-import { isObject } from '../../../core/unchecked.ts'
 import type { Hub } from '../hub-context.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import type { RouteContext } from '../platform/http/route.ts'
@@ -37,16 +37,6 @@ function windowOf(hours: number, nowMs: number): Window {
   return { fromMs: nowMs - rangeMs, toMs: nowMs, stepMs: steps * limits.queryStepMinMs }
 }
 
-function toSeries(raw: unknown): ReplayedSeries[] {
-  if (!isObject(raw) || !Array.isArray(raw.points)) return []
-  const labels = isObject(raw.labels) ? raw.labels : {}
-  const points = raw.points.flatMap((point: unknown): [number, number][] => {
-    const [tsMs, value]: unknown[] = Array.isArray(point) ? point : []
-    return typeof tsMs === 'number' && typeof value === 'number' ? [[tsMs, value]] : []
-  })
-  return [{ labels: Object.fromEntries(Object.entries(labels).map(([key, each]) => [key, String(each)])), points }]
-}
-
 /** The stored series of a metric on a machine; null when the collector cannot answer. */
 async function readSeries(
   hub: Hub,
@@ -57,18 +47,16 @@ async function readSeries(
 ): Promise<ReplayedSeries[] | null> {
   const target = await hub.collectors.targetOfServer(companyId, serverId)
   if (!target) return null
-  const query = new URLSearchParams({
-    company_id: companyId,
+  const path = seriesPath(companyId, serverId, {
     metric,
     from: String(window.fromMs / 1000),
     to: String(window.toMs / 1000),
     step: String(window.stepMs / 1000),
     agg: 'last',
   })
-  const answer = await hub.collectors.query(target, 'series', `/servers/${serverId}/series?${query}`)
-  const data = answer?.status === 200 && isObject(answer.body) ? answer.body.data : null
-  if (!isObject(data) || !Array.isArray(data.series)) return null
-  return data.series.flatMap(toSeries)
+  const answer = await hub.collectors.query(target, 'series', path)
+  const data = answer?.status === 200 ? parseSeriesResponse(answer.body) : null
+  return data && seriesOf(data)
 }
 
 const presentFiring = (firing: Firing) => ({

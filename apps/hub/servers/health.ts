@@ -2,49 +2,25 @@
 // "Servers"; decisions G-109 to G-112). A collector that cannot answer is never an error of the request.
 
 import { sql } from 'drizzle-orm'
+import { parseRefusal } from '../../../core/admin-api/envelope.ts'
+import { parseSeriesResponse, seriesParameters, seriesPath } from '../../../core/admin-api/series.ts'
+import {
+  type LatestSample,
+  parseServerStatus,
+  type ServerStatusResponse,
+  serverStatusPath,
+} from '../../../core/admin-api/status.ts'
 import { type AgentState, connectivityOf } from '../../../core/lifecycle/agent.ts'
-import { keyMetrics } from '../../../core/series/catalogue.ts'
-import { isObject } from '../../../core/unchecked.ts'
 import { isActiveDownAlert } from '../agents/connectivity.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
-import { invalid } from '../platform/http/api-error.ts'
+import { type ApiError, invalid } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/texts.ts'
 
 export type CollectorNote = { available: boolean; reason: null | 'unavailable' | 'not_configured' | 'no_data' }
 
-type Sample = { labels: Readonly<Record<string, string>>; value: number; ts_ms: number }
-type Status = {
-  state: 'online' | 'down' | 'unknown'
-  lastSeen: string | null
-  metrics: Readonly<Record<string, Sample[]>>
-}
-
-function toSample(raw: unknown): Sample | null {
-  if (!isObject(raw) || typeof raw.value !== 'number' || typeof raw.ts_ms !== 'number') return null
-  const labels = isObject(raw.labels) ? raw.labels : {}
-  return {
-    labels: Object.fromEntries(Object.entries(labels).map(([key, value]) => [key, String(value)])),
-    value: raw.value,
-    ts_ms: raw.ts_ms,
-  }
-}
-
-/** The admin status answer, or null when it is not one. */
-function toStatus(body: unknown): Status | null {
-  const data = isObject(body) ? body.data : null
-  if (!isObject(data)) return null
-  const { state } = data
-  if (state !== 'online' && state !== 'down' && state !== 'unknown') return null
-  const raw = isObject(data.metrics) ? data.metrics : {}
-  const metrics: Record<string, Sample[]> = {}
-  for (const name of keyMetrics) {
-    const list = raw[name]
-    metrics[name] = Array.isArray(list) ? list.map(toSample).filter(sample => sample !== null) : []
-  }
-  return { state, lastSeen: typeof data.last_seen === 'string' ? data.last_seen : null, metrics }
-}
+type Status = Pick<ServerStatusResponse, 'state' | 'last_seen' | 'metrics'>
 
 /** As much of a server as a question to its collector needs. */
 export type ServerRef = {
@@ -55,28 +31,28 @@ export type CollectorAnswer = { readonly status: Status | null; readonly note: C
 
 const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
 const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
-const UNKNOWN: Status = { state: 'unknown', lastSeen: null, metrics: {} }
+const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
 /** What the collector says of a machine now: its state and the newest values. */
 export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<CollectorAnswer> {
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
   if (agentId === null) return { status: UNKNOWN, note: NO_DATA }
-  const path = `/servers/${server.id}/status?company_id=${server.companyId}`
-  const answer = await hub.collectors.query(target, 'status', path)
+  const answer = await hub.collectors.query(target, 'status', serverStatusPath(server.companyId, server.id))
   if (!answer) return { status: null, note: UNAVAILABLE }
   if (answer.status === 404) return { status: UNKNOWN, note: NO_DATA }
-  const status = answer.status === 200 ? toStatus(answer.body) : null
+  const status = answer.status === 200 ? parseServerStatus(answer.body) : null
   if (!status) return { status: null, note: UNAVAILABLE }
-  const hasData = status.lastSeen !== null || Object.values(status.metrics).some(list => list.length > 0)
+  const hasData = status.last_seen !== null || Object.values(status.metrics).some(list => list.length > 0)
   return { status, note: hasData ? { available: true, reason: null } : NO_DATA }
 }
 
+const MESSAGE_MAX = 200
 const ROOT_MOUNTS = ['/', 'C:']
 
 /** The key values of a machine: percent, load, and when they were sampled. */
 export function summaryOf(status: Status | null) {
-  const first = (name: string): Sample | undefined => status?.metrics[name]?.[0]
+  const first = (name: string): LatestSample | undefined => status?.metrics[name]?.[0]
   const disks = status?.metrics.disk_used_percent ?? []
   const root = disks.find(sample => ROOT_MOUNTS.includes(sample.labels.mount ?? ''))
   const picked = [first('cpu_usage_percent'), first('mem_used_percent'), root, first('cpu_load1')]
@@ -107,7 +83,7 @@ export async function serverHealth(hub: Hub, row: ServerRef) {
   return {
     data: {
       status: status?.state ?? null,
-      last_seen: status?.lastSeen ?? seen.get(id)?.lastSeenAt ?? null,
+      last_seen: status?.last_seen ?? seen.get(id)?.lastSeenAt ?? null,
       summary: summaryOf(status),
       metrics,
       open_alerts: presentAlerts(open),
@@ -116,11 +92,23 @@ export async function serverHealth(hub: Hub, row: ServerRef) {
   }
 }
 
-const FIELDS = ['metric', 'from', 'to', 'step', 'agg'] as const
+const isParameter = (field: string): boolean => seriesParameters.some(name => name === field)
+const refused = (message: string) => words('collector_refused', { message: message.slice(0, MESSAGE_MAX) })
 
-/** The field that a refusal of the collector is about: the first that its message names. */
-function refusedField(message: string): string {
-  return FIELDS.find(field => new RegExp(`\\b${field}\\b`).test(message)) ?? (/range/.test(message) ? 'from' : 'metric')
+/** The contract's refusal has only a message: of a collector that says no more, the first parameter that it names counts. */
+const namedIn = (message: string): string =>
+  seriesParameters.find(name => new RegExp(`\\b${name}\\b`).test(message)) ??
+  (/range/.test(message) ? 'from' : 'metric')
+
+/** What the collector found wrong with the request, by parameter. */
+function refusalOfSeries(body: unknown): ApiError {
+  const { message, fields } = parseRefusal(body)
+  const faults = fields
+    .filter(({ field }) => isParameter(field))
+    .map(({ field, message }) => [field, refused(`${field} ${message}`)] as const)
+  return invalid(
+    faults.length > 0 ? Object.fromEntries(faults) : { [namedIn(message)]: refused(message || 'bad request') },
+  )
 }
 
 /** The collector's series, passed through. A refusal of the collector becomes 422 on the field it is about. */
@@ -129,21 +117,12 @@ export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, sea
   const empty = { server_id: server.id, company_id: server.companyId, metric: search.get('metric'), series: [] }
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { data: empty, collector: { available: false, reason: 'not_configured' } }
-  const query = new URLSearchParams({ company_id: server.companyId })
-  for (const field of FIELDS) {
-    const value = search.get(field)
-    if (value) query.set(field, value)
-  }
-  const answer = await hub.collectors.query(target, 'series', `/servers/${server.id}/series?${query}`)
-  if (answer?.status === 400) {
-    const error = isObject(answer.body) && isObject(answer.body.error) ? String(answer.body.error.message ?? '') : ''
-    throw invalid({
-      [refusedField(error)]: words('collector_refused', { message: error.slice(0, 200) || 'bad request' }),
-    })
-  }
-  const data = answer?.status === 200 && isObject(answer.body) && isObject(answer.body.data) ? answer.body.data : null
+  const query = Object.fromEntries(seriesParameters.map(name => [name, search.get(name)]))
+  const answer = await hub.collectors.query(target, 'series', seriesPath(server.companyId, server.id, query))
+  if (answer?.status === 400) throw refusalOfSeries(answer.body)
+  const data = answer?.status === 200 ? parseSeriesResponse(answer.body) : null
   if (!data) return { data: empty, collector: UNAVAILABLE }
-  const hasSeries = Array.isArray(data.series) && data.series.length > 0
+  const hasSeries = data.series.length > 0
   return { data, collector: hasSeries ? { available: true, reason: null } : NO_DATA }
 }
 

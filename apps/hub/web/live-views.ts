@@ -27,7 +27,7 @@ const wait = (ms: number): Promise<void> => new Promise(resolve => setTimeout(re
 function toPicture(record: ServerRecord, answer: CollectorAnswer | null): ServerPicture {
   const status = answer?.status ?? null
   const { cpu_percent, memory_percent, disk_percent, load1, sampled_at } = summaryOf(status)
-  const seenAtMs = status?.lastSeen ? Date.parse(status.lastSeen) : null
+  const seenAtMs = status?.last_seen ? Date.parse(status.last_seen) : null
   const times = [record.lastSeenAtMs, seenAtMs].filter(time => time !== null)
   return {
     id: record.id,
