@@ -11,17 +11,13 @@ import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.
 import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { openSamplesBus } from '../../apps/collector/worker/samples/samples-bus.ts'
-import { type AlertEvent, eventId } from '../../core/alerting/evaluate/event.ts'
-import { shardOfServer } from '../../core/bus/entry.ts'
+import { alertEvent, eventCompany, eventServer, eventShard } from '../support/alert-event.ts'
 import { engineUrl, entryOf, freshDatabase, openTestStore } from '../support/clickhouse.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
-const COMPANY = '11111111-1111-4111-8111-111111111111'
-const SERVER = '22222222-2222-4222-8222-222222222222'
-const SHARD = shardOfServer(SERVER)
 const START = Date.now() - 60_000
 
 let server: TestRedis
@@ -55,7 +51,7 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
   const publish = async (from: number, to: number): Promise<void> => {
     for (let index = from; index <= to; index++) {
       const series = [{ metric: 'cpu_usage_percent', points: [[START + index, index]] as const }]
-      expect(await publisher.publish(SERVER, entryOf(COMPANY, SERVER, series))).toBeNull()
+      expect(await publisher.publish(eventServer, entryOf(eventCompany, eventServer, series))).toBeNull()
     }
   }
   const store = await openTestStore()
@@ -93,10 +89,10 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
     onDefinitions: () => {},
     onTrouble: () => {},
   })
-  bus.setPartitions([SHARD])
+  bus.setPartitions([eventShard])
   const running = writer.run()
   await publish(1, 5)
-  const comeBack = await remembered(keys.stream(SHARD), keys.busState)
+  const comeBack = await remembered(keys.stream(eventShard), keys.busState)
   await publish(6, 10)
   await until('all ten to be on their way to the store', () => insertCount === 1)
   await comeBack()
@@ -108,7 +104,7 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
   // The first ten were read before Redis lost half of them.
   await until('what came after', async () => (await stored()).length >= 13)
   expect(await stored()).toEqual(Array.from({ length: 13 }, (_, index) => index + 1))
-  await bus.reader.pass(busConsumers.evaluation, SHARD, 8)
+  await bus.reader.pass(busConsumers.evaluation, eventShard, 8)
   await until('an empty bus', async () => (await busStats(redis, keys)).lagEntries === 0)
   writer.abort()
   await running
@@ -116,29 +112,10 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
   await store.close()
 })
 
-const event = (seq: number): AlertEvent => ({
-  event_id: eventId(SERVER, 'rule', 'cpu_usage_percent', seq, 'alert.opened'),
-  type: 'alert.opened',
-  seq,
-  occurred_at: new Date(seq * 1000).toISOString(),
-  company_id: COMPANY,
-  server_id: SERVER,
-  rule_id: 'rule',
-  rule_version: 1,
-  series_key: 'cpu_usage_percent',
-  severity: 'critical',
-  value: 1,
-  threshold: 1,
-  suppressed: false,
-  suppress_reason: null,
-  group_key: null,
-  labels: {},
-})
-
 async function leasedStore(keys: ReturnType<typeof redisKeys>) {
   const { held } = await new RedisLeases(redis, keys, 'owner', 60_000).tend(true)
-  const { token } = held.find(({ lease }) => lease === SHARD)!
-  const place = { redis, keys, shard: SHARD, token, records: new RuleRecords(redis, keys) }
+  const { token } = held.find(({ lease }) => lease === eventShard)!
+  const place = { redis, keys, shard: eventShard, token, records: new RuleRecords(redis, keys) }
   return { token, open: () => RedisShardStore.open(place) }
 }
 
@@ -146,17 +123,17 @@ test('[EVT-026] an event that got the number of one that Redis lost is not remov
   const keys = redisKeys(`t${++prefixes}:`)
   const { open } = await leasedStore(keys)
   const store = await open()
-  const outbox = new RedisOutboxStore(redis, keys, () => [SHARD])
-  for (const seq of [1, 2]) store.commit([event(seq)], [], seq, seq)
+  const outbox = new RedisOutboxStore(redis, keys, () => [eventShard])
+  for (const seq of [1, 2]) store.commit([alertEvent(seq)], [], seq, seq)
   await store.settled()
-  const comeBack = await remembered(keys.outbox(SHARD), keys.outboxIds(SHARD))
-  store.commit([event(3)], [], 3, 3)
+  const comeBack = await remembered(keys.outbox(eventShard), keys.outboxIds(eventShard))
+  store.commit([alertEvent(3)], [], 3, 3)
   await store.settled()
   const sent = await outbox.nextEvents(10)
   expect(sent.map(row => row.event.seq)).toEqual([1, 2, 3])
   await comeBack()
   const next = await open()
-  next.commit([event(4)], [], 4, 4)
+  next.commit([alertEvent(4)], [], 4, 4)
   await next.settled()
   await outbox.removeEvents(sent.map(row => row.id))
   expect((await outbox.nextEvents(10)).map(row => row.event.seq)).toEqual([4])
@@ -166,13 +143,13 @@ test('[SNAP-005] a shard that was given up when Redis went is written no more fr
   const keys = redisKeys(`t${++prefixes}:`)
   const { open } = await leasedStore(keys)
   const store = await open()
-  store.saveSnapshot(SHARD, new Uint8Array([1]), 1, 0)
+  store.saveSnapshot(eventShard, new Uint8Array([1]), 1, 0)
   await store.settled()
   store.abandon()
-  store.saveSnapshot(SHARD, new Uint8Array([2]), 2, 0)
-  store.commit([event(1)], [], 2, 2)
+  store.saveSnapshot(eventShard, new Uint8Array([2]), 2, 0)
+  store.commit([alertEvent(1)], [], 2, 2)
   await expect(store.settled()).rejects.toThrow(ShardLost)
   const next = await open()
-  expect([...next.loadSnapshot(SHARD)!]).toEqual([1])
-  expect(await new RedisOutboxStore(redis, keys, () => [SHARD]).nextEvents(10)).toEqual([])
+  expect([...next.loadSnapshot(eventShard)!]).toEqual([1])
+  expect(await new RedisOutboxStore(redis, keys, () => [eventShard]).nextEvents(10)).toEqual([])
 })

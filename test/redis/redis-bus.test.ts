@@ -1,14 +1,12 @@
 // The bus over Redis, on a real server.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Redis } from 'ioredis'
-import { busConsumers } from '../../apps/collector/bus/bus.ts'
-import { busStats, RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
+import { RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { EntryReader, shardOfServer } from '../../core/bus/entry.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
-import { until } from '../support/until.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVER = '22222222-2222-4222-8222-222222222222'
@@ -62,18 +60,6 @@ async function valuesAfter(reader: RedisBusReader, partition: number, from: numb
   }
 }
 
-test('[BUS-005] batches of one machine come off the bus in the order in which two ingest nodes had them acknowledged', async () => {
-  const { keys, writer, reader } = openBus()
-  const other = new RedisBusWriter({ redis, keys, bytesMax: GIB, ageMaxMs: 3_600_000, onError: () => {} })
-  const together = await Promise.all([1, 2, 3, 4, 5].map(value => writer.publish(SERVER, entry(value))))
-  expect(together).toEqual([null, null, null, null, null])
-  expect(await other.publish(SERVER, entry(6))).toBeNull()
-  expect(await writer.publish(SERVER, entry(7))).toBeNull()
-  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3, 4, 5, 6, 7])
-  expect(await valuesAfter(reader, SHARD, 5)).toEqual([6, 7])
-  await reader.close()
-})
-
 test('a batch goes to the partition of its machine', async () => {
   const { writer, reader } = openBus()
   const servers = Array.from({ length: 20 }, (_, index) => `22222222-2222-4222-8222-2222222222${10 + index}`)
@@ -91,49 +77,6 @@ test('a batch goes to the partition of its machine', async () => {
     }
   }
   expect(found).toBe(20)
-  await reader.close()
-})
-
-test('an entry is removed once both consumers have passed it, and not before', async () => {
-  const { keys, writer, reader } = openBus()
-  for (let value = 1; value <= 4; value++) await writer.publish(SERVER, entry(value))
-  const full = await writer.stats()
-  await reader.pass(busConsumers.evaluation, SHARD, 3)
-  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3, 4])
-  await reader.pass(busConsumers.samples, SHARD, 2)
-  expect(await redis.xlen(keys.stream(SHARD))).toBe(2)
-  expect((await writer.stats()).bytes).toBe(full.bytes / 2)
-  await reader.pass(busConsumers.samples, SHARD, 1)
-  expect(await reader.passed(busConsumers.samples, SHARD)).toBe(2)
-  await reader.pass(busConsumers.samples, SHARD, 4)
-  await reader.pass(busConsumers.evaluation, SHARD, 4)
-  expect(await writer.stats()).toEqual({ lagEntries: 0, bytes: 0, oldestAtMs: null })
-  expect(await writer.publish(SERVER, entry(5))).toBeNull()
-  expect(await valuesAfter(reader, SHARD, 4)).toEqual([5])
-  expect((await busStats(redis, keys)).lagEntries).toBe(1)
-  await reader.close()
-})
-
-test('at the bound of bytes the bus refuses, keeps what it acknowledged, and takes again once consumers went on', async () => {
-  const bytes = entry(1).length
-  const { writer, reader } = openBus({ bytesMax: bytes * 3 })
-  const answers: unknown[] = []
-  for (let value = 1; value <= 5; value++) answers.push(await writer.publish(SERVER, entry(value)))
-  expect(answers).toEqual([null, null, null, 'full', 'full'])
-  expect(await valuesAfter(reader, SHARD, 0)).toEqual([1, 2, 3])
-  for (const consumer of Object.values(busConsumers)) await reader.pass(consumer, SHARD, 1)
-  expect(await writer.publish(SERVER, entry(6))).toBeNull()
-  expect(await valuesAfter(reader, SHARD, 1)).toEqual([2, 3, 6])
-  await reader.close()
-})
-
-test('at the bound of age the bus refuses', async () => {
-  const { writer, reader } = openBus({ ageMaxMs: 50 })
-  expect(await writer.publish(SERVER, entry(1))).toBeNull()
-  await until('the batch to be too old', async () => (await writer.publish(SERVER, entry(2))) === 'full')
-  for (const consumer of Object.values(busConsumers))
-    await reader.pass(consumer, SHARD, await reader.lastPosition(SHARD))
-  expect(await writer.publish(SERVER, entry(3))).toBeNull()
   await reader.close()
 })
 

@@ -64,39 +64,6 @@ const segmentsOf = (path: string): string[] =>
 const entryOf = (size: number, first = 0): Uint8Array => new Uint8Array(size).fill(first % 251)
 
 describe('the bus in a file', () => {
-  test('at the bound in bytes an entry is refused; it is taken again once both consumers have passed', async () => {
-    let nowMs = 1_000_000
-    const path = newPath()
-    const reader = openReader(path)
-    const writer = openWriter(path, { bytesMax: 4 * MIB, nowMs: () => nowMs })
-    const publish = () => {
-      nowMs += 1001
-      return writer.publish('a', entryOf(MIB))
-    }
-    for (let count = 0; count < 4; count++) expect(await publish()).toBeNull()
-    expect(await publish()).toBe('full')
-    await reader.pass('evaluation', 0, 4)
-    expect(await publish()).toBe('full')
-    expect(await reader.read(0, 0, 64 * MIB)).toHaveLength(4)
-    await reader.pass('samples', 0, 3)
-    expect(await publish()).toBeNull()
-    expect((await reader.read(0, 0, 64 * MIB)).map(group => group.firstPosition)).toEqual([4, 5])
-    expect((await writer.stats()).bytes).toBe(2 * MIB)
-  })
-
-  test('at the bound in age an entry is refused; it is taken again once the old ones are passed', async () => {
-    let nowMs = 1_000_000
-    const path = newPath()
-    const reader = openReader(path)
-    const writer = openWriter(path, { ageMaxMs: 60_000, nowMs: () => nowMs })
-    expect(await writer.publish('a', entryOf(10))).toBeNull()
-    nowMs += 61_000
-    expect(await writer.publish('a', entryOf(10))).toBe('full')
-    for (const consumer of CONSUMERS) await reader.pass(consumer, 0, 1)
-    nowMs += 1001
-    expect(await writer.publish('a', entryOf(10))).toBeNull()
-  })
-
   test('what is passed makes room although the clock was set back', async () => {
     let nowMs = 36_000_000
     const path = newPath()
@@ -159,56 +126,6 @@ describe('the bus in a file', () => {
     nowMs += 5000
     expect(await writer.publish('a', entryOf(10))).toBe('full')
     expect(await reader.refusedAtMs()).toBe(nowMs)
-  })
-
-  test('nothing is removed while a consumer has not passed it, and what is passed stays passed after a restart', async () => {
-    const path = newPath()
-    const writer = openWriter(path)
-    const reader = openReader(path)
-    for (let index = 1; index <= 10; index++) await writer.publish('a', entryOf(100, index))
-    await reader.pass('evaluation', 0, 10)
-    await reader.pass('samples', 0, 4)
-    // A position that is lower than what was passed changes nothing.
-    await reader.pass('samples', 0, 2)
-    const again = openReader(path)
-    expect(await again.passed('samples')).toBe(4)
-    expect((await again.read(0, 0, MIB)).map(group => group.firstPosition)).toEqual([5, 6, 7, 8, 9, 10])
-    await writer.close()
-    const next = openWriter(path)
-    expect(await next.publish('a', entryOf(100, 11))).toBeNull()
-    expect(await again.lastPosition()).toBe(11)
-  })
-
-  test('[BUS-005] a writer and several readers at once: every reader sees every entry once, in the order of publishing', async () => {
-    const path = newPath()
-    const writer = openWriter(path)
-    const total = 3000
-    const readers = CONSUMERS.map(async consumer => {
-      const reader = openReader(path)
-      const seen: number[] = []
-      let position = 0
-      while (position < total) {
-        for (const group of await reader.read(0, position, MIB)) {
-          const view = new DataView(group.bytes.buffer, group.bytes.byteOffset, group.bytes.byteLength)
-          for (let index = 0; index < group.count; index++) seen.push(view.getUint32(index * 64))
-          position = group.firstPosition + group.count - 1
-        }
-        await reader.pass(consumer, 0, position)
-        await new Promise(resolve => setImmediate(resolve))
-      }
-      return seen
-    })
-    const publishing: Promise<unknown>[] = []
-    for (let index = 0; index < total; index++) {
-      const entry = new Uint8Array(64)
-      new DataView(entry.buffer).setUint32(0, index)
-      publishing.push(writer.publish('a', entry))
-      if (index % 50 === 0) await new Promise(resolve => setImmediate(resolve))
-    }
-    expect((await Promise.all(publishing)).every(refusal => refusal === null)).toBe(true)
-    const expected = Array.from({ length: total }, (_, index) => index)
-    for (const seen of await Promise.all(readers)) expect(seen).toEqual(expected)
-    expect((await writer.stats()).bytes).toBe(0)
   })
 
   test('files that all have passed are used again: the folder stays small, and nothing of their first use shows', async () => {

@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EvaluationStore } from '../../../apps/collector/store/file-evaluation-store.ts'
-import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
-import { limits } from '../../../core/limits.ts'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
 import { type Json, machineOf, ruleRecord, WorkerRig } from '../rig.ts'
@@ -211,25 +208,6 @@ describe('the outbox of a running worker', () => {
           .some(line => line.event_id === refused[0]),
       ).toBe(true)
     })
-
-  test('beyond its capacity of a million events the oldest reminders go first, then the oldest', () => {
-    expect(limits.outboxEventsMax).toBe(1_000_000)
-    const directory = join(rig.directory, 'capacity')
-    const store = new EvaluationStore(directory, join(directory, 'snapshots'))
-    const example: AlertEvent = rig.eventsOf({ serverId: rig.hub.taken[0]!.server_id as string })[0]
-    const types = ['alert.opened', 'alert.reminder', 'alert.opened', 'alert.reminder', 'alert.resolved'] as const
-    store.commit(
-      types.map((type, index) => ({ ...example, type, event_id: `event-${index}`, seq: index })),
-      [],
-      0,
-      Date.now(),
-    )
-    const left = () => store.nextEvents(10).map(row => row.event.seq)
-    expect([store.trimOutbox(5), left()]).toEqual([0, [0, 1, 2, 3, 4]])
-    expect([store.trimOutbox(4), left()]).toEqual([1, [0, 2, 3, 4]])
-    expect([store.trimOutbox(2), left()]).toEqual([2, [2, 4]])
-    store.close()
-  })
 
   test('[EVT-023] [EVT-024] [EVT-025] nothing but alert, agent and group events is sent to /events, and nothing but the hub is called', () => {
     const types = new Set(hub.taken.map(event => String(event.type)))
