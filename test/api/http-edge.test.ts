@@ -1,9 +1,13 @@
 // What comes before the routes: hosts, links, the depth of bodies, ranges of addresses.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { loadHubConfig } from '../../apps/hub/config.ts'
 import { createToken } from '../../apps/hub/identity/accounts.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
+import { loadSiteConfig } from '../../apps/standalone/config.ts'
 import { caller, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub
@@ -164,6 +168,13 @@ describe('ranges of addresses', () => {
       expect(faults).toEqual([{ key: 'trusted_proxies', value: bad, message: expect.stringContaining('10.0.0.0/8') }])
     }
     expect(loadHubConfig(undefined, { trusted_proxies: '10.0.0.0/8,::1' }).faults).toEqual([])
+    const configFile = join(mkdtempSync(join(tmpdir(), 'site-')), 'site.yaml')
+    writeFileSync(configFile, 'trusted_proxies: [10.0.0.0/8/9]\n')
+    const nowhere = '127.0.0.1:0'
+    const site = { dataDir: '', hubListen: nowhere, agentListen: nowhere, adminListen: nowhere, opsListen: nowhere }
+    expect(loadSiteConfig({ ...site, configFile }).faults).toEqual([
+      { key: 'trusted_proxies', value: '10.0.0.0/8/9', message: expect.stringContaining('10.0.0.0/8') },
+    ])
   })
 
   test('a token is not made with a malformed range, and an old one of that kind covers nothing', async () => {
