@@ -116,6 +116,8 @@ for (const threads of [0, 2])
     test('HTTP/1.0, Connection: close, Expect and Upgrade are answered as the standard says', async () => {
       const old = await ask(['GET /agent/v1/ping HTTP/1.0\r\n\r\n'], 2)
       expect([old.statuses, old.isClosed]).toEqual([[200], true])
+      const head = await ask([ping.replace('GET', 'HEAD') + ping], 2)
+      expect([head.statuses, head.text.match(/server_time_ms/g)?.length]).toEqual([[200, 200], 1])
       const closing = await ask([ping.replace('Host: x', 'Host: x\r\nConnection: close') + ping], 2)
       expect([closing.statuses, closing.isClosed]).toEqual([[200], true])
       const expecting = post(`Expect: 100-continue\r\nContent-Length: ${BODY.length}\r\n`, '')

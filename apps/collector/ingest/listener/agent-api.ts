@@ -171,7 +171,9 @@ function startPlain(parts: ListenerParts, hostname: string, port: number): Agent
     idleSeconds: IDLE_SECONDS,
     handle: (request, peer) => {
       const endpoint = endpoints[request.path]
-      return endpoint?.method === request.method ? answer(parts, endpoint, request, peer) : notFound(parts, request)
+      // HEAD is answered as GET is, without the body.
+      const method = request.method === 'HEAD' ? 'GET' : request.method
+      return endpoint?.method === method ? answer(parts, endpoint, request, peer) : notFound(parts, request)
     },
     refuse: fault => errorResponse(new ApiError(fault.status, 'bad_request', fault.message)),
   })

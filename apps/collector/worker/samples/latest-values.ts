@@ -62,7 +62,7 @@ export class LatestValues {
     this.round++
   }
 
-  /** Series that are stored from now on. */
+  /** Series that come from now on, whose samples may not be stored yet. */
   learn(definitions: readonly SeriesDefinition[]): void {
     this.noteKeys(definitions.map(({ idLo, idHi, key }) => ({ lo: idLo, hi: idHi, key })))
   }

@@ -67,6 +67,8 @@ export type SampleWriterOptions = {
   readonly bus: BusReader
   readonly nowMs: () => number
   readonly onInserted: (rows: number, seconds: number) => void
+  /** Series came that may be new; they are not stored yet, nor are their samples. */
+  readonly onSeries?: (definitions: readonly SeriesDefinition[]) => void
   /** Series were stored that may be new; their samples are not stored yet. */
   readonly onDefinitions: (definitions: readonly SeriesDefinition[]) => void
   /** Stands before the positions in the tokens by which the store knows a block again. Another one where positions may begin anew. */
@@ -418,6 +420,7 @@ export class SampleWriter {
       lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
     if (filling.positions.size === 0) filling.firstAtMs = nowMs
+    const definitionsBefore = this.definitions.length
     filling.bytes += group.bytes.byteLength
     while (entries.next()) {
       filling.receivedAtMs = Math.min(filling.receivedAtMs, entries.receivedAtMs)
@@ -437,6 +440,7 @@ export class SampleWriter {
         })
       })
     }
+    if (this.definitions.length > definitionsBefore) this.options.onSeries?.(this.definitions.slice(definitionsBefore))
     filling.entries += group.count
     const last = group.firstPosition + group.count - 1
     const known = filling.positions.get(group.partition)

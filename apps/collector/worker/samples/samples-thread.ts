@@ -95,10 +95,8 @@ class SamplesThread {
         this.latest.blockStored()
         say({ kind: 'inserted', rows, seconds })
       },
-      onDefinitions: definitions => {
-        this.reader.forgetDefinitions()
-        this.latest.learn(definitions)
-      },
+      onSeries: definitions => this.latest.learn(definitions),
+      onDefinitions: () => this.reader.forgetDefinitions(),
       onStored: machine => this.latest.take(machine),
       askRetention: companyIds => say({ kind: 'retentionWanted', companyIds }),
       onTrouble: error => this.trouble('cannot store samples', error),
