@@ -17,25 +17,40 @@ export type AdminCode = keyof typeof adminCodes
 /** What is wrong with one parameter: which, and what was expected of it. */
 export type FieldFault = { readonly field: string; readonly message: string }
 
-/** The body of a refusal. `fields` is there where parameters are at fault, so that nobody has to read the message for them. */
-export type AdminErrorBody = {
-  readonly error: { readonly code: AdminCode; readonly message: string; readonly fields?: readonly FieldFault[] }
-}
+/** The body of a refusal. */
+export type AdminErrorBody = { readonly error: { readonly code: AdminCode; readonly message: string } }
 
-export function adminErrorBody(code: AdminCode, message: string, fields: readonly FieldFault[] = []): AdminErrorBody {
-  return { error: { code, message, ...(fields.length > 0 ? { fields } : {}) } }
-}
+/**
+ * The header of a refusal that says which parameters are at fault, so that nobody has to read the message for them. The body of a refusal
+ * has code and message, and nothing else.
+ */
+export const faultsHeader = 'x-refused-parameters'
+
+/** Faults as the value of the header: JSON in ASCII. */
+export const faultsText = (faults: readonly FieldFault[]): string =>
+  JSON.stringify(faults.map(({ field, message }) => ({ field, message }))).replace(
+    /[^\x20-\x7e]/g,
+    char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 
 const isFieldFault = (value: unknown): value is FieldFault =>
   isObject(value) && typeof value.field === 'string' && typeof value.message === 'string'
 
-/** What a refusal says. Without `fields` where it is about no parameter, or comes of a collector that does not name them. */
-export function parseRefusal(body: unknown): { readonly message: string; readonly fields: readonly FieldFault[] } {
-  const error = isObject(body) && isObject(body.error) ? body.error : {}
-  return {
-    message: typeof error.message === 'string' ? error.message : '',
-    fields: Array.isArray(error.fields) ? error.fields.filter(isFieldFault) : [],
+/** The faults of a header; none where it is absent, or says nothing that can be read. */
+export function parseFaults(header: string | null): readonly FieldFault[] {
+  if (header === null) return []
+  try {
+    const parsed: unknown = JSON.parse(header)
+    return Array.isArray(parsed) ? parsed.filter(isFieldFault) : []
+  } catch {
+    return []
   }
+}
+
+/** What a refusal says; empty where it says nothing. */
+export function messageOfRefusal(body: unknown): string {
+  const message = isObject(body) && isObject(body.error) ? body.error.message : ''
+  return typeof message === 'string' ? message : ''
 }
 
 /** What stands under `data` of an answer; null where it is no object. */

@@ -3,7 +3,7 @@
 import type { Json } from './hub-harness.ts'
 
 export type Asked = { method: string; path: string; query: URLSearchParams; token: string | null; body: Json }
-type Answer = { status: number; body: Json }
+type Answer = { status: number; body: Json; headers?: Record<string, string> }
 
 export class AdminListener {
   readonly asked: Asked[] = []
@@ -26,8 +26,8 @@ export class AdminListener {
           body: text === '' ? null : JSON.parse(text),
         }
         this.asked.push(asked)
-        const { status, body } = await this.answer(asked)
-        return status === 204 ? new Response(null, { status }) : Response.json(body, { status })
+        const { status, body, headers = {} } = await this.answer(asked)
+        return status === 204 ? new Response(null, { status }) : Response.json(body, { status, headers })
       },
     })
   }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { faultsHeader, faultsText } from '../../core/admin-api/envelope.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 
@@ -372,7 +373,8 @@ describe('health', () => {
       { field: 'to', message: 'must be a time' },
       { field: 'step', message: 'must be a duration such as 5m, or a metric of time' },
     ]
-    admin.answer = () => ({ status: 400, body: { error: { code: 'bad_request', message: 'from here on', fields } } })
+    const headers = { [faultsHeader]: faultsText(fields) }
+    admin.answer = () => ({ status: 400, body: { error: { code: 'bad_request', message: 'from here on' } }, headers })
     const { errors } = (await tenant.call('GET', path)).body
     expect(Object.keys(errors)).toEqual(['to', 'step'])
     expect(errors.to[0]).toContain('to must be a time')

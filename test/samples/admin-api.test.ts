@@ -6,7 +6,7 @@ import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { Tombstone } from '../../apps/collector/worker/samples/samples-messages.ts'
 import type { ReloadFeed } from '../../core/admin-api/calls.ts'
-import { parseRefusal } from '../../core/admin-api/envelope.ts'
+import { faultsHeader, parseFaults } from '../../core/admin-api/envelope.ts'
 import type { RejectedRule } from '../../core/alerting/rules/rule.ts'
 import type { RetentionSettings } from '../../core/retention/window.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
@@ -47,6 +47,9 @@ const agentRecord = (over: Record<string, unknown> = {}) => ({
   version: 3,
   ...over,
 })
+
+const faultyFields = (response: Response): string[] =>
+  parseFaults(response.headers.get(faultsHeader)).map(fault => fault.field)
 
 describe('the admin API', () => {
   const bus = openTestBus()
@@ -371,13 +374,12 @@ describe('the admin API', () => {
     ] as const) {
       const response = await call('GET', `/internal/v1/servers/${SERVER}/series?${query}`)
       expect(response.status).toBe(400)
-      const error = await errorOf(response)
-      expect(error).toMatchObject({ code: 'bad_request', message: expect.stringContaining(field) })
+      expect(await errorOf(response)).toMatchObject({ code: 'bad_request', message: expect.stringContaining(field) })
       // The hub puts each fault at its field by what is said of it, not by the words of the message.
-      expect(parseRefusal({ error }).fields.map(fault => fault.field)).toEqual([field])
+      expect(faultyFields(response)).toEqual([field])
     }
     const both = await call('GET', `/internal/v1/servers/${SERVER}/series?company_id=${COMPANY}&metric=x&agg=sum`)
-    expect(parseRefusal({ error: await errorOf(both) }).fields.map(fault => fault.field)).toEqual(['metric', 'agg'])
+    expect(faultyFields(both)).toEqual(['metric', 'agg'])
   })
 
   test('[QRY-002] [QRY-003] [QRY-011] [QRY-025] the reply of a series query', async () => {

@@ -5,7 +5,7 @@
 import { circuitBreaker, handleAll, type IBreaker, type IPolicy, retry, wrap } from 'cockatiel'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
-import { adminPrefix } from '../../../core/admin-api/envelope.ts'
+import { adminPrefix, type FieldFault, faultsHeader, parseFaults } from '../../../core/admin-api/envelope.ts'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import type { HubConfig } from '../config.ts'
@@ -16,7 +16,12 @@ import type { HubMetrics } from '../platform/telemetry.ts'
 export type CollectorTarget = { readonly id: string; readonly adminUrl: string; readonly adminToken: string }
 /** Why a collector cannot be called from here. */
 export type Unreachable = 'not_registered' | 'no_address' | 'no_token' | 'refused_address'
-export type CollectorAnswer = { readonly status: number; readonly body: unknown }
+export type CollectorAnswer = {
+  readonly status: number
+  readonly body: unknown
+  /** The parameters that a refusal is about. */
+  readonly faults: readonly FieldFault[]
+}
 
 const BREAK_AFTER_FAILURES = 5
 const BREAK_WINDOW_MS = 60_000
@@ -157,7 +162,7 @@ export class CollectorClient {
     } catch {
       if (response.ok) throw new Error('the collector answered something that is not JSON')
     }
-    return { status: response.status, body: parsed }
+    return { status: response.status, body: parsed, faults: parseFaults(response.headers.get(faultsHeader)) }
   }
 
   private policyOf(id: string): IPolicy {

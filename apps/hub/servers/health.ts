@@ -2,7 +2,7 @@
 // "Servers"; decisions G-109 to G-112). A collector that cannot answer is never an error of the request.
 
 import { sql } from 'drizzle-orm'
-import { parseRefusal } from '../../../core/admin-api/envelope.ts'
+import { messageOfRefusal } from '../../../core/admin-api/envelope.ts'
 import { parseSeriesResponse, seriesParameters, seriesPath } from '../../../core/admin-api/series.ts'
 import {
   type LatestSample,
@@ -13,6 +13,7 @@ import {
 import { type AgentState, connectivityOf } from '../../../core/lifecycle/agent.ts'
 import { isActiveDownAlert } from '../agents/connectivity.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
+import type { CollectorAnswer } from '../collectors/collector-client.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type ApiError, invalid } from '../platform/http/api-error.ts'
@@ -27,14 +28,14 @@ export type ServerRef = {
   readonly server: { readonly id: string; readonly companyId: string }
   readonly agentId: string | null
 }
-export type CollectorAnswer = { readonly status: Status | null; readonly note: CollectorNote }
+export type ServerNow = { readonly status: Status | null; readonly note: CollectorNote }
 
 const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
 const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
 const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
 /** What the collector says of a machine now: its state and the newest values. */
-export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<CollectorAnswer> {
+export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
   if (agentId === null) return { status: UNKNOWN, note: NO_DATA }
@@ -101,9 +102,9 @@ const namedIn = (message: string): string =>
   (/range/.test(message) ? 'from' : 'metric')
 
 /** What the collector found wrong with the request, by parameter. */
-function refusalOfSeries(body: unknown): ApiError {
-  const { message, fields } = parseRefusal(body)
-  const faults = fields
+function refusalOfSeries(answer: CollectorAnswer): ApiError {
+  const message = messageOfRefusal(answer.body)
+  const faults = answer.faults
     .filter(({ field }) => isParameter(field))
     .map(({ field, message }) => [field, refused(`${field} ${message}`)] as const)
   return invalid(
@@ -119,7 +120,7 @@ export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, sea
   if (!target) return { data: empty, collector: { available: false, reason: 'not_configured' } }
   const query = Object.fromEntries(seriesParameters.map(name => [name, search.get(name)]))
   const answer = await hub.collectors.query(target, 'series', seriesPath(server.companyId, server.id, query))
-  if (answer?.status === 400) throw refusalOfSeries(answer.body)
+  if (answer?.status === 400) throw refusalOfSeries(answer)
   const data = answer?.status === 200 ? parseSeriesResponse(answer.body) : null
   if (!data) return { data: empty, collector: UNAVAILABLE }
   const hasSeries = data.series.length > 0

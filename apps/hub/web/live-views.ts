@@ -2,7 +2,7 @@
 // viewers share one picture, and one question to the collector; a collector that is slow or gone delays nobody.
 import { isObject } from '../../../core/unchecked.ts'
 import type { Hub } from '../hub-context.ts'
-import { askCollector, type CollectorAnswer, serverSeries, summaryOf } from '../servers/health.ts'
+import { askCollector, type ServerNow, serverSeries, summaryOf } from '../servers/health.ts'
 import { pageOfAlerts, pageOfServers, type ServerCounts, type ServerRecord, type ServerView } from './live-records.ts'
 import { type CollectorState, chartMinutes, type Picture, type ServerPicture, type ServerSeries } from './live-view.ts'
 import { RecentValues } from './shared-values.ts'
@@ -24,7 +24,7 @@ export type LiveView = ServerView & { readonly alertsPage: number }
 const wait = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 /** Key values, and the state that the collector knows better than the records; the later of the two times it was seen. */
-function toPicture(record: ServerRecord, answer: CollectorAnswer | null): ServerPicture {
+function toPicture(record: ServerRecord, answer: ServerNow | null): ServerPicture {
   const status = answer?.status ?? null
   const { cpu_percent, memory_percent, disk_percent, load1, sampled_at } = summaryOf(status)
   const seenAtMs = status?.last_seen ? Date.parse(status.last_seen) : null
@@ -61,7 +61,7 @@ function countsAsShown(
   return agreed
 }
 
-function collectorState(answers: readonly (CollectorAnswer | null)[]): CollectorState {
+function collectorState(answers: readonly (ServerNow | null)[]): CollectorState {
   const reasons = new Set(answers.filter(answer => answer?.note.available === false).map(answer => answer?.note.reason))
   if (reasons.has('unavailable')) return 'unavailable'
   return reasons.has('not_configured') ? 'not_configured' : 'ok'
@@ -69,7 +69,7 @@ function collectorState(answers: readonly (CollectorAnswer | null)[]): Collector
 
 export class LivePictures {
   private readonly pictures: RecentValues<Picture>
-  private readonly answers: RecentValues<CollectorAnswer>
+  private readonly answers: RecentValues<ServerNow>
   private readonly series: RecentValues<ServerSeries | null>
 
   constructor(private readonly hub: Hub) {
@@ -84,7 +84,7 @@ export class LivePictures {
     return this.pictures.get(key, () => this.compose(companyId, view))
   }
 
-  private async answersOf(companyId: string, records: readonly ServerRecord[]): Promise<(CollectorAnswer | null)[]> {
+  private async answersOf(companyId: string, records: readonly ServerRecord[]): Promise<(ServerNow | null)[]> {
     const keyOf = (record: ServerRecord) => `${companyId} ${record.id} ${record.agentId}`
     const asked = records.map(record =>
       this.answers.get(keyOf(record), () =>

@@ -1,19 +1,22 @@
 import { describe, expect, test } from 'bun:test'
-import { adminErrorBody, dataOf, parseRefusal } from '../../../core/admin-api/envelope.ts'
+import { dataOf, faultsHeader, faultsText, messageOfRefusal, parseFaults } from '../../../core/admin-api/envelope.ts'
 import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
 import { parseOnline, parseServerStatus } from '../../../core/admin-api/status.ts'
 
 const NOT_ANSWERS = [null, undefined, 'x', 7, [], {}, { data: null }, { data: [] }, { data: 'x' }]
 
 describe('answers of the admin API', () => {
-  test('[ADM-003] a refusal has code and message, and names parameters only where there are any', () => {
-    expect(adminErrorBody('not_found', 'no such path')).toEqual({
-      error: { code: 'not_found', message: 'no such path' },
-    })
-    const fields = [{ field: 'step', message: 'must be at least 30 seconds' }]
-    expect(parseRefusal(adminErrorBody('bad_request', 'step …', fields))).toEqual({ message: 'step …', fields })
-    for (const body of [...NOT_ANSWERS, { error: 'x' }, { error: { message: 1, fields: [{ field: 1 }, null] } }])
-      expect(parseRefusal(body)).toEqual({ message: '', fields: [] })
+  test('the parameters of a refusal travel in a header, whatever they hold; what cannot be read names none', () => {
+    const faults = [
+      { field: 'step', message: 'must be at least 30 seconds' },
+      { field: 'from', message: 'Zeit ≠ "jetzt"\r\n\u0000' },
+    ]
+    const response = new Response(null, { headers: { [faultsHeader]: faultsText(faults) } })
+    expect(parseFaults(response.headers.get(faultsHeader))).toEqual(faults)
+    for (const header of [null, '', 'x', '{}', '[null, {"field": 1}]']) expect(parseFaults(header)).toEqual([])
+    expect(messageOfRefusal({ error: { code: 'bad_request', message: 'no' } })).toBe('no')
+    for (const body of [...NOT_ANSWERS, { error: 'x' }, { error: { message: 1 } }])
+      expect(messageOfRefusal(body)).toBe('')
   })
 
   test('what is no answer is none, and what is wrong inside one is left out', () => {
