@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { AgentConfigSchema, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { protocolError } from './peer.ts'
@@ -265,7 +265,9 @@ test('[AGT-053] an answer that inflates to a GiB is like none: the batch stays, 
     const headers = (encoding: string) => ({ 'Content-Type': 'application/x-protobuf', 'Content-Encoding': encoding })
     const plain = Buffer.alloc(2 ** 30)
     const bombs = [
-      new Response(zstdCompressSync(plain), { headers: headers('zstd') }),
+      new Response(zstdCompressSync(plain, { params: { [constants.ZSTD_c_windowLog]: 27 } }), {
+        headers: headers('zstd'),
+      }),
       new Response(gzipSync(plain, { level: 1 }).subarray(0, 1_000_000), { headers: headers('gzip') }),
       new Response('x', { headers: headers('br') }),
       new Response(plain.subarray(0, 2 ** 20 + 1), { headers: { 'Content-Type': 'application/x-protobuf' } }),
