@@ -8,7 +8,10 @@ import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-cli
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
+import { RedisRegistryStore } from '../../apps/collector/store/redis/redis-registry-store.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
+import type { AgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
+import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { openSamplesBus } from '../../apps/collector/worker/samples/samples-bus.ts'
 import { alertEvent, eventCompany, eventServer, eventShard } from '../support/alert-event.ts'
@@ -112,6 +115,24 @@ test('[BUS-005] samples that get positions which Redis had given out before are 
   await store.close()
 })
 
+const agentOf = (index: number): AgentRecord => ({
+  agentId: `33333333-3333-4333-8333-00000000000${index}`,
+  companyId: eventCompany,
+  serverId: eventServer,
+  state: 'active',
+  tokenHash: String(index).repeat(64),
+  prevTokenHash: '',
+  prevTokenExpiresAtMs: 0,
+  version: 1,
+  syncVersion: 1,
+  serverStatus: '',
+  subnetId: '',
+  datacenter: '',
+  hostname: '',
+  intervalSeconds: 0,
+  enrolledAtMs: 0,
+})
+
 async function leasedStore(keys: ReturnType<typeof redisKeys>) {
   const { held } = await new RedisLeases(redis, keys, 'owner', 60_000).tend(true)
   const { token } = held.find(({ lease }) => lease === eventShard)!
@@ -152,4 +173,35 @@ test('[SNAP-005] a shard that was given up when Redis went is written no more fr
   const next = await open()
   expect([...next.loadSnapshot(eventShard)!]).toEqual([1])
   expect(await new RedisOutboxStore(redis, keys, () => [eventShard]).nextEvents(10)).toEqual([])
+})
+
+test('[REG-018] a change of the registry that got the number of one that Redis lost reaches every process', async () => {
+  const keys = redisKeys(`t${++prefixes}:`)
+  const openNode = async () => {
+    const store = new RedisRegistryStore(redis, keys)
+    await store.poll()
+    const registry = new AgentRegistry(store)
+    return {
+      registry,
+      look: async () => {
+        await store.poll()
+        registry.refresh()
+      },
+    }
+  }
+  const push = async (registry: AgentRegistry, index: number): Promise<void> => {
+    registry.push(agentOf(index))
+    await registry.settled()
+  }
+  const [worker, ingest] = await Promise.all([openNode(), openNode()])
+  await push(worker.registry, 1)
+  const comeBack = await remembered(keys.agents, keys.agentChanges, keys.registryState)
+  await push(worker.registry, 2)
+  await ingest.look()
+  await comeBack()
+  for (const index of [3, 4]) await push(worker.registry, index)
+  await ingest.look()
+  expect([1, 2, 3, 4].map(index => ingest.registry.byAgent(agentOf(index).agentId)?.state)).toEqual(
+    Array.from({ length: 4 }, () => 'active'),
+  )
 })

@@ -7,7 +7,7 @@ export type FeedStatus = {
   readonly lastSyncAtMs: number
   readonly lastSyncError: string | null
 }
-export type RulesStatus = FeedStatus & {
+type RulesStatus = FeedStatus & {
   readonly loaded: number
   readonly invalid: number
   readonly pending: number
@@ -16,7 +16,7 @@ export type RulesStatus = FeedStatus & {
   readonly flapping: number
   readonly invalidRules: readonly RejectedRule[]
 }
-export type SilencesStatus = FeedStatus & { readonly active: number; readonly loaded: number }
+type SilencesStatus = FeedStatus & { readonly active: number; readonly loaded: number }
 export type ChecksStatus = FeedStatus & {
   readonly loaded: number
   readonly invalid: number

@@ -63,7 +63,7 @@ type Pending = {
   readonly settle: (refusal: PublishRefusal | null) => void
 }
 
-export type RedisBusWriterOptions = {
+type RedisBusWriterOptions = {
   readonly redis: Redis
   readonly keys: RedisKeys
   /** The bound: bytes and age of what at least one consumer has not passed. */

@@ -17,7 +17,7 @@ export const GROUP_HEADER_BYTES = 32
 const MAGIC = 0x31475653
 const CHECKSUM_AT = 20
 
-export type GroupHeader = {
+type GroupHeader = {
   readonly byteCount: number
   readonly first: number
   readonly count: number

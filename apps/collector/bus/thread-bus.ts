@@ -3,7 +3,7 @@ import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { PortBus, serveBus } from './bus-port.ts'
 import type { FileBusOptions } from './file-bus-writer.ts'
 
-export type BusThreadOptions = Pick<FileBusOptions, 'path' | 'bytesMax' | 'ageMaxMs' | 'groupWaitMs'>
+type BusThreadOptions = Pick<FileBusOptions, 'path' | 'bytesMax' | 'ageMaxMs' | 'groupWaitMs'>
 
 export type ToBusThread =
   | { readonly kind: 'open'; readonly options: BusThreadOptions }
@@ -18,7 +18,7 @@ export type FromBusThread =
   | { readonly kind: 'error'; readonly facts: unknown }
   | { readonly kind: 'closed' }
 
-export type ThreadBusParts = {
+type ThreadBusParts = {
   readonly threadUrl: URL | string
   readonly options: BusThreadOptions
   readonly onPublished: () => void

@@ -28,7 +28,7 @@ const RELOAD_RETRY_S = 5
 /** Reloads of what ingest reads from the hub. */
 export type ReloadAgentFeeds = { readonly checks: () => Promise<'applied' | 'unavailable'> }
 
-export type AdminDepsSources = {
+type AdminDepsSources = {
   readonly config: WorkerConfig
   /** The tokens that open the admin API now. */
   readonly adminTokens: () => readonly string[]
@@ -56,7 +56,7 @@ export const retentionOf = (settings: CompanySettings | null): RetentionSettings
     graceUntilMs: settings.graceUntilMs,
   }
 
-export type CreatedAdminDeps = {
+type CreatedAdminDeps = {
   readonly adminDeps: AdminDeps
   /** Pulls a feed and puts it in force in this process. */
   readonly reloadHere: (feed: ReloadFeed) => Promise<'applied' | 'unavailable'>

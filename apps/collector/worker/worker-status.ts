@@ -17,7 +17,7 @@ import type { ShardPool } from './evaluation/shard-pool.ts'
 import type { SamplesClient } from './samples/samples-client.ts'
 import type { WorkerCounts, WorkerPlace } from './storage/worker-storage.ts'
 
-export type WorkerStatusDeps = {
+type WorkerStatusDeps = {
   readonly version: string
   readonly role: 'worker' | 'all'
   readonly log: Logger

@@ -31,7 +31,7 @@ import type { WorkerPlace } from './storage/worker-storage.ts'
 import { WorkerStatus } from './worker-status.ts'
 
 const STOP_WAIT_MS = 3000
-export type WorkerDeps = {
+type WorkerDeps = {
   readonly config: WorkerConfig
   /** Where state is kept, and shared with other workers; without one on the disk, in data_dir. */
   readonly place?: WorkerPlace

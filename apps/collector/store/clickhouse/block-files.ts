@@ -19,9 +19,9 @@ const SHARED_MEMORY = '/dev/shm'
 /** Linux: a file in a directory, without a name in it. Node's constants leave it out. */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY
 
-export type BlockFile = { readonly path: string; readonly descriptor: number; readonly isNamed: boolean }
+type BlockFile = { readonly path: string; readonly descriptor: number; readonly isNamed: boolean }
 
-export type BlockFiles = {
+type BlockFiles = {
   /** A file that holds the block, for the engine to read at its path. */
   write(block: Uint8Array): BlockFile
   /** The engine has read it. */

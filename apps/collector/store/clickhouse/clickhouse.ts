@@ -32,14 +32,14 @@ export type ClickHouse = {
   close(): Promise<void>
 }
 
-export type ClickHouseOptions = {
+type ClickHouseOptions = {
   /** `embedded:DIR` or the URL of a server. */
   readonly url: string
   readonly database: string
 }
 
 /** The name of a database as it may stand in SQL. */
-export const isDatabaseName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)
+const isDatabaseName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)
 
 /** Opens the store. Throws when the embedded engine cannot start; a server is not contacted yet. */
 export function openClickHouse(options: ClickHouseOptions): ClickHouse {

@@ -5,8 +5,8 @@ const MEMORY_DAYS = 30
 /** How an unlimited retention stands in the table. */
 const UNLIMITED = 4_294_967_295
 
-export type SeenRetention = { readonly companyId: string; readonly retentionDays: number | null }
-export type RememberedRetention = {
+type SeenRetention = { readonly companyId: string; readonly retentionDays: number | null }
+type RememberedRetention = {
   readonly companyId: string
   readonly firstSeenAtMs: number
   readonly largestDays: number

@@ -12,7 +12,7 @@ import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
 /** One series of an answer: labels without the metric's name, points in time order, stamped with their bucket's start. */
-export type SeriesPoints = { readonly labels: Record<string, string>; readonly points: [tsMs: number, value: number][] }
+type SeriesPoints = { readonly labels: Record<string, string>; readonly points: [tsMs: number, value: number][] }
 export type SeriesAnswer = {
   readonly series: SeriesPoints[]
   /** What was read in the end, for telemetry. */
@@ -23,7 +23,7 @@ export type SeriesAnswer = {
 export type Definition = { readonly id: bigint; readonly key: string }
 
 /** Series of a machine that the store is still to be told of. */
-export type PendingDefinitions = (companyId: string, serverId: string) => Iterable<Definition>
+type PendingDefinitions = (companyId: string, serverId: string) => Iterable<Definition>
 const nothingPending: PendingDefinitions = () => []
 
 const DEFINITIONS_MS = 10_000

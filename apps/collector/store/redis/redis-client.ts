@@ -8,7 +8,7 @@ const COMMAND_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 5_000
 const RETRY_MAX_MS = 1_000
 
-export type RedisOptions = {
+type RedisOptions = {
   readonly url: string
   /** Who connects, as CLIENT LIST shows it. */
   readonly name: string

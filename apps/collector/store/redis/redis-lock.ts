@@ -20,7 +20,7 @@ return 1
 `)
 
 /** Throws once the work may be another's. To be called before every step that another holder must not meet. */
-export type StillHeld = () => void
+type StillHeld = () => void
 
 /** Waits for the lock under `key`, does the work and gives the lock back. Rejects when Redis does not answer, or as the work does. */
 export async function underLock(

@@ -63,14 +63,19 @@ export class RedisRegistryStore {
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
-  ) {}
+  ) {
+    // A server that comes back may have lost its newest changes, and given their numbers to others by the next look.
+    redis.on('close', () => {
+      this.change = 0
+    })
+  }
 
   /** Fetches what was written since the last look, and writes what could not be written before. */
   async poll(): Promise<void> {
     if (this.writes.length > 0) await this.flush()
     // The cursor first: the records that it stands for were written before it.
     const [since, syncedAtMs, last] = await this.redis.hmget(this.keys.registryState, 'since', 'synced_at_ms', 'change')
-    // A server that knows less than it did was started anew, without its data: everything is read again.
+    // What another server has that knows less is read whole.
     if (Number(last ?? 0) < this.change) this.change = 0
     for (;;) {
       const page = await this.redis.zrangebyscore(

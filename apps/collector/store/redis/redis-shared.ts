@@ -28,7 +28,7 @@ end
 return 1
 `)
 
-export type SharedNews = {
+type SharedNews = {
   /** Feeds that were to be pulled since the last look. */
   readonly reloads: readonly ReloadFeed[]
   /** Tombstones that were not there at the last look. */

@@ -49,7 +49,7 @@ function instantOf(value: unknown): number {
 }
 
 /** Why JSON is no agent record: the field, and what was expected. */
-export type RecordFault = { readonly field: string; readonly expected: string }
+type RecordFault = { readonly field: string; readonly expected: string }
 
 /** Server statuses that mean nothing to the collector count as empty. */
 const statusOf = (value: unknown): ServerStatus => (value === 'maintenance' || value === 'decommissioned' ? value : '')

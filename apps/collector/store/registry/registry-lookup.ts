@@ -8,14 +8,14 @@ import { isRecordFault, parseAgentRecord } from './agent-record.ts'
 import type { AgentRegistry } from './registry.ts'
 
 /** `found`: the registry has it now. */
-export type LookupResult = 'found' | 'unknown' | 'unavailable'
+type LookupResult = 'found' | 'unknown' | 'unavailable'
 
 const NEGATIVES_MAX = 50_000
 /** A flood of random tokens must leave room in the hub's limit of 1,200 calls a minute. */
 const LOOKUPS_PER_MINUTE = 600
 const LOOKUPS_BURST = 200
 
-export type RegistryLookupOptions = {
+type RegistryLookupOptions = {
   readonly registry: AgentRegistry
   readonly hub: HubClient | null
   readonly negativeTtlMs: number

@@ -10,10 +10,10 @@ export type AgentChange = {
   readonly before: AgentRecord | null
   readonly record: AgentRecord | null
 }
-export type ChangeListener = (changes: readonly AgentChange[]) => void
+type ChangeListener = (changes: readonly AgentChange[]) => void
 
 /** What a token hash means at an instant. */
-export type TokenMatch = { readonly record: AgentRecord; readonly isValid: boolean }
+type TokenMatch = { readonly record: AgentRecord; readonly isValid: boolean }
 
 /** What keeps the registry: on disk, or in Redis, where what is written is durable once it is `settled`. */
 export interface RegistryBacking {

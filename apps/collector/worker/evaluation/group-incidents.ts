@@ -22,7 +22,7 @@ import type { GroupStore } from '../storage/worker-storage.ts'
 import type { WorkerStatus } from '../worker-status.ts'
 import type { ShardPool } from './shard-pool.ts'
 
-export type GroupsDeps = {
+type GroupsDeps = {
   readonly config: WorkerConfig
   readonly log: Logger
   readonly metrics: CollectorMetrics

@@ -26,7 +26,7 @@ const REFUSED_BY_ANYONE = new Set([400, 413, 422])
 type Step = { readonly waitMs: number; readonly isIdle: boolean }
 const AGAIN: Step = { waitMs: 0, isIdle: false }
 
-export type OutboxOptions = {
+type OutboxOptions = {
   readonly store: Pick<OutboxStore, 'nextEvents' | 'removeEvents' | 'trimOutbox'>
   readonly hub: HubClient
   readonly log: Logger

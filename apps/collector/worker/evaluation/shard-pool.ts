@@ -20,7 +20,7 @@ import type {
 type Call<M> = M extends { readonly call: number } ? Omit<M, 'call'> : never
 type ShardCall = Call<ToShardThread>
 
-export type ShardPoolOptions = {
+type ShardPoolOptions = {
   /** Named by the executable's main file: a compiled executable needs each thread's file as an entry of its own. */
   readonly threadUrl: URL | string
   readonly threads: number

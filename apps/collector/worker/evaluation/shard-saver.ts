@@ -13,7 +13,7 @@ const KEYS_A_SLICE = 1_000
 const WRITING_LOOK_MS = 5
 
 /** The loop that saves. */
-export type SavedLoop = {
+type SavedLoop = {
   readonly config: Pick<ShardLoopConfig, 'shards' | 'threadIndex'>
   readonly evaluation: EvaluationState
   readonly store: ShardStore

@@ -3,7 +3,7 @@ import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import type { CellOwner } from '../../../../core/samples/rollup/open-cells.ts'
 
 /** Cells that became late together: the oldest of each machine. */
-export type LateBatch = {
+type LateBatch = {
   readonly oldestOf: Map<string, number>
   /** Whether the store knows of them, so that the next pass computes them. */
   isNoted: boolean

@@ -29,7 +29,7 @@ const heldMetrics: ReadonlySet<string> = new Set(keyMetrics)
 
 const toLatest = ({ key, value, tsMs }: NewestValue): LatestValue => ({ ...parseSeriesKey(key), value, tsMs })
 
-export type LatestValuesOptions = {
+type LatestValuesOptions = {
   readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfMachines' | 'machinesOf' | 'keysOf'>
   readonly nowMs: () => number
   /** Points that the store does not have yet. */

@@ -6,7 +6,7 @@ import type { Expiry } from '../../store/clickhouse/samples-delete.ts'
 import type { SamplesClient } from './samples-client.ts'
 import type { RetentionMemoryRow } from './samples-messages.ts'
 
-export type JanitorOptions = {
+type JanitorOptions = {
   readonly samples: Pick<SamplesClient, 'companies' | 'expire' | 'reclaim' | 'rememberRetention' | 'setRetentionDays'>
   /** Asks the hub now, without cache; undefined when it does not answer. */
   readonly askRetention: (companyId: string) => Promise<RetentionSettings | undefined>

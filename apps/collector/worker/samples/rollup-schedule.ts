@@ -15,7 +15,7 @@ import type { LateNotes } from './late-cell-tracker.ts'
 
 const PERIOD_MS = 60_000
 
-export type RollupScheduleOptions = {
+type RollupScheduleOptions = {
   readonly store: ClickHouse
   readonly nowMs: () => number
   /** Whether this worker computes; otherwise it only learns how far another one is. */

@@ -62,7 +62,7 @@ const newLoad = (scratch: BlockScratch): Load => ({
   receivedAtMs: Number.POSITIVE_INFINITY,
 })
 
-export type SampleWriterOptions = {
+type SampleWriterOptions = {
   readonly store: ClickHouse
   readonly bus: BusReader
   readonly nowMs: () => number

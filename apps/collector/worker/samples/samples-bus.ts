@@ -12,13 +12,13 @@ import type { SampleHold, SamplesThreadOptions } from './samples-messages.ts'
 /** The block is filled for a second anyway. */
 const LOOK_MS = 100
 
-export type SamplesBusEvents = {
+type SamplesBusEvents = {
   readonly onNews: () => void
   readonly onTrouble: (cause: string) => void
   readonly onRecovered: () => void
 }
 
-export type OpenSamplesBus = {
+type OpenSamplesBus = {
   readonly reader: BusReader
   /**
    * Positions begin anew where Redis lost them, and where an older copy of the bus was restored beside a newer store: a new block

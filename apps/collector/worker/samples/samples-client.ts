@@ -11,7 +11,7 @@ import type {
 
 const STOP_TIMEOUT_MS = 10_000
 
-export type SamplesClientOptions = SamplesThreadOptions & {
+type SamplesClientOptions = SamplesThreadOptions & {
   /** `new URL('./samples-thread.ts', import.meta.url)`, which resolves only in an entry file. */
   readonly threadUrl: URL | string
   /** A block was stored. */

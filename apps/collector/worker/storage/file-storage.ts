@@ -15,7 +15,7 @@ import type { GroupStore, PlaceParts, WorkerPlace } from './worker-storage.ts'
 const BUS_LOOK_MS = 2000
 const GROUPS = 'groups'
 
-export type DiskPlaceOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
+type DiskPlaceOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
 
 /** Where snapshots, outbox and dead letters are. */
 export const alertingDirOf = (config: WorkerConfig): string =>

@@ -3,7 +3,7 @@
 // cannot write; this file only decides who should work.
 import type { HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
 
-export type LeasesOptions = {
+type LeasesOptions = {
   readonly store: Pick<RedisLeases, 'tend' | 'release'>
   /** How often leases are renewed and free ones looked for; well under their time to live. */
   readonly periodMs: number

@@ -18,7 +18,7 @@ import type { WorkerPlace } from './worker-storage.ts'
 /** How often what other processes wrote into the registry in Redis is looked for, at least. */
 const REDIS_LOOK_MS = 500
 
-export type OpenedPlace = {
+type OpenedPlace = {
   readonly place: WorkerPlace
   readonly registry: RegistryBacking
   readonly reloadAgentFeeds: ReloadAgentFeeds

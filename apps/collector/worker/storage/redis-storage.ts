@@ -25,7 +25,7 @@ const LEASE_RENEW_MS = 2_000
 const RELOAD_WAIT_MS = 2_000
 const GROUPS = 'groups'
 
-export type RedisPlaceOptions = {
+type RedisPlaceOptions = {
   readonly redis: ReturnType<typeof openRedis>
   readonly keys: RedisKeys
   readonly url: string
