@@ -89,14 +89,14 @@ function batchOf(poster: number, batch: number) {
   const isOpening = batch % 2 === 0
   return {
     events: Array.from({ length: EVENTS_AT_ONCE }, (_, index) => {
-      const machine = 1 + (((poster * BATCHES + batch - (batch % 2)) * EVENTS_AT_ONCE + index) % sizes.servers)
+      const serverNumber = 1 + (((poster * BATCHES + batch - (batch % 2)) * EVENTS_AT_ONCE + index) % sizes.servers)
       return {
         event_id: crypto.randomUUID(),
         type: isOpening ? 'alert.opened' : 'alert.resolved',
         seq: 100 + batch,
         occurred_at: new Date().toISOString(),
         company_id: facts.companyId,
-        server_id: seededId('server', machine),
+        server_id: seededId('server', serverNumber),
         rule_id: seededId('rule', 1 + (index % sizes.rules)),
         rule_version: 1,
         series_key: `cpu_usage_percent{poster="${poster}"}`,
@@ -127,7 +127,7 @@ async function events() {
 }
 
 const alert = seededId('alert', 1)
-const machine = seededId('server', 7)
+const seenServer = seededId('server', 7)
 const deep = (path: string, page: number) => `${path}${path.includes('?') ? '&' : '?'}page=${page}`
 /** Every list, with the page to compare the first with: 1,000, or the last one. */
 const lists: readonly (readonly [path: string, deepPage: number | null])[] = [
@@ -138,11 +138,11 @@ const lists: readonly (readonly [path: string, deepPage: number | null])[] = [
   ['/servers?environment=production&role=web', 50],
   ['/servers?status=active', 660],
   ['/servers/trashed', null],
-  [`/servers/${machine}`, null],
-  [`/servers/${machine}/health`, null],
-  [`/servers/${machine}/agents`, null],
-  [`/servers/${machine}/alerts`, null],
-  [`/servers/${machine}/checks`, null],
+  [`/servers/${seenServer}`, null],
+  [`/servers/${seenServer}/health`, null],
+  [`/servers/${seenServer}/agents`, null],
+  [`/servers/${seenServer}/alerts`, null],
+  [`/servers/${seenServer}/checks`, null],
   ['/monitoring/agents', 660],
   ['/monitoring/agents?online=1', 200],
   ['/monitoring/agents?search=host-77', null],
@@ -151,7 +151,7 @@ const lists: readonly (readonly [path: string, deepPage: number | null])[] = [
   ['/monitoring/alerts?state=resolved', 1000],
   ['/monitoring/alerts?severity=critical', 1000],
   ['/monitoring/alerts?state=resolved&severity=critical', 1000],
-  [`/monitoring/alerts?server_id=${machine}`, null],
+  [`/monitoring/alerts?server_id=${seenServer}`, null],
   ['/monitoring/alerts?opened_from=2020-01-01T00:00:00Z', 1000],
   ['/monitoring/alerts/stats', null],
   [`/monitoring/alerts/${alert}/events`, 1000],
@@ -164,7 +164,7 @@ const lists: readonly (readonly [path: string, deepPage: number | null])[] = [
   ['/monitoring/silences', 66],
   ['/monitoring/silences?status=expired', 66],
   ['/monitoring/checks', 66],
-  [`/monitoring/checks?server_id=${machine}`, null],
+  [`/monitoring/checks?server_id=${seenServer}`, null],
   ['/monitoring/licenses', 66],
   ['/monitoring/licenses?status=active', 66],
   ['/monitoring/collectors', null],
@@ -174,10 +174,10 @@ const lists: readonly (readonly [path: string, deepPage: number | null])[] = [
   ['/audit-log?action=company.create', null],
   [`/audit-log?actor=${facts.userId}`, 1000],
   ['/audit-log?subject=server', 1000],
-  [`/audit-log?subject=${machine}`, null],
+  [`/audit-log?subject=${seenServer}`, null],
   ['/audit-log?from=2020-01-01T00:00:00Z', 1000],
   [`/audit-log?action=server.update&from=${new Date(Date.now() - 12 * 3_600_000).toISOString()}`, 1000],
-  [`/audit-log/subjects/server/${machine}`, null],
+  [`/audit-log/subjects/server/${seenServer}`, null],
   ['/me', null],
   ['/me/activity', 1000],
   ['/me/companies', null],
@@ -252,7 +252,7 @@ async function sync() {
 
 /** Gives a tag to every machine, which 100 rules have as their scope, while others read. */
 async function tags() {
-  const readers = ['/servers', '/monitoring/alerts', '/monitoring/rules', `/servers/${machine}`]
+  const readers = ['/servers', '/monitoring/alerts', '/monitoring/rules', `/servers/${seenServer}`]
   const quiet = await atPace(call, readers, PER_SECOND, sent => sent >= REQUESTS)
   let isDone = false
   const reading = atPace(call, readers, PER_SECOND, () => isDone)

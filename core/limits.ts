@@ -57,7 +57,7 @@ export const limits = {
   renewPeriodMs: 30 * DAY_MS,
   tokenOverlapMs: DAY_MS,
 
-  checksPerMachineMax: 50,
+  checksPerServerMax: 50,
   checkTimeoutSecondsDefault: 5,
   checkTimeoutSecondsMax: 15,
   checkIntervalSecondsMin: 30,

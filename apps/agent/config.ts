@@ -127,11 +127,11 @@ function localChecks(config: Config<typeof agentKeys>, faults: ConfigFault[]): C
     if ('fault' in check) faults.push({ key: `checks.${id}`, value: raw.type, message: check.fault })
     else checks.push(check)
   }
-  if (checks.length > limits.checksPerMachineMax)
+  if (checks.length > limits.checksPerServerMax)
     faults.push({
       key: 'checks',
       value: String(checks.length),
-      message: `must be at most ${limits.checksPerMachineMax}`,
+      message: `must be at most ${limits.checksPerServerMax}`,
     })
   return checks
 }

@@ -42,8 +42,8 @@ export type SiteOptions = {
   readonly collectorAdminToken: string
   /** What agents are told as the collector's address. */
   readonly collectorBaseUrl: string
-  /** The machine that the local agent runs on; null without a local agent. */
-  readonly machine: { readonly hostname: string; readonly ipAddresses: readonly string[] } | null
+  /** The localHost that the local agent runs on; null without a local agent. */
+  readonly localHost: { readonly hostname: string; readonly ipAddresses: readonly string[] } | null
 }
 
 export type FirstSite = SiteSecrets & {
@@ -174,21 +174,21 @@ async function ensureLicense(
 }
 
 /** The server row by which the local agent's enrolment pairs: by hostname. */
-async function ensureMachine(
+async function ensureLocalServer(
   hub: Hub,
   tx: Tx,
   companyId: string,
-  machine: NonNullable<SiteOptions['machine']>,
+  localHost: NonNullable<SiteOptions['localHost']>,
 ): Promise<void> {
   const [known] = await tx.db.execute<{ id: string }>(sql`
-    select id from servers where company_id = ${companyId} and lower(hostname) = lower(${machine.hostname}) and deleted_at is null`)
+    select id from servers where company_id = ${companyId} and lower(hostname) = lower(${localHost.hostname}) and deleted_at is null`)
   if (known) return
-  const address = machine.ipAddresses.find(ip => ip !== '127.0.0.1' && ip !== '::1') ?? null
+  const address = localHost.ipAddresses.find(ip => ip !== '127.0.0.1' && ip !== '::1') ?? null
   const [named] = await tx.db.execute<{ id: string }>(sql`
-    select id from servers where company_id = ${companyId} and lower(name) = lower(${machine.hostname}) and deleted_at is null`)
-  const fields = { hostname: machine.hostname, ip_address: address }
+    select id from servers where company_id = ${companyId} and lower(name) = lower(${localHost.hostname}) and deleted_at is null`)
+  const fields = { hostname: localHost.hostname, ip_address: address }
   if (!named) {
-    await insertServer(hub, tx, companyId, { name: machine.hostname, ...fields }, 'manual')
+    await insertServer(hub, tx, companyId, { name: localHost.hostname, ...fields }, 'manual')
     return
   }
   const [server] = await tx.db.select().from(servers).where(eq(servers.id, named.id))
@@ -206,7 +206,7 @@ export async function ensureFirstSite(hub: Hub, options: SiteOptions): Promise<F
     const collector = await ensureCollector(hub, tx, options)
     const matcher = await ensureMatcher(tx, options.kept.matcherToken)
     const license = await ensureLicense(tx, companyId, admin.id, options.kept.license)
-    if (options.machine) await ensureMachine(hub, tx, companyId, options.machine)
+    if (options.localHost) await ensureLocalServer(hub, tx, companyId, options.localHost)
     return {
       companyId,
       userEmail: ADMIN_EMAIL,

@@ -1,4 +1,4 @@
-// A whole site in one process: database, hub, bus, worker, ingest, and an agent for this machine, started in that order and stopped in the
+// A whole site in one process: database, hub, bus, worker, ingest, and an agent for this localHost, started in that order and stopped in the
 // other. Every part is the one that runs alone elsewhere; only the wiring is here.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -73,7 +73,7 @@ class Undo {
 
 const newSecret = (): string => randomBytes(32).toString('hex')
 
-/** Addresses of this machine, by which the hub may know it. */
+/** Addresses of this localHost, by which the hub may know it. */
 const ownAddresses = (): string[] =>
   Object.values(networkInterfaces()).flatMap(addresses =>
     (addresses ?? []).filter(one => !one.internal).map(one => one.address),
@@ -149,7 +149,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     collectorAdminUrl: `http://${adminListen}`,
     collectorAdminToken: secrets.admin_token!,
     collectorBaseUrl: `http://${agentListen}`,
-    machine: start.withLocalAgent ? { hostname: hostname(), ipAddresses: ownAddresses() } : null,
+    localHost: start.withLocalAgent ? { hostname: hostname(), ipAddresses: ownAddresses() } : null,
   })
   Object.assign(secrets, {
     api_token: first.apiToken,
@@ -317,7 +317,7 @@ async function startLocalAgent(
   license: string,
   log: ReturnType<typeof createLogger>,
 ): Promise<RunningAgent> {
-  progress('agent for this machine')
+  progress('agent for this localHost')
   const options = config.agent({ collector_url: url, license, state_dir: dataDir.of('agent') })
   return startAgent({ options, log: log.child({ part: 'agent' }), firstSendImmediately: true })
 }

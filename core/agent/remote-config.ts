@@ -96,8 +96,8 @@ function mergeChecks(local: readonly Check[], remote: readonly RawCheck[], warn:
     const check = parseCheck(raw)
     if ('fault' in check) warn(check.fault)
     else if (ids.has(check.id)) warn(`check ${check.id}: comes twice`)
-    else if (checks.length >= limits.checksPerMachineMax)
-      warn(`check ${check.id}: is over ${limits.checksPerMachineMax} checks`)
+    else if (checks.length >= limits.checksPerServerMax)
+      warn(`check ${check.id}: is over ${limits.checksPerServerMax} checks`)
     else {
       ids.add(check.id)
       checks.push(check)

@@ -177,7 +177,7 @@ export class CheckSet {
         const count = company.all.length + (company.byServer.get(serverId)?.length ?? 0)
         if (count === 0) continue
         seen.add(serverId)
-        if (count > limits.checksPerMachineMax) truncated++
+        if (count > limits.checksPerServerMax) truncated++
       }
     return { servers: seen.size, truncated }
   }
@@ -186,7 +186,7 @@ export class CheckSet {
   checksOf(companyId: string, serverId: string): readonly AgentCheck[] {
     const checks = this.allOf(companyId, serverId)
     if (checks.length === 0) return noChecks
-    return [...checks].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)).slice(0, limits.checksPerMachineMax)
+    return [...checks].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)).slice(0, limits.checksPerServerMax)
   }
 }
 

@@ -14,10 +14,10 @@ beforeAll(async () => {
 })
 afterAll(() => hub.stop())
 
-let machines = 0
-const machine = (more: Json = {}): Json => ({
-  hostname: `host-${++machines}`,
-  machine_id: `machine-${machines}`,
+let hostCount = 0
+const newHost = (more: Json = {}): Json => ({
+  hostname: `host-${++hostCount}`,
+  machine_id: `machine-${hostCount}`,
   ip_addresses: [],
   os: { family: 'linux', name: 'Debian', version: '13', kernel: '6.12', arch: 'x86_64' },
   agent_version: '1.2.3',
@@ -39,7 +39,7 @@ const row = async (id: string): Promise<Json> =>
 describe('a successful enrolment', () => {
   test('[ENR-006] [ENR-007] [ENR-032] [ENR-033] [COL-006] [HAG-001] gives an agent token and stores the agent with its hash', async () => {
     const { token } = await license()
-    const who = machine({ proto_version: 1 })
+    const who = newHost({ proto_version: 1 })
     const { id } = await server({ name: who.hostname, hostname: who.hostname })
     const { status, body } = await enrol(token, who)
     expect(status).toBe(201)
@@ -61,7 +61,7 @@ describe('a successful enrolment', () => {
 
   test('[ENR-020] [ENR-021] [AUD-004] counts one use of the license and writes an audit record without the token', async () => {
     const { token, data } = await license()
-    const who = machine()
+    const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
     const { body } = await enrol(token, who)
     const after = (await tenant.call('GET', `/monitoring/licenses/${data.id}`)).body.data
@@ -74,7 +74,7 @@ describe('a successful enrolment', () => {
 
   test('[ENR-040] [COL-014] [COL-017] the new agent is found by its token hash at once', async () => {
     const { token } = await license()
-    const who = machine()
+    const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
     const { body } = await enrol(token, who)
     const found = await collector.call('GET', `/agents?token_hash=${sha256Hex(body.data.agent_token)}`)
@@ -84,16 +84,16 @@ describe('a successful enrolment', () => {
 
 describe('refusals consume no use of the license', () => {
   test('[ENR-003] [ENR-008] an unknown license is invalid_token, the former field name is not accepted', async () => {
-    expect(codeOf(await enrol('lic_unknown', machine()))).toEqual([401, 'invalid_token'])
+    expect(codeOf(await enrol('lic_unknown', newHost()))).toEqual([401, 'invalid_token'])
     const { token } = await license()
-    const old = await collector.call('POST', '/enroll', { enroll_token: token, ...machine() })
+    const old = await collector.call('POST', '/enroll', { enroll_token: token, ...newHost() })
     expect(old.status).toBe(422)
   })
 
   test('[ENR-004] [ENR-033] texts that are empty count as absent, also those of the operating system', async () => {
     const { token } = await license()
     const os = { family: 'linux', name: '', version: '', kernel: '', arch: '' }
-    const who = machine({ os, agent_version: '', machine_id: '' })
+    const who = newHost({ os, agent_version: '', machine_id: '' })
     await server({ name: who.hostname, hostname: who.hostname })
     const { status, body } = await enrol(token, who)
     expect(status).toBe(201)
@@ -103,37 +103,37 @@ describe('refusals consume no use of the license', () => {
 
   test('[ENR-008] [ENR-014] [ENR-025] a machine without a name is asked for its license first, and paired by what else there is', async () => {
     for (const hostname of ['', '  '])
-      expect(codeOf(await enrol('lic_unknown', machine({ hostname })))).toEqual([401, 'invalid_token'])
+      expect(codeOf(await enrol('lic_unknown', newHost({ hostname })))).toEqual([401, 'invalid_token'])
     const { token } = await license()
-    expect(codeOf(await enrol(token, machine({ hostname: '' })))).toEqual([422, 'binding_failed'])
+    expect(codeOf(await enrol(token, newHost({ hostname: '' })))).toEqual([422, 'binding_failed'])
     const auto = await hub.tenant()
     await auto.call('PATCH', '/monitoring/settings', { auto_create_server: true })
     const open = await license({}, auto)
-    expect(codeOf(await enrol(open.token, machine({ hostname: '' })))).toEqual([422, 'binding_failed'])
+    expect(codeOf(await enrol(open.token, newHost({ hostname: '' })))).toEqual([422, 'binding_failed'])
     const { id } = await server({ name: 'nameless', ip_address: '10.78.0.1' })
-    const who = machine({ hostname: '', ip_addresses: ['10.78.0.1'] })
+    const who = newHost({ hostname: '', ip_addresses: ['10.78.0.1'] })
     const { status, body } = await enrol(token, who)
     expect([status, body.data.server_id]).toEqual([201, id])
     expect((await row(body.data.agent_id)).hostname).toBeNull()
     expect((await tenant.call('GET', `/monitoring/agents/${body.data.agent_id}`)).body.data.hostname).toBeNull()
     expect(codeOf(await enrol(token, who))).toEqual([409, 'already_enrolled'])
-    const { hostname: _none, ...without } = machine()
+    const { hostname: _none, ...without } = newHost()
     expect((await enrol(token, without)).status).toBe(422)
   })
 
   test('[ENR-009] [LIC-039] [LIC-040] a revoked license is token_revoked; its agents keep working', async () => {
     const { token, data } = await license()
-    const who = machine()
+    const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
     const { body } = await enrol(token, who)
     await tenant.call('POST', `/monitoring/licenses/${data.id}/revoke`)
-    expect(codeOf(await enrol(token, machine()))).toEqual([401, 'token_revoked'])
+    expect(codeOf(await enrol(token, newHost()))).toEqual([401, 'token_revoked'])
     expect((await row(body.data.agent_id)).state).toBe('active')
   })
 
   test('[ENR-010] [LIC-044] [LIC-050] a regenerated key enrols no new machine, the new one does', async () => {
     const { token, data } = await license()
-    const [first, second] = [machine(), machine()]
+    const [first, second] = [newHost(), newHost()]
     for (const who of [first, second]) await server({ name: who.hostname, hostname: who.hostname })
     const { body } = await enrol(token, first)
     const fresh = (await tenant.call('POST', `/monitoring/licenses/${data.id}/regenerate`)).body
@@ -145,12 +145,12 @@ describe('refusals consume no use of the license', () => {
   test('[ENR-011] an expired license is token_expired', async () => {
     const { token, data } = await license({ expires_at: '2999-01-01T00:00:00Z' })
     await hub.hub.database.client`update monitoring_licenses set expires_at = now() where id = ${data.id}`
-    expect(codeOf(await enrol(token, machine()))).toEqual([401, 'token_expired'])
+    expect(codeOf(await enrol(token, newHost()))).toEqual([401, 'token_expired'])
   })
 
   test('[ENR-012] [ENR-019] a used license is token_used, also when machines enrol at the same time', async () => {
     const { token, data } = await license({ max_uses: 3 })
-    const crowd = Array.from({ length: 8 }, () => machine())
+    const crowd = Array.from({ length: 8 }, () => newHost())
     for (const who of crowd) await server({ name: who.hostname, hostname: who.hostname })
     const answers = await Promise.all(crowd.map(who => enrol(token, who)))
     expect(answers.filter(answer => answer.status === 201)).toHaveLength(3)
@@ -162,7 +162,7 @@ describe('refusals consume no use of the license', () => {
   test('[ENR-022] a license of a collector is invalid_token through another one', async () => {
     const other = await hub.collector()
     const { token } = await license({ collector_id: other.id })
-    const who = machine()
+    const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
     expect(codeOf(await enrol(token, who))).toEqual([401, 'invalid_token'])
     // The token says who forwards: naming the right collector does not help the wrong one.
@@ -175,7 +175,7 @@ describe('refusals consume no use of the license', () => {
     const small = await hub.tenant({ agent_quota: 2, metrics_retention_days: null })
     const { token } = await license({ max_uses: 2 }, small)
     await hub.hub.database.client`update monitoring_licenses set max_uses = 10 where company_id = ${small.companyId}`
-    const crowd = Array.from({ length: 5 }, () => machine())
+    const crowd = Array.from({ length: 5 }, () => newHost())
     for (const who of crowd) await server({ name: who.hostname, hostname: who.hostname }, small)
     const answers = await Promise.all(crowd.map(who => enrol(token, who)))
     const good = answers.filter(answer => answer.status === 201)
@@ -188,7 +188,7 @@ describe('refusals consume no use of the license', () => {
 
   test('[ENR-013] [ENR-030] the same machine is already_enrolled until its agent is revoked', async () => {
     const { token, data } = await license()
-    const who = machine()
+    const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
     const first = (await enrol(token, who)).body.data
     const refused = await enrol(token, who)
@@ -203,7 +203,7 @@ describe('refusals consume no use of the license', () => {
 
   test('[ENR-031] the same machine_id under another hostname is a clone: enrolled on its own, and audited', async () => {
     const { token } = await license()
-    const [original, clone] = [machine(), machine()]
+    const [original, clone] = [newHost(), newHost()]
     for (const who of [original, clone]) await server({ name: who.hostname, hostname: who.hostname })
     await enrol(token, original)
     const { status, body } = await enrol(token, { ...clone, machine_id: original.machine_id })
@@ -217,16 +217,16 @@ describe('pairing', () => {
   test('[ENR-023] [ENR-024] a pinned license pairs with its server, whatever the machine says of itself', async () => {
     const { id } = await server({ name: 'pinned', hostname: 'other-name' })
     const { token } = await license({ server_id: id, max_uses: 1 })
-    expect((await enrol(token, machine())).body.data.server_id).toBe(id)
+    expect((await enrol(token, newHost())).body.data.server_id).toBe(id)
   })
 
   test('[ENR-025] [ENR-026] without a pin the address counts first, then the hostname', async () => {
     const byAddress = await server({ name: 'by address', hostname: 'a', ip_address: '10.9.8.7' })
     const byName = await server({ name: 'by name', hostname: 'named-host' })
     const { token } = await license()
-    const first = await enrol(token, machine({ hostname: 'named-host', ip_addresses: ['fe80::1', '10.9.8.7'] }))
+    const first = await enrol(token, newHost({ hostname: 'named-host', ip_addresses: ['fe80::1', '10.9.8.7'] }))
     expect(first.body.data.server_id).toBe(byAddress.id)
-    const second = await enrol(token, machine({ hostname: 'NAMED-host', ip_addresses: ['10.0.0.250'] }))
+    const second = await enrol(token, newHost({ hostname: 'NAMED-host', ip_addresses: ['10.0.0.250'] }))
     expect(second.body.data.server_id).toBe(byName.id)
   })
 
@@ -234,7 +234,7 @@ describe('pairing', () => {
     const other = await hub.tenant()
     await server({ name: 'foreign', hostname: 'foreign-host', ip_address: '10.77.0.1' }, other)
     const { token } = await license()
-    const who = machine({ hostname: 'foreign-host', ip_addresses: ['10.77.0.1'] })
+    const who = newHost({ hostname: 'foreign-host', ip_addresses: ['10.77.0.1'] })
     expect(codeOf(await enrol(token, who))).toEqual([422, 'binding_failed'])
   })
 
@@ -242,7 +242,7 @@ describe('pairing', () => {
     const own = await hub.tenant()
     await own.call('PATCH', '/monitoring/settings', { auto_create_server: true })
     const { token } = await license({}, own)
-    const { status, body } = await enrol(token, machine({ hostname: 'newcomer', ip_addresses: ['10.3.3.3'] }))
+    const { status, body } = await enrol(token, newHost({ hostname: 'newcomer', ip_addresses: ['10.3.3.3'] }))
     expect(status).toBe(201)
     const draft = (await own.call('GET', `/servers/${body.data.server_id}`)).body.data
     expect(draft).toMatchObject({ name: 'newcomer', status: 'draft', origin: 'agent', ip_address: '10.3.3.3' })
@@ -260,7 +260,7 @@ describe('brute force', () => {
     try {
       const by = await strict.collector()
       const attempt = (address: string) =>
-        enrol('lic_guess', machine(), by, { 'X-Forwarded-For': `${address}, 192.0.2.1` })
+        enrol('lic_guess', newHost(), by, { 'X-Forwarded-For': `${address}, 192.0.2.1` })
       for (let n = 0; n < 10; n++) expect((await attempt('198.51.100.1')).status).toBe(401)
       const refused = await attempt('198.51.100.1')
       expect(codeOf(refused)).toEqual([429, 'rate_limited'])

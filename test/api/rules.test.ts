@@ -300,7 +300,7 @@ describe('scope', () => {
 
   test('[HRL-030] [HRL-031] [HRL-032] [HRL-033] a change of machines raises sync_version exactly when the set changes, never version', async () => {
     const own = await hub.tenant()
-    const machine = await server({ tags: ['a'] }, own)
+    const target = await server({ tags: ['a'] }, own)
     const { id } = await rule({ scope: { tags: ['b'] } }, own)
     let last = await inFeed(id)
     const step = async (act: () => Promise<unknown>, expected: string[] | null) => {
@@ -314,8 +314,8 @@ describe('scope', () => {
       }
       last = now
     }
-    const patch = (body: Json) => () => own.call('PATCH', `/servers/${machine}`, body)
-    await step(patch({ tags: ['a', 'b'] }), [machine])
+    const patch = (body: Json) => () => own.call('PATCH', `/servers/${target}`, body)
+    await step(patch({ tags: ['a', 'b'] }), [target])
     await step(patch({ tags: ['b', 'c'] }), null)
     await step(patch({ environment: 'prod', notes: 'x' }), null)
     await step(patch({ tags: ['c'] }), [])
@@ -330,7 +330,7 @@ describe('scope', () => {
 describe('preview', () => {
   test('[HRL-003] a draft shows what it covers and violates, and is not stored', async () => {
     const own = await hub.tenant()
-    const machine = await server({ tags: ['p'] }, own)
+    const target = await server({ tags: ['p'] }, own)
     await server({}, own)
     const point = (value: number) => [
       [Date.now() - 60_000, 1],
@@ -353,10 +353,10 @@ describe('preview', () => {
         : { status: 200, body: { data: {} } }
     const body = draft({ scope: { tags: ['p'] }, matchers: { mount: { regex: '/(data)?' } } })
     const answer = (await own.call('POST', '/monitoring/rules/preview', body)).body
-    expect(answer.data).toMatchObject({ matched_servers: 1, violating: 1, servers: [{ id: machine }] })
+    expect(answer.data).toMatchObject({ matched_servers: 1, violating: 1, servers: [{ id: target }] })
     expect(answer.data.series).toEqual([
-      { server_id: machine, series_key: 'disk_used_percent{mount="/"}', value: 95, violating: true },
-      { server_id: machine, series_key: 'disk_used_percent{mount="/data"}', value: 50, violating: false },
+      { server_id: target, series_key: 'disk_used_percent{mount="/"}', value: 95, violating: true },
+      { server_id: target, series_key: 'disk_used_percent{mount="/data"}', value: 50, violating: false },
     ])
     expect(answer.collector).toEqual({ available: true, reason: null })
     expect((await own.call('GET', '/monitoring/rules')).body.meta.total).toBe(8)

@@ -32,7 +32,7 @@ async function newServer(by: Tenant, name: string, hostname = `${name}.example.t
 }
 
 /** A machine whose agent was seen `secondsAgo`. */
-async function newMachine(by: Tenant, name: string, secondsAgo: number): Promise<string> {
+async function newSeenServer(by: Tenant, name: string, secondsAgo: number): Promise<string> {
   const serverId = await newServer(by, name)
   const { call } = await theCollector()
   const { token } = (await by.call('POST', '/monitoring/licenses', { name, server_id: serverId })).body
@@ -159,8 +159,8 @@ describe('what is shown', () => {
     const fresh = await hub.tenant()
     const theirs = await logIn(hub.url, (await newPerson(hub, fresh.companyId)).email)
     expect((await pictureOf('', theirs)).counts).toEqual({ all: 0, online: 0, down: 0, unknown: 0, alerts: 0 })
-    await newMachine(fresh, 'a-reports', 5)
-    await newMachine(fresh, 'b-silent', 3_600)
+    await newSeenServer(fresh, 'a-reports', 5)
+    await newSeenServer(fresh, 'b-silent', 3_600)
     await newServer(fresh, 'c-new')
     const picture = await until('a picture with all three', async () => {
       const now = await pictureOf('', theirs)
@@ -180,8 +180,8 @@ describe('what is shown', () => {
 
   test('of many servers one page is shown, by name; search and state choose, counts stay of all', async () => {
     for (let number = 0; number < 32; number++) await newServer(tenant, `node-${String(number).padStart(2, '0')}`)
-    await newMachine(tenant, 'alpha', 5)
-    await newMachine(tenant, 'BETA_1%', 5)
+    await newSeenServer(tenant, 'alpha', 5)
+    await newSeenServer(tenant, 'BETA_1%', 5)
     const first = await pictureOf()
     expect([first.servers.length, first.matching, first.counts.all]).toEqual([15, 34, 34])
     expect(first.servers.slice(0, 3).map(server => server.name)).toEqual(['alpha', 'BETA_1%', 'node-00'])
@@ -205,7 +205,7 @@ describe('what is shown', () => {
     const own = await hub.tenant()
     const person = await newPerson(hub, own.companyId, ['monitoring.view', 'monitoring.manage', 'servers.view'])
     const theirs = await logIn(hub.url, person.email)
-    const server = await newMachine(own, 'troubled', 5)
+    const server = await newSeenServer(own, 'troubled', 5)
     for (const severity of ['info', 'warning', 'critical', 'warning', 'critical', 'info', 'warning'])
       await newAlert(own, server, severity)
     const before = await pictureOf('', theirs)

@@ -25,9 +25,9 @@ async function checkMachineLimit(tx: Tx, companyId: string): Promise<void> {
       group by server_id)
     select s.name from servers s cross join general left join own on own.server_id = s.id
     where s.company_id = ${companyId} and s.deleted_at is null
-      and general.count + coalesce(own.count, 0) > ${limits.checksPerMachineMax}
+      and general.count + coalesce(own.count, 0) > ${limits.checksPerServerMax}
     order by lower(s.name) limit 1`)
-  if (over) throw invalidField('scope', 'checks_per_machine', { max: limits.checksPerMachineMax, server: over.name })
+  if (over) throw invalidField('scope', 'checks_per_machine', { max: limits.checksPerServerMax, server: over.name })
 }
 
 /**

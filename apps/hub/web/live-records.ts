@@ -26,10 +26,10 @@ export type ServerCounts = Record<Connectivity, number> & { all: number; alerts:
  * The company's servers, each with its agent, its open alerts, and online, down or unknown as the API's list has them. Agents and
  * alerts are found by their server, one index look-up each, so that the time does not depend on the database's statistics.
  */
-const machines = (hub: Hub, companyId: string): SQL => {
+const allServers = (hub: Hub, companyId: string): SQL => {
   const columns = { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost: sql`t.is_down` }
   return sql`
-    machines as materialized (
+    all_servers as materialized (
       select s.id, s.name, s.hostname, s.ip_address, s.status, a.id as agent_id, a.last_seen_at, t.open_alerts,
         ${connectivitySql(hub, columns)} as connectivity
       from servers s
@@ -86,18 +86,18 @@ const toRecord = (row: MachineRow): ServerRecord => ({
 export async function pageOfServers(hub: Hub, companyId: string, view: ServerView, pageSize: number) {
   const matches = sql`${stateFilter(view.state)} and ${searchFilter(view.search)}`
   const rows = await hub.database.db.execute<PageRow>(sql`
-    with ${machines(hub, companyId)},
+    with ${allServers(hub, companyId)},
     counted as (
       select count(*)::int as all, (count(*) filter (where connectivity = 'online'))::int as online,
         (count(*) filter (where connectivity = 'down'))::int as down,
         (count(*) filter (where connectivity = 'unknown'))::int as unknown,
         (count(*) filter (where open_alerts > 0))::int as alerts,
         (count(*) filter (where ${matches}))::int as matching
-      from machines),
+      from all_servers),
     paged as (
       select *, least(${view.page}::int, greatest(1, ceil(matching / ${pageSize}::numeric)::int)) as page from counted)
     select p.*, m.* from paged p left join lateral (
-      select id, name, hostname, status, agent_id, last_seen_at, open_alerts, connectivity from machines
+      select id, name, hostname, status, agent_id, last_seen_at, open_alerts, connectivity from all_servers
       where ${matches} order by lower(name), id limit ${pageSize} offset (p.page - 1) * ${pageSize}) m on true
     order by lower(m.name), m.id`)
   const { all, online, down, unknown, alerts, matching, page } = rows[0] ?? NO_COUNTS

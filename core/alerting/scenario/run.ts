@@ -1,4 +1,4 @@
-// Runs a scenario: its machines send batches over the bus entry format, its worker evaluates, sweeps, saves and restarts, on a clock
+// Runs a scenario: its simulatedServers send batches over the bus entry format, its worker evaluates, sweeps, saves and restarts, on a clock
 // of its own. Nothing of the evaluation is imitated here.
 import { encodeEntry } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
@@ -26,7 +26,7 @@ export function runScenario(scenario: Scenario): ScenarioResult {
   return { faults: [...differences(scenario, run, emitted), ...envelopeFaults(emitted)], emitted }
 }
 
-type Machine = {
+type SimulatedServer = {
   readonly id: string
   readonly companyId: string
   agentId: string
@@ -46,7 +46,7 @@ class ScenarioRun implements ScenarioNames {
     [groupDownRuleId, groupDownRuleId],
   ])
   private readonly ids = new Map<string, string>()
-  private readonly machines = new Map<string, Machine>()
+  private readonly simulatedServers = new Map<string, SimulatedServer>()
   private readonly rules = new Map<string, { rule: ScenarioRule; version: number; isThere: boolean }>()
   private readonly silences = new Map<string, ScenarioSilence>()
   private readonly hubGroups = new Map<string, Partial<Record<GroupField, number | null>>>()
@@ -59,7 +59,7 @@ class ScenarioRun implements ScenarioNames {
 
   constructor(private readonly scenario: Scenario) {
     for (const server of scenario.servers) {
-      const machine: Machine = {
+      const simulated: SimulatedServer = {
         id: this.idOf('server', server.name),
         companyId: this.idOf('company', server.company),
         agentId: this.idOf('agent', `${server.name}#1`),
@@ -71,8 +71,8 @@ class ScenarioRun implements ScenarioNames {
         datacenter: server.datacenter,
         announced: new Set(),
       }
-      this.machines.set(server.name, machine)
-      this.describe(server.name, machine)
+      this.simulatedServers.set(server.name, simulated)
+      this.describe(server.name, simulated)
     }
   }
 
@@ -89,14 +89,14 @@ class ScenarioRun implements ScenarioNames {
     return id
   }
 
-  private describe(name: string, machine: Machine): void {
-    machine.attributes = {
-      companyId: machine.companyId,
-      status: machine.status,
-      subnetId: machine.subnet,
-      datacenter: machine.datacenter,
+  private describe(name: string, simulated: SimulatedServer): void {
+    simulated.attributes = {
+      companyId: simulated.companyId,
+      status: simulated.status,
+      subnetId: simulated.subnet,
+      datacenter: simulated.datacenter,
       hostname: name,
-      intervalSeconds: machine.interval,
+      intervalSeconds: simulated.interval,
     }
   }
 
@@ -139,7 +139,8 @@ class ScenarioRun implements ScenarioNames {
       },
     }
     const attributes = new Map<string, ServerAttributes>()
-    for (const machine of this.machines.values()) if (machine.attributes) attributes.set(machine.id, machine.attributes)
+    for (const simulated of this.simulatedServers.values())
+      if (simulated.attributes) attributes.set(simulated.id, simulated.attributes)
     this.worker = new ScenarioWorker(
       this.durable,
       {
@@ -198,7 +199,7 @@ class ScenarioRun implements ScenarioNames {
       case 'attribute':
       case 'revoke':
       case 'enroll':
-        this.applyMachine(action)
+        this.applyServer(action)
         return
       case 'overflow':
         this.worker?.overflowed()
@@ -219,18 +220,18 @@ class ScenarioRun implements ScenarioNames {
     }
   }
 
-  private applyMachine(action: Extract<ScenarioAction, { kind: 'attribute' | 'revoke' | 'enroll' }>): void {
-    const machine = this.machines.get(action.server)!
-    if (action.kind === 'revoke') machine.attributes = null
+  private applyServer(action: Extract<ScenarioAction, { kind: 'attribute' | 'revoke' | 'enroll' }>): void {
+    const simulated = this.simulatedServers.get(action.server)!
+    if (action.kind === 'revoke') simulated.attributes = null
     else {
-      if (action.kind === 'attribute') machine[action.field] = action.value
+      if (action.kind === 'attribute') simulated[action.field] = action.value
       else {
-        machine.agentId = this.idOf('agent', `${action.server}#${this.ids.size}`)
-        machine.announced.clear()
+        simulated.agentId = this.idOf('agent', `${action.server}#${this.ids.size}`)
+        simulated.announced.clear()
       }
-      this.describe(action.server, machine)
+      this.describe(action.server, simulated)
     }
-    this.worker?.setAttributes(machine.id, machine.attributes, machine.agentId)
+    this.worker?.setAttributes(simulated.id, simulated.attributes, simulated.agentId)
   }
 
   private rulesChanged(): void {
@@ -278,9 +279,9 @@ class ScenarioRun implements ScenarioNames {
     })
   }
 
-  /** A batch of the machine reaches the bus now. */
+  /** A batch of the simulated reaches the bus now. */
   private publish(server: string, series: readonly ScenarioSeries[]): void {
-    const machine = this.machines.get(server)!
+    const simulated = this.simulatedServers.get(server)!
     const batch = new SampleBatch()
     for (const { key, points } of series) {
       const { metric, labels } = parseSeriesKey(key)
@@ -296,16 +297,16 @@ class ScenarioRun implements ScenarioNames {
         batch.value[batch.pointCount++] = value
       }
       batch.pointStart[index + 1] = batch.pointCount
-      if (!machine.announced.has(full)) batch.definitions.push({ seriesIndex: index, key: full })
-      machine.announced.add(full)
+      if (!simulated.announced.has(full)) batch.definitions.push({ seriesIndex: index, key: full })
+      simulated.announced.add(full)
     }
-    const { companyId, agentId, interval } = machine
+    const { companyId, agentId, interval } = simulated
     const header = {
       companyId,
-      serverId: machine.id,
+      serverId: simulated.id,
       agentId,
       receivedAtMs: this.nowMs,
-      seq: ++machine.seq,
+      seq: ++simulated.seq,
       intervalSeconds: interval,
     }
     this.durable.bus.push(encodeEntry(header, batch))

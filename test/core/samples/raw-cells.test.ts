@@ -73,14 +73,16 @@ function cellsOf(block: Uint8Array): [string, number[]][] {
   const rows = reader.begin()
   if (rows === 0) return []
   reader.column(rows * 16)
-  const servers = reader.column(rows * 16)
+  const serverColumn = reader.column(rows * 16)
   const [ids, starts] = [reader.column(rows * 8), reader.column(rows * 8)]
   const [counts, afters, decimals] = [reader.column(rows * 4), reader.column(rows * 4), reader.column(rows)]
   const [last, below, above, beside] = [0, 1, 2, 3].map(() => reader.column(rows * 8))
   const words = machineWords(machines)
   return Array.from({ length: rows }, (_, row) => {
     const machine = machines.findIndex((_, index) =>
-      [4, 5, 6, 7].every(word => words[index * 8 + word] === view.getUint32(servers + row * 16 + (word - 4) * 4, true)),
+      [4, 5, 6, 7].every(
+        word => words[index * 8 + word] === view.getUint32(serverColumn + row * 16 + (word - 4) * 4, true),
+      ),
     )
     const int = (column: number | undefined): bigint => view.getBigInt64(column! + row * 8, true)
     const count = view.getUint32(counts + row * 4, true)

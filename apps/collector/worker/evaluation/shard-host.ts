@@ -25,7 +25,7 @@ import type {
 
 /** How often the bus is looked at without a wake-up: on one machine by each loop; Redis by one look for all loops of the thread. */
 const FILE_POLL_MS = 50
-const REDIS_LOOK_MS = 25
+const REDIS_BUS_POLL_MS = 25
 /** A loop over Redis is woken by news; this is for its sweeps. */
 const REDIS_POLL_MS = 250
 
@@ -224,7 +224,9 @@ class RedisShards {
       onRecovered: () => {},
     })
     this.records = new RuleRecords(this.redis, this.keys)
-    this.bus = new RedisBusReader(this.redis, this.keys, REDIS_LOOK_MS, shard => this.running.get(shard)?.loop.wake())
+    this.bus = new RedisBusReader(this.redis, this.keys, REDIS_BUS_POLL_MS, shard =>
+      this.running.get(shard)?.loop.wake(),
+    )
   }
 
   /** Reads a shard. Null when the lease went meanwhile, or the shard cannot be read. */
