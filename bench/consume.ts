@@ -37,7 +37,7 @@ try {
     threadUrl: new URL('../apps/collector/worker/evaluation/shard-thread.ts', import.meta.url),
     threads: Number(threads),
     config: {
-      place: { kind: 'file', busPath, dataDir: dir, snapshotDir: join(dir, 'snapshots') },
+      storage: { kind: 'file', busPath, dataDir: dir, snapshotDir: join(dir, 'snapshots') },
       settings: {
         noDataAfterMs: limits.noDataAfterMs,
         flapping: { windowMs: limits.flapWindowMs, transitions: limits.flapTransitions, stableMs: limits.flapStableMs },

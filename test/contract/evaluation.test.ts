@@ -104,7 +104,7 @@ const cases: Case<Subject>[] = [
     },
   },
   {
-    name: 'a snapshot takes the place of the one before, and the journal that both reflect is gone',
+    name: 'a snapshot takes the storage of the one before, and the journal that both reflect is gone',
     run: async ({ open }) => {
       const store = await open()
       store.commit([], [closedRecord(1)], 1, 1)

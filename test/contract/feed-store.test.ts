@@ -7,14 +7,14 @@ import { FileFeedStore } from '../../apps/collector/store/file-feed-store.ts'
 import { RedisFeedStore } from '../../apps/collector/store/redis/redis-feed-store.ts'
 import { RedisShared } from '../../apps/collector/store/redis/redis-shared.ts'
 import { Tombstones } from '../../apps/collector/store/tombstones.ts'
-import type { WorkerPlace } from '../../apps/collector/worker/storage/worker-storage.ts'
+import type { WorkerStorage } from '../../apps/collector/worker/storage/worker-storage.ts'
 import { type Case, contract, type Implementation, newDirectory, sharedRedis } from './contract.ts'
 
 setDefaultTimeout(60_000)
 
 type Subject = {
   readonly openFeed: (feed: string) => Promise<FeedStore>
-  readonly openTombstones: (nowMs: () => number) => Promise<WorkerPlace['tombstones']>
+  readonly openTombstones: (nowMs: () => number) => Promise<WorkerStorage['tombstones']>
 }
 
 const shared = await sharedRedis()
@@ -74,7 +74,7 @@ const cases: Case<Subject>[] = [
     },
   },
   {
-    name: 'a set with a lower cursor does not take the place of one with a higher',
+    name: 'a set with a lower cursor does not take the storage of one with a higher',
     leftOut: { file: 'one process writes the file; a lower cursor is a feed that the hub began anew' },
     run: async ({ openFeed }) => {
       const [store, late] = [await openFeed('rules'), await openFeed('rules')]
@@ -84,7 +84,7 @@ const cases: Case<Subject>[] = [
     },
   },
   {
-    name: '[PUR-004] a tombstone holds until its time, also for a process that starts later; a later one of the same tenant takes its place',
+    name: '[PUR-004] a tombstone holds until its time, also for a process that starts later; a later one of the same tenant takes its storage',
     run: async ({ openTombstones }) => {
       let nowMs = 1_000
       const tombstones = await openTombstones(() => nowMs)

@@ -136,8 +136,8 @@ const agentOf = (index: number): AgentRecord => ({
 async function leasedStore(keys: ReturnType<typeof redisKeys>) {
   const { held } = await new RedisLeases(redis, keys, 'owner', 60_000).tend(true)
   const { token } = held.find(({ lease }) => lease === eventShard)!
-  const place = { redis, keys, shard: eventShard, token, records: new RuleRecords(redis, keys) }
-  return { token, open: () => RedisShardStore.open(place) }
+  const storage = { redis, keys, shard: eventShard, token, records: new RuleRecords(redis, keys) }
+  return { token, open: () => RedisShardStore.open(storage) }
 }
 
 test('[EVT-026] an event that got the number of one that Redis lost is not removed with it', async () => {

@@ -12,7 +12,7 @@ import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { createCollectorMetrics } from '../../apps/collector/telemetry.ts'
-import { openWorkerPlace } from '../../apps/collector/worker/storage/open-storage.ts'
+import { openWorkerStorage } from '../../apps/collector/worker/storage/open-storage.ts'
 import { type RunningWorker, startWorker } from '../../apps/collector/worker/worker.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { entryOf, freshDatabase } from '../support/clickhouse.ts'
@@ -79,7 +79,7 @@ export class Workers {
     const logLines: Json[] = []
     const failures: Error[] = []
     const log = pino({ level: 'info' }, { write: (line: string) => void logLines.push(JSON.parse(line)) })
-    const opened = await openWorkerPlace(config, log)
+    const opened = await openWorkerStorage(config, log)
     const registry = new AgentRegistry(null)
     const records = this.machines.flatMap(machine => {
       const record = parseAgentRecord(machine)
@@ -98,7 +98,7 @@ export class Workers {
     })
     const running = await startWorker({
       config,
-      place: opened.place,
+      storage: opened.storage,
       role: 'worker',
       version: '0.0.0',
       log,

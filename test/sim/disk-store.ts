@@ -62,7 +62,7 @@ export class DiskStore implements SimStore {
   async writeSnapshot(...args: Parameters<EvaluationStore['writeSnapshot']>): Promise<WrittenSnapshot> {
     this.fuse.run(() => {})
     const written = await this.inner.writeSnapshot(...args)
-    return { ...written, place: () => this.fuse.run(() => written.place()) }
+    return { ...written, publish: () => this.fuse.run(() => written.publish()) }
   }
 
   loadSnapshot(shard: number): Uint8Array | null {

@@ -103,7 +103,7 @@ test('[EVAL-003] [EVAL-014] [NOD-001] [SNAP-008] every small world ends as the d
       const world = new World(planOf(small, patterns.slice(from, from + TOGETHER)))
       const faults = await world.run()
       events += world.eventCount
-      // The key of a fault names the pattern: a digit a step, its place in VALUES.
+      // The key of a fault names the pattern: a digit a step, its storage in VALUES.
       if (faults.length > 0) throw new Error(`${JSON.stringify(small)}:\n${faults.slice(0, 5).join('\n')}`)
     }
     patternCount += patterns.length

@@ -27,7 +27,7 @@ export type KillSite = {
   readonly publish: (serverId: string, entry: Uint8Array) => Promise<void>
   /** The rules are kept: a worker that starts from now on evaluates every sample under them. */
   readonly hasRules: () => Promise<boolean>
-  /** Starts the worker of a place, 0 to `workers` - 1. */
+  /** Starts the worker of a storage, 0 to `workers` - 1. */
   readonly spawn: (slot: number) => KillWorker
   /** How often shards were taken over; 0 where none are. */
   readonly takeovers: () => Promise<number>

@@ -152,7 +152,7 @@ class SlowStore extends MemoryStore {
   async writeSnapshot(): Promise<WrittenSnapshot> {
     this.isWriting = true
     await this.written.promise
-    return { place: () => this.ends.push('placed'), discard: () => this.ends.push('discarded') }
+    return { publish: () => this.ends.push('placed'), discard: () => this.ends.push('discarded') }
   }
 }
 

@@ -155,7 +155,7 @@ describe('the bus in a file', () => {
     expect((await openReader(path).read(0, 0, MIB)).map(group => group.firstPosition)).toEqual([position + 1])
   })
 
-  test('who reads from an earlier place goes back to it; who is behind all consumers starts where they are', async () => {
+  test('who reads from an earlier storage goes back to it; who is behind all consumers starts where they are', async () => {
     const path = newPath()
     const writer = openWriter(path)
     const reader = openReader(path)
@@ -277,7 +277,7 @@ describe('the bus after the power was cut', () => {
     expect((await reader.read(0, 9, MIB)).map(group => group.firstPosition)).toEqual([10])
   })
 
-  test('[BUS-004] a group that was half written is none: the next one takes its place and its position', async () => {
+  test('[BUS-004] a group that was half written is none: the next one takes its storage and its position', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31)
     const random = randomFrom(seed)
     for (let round = 0; round < 40; round++) {

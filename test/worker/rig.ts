@@ -80,7 +80,7 @@ export const machineOf = (companyId: string, name: string): Machine => ({
 export type RigOptions = {
   readonly keys?: Record<string, unknown>
   readonly withoutHub?: boolean
-  /** A real hub in place of the scripted one, by the token of a collector's service account. */
+  /** A real hub in storage of the scripted one, by the token of a collector's service account. */
   readonly hubAt?: () => { readonly url: string; readonly token: string }
   readonly role?: 'worker' | 'all'
   readonly bytesMax?: number

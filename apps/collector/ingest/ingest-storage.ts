@@ -20,7 +20,7 @@ const BUS_GROUP_WAIT_MS = 5
 /** How long a start waits for Redis before it serves, and answers 503, without it. */
 const REDIS_WAIT_MS = 2_000
 
-export type IngestPlace = {
+export type IngestStorage = {
   readonly registry: RegistryBacking
   readonly bus: BusWriter
   /** For heartbeats. */
@@ -34,7 +34,11 @@ export type IngestPlace = {
 /** The thread of a bus on disk, where listeners have threads of their own; null where the caller's thread writes it. */
 export type BusThread = { readonly url: URL | string; readonly onFailure: (error: Error) => void }
 
-export function openIngestPlace(config: IngestConfig, log: Logger, busThread: BusThread | null): Promise<IngestPlace> {
+export function openIngestStorage(
+  config: IngestConfig,
+  log: Logger,
+  busThread: BusThread | null,
+): Promise<IngestStorage> {
   const url = config['redis.url']
   return config['bus.kind'] === 'redis' && url !== null
     ? openOnRedis(config, url, log)
@@ -58,7 +62,7 @@ async function openBus(config: IngestConfig, log: Logger, thread: BusThread | nu
   return ThreadBus.open({ threadUrl: thread.url, options, onPublished, onError, onFailure: thread.onFailure })
 }
 
-async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThread | null): Promise<IngestPlace> {
+async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThread | null): Promise<IngestStorage> {
   const registry = new RegistryStore(collectorPaths(config.data_dir).registry)
   const bus = await openBus(config, log, busThread)
   let reloads = registry.reloadCount('checks')
@@ -81,7 +85,7 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
   }
 }
 
-async function openOnRedis(config: IngestConfig, url: string, log: Logger): Promise<IngestPlace> {
+async function openOnRedis(config: IngestConfig, url: string, log: Logger): Promise<IngestStorage> {
   const redis = openRedis({ url, name: 'collector-ingest', ...toldTo(log) })
   const keys = redisKeys(config['redis.prefix'])
   const wait = new Promise<void>(resolve => setTimeout(resolve, REDIS_WAIT_MS).unref())

@@ -21,7 +21,7 @@ import { createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { threadFiles } from '../thread-files.ts'
 import { productVersion } from '../version.ts'
 import { startIngest } from './ingest.ts'
-import { openIngestPlace } from './ingest-storage.ts'
+import { openIngestStorage } from './ingest-storage.ts'
 
 const files = threadFiles(import.meta.url)
 
@@ -49,10 +49,10 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const onFailure = failureExit(log)
   const threadCount = config['ingest.threads'] || availableParallelism()
   const hasThreads = threadCount > 1
-  const place = await openIngestPlace(config, log, hasThreads ? { url: files.bus, onFailure } : null)
-  const { bus } = place
+  const storage = await openIngestStorage(config, log, hasThreads ? { url: files.bus, onFailure } : null)
+  const { bus } = storage
   const ready = new ReadyFile(readyFile)
-  const registry = new AgentRegistry(place.registry)
+  const registry = new AgentRegistry(storage.registry)
   const hub = connectHub(config, log, metrics, 'only agents that were pushed can send')
   const shared = { hub, log, metrics, nowMs: Date.now }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
@@ -67,9 +67,9 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const threads = hasThreads ? { count: threadCount, url: files.listeners, onFailure } : null
   const ingest = await startIngest({ ...shared, config, registry, bus, checks, threads })
   const looking = lookEvery(
-    place.lookMs,
+    storage.lookMs,
     async () => {
-      const hasChecksNews = await place.look()
+      const hasChecksNews = await storage.look()
       registry.refresh()
       if (hasChecksNews) void checks.reload()
     },
@@ -90,7 +90,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
         intervalMs: config['heartbeat.interval'],
         facts: () =>
           sharedFacts(
-            place.facts,
+            storage.facts,
             { ingestRps: ingest.requestsPerSecond() },
             { version: productVersion, agent_count: registry.countOf('active') + registry.countOf('pending') },
             log,
@@ -115,7 +115,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     await looking.stop()
     await ingest.stop()
     await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
-    await place.close()
+    await storage.close()
     await ops?.stop()
     ready.remove()
   })

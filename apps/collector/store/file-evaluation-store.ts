@@ -247,7 +247,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     } finally {
       closeSync(file)
     }
-    this.placeSnapshot(temporary, shard, position, mark)
+    this.publishSnapshot(temporary, shard, position, mark)
   }
 
   /** Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for that. One at a time a shard. */
@@ -261,13 +261,13 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       await file.close()
     }
     return {
-      place: () => this.placeSnapshot(temporary, shard, position, mark),
+      publish: () => this.publishSnapshot(temporary, shard, position, mark),
       discard: () => rmSync(temporary, { force: true }),
     }
   }
 
   /** A snapshot becomes the one in force; the journal that it reflects is forgotten, open alerts excepted. */
-  private placeSnapshot(temporary: string, shard: number, position: number, mark: number): void {
+  private publishSnapshot(temporary: string, shard: number, position: number, mark: number): void {
     renameSync(temporary, this.snapshotPath(shard))
     this.database
       .query('DELETE FROM journal WHERE shard = ? AND position <= ? AND id <= ? AND is_open = 0')

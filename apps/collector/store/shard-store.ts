@@ -9,7 +9,7 @@ import type { QuietPresence } from '../../../core/alerting/state/evaluation-stat
 export type PlacedRecord = { readonly position: number; readonly record: JournalRecord }
 
 /** A snapshot that is durable and not in force yet. */
-export type WrittenSnapshot = { readonly place: () => void; readonly discard: () => void }
+export type WrittenSnapshot = { readonly publish: () => void; readonly discard: () => void }
 
 export interface ShardStore {
   /** Number of the last journal record of the shards: later ones are greater. */

@@ -18,7 +18,7 @@ import type { ServerAlerting } from './evaluation/shard-messages.ts'
 import type { ShardPool } from './evaluation/shard-pool.ts'
 import type { SamplesClient } from './samples/samples-client.ts'
 import type { Tombstone } from './samples/samples-messages.ts'
-import type { WorkerPlace } from './storage/worker-storage.ts'
+import type { WorkerStorage } from './storage/worker-storage.ts'
 import type { WorkerStatus } from './worker-status.ts'
 
 /** A hub waits ten seconds for the answer to a reload call. */
@@ -40,7 +40,7 @@ type AdminDepsSources = {
   readonly shards: ShardPool
   readonly samples: SamplesClient
   readonly settings: CompanySettingsCache
-  readonly place: Pick<WorkerPlace, 'tombstones' | 'outbox' | 'raiseReload' | 'others'>
+  readonly storage: Pick<WorkerStorage, 'tombstones' | 'outbox' | 'raiseReload' | 'others'>
   readonly status: WorkerStatus
   readonly groups: Groups
   readonly reloadRules: () => Promise<'applied' | 'unavailable'>
@@ -66,14 +66,14 @@ type CreatedAdminDeps = {
 }
 
 export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
-  const { config, log, metrics, registry, hub, nowMs, shards, samples, settings, place } = sources
-  const { tombstones, others } = place
+  const { config, log, metrics, registry, hub, nowMs, shards, samples, settings, storage } = sources
+  const { tombstones, others } = storage
   const onError = (what: string, error: unknown): void => log.error({ err: error }, what)
   /** The state of a purged tenant, and what it still had to tell. */
   const forget = async (companyId: string, serverId: string | null): Promise<void> => {
     await shards.forget(companyId, serverId)
     await sources.groups.forget(companyId, serverId)
-    await place.outbox.removeEventsOf(companyId, serverId)
+    await storage.outbox.removeEventsOf(companyId, serverId)
     if (serverId === null) settings.forget(companyId)
   }
   const learnTombstones = async (news: readonly Tombstone[]): Promise<void> => {
@@ -127,7 +127,7 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
   /** Workers are asked and answer; ingest, and a worker that does not answer, pull by the counter within two seconds. */
   const reloadElsewhere = async (feed: ReloadFeed): Promise<void> => {
     try {
-      await place.raiseReload?.(feed)
+      await storage.raiseReload?.(feed)
       await others?.reload(feed)
     } catch (error) {
       onError('cannot tell the other processes of a reload call', error)

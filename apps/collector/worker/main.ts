@@ -22,7 +22,7 @@ import { createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { threadFiles } from '../thread-files.ts'
 import { productVersion } from '../version.ts'
 import { runRulesTest } from './evaluation/rules-test.ts'
-import { openWorkerPlace } from './storage/open-storage.ts'
+import { openWorkerStorage } from './storage/open-storage.ts'
 import { startWorker } from './worker.ts'
 import { feedStatus } from './worker-status.ts'
 
@@ -31,7 +31,7 @@ const threads = threadFiles(import.meta.url)
 /** The configuration; throws with every fault in it, a line each. Keys of ingest are known too: the two can share a file. */
 function loadConfig(file: string | undefined): WorkerConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
-  // An empty one, as of a file that was cut, opens nothing: it must not take the place of one that does.
+  // An empty one, as of a file that was cut, opens nothing: it must not take the storage of one that does.
   if (!config['admin.token'])
     faults.push({ key: 'admin.token', value: '', message: 'is needed: the hub calls with it' })
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
@@ -43,7 +43,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const log = createLogger(config['log.level'], 'worker')
   const metrics = createCollectorMetrics(productVersion, 'worker')
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-  const opened = await openWorkerPlace(config, log)
+  const opened = await openWorkerStorage(config, log)
   const ready = new ReadyFile(readyFile)
   const registry = new AgentRegistry(opened.registry)
   const hub = connectHub(config, log, metrics, 'the rules on disk run, and events stay in the outbox')
@@ -61,7 +61,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const worker = await startWorker({
     ...shared,
     config,
-    place: opened.place,
+    storage: opened.storage,
     role: 'worker',
     version: productVersion,
     registry,

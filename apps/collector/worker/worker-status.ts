@@ -15,7 +15,7 @@ import type { CollectorMetrics } from '../telemetry.ts'
 import type { ShardStatus } from './evaluation/shard-messages.ts'
 import type { ShardPool } from './evaluation/shard-pool.ts'
 import type { SamplesClient } from './samples/samples-client.ts'
-import type { WorkerCounts, WorkerPlace } from './storage/worker-storage.ts'
+import type { WorkerCounts, WorkerStorage } from './storage/worker-storage.ts'
 
 type WorkerStatusDeps = {
   readonly version: string
@@ -46,7 +46,7 @@ export class WorkerStatus {
 
   constructor(
     private readonly deps: WorkerStatusDeps,
-    private readonly place: Pick<WorkerPlace, 'outbox' | 'lag' | 'others'>,
+    private readonly storage: Pick<WorkerStorage, 'outbox' | 'lag' | 'others'>,
   ) {
     this.startedAtMs = deps.nowMs()
     deps.metrics.onScrape(() => this.scrape())
@@ -98,7 +98,7 @@ export class WorkerStatus {
 
   /** The whole collector: what other workers count is added. */
   async status(): Promise<CollectorStatus> {
-    const { others } = this.place
+    const { others } = this.storage
     // A worker that cannot ask tells of itself: the hub is better served with a part than with nothing.
     const asked = others ? others.counts().catch(() => []) : []
     const all = (await this.shards?.status()) ?? []
@@ -110,7 +110,7 @@ export class WorkerStatus {
       role: this.deps.role,
       startedAtMs: this.startedAtMs,
       busLag: await this.lag(all),
-      outboxDepth: this.place.outbox.outboxDepth(),
+      outboxDepth: this.storage.outbox.outboxDepth(),
       agentsOnline: sum(counts => counts.online),
       rules: this.feeds && {
         ...feedStatus(this.feeds.rules.status()),
@@ -139,7 +139,7 @@ export class WorkerStatus {
   /** Batches that evaluation or the store has not taken yet. */
   private async lag(all: readonly ShardStatus[]): Promise<number> {
     const stored = (await this.samples?.stats().catch(() => null))?.lagEntries ?? 0
-    return this.place.lag(all, stored)
+    return this.storage.lag(all, stored)
   }
 
   private async scrape(): Promise<void> {
@@ -164,8 +164,8 @@ export class WorkerStatus {
     metrics.agentsOnline.set(sum(status => status.online))
     metrics.snapshotBytes.set(sum(status => status.snapshotBytes))
     metrics.silencesActive.set(activeSilences(this.silences, nowMs()))
-    metrics.outboxDepth.set(this.place.outbox.outboxDepth())
-    const oldest = this.place.outbox.oldestEventMs()
+    metrics.outboxDepth.set(this.storage.outbox.outboxDepth())
+    const oldest = this.storage.outbox.oldestEventMs()
     metrics.outboxAge.set(oldest === null ? 0 : Math.max(0, (nowMs() - oldest) / 1000))
     metrics.busLag.set(await this.lag(all))
     const stats = await this.samples?.stats().catch(() => null)

@@ -26,15 +26,15 @@ import type { FromShardThread, ServerAttributesUpdate } from './evaluation/shard
 import { ShardPool } from './evaluation/shard-pool.ts'
 import { Janitor } from './samples/retention-sweep.ts'
 import { type SamplesClient, startSamples } from './samples/samples-client.ts'
-import { alertingDirOf, DiskPlace } from './storage/file-storage.ts'
-import type { WorkerPlace } from './storage/worker-storage.ts'
+import { alertingDirOf, FileWorkerStorage } from './storage/file-storage.ts'
+import type { WorkerStorage } from './storage/worker-storage.ts'
 import { WorkerStatus } from './worker-status.ts'
 
 const STOP_WAIT_MS = 3000
 type WorkerDeps = {
   readonly config: WorkerConfig
   /** Where state is kept, and shared with other workers; without one on the disk, in data_dir. */
-  readonly place?: WorkerPlace
+  readonly storage?: WorkerStorage
   readonly role: 'worker' | 'all'
   readonly version: string
   readonly log: Logger
@@ -123,10 +123,10 @@ const asSilences = (records: ReadonlyMap<string, RawRecord>): RawSilence[] =>
 /** Starts the worker. Resolves once snapshots are loaded, the store is open and the admin API answers. */
 export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const { config, log, metrics, registry, nowMs } = deps
-  const place = deps.place ?? new DiskPlace(deps)
-  const { tombstones } = place
+  const storage = deps.storage ?? new FileWorkerStorage(deps)
+  const { tombstones } = storage
   const settings = new CompanySettingsCache(deps.hub, config['settings.cache'], nowMs)
-  const status = new WorkerStatus(deps, place)
+  const status = new WorkerStatus(deps, storage)
 
   let pool: ShardPool | null = null
   let applied: Promise<void> = Promise.resolve()
@@ -139,7 +139,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       feed: name,
       intervalMs: config[`alerting.${name}_sync_interval`],
       hub: deps.hub,
-      store: await place.feedStore(name),
+      store: await storage.feedStore(name),
       isGone: isGone[name],
       ...(name === 'silences' ? { isExpired: isExpiredSilence } : {}),
       onApplied,
@@ -160,11 +160,11 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     return applied
   })
 
-  const samples = await startWorkerSamples(deps, place, settings)
+  const samples = await startWorkerSamples(deps, storage, settings)
   samples.setTombstones(tombstones.living())
   const outbox = deps.hub
     ? new Outbox({
-        store: place.outbox,
+        store: storage.outbox,
         hub: deps.hub,
         log,
         deadLetterPath: join(alertingDirOf(config), 'dead-letters.jsonl'),
@@ -173,7 +173,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
         onDropped: count => metrics.outboxSent.inc({ result: 'dropped' }, count),
       })
     : null
-  const groups = new Groups({ ...deps, settings, store: place.groups, status, onEvents: () => outbox?.wake() })
+  const groups = new Groups({ ...deps, settings, store: storage.groups, status, onEvents: () => outbox?.wake() })
   const receive = (message: FromShardThread): void => {
     if (message.kind === 'events') {
       for (const [type, count] of Object.entries(message.types)) metrics.events.inc({ type }, count)
@@ -186,14 +186,14 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
         metrics.snapshotErrors.inc()
         log.error({ fault }, 'a snapshot cannot be used; the journal gives the open alerts')
       }
-    } else if (message.kind === 'lost') place.lost(message.shard, message.token, message.cause)
+    } else if (message.kind === 'lost') storage.lost(message.shard, message.token, message.cause)
     else if (message.kind === 'log') log[message.level](message.fields, message.message)
   }
   pool = await ShardPool.start({
     threadUrl: deps.shardThreadUrl,
     threads: deps.threads,
     config: {
-      place: place.shards,
+      storage: storage.shards,
       settings: {
         noDataAfterMs: config['alerting.no_data_after'],
         flapping: {
@@ -230,7 +230,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     shards,
     samples,
     settings,
-    place,
+    storage,
     status,
     groups,
     reloadRules: async () => settled(await rules.reload()),
@@ -244,10 +244,10 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const app = createAdminApp(adminDeps)
   const admin = startAdminListener(config, request => app.handle(request))
 
-  const janitor = startJanitor(deps, place, samples, settings)
+  const janitor = startJanitor(deps, storage, samples, settings)
   status.janitor = janitor
   const hasRules = (): boolean => deps.hub === null || rules.isFilled
-  await place.start({
+  await storage.start({
     shards,
     counts: () => status.counts(),
     samples,
@@ -271,7 +271,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     },
     isReady: async () => (await samples.stats()).isReady,
     hasRules,
-    outboxDepth: () => place.outbox.outboxDepth(),
+    outboxDepth: () => storage.outbox.outboxDepth(),
     stop: async () => {
       await admin.stop()
       stopListening()
@@ -282,10 +282,10 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
         milliseconds: STOP_WAIT_MS,
         fallback: () => {},
       })
-      await place.stop()
+      await storage.stop()
       await Promise.all([shards.stop(), samples.stop()])
       await outbox?.stop()
-      await place.close()
+      await storage.close()
     },
   }
 }
@@ -296,7 +296,7 @@ const adminTokensOf = (config: WorkerConfig): readonly string[] =>
 
 async function startWorkerSamples(
   deps: WorkerDeps,
-  place: WorkerPlace,
+  storage: WorkerStorage,
   settings: CompanySettingsCache,
 ): Promise<SamplesClient> {
   const { config, log, metrics } = deps
@@ -306,7 +306,7 @@ async function startWorkerSamples(
   }
   const samples = await startSamples({
     threadUrl: deps.samplesThreadUrl,
-    bus: place.samplesBus,
+    bus: storage.samplesBus,
     consumers: Object.values(busConsumers),
     clickhouse: config['clickhouse.url'] ?? `embedded:${join(config.data_dir, 'clickhouse')}`,
     database: config['clickhouse.database'],
@@ -327,7 +327,7 @@ async function startWorkerSamples(
 
 function startJanitor(
   deps: WorkerDeps,
-  place: WorkerPlace,
+  storage: WorkerStorage,
   samples: SamplesClient,
   settings: CompanySettingsCache,
 ): Janitor {
@@ -337,7 +337,7 @@ function startJanitor(
     askRetention: async companyId => retentionOf(await settings.fresh(companyId)) ?? undefined,
     nowMs,
     sweepEveryMs: config['retention.sweep'],
-    isOnDuty: () => place.groups.duty() !== null,
+    isOnDuty: () => storage.groups.duty() !== null,
     newCompanyWaitMs: config['retention.new_company_wait'],
     isDryRun: config['retention.dry_run'],
     onDaysDeleted: days => metrics.janitorDaysDeleted.inc(days),

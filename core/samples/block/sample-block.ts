@@ -133,7 +133,7 @@ export class SampleBlock {
   /** Words of company and server of each owner, in ClickHouse's form. */
   private ownerWords = new Uint32Array(WORDS_PER_MACHINE * OWNERS_START)
   /** Owners by the hash of these words, open addressing, half empty: index + 1, or 0. */
-  private ownerPlaces = new Uint32Array(2 * OWNERS_START)
+  private ownerSlots = new Uint32Array(2 * OWNERS_START)
   private owner = new Uint32Array(131_072)
   private idLo = new Uint32Array(131_072)
   private idHi = new Uint32Array(131_072)
@@ -152,7 +152,7 @@ export class SampleBlock {
     this.written = 0
     this.owners.length = 0
     this.ownersByName.clear()
-    this.ownerPlaces.fill(0)
+    this.ownerSlots.fill(0)
     this.oldestCellMs = Number.POSITIVE_INFINITY
     this.dropped.purged = 0
     this.dropped.retentionLocked = 0
@@ -230,20 +230,20 @@ export class SampleBlock {
     const index = this.owners.length
     const at = index * WORDS_PER_MACHINE
     if (at === this.ownerWords.length) this.growOwners()
-    const { ownerWords, ownerPlaces } = this
+    const { ownerWords, ownerSlots } = this
     const words = entry.idsAt - HEADER_WORDS + COMPANY_WORD
     uuidWords(entry.u32, words, ownerWords, at)
     uuidWords(entry.u32, words + SERVER_WORD - COMPANY_WORD, ownerWords, at + 4)
-    const mask = ownerPlaces.length - 1
+    const mask = ownerSlots.length - 1
     let place = ownerHash(ownerWords, at) & mask
-    for (; ownerPlaces[place] !== 0; place = (place + 1) & mask) {
-      const known = ownerPlaces[place]! - 1
+    for (; ownerSlots[place] !== 0; place = (place + 1) & mask) {
+      const known = ownerSlots[place]! - 1
       if (!isSameOwner(ownerWords, known * WORDS_PER_MACHINE, at)) continue
       if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId()).purged) return known
       // The tombstone is over: what comes now is not what was dropped.
       break
     }
-    ownerPlaces[place] = index + 1
+    ownerSlots[place] = index + 1
     const companyId = entry.companyId()
     const serverId = entry.serverId()
     const { purged, lockedBeforeMs } = ruleOf(companyId, serverId)
@@ -257,14 +257,14 @@ export class SampleBlock {
     const words = new Uint32Array(this.ownerWords.length * 2)
     words.set(this.ownerWords)
     this.ownerWords = words
-    this.ownerPlaces = new Uint32Array(this.ownerPlaces.length * 2)
-    const mask = this.ownerPlaces.length - 1
+    this.ownerSlots = new Uint32Array(this.ownerSlots.length * 2)
+    const mask = this.ownerSlots.length - 1
     for (const [index, owner] of this.owners.entries()) {
       // One that was purged before its tombstone ended is not to be found again.
       if (owner.purged) continue
       let place = ownerHash(words, index * WORDS_PER_MACHINE) & mask
-      while (this.ownerPlaces[place] !== 0) place = (place + 1) & mask
-      this.ownerPlaces[place] = index + 1
+      while (this.ownerSlots[place] !== 0) place = (place + 1) & mask
+      this.ownerSlots[place] = index + 1
     }
   }
 

@@ -18,7 +18,7 @@ import { ShardLoop } from './shard-loop.ts'
 import type {
   FromShardThread,
   ServerAttributesUpdate,
-  ShardPlace,
+  ShardStorage,
   ShardThreadConfig,
   ToShardThread,
 } from './shard-messages.ts'
@@ -53,12 +53,12 @@ export class ShardHost {
     this.silences = start.silences
     this.tombstones = start.tombstones
     this.keepAttributes(start.attributes)
-    const { place } = start.config
-    if (place.kind === 'file') {
+    const { storage } = start.config
+    if (storage.kind === 'file') {
       this.redis = null
-      this.openOnDisk(place)
+      this.openOnDisk(storage)
     } else {
-      this.redis = new RedisShards(place, this.running, tell)
+      this.redis = new RedisShards(storage, this.running, tell)
       this.tell({ kind: 'ready', positions: [], faults: [] })
     }
   }
@@ -67,9 +67,9 @@ export class ShardHost {
     return [...this.running.values()].map(({ loop }) => loop)
   }
 
-  private openOnDisk(place: ShardPlace & { readonly kind: 'file' }): void {
-    const bus = new FileBusReader(place.busPath, [busConsumers.evaluation])
-    const store = new EvaluationStore(place.dataDir, place.snapshotDir)
+  private openOnDisk(storage: ShardStorage & { readonly kind: 'file' }): void {
+    const bus = new FileBusReader(storage.busPath, [busConsumers.evaluation])
+    const store = new EvaluationStore(storage.dataDir, storage.snapshotDir)
     this.close = async () => {
       store.close()
       await bus.close()
@@ -212,13 +212,13 @@ class RedisShards {
   private readonly stores = new Map<number, RedisShardStore>()
 
   constructor(
-    place: ShardPlace & { readonly kind: 'redis' },
+    storage: ShardStorage & { readonly kind: 'redis' },
     private readonly running: Map<number, Running>,
     private readonly tell: (message: FromShardThread) => void,
   ) {
-    this.keys = redisKeys(place.prefix)
+    this.keys = redisKeys(storage.prefix)
     this.redis = openRedis({
-      url: place.url,
+      url: storage.url,
       name: 'collector-worker-shards',
       onTrouble: cause => this.disconnected(cause),
       onRecovered: () => {},

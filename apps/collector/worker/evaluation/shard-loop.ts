@@ -198,7 +198,7 @@ export class ShardLoop {
   }
 
   /**
-   * The bus has not caught up with the journal, or with the rules that were in force. A state that is ahead of its place on the bus, or
+   * The bus has not caught up with the journal, or with the rules that were in force. A state that is ahead of its storage on the bus, or
    * of the rules, would be saved without saying so.
    */
   private get isReplaying(): boolean {

@@ -25,12 +25,12 @@ export type ShardLoopConfig = {
 }
 
 /** Where a thread finds its bus, and keeps what it must not lose. */
-export type ShardPlace =
+export type ShardStorage =
   | { readonly kind: 'file'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 
 export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesLookIntervalMs'> & {
-  readonly place: ShardPlace
+  readonly storage: ShardStorage
 }
 
 /** null attributes: the machine has no agent any more that is not revoked; those that were are named. */

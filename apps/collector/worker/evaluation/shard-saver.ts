@@ -102,7 +102,7 @@ export class ShardSaver {
       written.discard()
       return
     }
-    written.place()
+    written.publish()
     this.noteSaved(shard, bytes, forgotten)
     this.savedAt[shard] = position
     this.passed((performance.now() - startedAt) / 1000)
@@ -118,7 +118,7 @@ export class ShardSaver {
     const { store, consume } = this.loop
     await consume()
     if (!store.writeSnapshot)
-      return { place: () => store.saveSnapshot(shard, bytes, position, mark), discard: () => {} }
+      return { publish: () => store.saveSnapshot(shard, bytes, position, mark), discard: () => {} }
     let isWriting = true
     const writing = store.writeSnapshot(shard, bytes, position, mark).finally(() => {
       isWriting = false

@@ -9,13 +9,13 @@ import { EvaluationStore } from '../../store/file-evaluation-store.ts'
 import { FileFeedStore } from '../../store/file-feed-store.ts'
 import { Tombstones } from '../../store/tombstones.ts'
 import type { ShardStatus } from '../evaluation/shard-messages.ts'
-import type { GroupStore, PlaceParts, WorkerPlace } from './worker-storage.ts'
+import type { GroupStore, StorageParts, WorkerStorage } from './worker-storage.ts'
 
 /** How often the bus is told what is saved, and asked whether it refused. */
 const BUS_LOOK_MS = 2000
 const GROUPS = 'groups'
 
-type DiskPlaceOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
+type FileWorkerStorageOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
 
 /** Where snapshots, outbox and dead letters are. */
 export const alertingDirOf = (config: WorkerConfig): string =>
@@ -25,20 +25,20 @@ export const alertingDirOf = (config: WorkerConfig): string =>
 const HOLD_MS = 300_000
 const HOLD_SHARE = 1 / 8
 
-export class DiskPlace implements WorkerPlace {
-  readonly shards: WorkerPlace['shards']
-  readonly samplesBus: WorkerPlace['samplesBus']
+export class FileWorkerStorage implements WorkerStorage {
+  readonly shards: WorkerStorage['shards']
+  readonly samplesBus: WorkerStorage['samplesBus']
   readonly outbox: EvaluationStore
   readonly groups: GroupStore
   readonly tombstones: Tombstones
   readonly raiseReload = null
   readonly others = null
   private readonly bus: FileBusReader
-  private parts: PlaceParts | null = null
+  private parts: StorageParts | null = null
   private timer: ReturnType<typeof setInterval> | null = null
   private refusedAtMs = 0
 
-  constructor(private readonly options: DiskPlaceOptions) {
+  constructor(private readonly options: FileWorkerStorageOptions) {
     const { config, nowMs } = options
     const paths = collectorPaths(config.data_dir)
     const dataDir = alertingDirOf(config)
@@ -81,7 +81,7 @@ export class DiskPlace implements WorkerPlace {
     return true
   }
 
-  async start(parts: PlaceParts): Promise<void> {
+  async start(parts: StorageParts): Promise<void> {
     this.parts = parts
     this.refusedAtMs = await this.bus.refusedAtMs()
     this.timer = setInterval(() => {

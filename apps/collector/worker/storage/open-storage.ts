@@ -11,15 +11,15 @@ import { RedisRegistryStore } from '../../store/redis/redis-registry-store.ts'
 import { RegistryStore } from '../../store/registry/file-registry-store.ts'
 import type { RegistryBacking } from '../../store/registry/registry.ts'
 import type { ReloadAgentFeeds } from '../admin-deps.ts'
-import { DiskPlace } from './file-storage.ts'
-import { RedisPlace } from './redis-storage.ts'
-import type { WorkerPlace } from './worker-storage.ts'
+import { FileWorkerStorage } from './file-storage.ts'
+import { RedisWorkerStorage } from './redis-storage.ts'
+import type { WorkerStorage } from './worker-storage.ts'
 
 /** How often what other processes wrote into the registry in Redis is looked for, at least. */
 const REDIS_LOOK_MS = 500
 
-type OpenedPlace = {
-  readonly place: WorkerPlace
+type OpenedStorage = {
+  readonly storage: WorkerStorage
   readonly registry: RegistryBacking
   readonly reloadAgentFeeds: ReloadAgentFeeds
   /** Resolves once ingest has had the time to read what was written; in Redis redis.cache_ttl bounds that. */
@@ -35,17 +35,17 @@ type OpenedPlace = {
 }
 
 /** Resolves once Redis answers; until then the log says what is waited for. */
-export async function openWorkerPlace(config: WorkerConfig, log: Logger): Promise<OpenedPlace> {
+export async function openWorkerStorage(config: WorkerConfig, log: Logger): Promise<OpenedStorage> {
   const url = config['redis.url']
   return config['bus.kind'] === 'redis' && url !== null ? openOnRedis(config, url, log) : openOnDisk(config, log)
 }
 
-function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
+function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
   // Two workers on the same files would both evaluate all shards.
   const lock = lockFile(join(config.data_dir, 'worker.lock'), 'collector-worker')
   const registry = new RegistryStore(collectorPaths(config.data_dir).registry)
   return {
-    place: new DiskPlace({ config, log, nowMs: Date.now }),
+    storage: new FileWorkerStorage({ config, log, nowMs: Date.now }),
     registry,
     // Ingest is another process: it sees the counter at its next look.
     reloadAgentFeeds: {
@@ -68,7 +68,7 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedPlace {
   }
 }
 
-async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Promise<OpenedPlace> {
+async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Promise<OpenedStorage> {
   const redis = openRedis({ url, name: 'collector-worker', ...toldTo(log) })
   await whenReady(redis)
   for (const fault of await durabilityFaults(redis)) log.warn(fault)
@@ -77,14 +77,14 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
   const keys = redisKeys(config['redis.prefix'])
   const registry = new RedisRegistryStore(redis, keys)
   await registry.poll()
-  const place = await RedisPlace.open({ redis, keys, url, log, nowMs: Date.now })
+  const storage = await RedisWorkerStorage.open({ redis, keys, url, log, nowMs: Date.now })
   return {
-    place,
+    storage,
     registry,
     // Every process pulls by the counter that a reload call raises.
     reloadAgentFeeds: { checks: async () => 'applied' },
     untilIngestLooked: async () => {},
-    ready: [{ name: 'redis', isReady: () => place.isReady() }],
+    ready: [{ name: 'redis', isReady: () => storage.isReady() }],
     facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
     lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is away its connection has said so; what others wrote is found afterwards.
@@ -92,7 +92,7 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
       if (redis.status !== 'ready') return
       await registry.poll()
       // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their alerts end.
-      if (registry.hasChanges) await place.lookNow()
+      if (registry.hasChanges) await storage.lookNow()
     },
     // Over Redis the shards are leased.
     release: () => {},

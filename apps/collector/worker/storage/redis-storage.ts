@@ -15,7 +15,7 @@ import { type Question, RedisQuestions } from '../../store/redis/redis-questions
 import { RedisShared } from '../../store/redis/redis-shared.ts'
 import type { ServerAlerting } from '../evaluation/shard-messages.ts'
 import { Leases } from './lease-keeper.ts'
-import type { GroupStore, OtherWorkers, PlaceParts, WorkerCounts, WorkerPlace } from './worker-storage.ts'
+import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
 const LOOK_MS = 1_000
 /** A worker that was not heard of for so long is gone; what it had is taken over. */
@@ -25,7 +25,7 @@ const LEASE_RENEW_MS = 2_000
 const RELOAD_WAIT_MS = 2_000
 const GROUPS = 'groups'
 
-type RedisPlaceOptions = {
+type RedisWorkerStorageOptions = {
   readonly redis: ReturnType<typeof openRedis>
   readonly keys: RedisKeys
   readonly url: string
@@ -44,16 +44,16 @@ const isCounts = (value: unknown): value is WorkerCounts =>
     name => name in value && typeof Reflect.get(value, name) === 'number',
   )
 
-export class RedisPlace implements WorkerPlace {
-  readonly shards: WorkerPlace['shards']
-  readonly samplesBus: WorkerPlace['samplesBus']
+export class RedisWorkerStorage implements WorkerStorage {
+  readonly shards: WorkerStorage['shards']
+  readonly samplesBus: WorkerStorage['samplesBus']
   readonly outbox: RedisOutboxStore
   readonly groups: GroupStore
   readonly tombstones: RedisShared
   readonly others: OtherWorkers
   private readonly leases: Leases
   private readonly questions: RedisQuestions
-  private parts: PlaceParts | null = null
+  private parts: StorageParts | null = null
   private timer: ReturnType<typeof setInterval> | null = null
   private looking: Promise<void> = Promise.resolve()
   private isLeasing = false
@@ -62,13 +62,13 @@ export class RedisPlace implements WorkerPlace {
   private readonly leaving = new Set<number>()
 
   /** Resolves with the living tombstones read. */
-  static async open(options: RedisPlaceOptions): Promise<RedisPlace> {
-    const place = new RedisPlace(options)
-    await place.tombstones.look()
-    return place
+  static async open(options: RedisWorkerStorageOptions): Promise<RedisWorkerStorage> {
+    const storage = new RedisWorkerStorage(options)
+    await storage.tombstones.look()
+    return storage
   }
 
-  private constructor(private readonly options: RedisPlaceOptions) {
+  private constructor(private readonly options: RedisWorkerStorageOptions) {
     const { redis, keys, url, nowMs, log } = options
     const owner = `${hostname()}:${process.pid}:${randomUUID()}`
     this.shards = { kind: 'redis', url, prefix: keys.prefix }
@@ -153,7 +153,7 @@ export class RedisPlace implements WorkerPlace {
     return this.options.redis.status === 'ready'
   }
 
-  async start(parts: PlaceParts): Promise<void> {
+  async start(parts: StorageParts): Promise<void> {
     this.parts = parts
     this.timer = setInterval(() => void this.lookNow(), LOOK_MS)
     await this.lookNow()
@@ -186,7 +186,7 @@ export class RedisPlace implements WorkerPlace {
     }
   }
 
-  private async takeNews(parts: PlaceParts): Promise<void> {
+  private async takeNews(parts: StorageParts): Promise<void> {
     const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
     const reloading = Promise.all(reloads.map(feed => parts.onReload(feed)))
     // What was to be pulled before this worker has a shard is in force when it gets one; after that other news do not wait for the hub.

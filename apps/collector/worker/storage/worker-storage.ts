@@ -4,7 +4,7 @@ import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import type { RetentionStatus } from '../../admin/collector-status.ts'
 import type { FeedStore } from '../../store/feed-store.ts'
 import type { OutboxStore, Soon } from '../../store/outbox-store.ts'
-import type { ServerAlerting, ShardPlace, ShardStatus } from '../evaluation/shard-messages.ts'
+import type { ServerAlerting, ShardStatus, ShardStorage } from '../evaluation/shard-messages.ts'
 import type { ShardPool } from '../evaluation/shard-pool.ts'
 import type { SamplesClient } from '../samples/samples-client.ts'
 import type { SamplesBus, Tombstone } from '../samples/samples-messages.ts'
@@ -44,8 +44,8 @@ export type OtherWorkers = {
   readonly reload: (feed: ReloadFeed) => Promise<void>
 }
 
-/** What a place is given once the worker runs. */
-export type PlaceParts = {
+/** What a storage is given once the worker runs. */
+export type StorageParts = {
   readonly shards: ShardPool
   /** What this worker tells others of itself. */
   readonly counts: () => Promise<WorkerCounts>
@@ -58,8 +58,8 @@ export type PlaceParts = {
   readonly onTombstones: (news: readonly Tombstone[]) => Promise<void>
 }
 
-export type WorkerPlace = {
-  readonly shards: ShardPlace
+export type WorkerStorage = {
+  readonly shards: ShardStorage
   readonly samplesBus: SamplesBus
   readonly outbox: OutboxStore
   readonly groups: GroupStore
@@ -73,7 +73,7 @@ export type WorkerPlace = {
   readonly others: OtherWorkers | null
   readonly isReady: () => boolean
   /** Starts what goes on beside evaluation. */
-  readonly start: (parts: PlaceParts) => Soon<void>
+  readonly start: (parts: StorageParts) => Soon<void>
   /** Evaluation of a shard ended by itself. */
   readonly lost: (shard: number, token: string, cause: string) => void
   /** Nothing more comes in: what runs is handed over or told for the last time. */
