@@ -88,7 +88,7 @@ export type RigOptions = {
   readonly hub?: ScriptedHub
   /** Listener threads besides the main thread; what the environment says unless given, 0 unless it says so. */
   readonly threads?: number
-  /** In place of the one of the product. */
+  /** In agentIndex of the one of the product. */
   readonly listenerThread?: URL
 }
 

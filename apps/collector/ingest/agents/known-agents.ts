@@ -3,28 +3,28 @@
 import type { SeenAgent } from '../../hub-link/report-seen.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
-import { DIRECTORY_PLACES, type Directory } from '../listener/agent-directory.ts'
+import { DIRECTORY_SLOTS, type Directory } from '../listener/agent-directory.ts'
 import type { AgentNews, KnownAgent } from '../listener/thread-messages.ts'
 import type { AgentConfigs } from './agent-configs.ts'
 import type { AuthFailure, Identifier } from './authenticate.ts'
 
-/** A place that an agent left is given to another one only when no thread can still be handling a request of the first. */
+/** A agentIndex that an agent left is given to another one only when no thread can still be handling a request of the first. */
 const REUSE_AFTER_MS = 600_000
 
-class PlacedAgent implements SeenAgent {
+class IndexedAgent implements SeenAgent {
   agentVersion = ''
   protoVersion = 0
   private reportedAtMs = 0
 
   constructor(
-    readonly place: number,
+    readonly agentIndex: number,
     public company: number,
     public record: AgentRecord,
     private readonly directory: Directory,
   ) {}
 
   get lastSeenAtMs(): number {
-    return this.directory.lastSeenAtMs(this.place)
+    return this.directory.lastSeenAtMs(this.agentIndex)
   }
 
   get isSeenNews(): boolean {
@@ -46,11 +46,11 @@ export type KnownAgentsParts = {
 }
 
 export class KnownAgents {
-  private readonly byId = new Map<string, PlacedAgent>()
-  private readonly byPlace = new Map<number, PlacedAgent>()
+  private readonly byId = new Map<string, IndexedAgent>()
+  private readonly byIndex = new Map<number, IndexedAgent>()
   private readonly companies = new Map<string, number>()
-  private placesUsed = 0
-  private readonly left: { readonly place: number; readonly atMs: number }[] = []
+  private indexesUsed = 0
+  private readonly left: { readonly agentIndex: number; readonly atMs: number }[] = []
   private readonly stopListening: () => void
 
   constructor(private readonly parts: KnownAgentsParts) {
@@ -77,19 +77,19 @@ export class KnownAgents {
   }
 
   private know(record: AgentRecord): KnownAgent | AuthFailure {
-    const agent = this.placeOf(record)
+    const agent = this.indexedAgent(record)
     if (!agent) return 'unavailable'
-    const { place, company } = agent
-    return { place, company, record, etag: this.parts.configs.etagFor(record).text }
+    const { agentIndex, company } = agent
+    return { agentIndex, company, record, etag: this.parts.configs.etagFor(record).text }
   }
 
-  etagAt(place: number): string | null {
-    const agent = this.byPlace.get(place)
+  etagAt(agentIndex: number): string | null {
+    const agent = this.byIndex.get(agentIndex)
     return agent ? this.parts.configs.etagFor(agent.record).text : null
   }
 
-  noteVersion(place: number, agentVersion: string, protoVersion: number): void {
-    const agent = this.byPlace.get(place)
+  noteVersion(agentIndex: number, agentVersion: string, protoVersion: number): void {
+    const agent = this.byIndex.get(agentIndex)
     if (!agent) return
     agent.agentVersion = agentVersion
     agent.protoVersion = protoVersion
@@ -99,40 +99,40 @@ export class KnownAgents {
     this.stopListening()
   }
 
-  /** The place of an agent; undefined when the directory is full. */
-  private placeOf(record: AgentRecord): PlacedAgent | undefined {
+  /** The agentIndex of an agent; undefined when the directory is full. */
+  private indexedAgent(record: AgentRecord): IndexedAgent | undefined {
     const held = this.byId.get(record.agentId)
     if (held) return held
     const company = this.companyOf(record.companyId)
-    const place = this.freePlace()
-    if (company === null || place === null) return undefined
-    this.parts.directory.noteSeen(place, 0)
-    return this.put(new PlacedAgent(place, company, record, this.parts.directory))
+    const agentIndex = this.freeIndex()
+    if (company === null || agentIndex === null) return undefined
+    this.parts.directory.noteSeen(agentIndex, 0)
+    return this.put(new IndexedAgent(agentIndex, company, record, this.parts.directory))
   }
 
-  private put(agent: PlacedAgent): PlacedAgent {
+  private put(agent: IndexedAgent): IndexedAgent {
     this.byId.set(agent.record.agentId, agent)
-    this.byPlace.set(agent.place, agent)
+    this.byIndex.set(agent.agentIndex, agent)
     return agent
   }
 
   private companyOf(companyId: string): number | null {
     let company = this.companies.get(companyId)
     if (company === undefined) {
-      if (this.companies.size === DIRECTORY_PLACES) return null
+      if (this.companies.size === DIRECTORY_SLOTS) return null
       company = this.companies.size
       this.companies.set(companyId, company)
     }
     return company
   }
 
-  private freePlace(): number | null {
+  private freeIndex(): number | null {
     const oldest = this.left[0]
     if (oldest && this.parts.nowMs() - oldest.atMs >= REUSE_AFTER_MS) {
       this.left.shift()
-      return oldest.place
+      return oldest.agentIndex
     }
-    return this.placesUsed < DIRECTORY_PLACES ? this.placesUsed++ : null
+    return this.indexesUsed < DIRECTORY_SLOTS ? this.indexesUsed++ : null
   }
 
   private follow(changes: readonly AgentChange[]): void {
@@ -150,21 +150,21 @@ export class KnownAgents {
   private addOthers(serverId: string, agentId: string, news: AgentNews[]): void {
     for (const other of this.parts.registry.agentsOfServer(serverId)) {
       const agent = other.agentId === agentId ? undefined : this.byId.get(other.agentId)
-      if (agent) news.push({ place: agent.place, company: agent.company, record: agent.record })
+      if (agent) news.push({ agentIndex: agent.agentIndex, company: agent.company, record: agent.record })
     }
   }
 
-  private change(agent: PlacedAgent, record: AgentRecord | null): AgentNews {
-    const { place } = agent
+  private change(agent: IndexedAgent, record: AgentRecord | null): AgentNews {
+    const { agentIndex } = agent
     const company = record && record.state !== 'revoked' ? this.companyOf(record.companyId) : null
     if (!record || company === null) {
       this.byId.delete(agent.record.agentId)
-      this.byPlace.delete(place)
-      this.left.push({ place, atMs: this.parts.nowMs() })
-      return { place, company: agent.company, record: null }
+      this.byIndex.delete(agentIndex)
+      this.left.push({ agentIndex, atMs: this.parts.nowMs() })
+      return { agentIndex, company: agent.company, record: null }
     }
     agent.record = record
     agent.company = company
-    return { place, company, record }
+    return { agentIndex, company, record }
   }
 }

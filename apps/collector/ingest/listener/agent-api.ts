@@ -1,4 +1,4 @@
-// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one place where errors become answers.
+// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one agentIndex where errors become answers.
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
@@ -23,7 +23,7 @@ import { ApiError, badRequest, errorResponse, messageResponse } from './response
 
 /** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
 const IDLE_SECONDS = 45
-/** The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their place. */
+/** The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their agentIndex. */
 const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
 /** How long a stop waits for requests under way. */
@@ -42,7 +42,7 @@ export type ListenerParts = {
   readonly log: Logger
   readonly metrics: Pick<BatchMetrics, 'hot'>
   readonly endpoints: Endpoints
-  /** In place of the one of `config.listen`: chosen by the first of several threads. */
+  /** In agentIndex of the one of `config.listen`: chosen by the first of several threads. */
   readonly port?: number
   /** Other threads listen on the same port. */
   readonly isPortShared: boolean

@@ -4,7 +4,7 @@ import { assert } from '../../../../core/assert.ts'
 import type { CompanySeries } from '../../../../core/wire/agent-series.ts'
 
 /** Agents and companies that one process can tell apart; the memory of places that are not in use is never touched. */
-export const DIRECTORY_PLACES = 1_048_576
+export const DIRECTORY_SLOTS = 1_048_576
 
 /** What is handed to a thread. */
 export type DirectoryBuffers = {
@@ -15,14 +15,14 @@ export type DirectoryBuffers = {
 }
 
 export const newDirectoryBuffers = (): DirectoryBuffers => ({
-  owners: new SharedArrayBuffer(DIRECTORY_PLACES * 4),
-  seen: new SharedArrayBuffer(DIRECTORY_PLACES * 8),
-  companies: new SharedArrayBuffer(DIRECTORY_PLACES * 4),
+  owners: new SharedArrayBuffer(DIRECTORY_SLOTS * 4),
+  seen: new SharedArrayBuffer(DIRECTORY_SLOTS * 8),
+  companies: new SharedArrayBuffer(DIRECTORY_SLOTS * 4),
   news: new SharedArrayBuffer(4),
 })
 
 export class Directory {
-  /** By place of an agent: 0 = no thread has it, else the index of the thread + 1. */
+  /** By agentIndex of an agent: 0 = no thread has it, else the index of the thread + 1. */
   private readonly owners: Int32Array<SharedArrayBuffer>
   private readonly seen: Float64Array<SharedArrayBuffer>
   private readonly companies: Int32Array<SharedArrayBuffer>
@@ -70,7 +70,7 @@ export class Directory {
   }
 }
 
-/** Series of a company over all threads: a place is taken or it is not, whoever asks at the same time. */
+/** Series of a company over all threads: a agentIndex is taken or it is not, whoever asks at the same time. */
 export class SharedCompanySeries implements CompanySeries {
   constructor(
     private readonly counts: Int32Array<SharedArrayBuffer>,

@@ -81,8 +81,9 @@ export async function startThreadsIntake(
     directory,
     answers: {
       identify: (tokenHash, answer) => agents.identify(tokenHash, answer),
-      etagAt: place => agents.etagAt(place),
-      noteVersion: (place, agentVersion, protoVersion) => agents.noteVersion(place, agentVersion, protoVersion),
+      etagAt: agentIndex => agents.etagAt(agentIndex),
+      noteVersion: (agentIndex, agentVersion, protoVersion) =>
+        agents.noteVersion(agentIndex, agentVersion, protoVersion),
     },
     endpoints: rareEndpoints(context),
     onFailure: threads.onFailure,

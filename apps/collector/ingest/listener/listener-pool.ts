@@ -22,8 +22,8 @@ export type AgentAnswers = {
   /** Lets the agent of a token in, or says why not. */
   readonly identify: (tokenHash: string | null, answer: (found: KnownAgent | AuthFailure) => void) => Promise<void>
   /** The ETag of an agent's config; null when there is no such agent any more. */
-  readonly etagAt: (place: number) => string | null
-  readonly noteVersion: (place: number, agentVersion: string, protoVersion: number) => void
+  readonly etagAt: (agentIndex: number) => string | null
+  readonly noteVersion: (agentIndex: number, agentVersion: string, protoVersion: number) => void
 }
 
 export type ListenerPoolParts = {
@@ -136,7 +136,7 @@ export class ListenerPool {
         this.identify(worker, message.call, message.tokenHash)
         return
       case 'which_etag':
-        this.tell(worker, { kind: 'etag', call: message.call, etag: answers.etagAt(message.place) })
+        this.tell(worker, { kind: 'etag', call: message.call, etag: answers.etagAt(message.agentIndex) })
         return
       case 'request':
         void answerCarried(endpoints, message.request, (endpoint, request, peer) =>
@@ -144,7 +144,7 @@ export class ListenerPool {
         ).then(response => this.tell(worker, { kind: 'response', call: message.call, response }))
         return
       case 'version':
-        answers.noteVersion(message.place, message.agentVersion, message.protoVersion)
+        answers.noteVersion(message.agentIndex, message.agentVersion, message.protoVersion)
         return
       case 'log':
         writeLines(log, message.lines)

@@ -36,8 +36,8 @@ export class ThreadSession extends AgentSession {
   isEtagStale = false
 
   constructor(
-    /** Its place in the directory. */
-    readonly place: number,
+    /** Its agentIndex in the directory. */
+    readonly agentIndex: number,
     record: AgentRecord,
     public company: SharedCompanySeries,
     etag: Etag,

@@ -5,19 +5,19 @@ import { assert } from '../../../../core/assert.ts'
 import type { Directory } from './agent-directory.ts'
 import { type AgentState, type ThreadSession, transferOf } from './session-ownership.ts'
 
-/** What threads say to each other. `place`: of the agent in the directory. */
+/** What threads say to each other. `agentIndex`: of the agent in the directory. */
 type BetweenThreads =
-  | { readonly kind: 'want'; readonly place: number }
-  | { readonly kind: 'state'; readonly place: number; readonly state: AgentState }
+  | { readonly kind: 'want'; readonly agentIndex: number }
+  | { readonly kind: 'state'; readonly agentIndex: number; readonly state: AgentState }
   /** It is not here any more: look into the directory again. */
-  | { readonly kind: 'gone'; readonly place: number }
+  | { readonly kind: 'gone'; readonly agentIndex: number }
 
 export type HandOverParts = {
   readonly thread: number
   readonly directory: Directory
   /** By thread; null for this one. */
   readonly peers: readonly (MessagePort | null)[]
-  readonly sessionAt: (place: number) => ThreadSession | undefined
+  readonly sessionAt: (agentIndex: number) => ThreadSession | undefined
   readonly nowMs: () => number
   readonly onArrival: () => void
 }
@@ -36,26 +36,26 @@ export class HandOver {
     const { thread, directory, nowMs } = this.parts
     if (session.move) return session.move.promise
     if (session.whereabouts !== 'away') return
-    const owner = directory.claim(session.place, thread)
+    const owner = directory.claim(session.agentIndex, thread)
     if (owner === thread) {
       session.startFresh(nowMs())
       return
     }
     session.startMove('arriving')
-    this.tell(owner, { kind: 'want', place: session.place })
+    this.tell(owner, { kind: 'want', agentIndex: session.agentIndex })
     return session.move!.promise
   }
 
   /** The agent is gone, revoked, or silent for long: its state ends, whoever wants it starts anew. */
   close(session: ThreadSession): void {
     const { directory } = this.parts
-    const { place, whereabouts } = session
+    const { agentIndex, whereabouts } = session
     session.isClosed = true
     session.whenQuiet = null
     // What arrives later is given up in `receive`.
     if (whereabouts === 'here' || whereabouts === 'leaving') {
       session.series.release()
-      directory.assign(place, null)
+      directory.assign(agentIndex, null)
     }
     session.goAway()
     this.disappoint(session)
@@ -63,7 +63,7 @@ export class HandOver {
 
   /** Whoever waits for the state here looks into the directory again. */
   private disappoint(session: ThreadSession): void {
-    for (const peer of session.wantedBy.splice(0)) this.tell(peer, { kind: 'gone', place: session.place })
+    for (const peer of session.wantedBy.splice(0)) this.tell(peer, { kind: 'gone', agentIndex: session.agentIndex })
   }
 
   private tell(thread: number, message: BetweenThreads): void {
@@ -73,11 +73,11 @@ export class HandOver {
   }
 
   private receive(peer: number, message: BetweenThreads): void {
-    const { place } = message
-    const session = this.parts.sessionAt(place)
+    const { agentIndex } = message
+    const session = this.parts.sessionAt(agentIndex)
     switch (message.kind) {
       case 'want':
-        if (!session || session.whereabouts === 'away') this.tell(peer, { kind: 'gone', place })
+        if (!session || session.whereabouts === 'away') this.tell(peer, { kind: 'gone', agentIndex })
         else {
           session.wantedBy.push(peer)
           if (session.whereabouts === 'here') this.leave(session)
@@ -90,17 +90,17 @@ export class HandOver {
         }
         return
       case 'state':
-        this.take(place, session, message.state)
+        this.take(agentIndex, session, message.state)
     }
   }
 
-  private take(place: number, session: ThreadSession | undefined, state: AgentState): void {
+  private take(agentIndex: number, session: ThreadSession | undefined, state: AgentState): void {
     const { directory, nowMs } = this.parts
     const isSameMachine =
       session && session.record.companyId === state.companyId && session.record.serverId === state.serverId
     if (!isSameMachine) directory.seriesOf(state.company).give(state.series.count)
     if (!session) {
-      directory.assign(place, null)
+      directory.assign(agentIndex, null)
       return
     }
     this.parts.onArrival()
@@ -129,11 +129,11 @@ export class HandOver {
   }
 
   private depart(session: ThreadSession): void {
-    const { place, wantedBy } = session
+    const { agentIndex, wantedBy } = session
     const to = wantedBy.shift()
     assert(to !== undefined, 'a state leaves for somebody')
-    this.parts.directory.assign(place, to)
-    this.tell(to, { kind: 'state', place, state: session.detach() })
+    this.parts.directory.assign(agentIndex, to)
+    this.tell(to, { kind: 'state', agentIndex, state: session.detach() })
     session.goAway()
     this.disappoint(session)
   }

@@ -48,7 +48,7 @@ export class ThreadCallers implements BatchCallers {
       peers,
       nowMs,
       onArrival,
-      sessionAt: place => this.sessions.get(place),
+      sessionAt: agentIndex => this.sessions.get(agentIndex),
     })
   }
 
@@ -68,12 +68,12 @@ export class ThreadCallers implements BatchCallers {
     if (!(session instanceof ThreadSession)) return
     const { agentVersion, protoVersion } = session
     session.lastSeenAtMs = atMs
-    this.parts.directory.noteSeen(session.place, atMs)
+    this.parts.directory.noteSeen(session.agentIndex, atMs)
     noteAgent(session, protocol)
     if (session.agentVersion !== agentVersion || session.protoVersion !== protoVersion)
       this.parts.tell({
         kind: 'version',
-        place: session.place,
+        agentIndex: session.agentIndex,
         agentVersion: session.agentVersion,
         protoVersion: session.protoVersion,
       })
@@ -83,8 +83,8 @@ export class ThreadCallers implements BatchCallers {
   sweep(nowMs: number): void {
     const nowSeconds = Math.floor(nowMs / 1000)
     for (const session of this.sessions.values()) {
-      const { whereabouts, place } = session
-      const seenAtMs = this.parts.directory.lastSeenAtMs(place)
+      const { whereabouts, agentIndex } = session
+      const seenAtMs = this.parts.directory.lastSeenAtMs(agentIndex)
       const isSilent = seenAtMs > 0 && nowMs - seenAtMs >= SESSION_IDLE_MS
       if (whereabouts === 'here' && !isSilent) session.series.expire(nowSeconds)
       else if (isSilent && session.publishing === 0 && (whereabouts === 'here' || whereabouts === 'away'))
@@ -157,7 +157,7 @@ export class ThreadCallers implements BatchCallers {
     const call = this.nextCall++
     return new Promise(done => {
       this.askingEtag.set(call, { session, done })
-      this.parts.tell({ kind: 'which_etag', call, place: session.place })
+      this.parts.tell({ kind: 'which_etag', call, agentIndex: session.agentIndex })
     })
   }
 
@@ -167,12 +167,12 @@ export class ThreadCallers implements BatchCallers {
   }
 
   /** The session of an agent that was let in, made at its first call to this thread. */
-  private know({ place, company, record, etag }: KnownAgent): ThreadSession {
-    const held = this.sessions.get(place)
+  private know({ agentIndex, company, record, etag }: KnownAgent): ThreadSession {
+    const held = this.sessions.get(agentIndex)
     if (held) return held
     const { directory, nowMs } = this.parts
-    const session = new ThreadSession(place, record, directory.seriesOf(company), this.etagWith(etag), nowMs())
-    this.sessions.set(place, session)
+    const session = new ThreadSession(agentIndex, record, directory.seriesOf(company), this.etagWith(etag), nowMs())
+    this.sessions.set(agentIndex, session)
     return session
   }
 
@@ -195,8 +195,8 @@ export class ThreadCallers implements BatchCallers {
     for (const resolve of waiting) resolve()
   }
 
-  private follow({ place, company, record }: AgentNews): void {
-    const session = this.sessions.get(place)
+  private follow({ agentIndex, company, record }: AgentNews): void {
+    const session = this.sessions.get(agentIndex)
     if (!session) return
     if (!record) {
       this.close(session)
@@ -209,7 +209,7 @@ export class ThreadCallers implements BatchCallers {
   }
 
   private close(session: ThreadSession): void {
-    this.sessions.delete(session.place)
+    this.sessions.delete(session.agentIndex)
     this.handOver.close(session)
   }
 }

@@ -7,16 +7,16 @@ import type { HotCounters } from '../../telemetry.ts'
 import type { AuthFailure } from '../agents/authenticate.ts'
 import type { DirectoryBuffers } from './agent-directory.ts'
 
-/** An agent that was let in. `place` and `company`: in the directory. */
+/** An agent that was let in. `agentIndex` and `company`: in the directory. */
 export type KnownAgent = {
-  readonly place: number
+  readonly agentIndex: number
   readonly company: number
   readonly record: AgentRecord
   readonly etag: string
 }
 
 /** What became of an agent; record null: it is gone or revoked. Its ETag must be asked for again. */
-export type AgentNews = { readonly place: number; readonly company: number; readonly record: AgentRecord | null }
+export type AgentNews = { readonly agentIndex: number; readonly company: number; readonly record: AgentRecord | null }
 
 /** A request for the main thread, its body read. */
 export type CarriedRequest = {
@@ -74,9 +74,14 @@ export type FromListener =
   | { readonly kind: 'listening'; readonly url: string; readonly port: number }
   | { readonly kind: 'cannot_listen'; readonly reason: string }
   | { readonly kind: 'who'; readonly call: number; readonly tokenHash: string | null }
-  | { readonly kind: 'which_etag'; readonly call: number; readonly place: number }
+  | { readonly kind: 'which_etag'; readonly call: number; readonly agentIndex: number }
   | { readonly kind: 'request'; readonly call: number; readonly request: CarriedRequest }
-  | { readonly kind: 'version'; readonly place: number; readonly agentVersion: string; readonly protoVersion: number }
+  | {
+      readonly kind: 'version'
+      readonly agentIndex: number
+      readonly agentVersion: string
+      readonly protoVersion: number
+    }
   /** Lines of the log, each with its end. */
   | { readonly kind: 'log'; readonly lines: readonly string[] }
   | { readonly kind: 'counted'; readonly call: number; readonly counters: ThreadCounters }
