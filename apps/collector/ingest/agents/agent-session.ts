@@ -20,11 +20,11 @@ export class AgentSession {
   series: AgentSeries
   isClosed = false
   /** Batches of the agent may be admitted in this thread now. False once it is closed, or lives in another thread. */
-  isHere = true
+  isOwned = true
   /** Batches that the bus has not answered for. */
   publishing = 0
   /** Called when there are none of these any more: somebody waits for it. */
-  whenQuiet: (() => void) | null = null
+  whenIdle: (() => void) | null = null
   readonly metricsRate = new RateBucket()
   /** Of its batches once inflated. */
   readonly bytesRate = new RateBucket()
@@ -125,7 +125,7 @@ export class Sessions {
 
   private close(session: AgentSession): void {
     session.isClosed = true
-    session.isHere = false
+    session.isOwned = false
     session.series.release()
     this.byAgent.delete(session.record.agentId)
   }

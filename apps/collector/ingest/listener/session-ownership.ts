@@ -6,7 +6,7 @@ import type { ToldRefusals } from '../agents/refusal-log.ts'
 import type { SharedCompanySeries } from './agent-directory.ts'
 
 /** Where the state of an agent is, as this thread sees it. */
-export type Whereabouts = 'away' | 'arriving' | 'here' | 'leaving'
+export type Ownership = 'remote' | 'acquiring' | 'owned' | 'releasing'
 
 /** The state of an agent on its way from one thread to another. */
 export type AgentState = {
@@ -28,11 +28,11 @@ export const transferOf = ({ series: { words } }: AgentState): ArrayBuffer[] =>
   words.length === 0 ? [] : [words.buffer]
 
 export class ThreadSession extends AgentSession {
-  whereabouts: Whereabouts = 'away'
+  ownership: Ownership = 'remote'
   /** Settles when the state has come, has gone, or must be asked for again. */
   move: PromiseWithResolvers<void> | null = null
   /** Threads that asked for the state, in their order. */
-  readonly wantedBy: number[] = []
+  readonly waiters: number[] = []
   isEtagStale = false
 
   constructor(
@@ -45,29 +45,29 @@ export class ThreadSession extends AgentSession {
   ) {
     super(record, company, nowMs)
     this.etag = etag
-    this.isHere = false
+    this.isOwned = false
   }
 
   /** Batches may be admitted here from now on. */
-  settleHere(): void {
-    this.whereabouts = 'here'
-    this.isHere = true
-    this.endMove()
+  own(): void {
+    this.ownership = 'owned'
+    this.isOwned = true
+    this.endTransfer()
   }
 
-  startMove(whereabouts: 'arriving' | 'leaving'): void {
-    this.whereabouts = whereabouts
-    this.isHere = false
+  startTransfer(ownership: 'acquiring' | 'releasing'): void {
+    this.ownership = ownership
+    this.isOwned = false
     this.move = Promise.withResolvers()
   }
 
-  goAway(): void {
-    this.whereabouts = 'away'
-    this.isHere = false
-    this.endMove()
+  release(): void {
+    this.ownership = 'remote'
+    this.isOwned = false
+    this.endTransfer()
   }
 
-  private endMove(): void {
+  private endTransfer(): void {
     const { move } = this
     this.move = null
     move?.resolve()
@@ -79,7 +79,7 @@ export class ThreadSession extends AgentSession {
     this.metricsRate.restore(0)
     this.bytesRate.restore(0)
     this.announceAfter(nowMs)
-    this.settleHere()
+    this.own()
   }
 
   detach(): AgentState {
@@ -106,12 +106,12 @@ export class ThreadSession extends AgentSession {
     this.logAtMs = state.logAtMs
     this.told = state.told
     this.series = AgentSeries.of(this.company, state.series)
-    this.settleHere()
+    this.own()
   }
 
   /** The series of another machine are not those of this one. */
   startSeriesAnew(company: SharedCompanySeries): void {
-    if (this.isHere || this.whereabouts === 'leaving') this.series.release()
+    if (this.isOwned || this.ownership === 'releasing') this.series.release()
     this.company = company
     this.series = new AgentSeries(company)
   }

@@ -12,7 +12,7 @@ type BetweenThreads =
   /** It is not here any more: look into the directory again. */
   | { readonly kind: 'gone'; readonly agentIndex: number }
 
-export type HandOverParts = {
+export type SessionTransferParts = {
   readonly thread: number
   readonly directory: Directory
   /** By thread; null for this one. */
@@ -22,8 +22,8 @@ export type HandOverParts = {
   readonly onArrival: () => void
 }
 
-export class HandOver {
-  constructor(private readonly parts: HandOverParts) {
+export class SessionTransfer {
+  constructor(private readonly parts: SessionTransferParts) {
     for (const [peer, port] of parts.peers.entries())
       if (port)
         port.onmessage = event => {
@@ -32,16 +32,16 @@ export class HandOver {
   }
 
   /** Brings the state of an agent here. Resolves when it has come, or when that must be tried again. */
-  async bring(session: ThreadSession): Promise<void> {
+  async acquire(session: ThreadSession): Promise<void> {
     const { thread, directory, nowMs } = this.parts
     if (session.move) return session.move.promise
-    if (session.whereabouts !== 'away') return
+    if (session.ownership !== 'remote') return
     const owner = directory.claim(session.agentIndex, thread)
     if (owner === thread) {
       session.startFresh(nowMs())
       return
     }
-    session.startMove('arriving')
+    session.startTransfer('acquiring')
     this.tell(owner, { kind: 'want', agentIndex: session.agentIndex })
     return session.move!.promise
   }
@@ -49,21 +49,21 @@ export class HandOver {
   /** The agent is gone, revoked, or silent for long: its state ends, whoever wants it starts anew. */
   close(session: ThreadSession): void {
     const { directory } = this.parts
-    const { agentIndex, whereabouts } = session
+    const { agentIndex, ownership } = session
     session.isClosed = true
-    session.whenQuiet = null
+    session.whenIdle = null
     // What arrives later is given up in `receive`.
-    if (whereabouts === 'here' || whereabouts === 'leaving') {
+    if (ownership === 'owned' || ownership === 'releasing') {
       session.series.release()
       directory.assign(agentIndex, null)
     }
-    session.goAway()
-    this.disappoint(session)
+    session.release()
+    this.rejectWaiters(session)
   }
 
   /** Whoever waits for the state here looks into the directory again. */
-  private disappoint(session: ThreadSession): void {
-    for (const peer of session.wantedBy.splice(0)) this.tell(peer, { kind: 'gone', agentIndex: session.agentIndex })
+  private rejectWaiters(session: ThreadSession): void {
+    for (const peer of session.waiters.splice(0)) this.tell(peer, { kind: 'gone', agentIndex: session.agentIndex })
   }
 
   private tell(thread: number, message: BetweenThreads): void {
@@ -77,16 +77,16 @@ export class HandOver {
     const session = this.parts.sessionAt(agentIndex)
     switch (message.kind) {
       case 'want':
-        if (!session || session.whereabouts === 'away') this.tell(peer, { kind: 'gone', agentIndex })
+        if (!session || session.ownership === 'remote') this.tell(peer, { kind: 'gone', agentIndex })
         else {
-          session.wantedBy.push(peer)
-          if (session.whereabouts === 'here') this.leave(session)
+          session.waiters.push(peer)
+          if (session.ownership === 'owned') this.leave(session)
         }
         return
       case 'gone':
         if (session) {
-          session.goAway()
-          this.disappoint(session)
+          session.release()
+          this.rejectWaiters(session)
         }
         return
       case 'state':
@@ -104,7 +104,7 @@ export class HandOver {
       return
     }
     this.parts.onArrival()
-    assert(session.whereabouts === 'arriving', 'a state comes to the thread that asked for it')
+    assert(session.ownership === 'acquiring', 'a state comes to the thread that asked for it')
     if (isSameMachine) session.attach(state)
     else {
       session.startFresh(nowMs())
@@ -112,29 +112,29 @@ export class HandOver {
       session.bytesRate.restore(state.bytesRateFullAtMs)
     }
     // Requests that waited here are served before the state goes on.
-    if (session.wantedBy.length > 0)
+    if (session.waiters.length > 0)
       setImmediate(() => {
-        if (session.whereabouts === 'here' && session.wantedBy.length > 0) this.leave(session)
+        if (session.ownership === 'owned' && session.waiters.length > 0) this.leave(session)
       })
   }
 
   private leave(session: ThreadSession): void {
-    session.startMove('leaving')
-    if (session.publishing === 0) this.depart(session)
+    session.startTransfer('releasing')
+    if (session.publishing === 0) this.transfer(session)
     else
-      session.whenQuiet = () => {
-        session.whenQuiet = null
-        this.depart(session)
+      session.whenIdle = () => {
+        session.whenIdle = null
+        this.transfer(session)
       }
   }
 
-  private depart(session: ThreadSession): void {
-    const { agentIndex, wantedBy } = session
-    const to = wantedBy.shift()
+  private transfer(session: ThreadSession): void {
+    const { agentIndex, waiters } = session
+    const to = waiters.shift()
     assert(to !== undefined, 'a state leaves for somebody')
     this.parts.directory.assign(agentIndex, to)
     this.tell(to, { kind: 'state', agentIndex, state: session.detach() })
-    session.goAway()
-    this.disappoint(session)
+    session.release()
+    this.rejectWaiters(session)
   }
 }

@@ -7,7 +7,7 @@ import { type BatchCallers, noteAgent } from '../context.ts'
 import type { Directory } from './agent-directory.ts'
 import { type AgentProtocol, ApiError } from './responses.ts'
 import { ThreadSession } from './session-ownership.ts'
-import { HandOver } from './session-transfer.ts'
+import { SessionTransfer } from './session-transfer.ts'
 import type { AgentNews, FromListener, KnownAgent, ToListener } from './thread-messages.ts'
 
 const CREDENTIALS_MAX = 250_000
@@ -32,7 +32,7 @@ export class ThreadCallers implements BatchCallers {
   private readonly sessions = new Map<number, ThreadSession>()
   /** Equal ETags are kept once. */
   private readonly etags = new Map<string, Etag>()
-  private readonly handOver: HandOver
+  private readonly transfer: SessionTransfer
   private newsRead: number
   private newsWaiting: (() => void)[] = []
   private nextCall = 1
@@ -42,7 +42,7 @@ export class ThreadCallers implements BatchCallers {
   constructor(private readonly parts: ThreadCallersParts) {
     const { thread, directory, peers, nowMs, onArrival } = parts
     this.newsRead = directory.news
-    this.handOver = new HandOver({
+    this.transfer = new SessionTransfer({
       thread,
       directory,
       peers,
@@ -83,11 +83,11 @@ export class ThreadCallers implements BatchCallers {
   sweep(nowMs: number): void {
     const nowSeconds = Math.floor(nowMs / 1000)
     for (const session of this.sessions.values()) {
-      const { whereabouts, agentIndex } = session
+      const { ownership, agentIndex } = session
       const seenAtMs = this.parts.directory.lastSeenAtMs(agentIndex)
       const isSilent = seenAtMs > 0 && nowMs - seenAtMs >= SESSION_IDLE_MS
-      if (whereabouts === 'here' && !isSilent) session.series.expire(nowSeconds)
-      else if (isSilent && session.publishing === 0 && (whereabouts === 'here' || whereabouts === 'away'))
+      if (ownership === 'owned' && !isSilent) session.series.expire(nowSeconds)
+      else if (isSilent && session.publishing === 0 && (ownership === 'owned' || ownership === 'remote'))
         this.close(session)
     }
   }
@@ -119,7 +119,10 @@ export class ThreadCallers implements BatchCallers {
   private isReady(credential: Credential<ThreadSession>, nowMs: number): boolean {
     const { session } = credential
     return (
-      session.isHere && !session.isEtagStale && this.parts.directory.news === this.newsRead && credential.isValid(nowMs)
+      session.isOwned &&
+      !session.isEtagStale &&
+      this.parts.directory.news === this.newsRead &&
+      credential.isValid(nowMs)
     )
   }
 
@@ -139,7 +142,7 @@ export class ThreadCallers implements BatchCallers {
       }
       const { session } = credential
       if (session.isEtagStale && !session.isClosed) await this.freshEtag(session)
-      if (!session.isHere && !session.isClosed) await this.handOver.bring(session)
+      if (!session.isOwned && !session.isClosed) await this.transfer.acquire(session)
       // Anything may have changed meanwhile: then all of it is looked at again.
       if (this.isReady(credential, nowMs())) return session
     }
@@ -210,6 +213,6 @@ export class ThreadCallers implements BatchCallers {
 
   private close(session: ThreadSession): void {
     this.sessions.delete(session.agentIndex)
-    this.handOver.close(session)
+    this.transfer.close(session)
   }
 }

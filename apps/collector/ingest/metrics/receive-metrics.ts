@@ -97,7 +97,7 @@ export class MetricsReceiver {
     const encoding = headers.get('content-encoding')
     const body = await readBody(request, this.bodyBytesMax)
     if (body instanceof ApiError) return this.refusals.note(session, body)
-    if (!session.isHere) {
+    if (!session.isOwned) {
       // It was closed, or another thread took it, while the body came.
       session = await this.context.callers.authenticate(headers.get('authorization'), this.context.nowMs())
       if (session instanceof ApiError) return session
@@ -114,7 +114,7 @@ export class MetricsReceiver {
         refusal = 'failed'
       }
       const refused = this.settle(session, publishing, ack, refusal)
-      if (--session.publishing === 0 && session.whenQuiet) session.whenQuiet()
+      if (--session.publishing === 0 && session.whenIdle) session.whenIdle()
       if (refused) return refused
     }
     this.context.callers.noteBatch(session, protocol, ack.serverTimeMs)
