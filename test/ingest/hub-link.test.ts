@@ -278,9 +278,9 @@ test('an agent that is new, or was silent for long, is told of at once; the othe
     lastSeenAtMs: 0,
     agentVersion: '',
     protoVersion: 0,
-    isSeenNews: false,
+    isUnreported: false,
   })
-  const sees = (seen: SeenAgent, atMs: number) => Object.assign(seen, { lastSeenAtMs: atMs, isSeenNews: true })
+  const sees = (seen: SeenAgent, atMs: number) => Object.assign(seen, { lastSeenAtMs: atMs, isUnreported: true })
   const agents = [agent('steady'), agent('late')] as const
   const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
   const told = () =>
@@ -295,7 +295,7 @@ test('an agent that is new, or was silent for long, is told of at once; the othe
   sees(late, startMs + 30_000)
   await until('the second new agent is told of', () => told().length === 2)
   expect(told()).toEqual([[id('steady')], [id('late')]])
-  expect(steady.isSeenNews).toBe(true)
+  expect(steady.isUnreported).toBe(true)
   // Back after ten minutes.
   sees(late, startMs + 630_000)
   await until('the return is told of', () => told().length === 3)
@@ -310,14 +310,14 @@ test('at most 1000 agents go in a report, and what the hub did not take is news 
     lastSeenAtMs: 1,
     agentVersion: '',
     protoVersion: 0,
-    isSeenNews: true,
+    isUnreported: true,
   }))
   const reporter = new SeenReporter({ agents: () => agents, hub: makeClient(), log, intervalMs: 3_600_000 })
   hub.script = () => (hub.requests.length === 2 ? hub.error(503, 'unavailable') : null)
   await reporter.report()
-  expect(agents.filter(agent => agent.isSeenNews)).toHaveLength(1500)
+  expect(agents.filter(agent => agent.isUnreported)).toHaveLength(1500)
   await reporter.stop()
-  expect(agents.filter(agent => agent.isSeenNews)).toHaveLength(0)
+  expect(agents.filter(agent => agent.isUnreported)).toHaveLength(0)
   expect(hub.to('/agents/seen').map(request => (request.body as { agents: unknown[] }).agents.length)).toEqual([
     1000, 1000, 1000, 500,
   ])
@@ -329,7 +329,7 @@ test('[SYNC-040] [SYNC-042] one agent that the hub refuses, or that says nothing
     lastSeenAtMs: Date.now(),
     agentVersion: ['\u00a0', '1.0.0\u00ff', '', '2.0.0'][index] ?? '1.0.0',
     protoVersion: 1,
-    isSeenNews: true,
+    isUnreported: true,
   }))
   const bad = new Set([id('agent-5'), id('agent-600')])
   const taken = new Map<string, unknown>()
@@ -354,11 +354,11 @@ test('[SYNC-040] [SYNC-042] one agent that the hub refuses, or that says nothing
   const said = logLines.filter(line => String(line.msg).includes('refuses a report'))
   expect(said.map(line => line.agent_ids)).toEqual([[id('agent-5')], [id('agent-600')]])
   // A hub that is gone in the middle of it leaves what it did not take as news.
-  for (const agent of agents) agent.isSeenNews = true
+  for (const agent of agents) agent.isUnreported = true
   hub.requests.length = 0
   hub.script = () => (hub.requests.length === 1 ? hub.error(422, 'invalid_request') : hub.error(503, 'unavailable'))
   await reporter.report()
-  expect(agents.filter(agent => agent.isSeenNews)).toHaveLength(700)
+  expect(agents.filter(agent => agent.isUnreported)).toHaveLength(700)
   hub.script = () => null
   await reporter.stop()
 })

@@ -4,13 +4,13 @@ import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeAnswer, type HubAnswer, type HubClient, type SeenEntry } from './hub-client.ts'
 
-/** What is reported of an agent; `isSeenNews` is taken back once the hub has heard of it. */
+/** What is reported of an agent; `isUnreported` is taken back once the hub has heard of it. */
 export type SeenAgent = {
   readonly record: { readonly agentId: string }
   readonly lastSeenAtMs: number
   readonly agentVersion: string
   readonly protoVersion: number
-  isSeenNews: boolean
+  isUnreported: boolean
 }
 
 /** How often is looked for agents that are to be told of at once. */
@@ -101,7 +101,7 @@ export class SeenReporter {
     this.splitsLeft = SPLITS_MAX
     let page: SeenAgent[] = []
     for (const agent of this.agents()) {
-      if (!agent.isSeenNews || !isDue(agent)) continue
+      if (!agent.isUnreported || !isDue(agent)) continue
       page.push(agent)
       if (page.length < limits.seenPerRequest) continue
       if (!(await this.sendPage(page))) return
@@ -113,7 +113,7 @@ export class SeenReporter {
   private async sendPage(page: readonly SeenAgent[]): Promise<boolean> {
     const entries = page.map(entryOf)
     // Batches that come during the call are news again afterwards.
-    for (const agent of page) agent.isSeenNews = false
+    for (const agent of page) agent.isUnreported = false
     const seenMs = page.map(agent => agent.lastSeenAtMs)
     const answer = await this.hub.postSeen(entries)
     // What is refused for good counts as told: the others are still told of at once.
@@ -121,7 +121,7 @@ export class SeenReporter {
     this.isHurried = isOver
     if (isRefused(answer) && page.length > 1 && this.splitsLeft > 0) {
       this.splitsLeft--
-      for (const agent of page) agent.isSeenNews = true
+      for (const agent of page) agent.isUnreported = true
       const half = Math.ceil(page.length / 2)
       return (await this.sendPage(page.slice(0, half))) && (await this.sendPage(page.slice(half)))
     }
@@ -137,7 +137,7 @@ export class SeenReporter {
       )
       return true
     }
-    for (const agent of page) agent.isSeenNews = true
+    for (const agent of page) agent.isUnreported = true
     this.log.warn(
       { reason: describeAnswer(answer) },
       'cannot tell the hub which agents were seen; it hears of it later',

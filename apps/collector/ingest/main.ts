@@ -69,9 +69,9 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const looking = lookEvery(
     storage.lookMs,
     async () => {
-      const hasChecksNews = await storage.look()
+      const hasNewChecks = await storage.look()
       registry.refresh()
-      if (hasChecksNews) void checks.reload()
+      if (hasNewChecks) void checks.reload()
     },
     log,
   )

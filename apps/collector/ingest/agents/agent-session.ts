@@ -32,7 +32,7 @@ export class AgentSession {
   readonly inventoryRate = new RateBucket()
   lastSeenAtMs = 0
   /** Not yet told to the hub. */
-  isSeenNews = false
+  isUnreported = false
   agentVersion = ''
   protoVersion = 0
   /** The ETag of its config; null when it must be worked out. */
@@ -100,7 +100,7 @@ export class Sessions {
   sweep(nowMs: number): void {
     const nowSeconds = Math.floor(nowMs / 1000)
     for (const session of this.byAgent.values()) {
-      if (nowMs - session.lastSeenAtMs < SESSION_IDLE_MS || session.isSeenNews) session.series.expire(nowSeconds)
+      if (nowMs - session.lastSeenAtMs < SESSION_IDLE_MS || session.isUnreported) session.series.expire(nowSeconds)
       else if (session.lastSeenAtMs > 0) this.close(session)
     }
   }

@@ -4,7 +4,7 @@ import type { SeenAgent } from '../../hub-link/report-seen.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
 import { DIRECTORY_SLOTS, type Directory } from '../listener/agent-directory.ts'
-import type { AgentNews, KnownAgent } from '../listener/thread-messages.ts'
+import type { AgentUpdate, KnownAgent } from '../listener/thread-messages.ts'
 import type { AgentConfigs } from './agent-configs.ts'
 import type { AuthFailure, Identifier } from './authenticate.ts'
 
@@ -27,11 +27,11 @@ class IndexedAgent implements SeenAgent {
     return this.directory.lastSeenAtMs(this.agentIndex)
   }
 
-  get isSeenNews(): boolean {
+  get isUnreported(): boolean {
     return this.lastSeenAtMs > this.reportedAtMs
   }
 
-  set isSeenNews(isNews: boolean) {
+  set isUnreported(isNews: boolean) {
     this.reportedAtMs = isNews ? 0 : this.lastSeenAtMs
   }
 }
@@ -42,7 +42,7 @@ export type KnownAgentsParts = {
   readonly configs: AgentConfigs
   readonly directory: Directory
   readonly nowMs: () => number
-  readonly onNews: (agents: readonly AgentNews[]) => void
+  readonly onUpdate: (agents: readonly AgentUpdate[]) => void
 }
 
 export class KnownAgents {
@@ -136,7 +136,7 @@ export class KnownAgents {
   }
 
   private follow(changes: readonly AgentChange[]): void {
-    const news: AgentNews[] = []
+    const news: AgentUpdate[] = []
     for (const { agentId, before, record } of changes) {
       const agent = this.byId.get(agentId)
       if (agent) news.push(this.change(agent, record))
@@ -144,17 +144,17 @@ export class KnownAgents {
       for (const serverId of new Set([before?.serverId, record?.serverId]))
         if (serverId) this.addOthers(serverId, agentId, news)
     }
-    if (news.length > 0) this.parts.onNews(news)
+    if (news.length > 0) this.parts.onUpdate(news)
   }
 
-  private addOthers(serverId: string, agentId: string, news: AgentNews[]): void {
+  private addOthers(serverId: string, agentId: string, news: AgentUpdate[]): void {
     for (const other of this.parts.registry.agentsOfServer(serverId)) {
       const agent = other.agentId === agentId ? undefined : this.byId.get(other.agentId)
       if (agent) news.push({ agentIndex: agent.agentIndex, company: agent.company, record: agent.record })
     }
   }
 
-  private change(agent: IndexedAgent, record: AgentRecord | null): AgentNews {
+  private change(agent: IndexedAgent, record: AgentRecord | null): AgentUpdate {
     const { agentIndex } = agent
     const company = record && record.state !== 'revoked' ? this.companyOf(record.companyId) : null
     if (!record || company === null) {

@@ -11,14 +11,14 @@ export type DirectoryBuffers = {
   readonly owners: SharedArrayBuffer
   readonly seen: SharedArrayBuffer
   readonly companies: SharedArrayBuffer
-  readonly news: SharedArrayBuffer
+  readonly epoch: SharedArrayBuffer
 }
 
 export const newDirectoryBuffers = (): DirectoryBuffers => ({
   owners: new SharedArrayBuffer(DIRECTORY_SLOTS * 4),
   seen: new SharedArrayBuffer(DIRECTORY_SLOTS * 8),
   companies: new SharedArrayBuffer(DIRECTORY_SLOTS * 4),
-  news: new SharedArrayBuffer(4),
+  epoch: new SharedArrayBuffer(4),
 })
 
 export class Directory {
@@ -26,13 +26,13 @@ export class Directory {
   private readonly owners: Int32Array<SharedArrayBuffer>
   private readonly seen: Float64Array<SharedArrayBuffer>
   private readonly companies: Int32Array<SharedArrayBuffer>
-  private readonly newsCount: Int32Array<SharedArrayBuffer>
+  private readonly epochCount: Int32Array<SharedArrayBuffer>
 
   constructor(readonly buffers: DirectoryBuffers) {
     this.owners = new Int32Array(buffers.owners)
     this.seen = new Float64Array(buffers.seen)
     this.companies = new Int32Array(buffers.companies)
-    this.newsCount = new Int32Array(buffers.news)
+    this.epochCount = new Int32Array(buffers.epoch)
   }
 
   /** Takes an agent that no thread has. Returns the thread that has it now. */
@@ -60,13 +60,13 @@ export class Directory {
   }
 
   /** How many pieces of news the main thread has sent: a thread that has read fewer reads on before it lets anybody in. */
-  get news(): number {
-    return Atomics.load(this.newsCount, 0)
+  get epoch(): number {
+    return Atomics.load(this.epochCount, 0)
   }
 
   /** Counts a piece of news. Returns its number. */
-  nextNews(): number {
-    return (Atomics.add(this.newsCount, 0, 1) + 1) | 0
+  nextEpoch(): number {
+    return (Atomics.add(this.epochCount, 0, 1) + 1) | 0
   }
 }
 

@@ -34,7 +34,7 @@ const ownCallers = ({ authenticator, configs }: IngestContext): BatchCallers => 
   etagOf: session => configs.etagOf(session),
   noteBatch: (session, protocol, atMs) => {
     session.lastSeenAtMs = atMs
-    session.isSeenNews = true
+    session.isUnreported = true
     noteAgent(session, protocol)
   },
 })
@@ -69,7 +69,7 @@ export async function startThreadsIntake(
     configs,
     directory,
     nowMs,
-    onNews: news => pool.tellNews({ agents: news, isEveryEtagStale: false }),
+    onUpdate: news => pool.broadcast({ agents: news, isEveryEtagStale: false }),
   })
   const pool: ListenerPool = new ListenerPool({
     threads: threads.count,
@@ -94,7 +94,7 @@ export async function startThreadsIntake(
     url: pool.url,
     agents: () => agents.values(),
     activeSeries: () => agents.activeSeries(),
-    forgetEtags: () => pool.tellNews({ agents: [], isEveryEtagStale: true }),
+    forgetEtags: () => pool.broadcast({ agents: [], isEveryEtagStale: true }),
     reloadCertificate: () => pool.reloadCertificate(),
     stop: async () => {
       await pool.stop()

@@ -170,9 +170,9 @@ export class ListenerPool {
   }
 
   /** Tells every thread what changed; none lets anybody in before it has read it. */
-  tellNews(news: Omit<Extract<ToListener, { kind: 'news' }>, 'kind' | 'number'>): void {
-    const number = this.parts.directory.nextNews()
-    for (const worker of this.workers) this.tell(worker, { kind: 'news', number, ...news })
+  broadcast(news: Omit<Extract<ToListener, { kind: 'update' }>, 'kind' | 'number'>): void {
+    const number = this.parts.directory.nextEpoch()
+    for (const worker of this.workers) this.tell(worker, { kind: 'update', number, ...news })
   }
 
   private ask(worker: Worker, question: Question): Promise<Answer> {

@@ -89,7 +89,7 @@ class ListenerThread {
     switch (message.kind) {
       case 'known':
       case 'etag':
-      case 'news':
+      case 'update':
         this.callers.receive(message)
         return
       case 'response':

@@ -8,11 +8,11 @@ import type { Directory } from './agent-directory.ts'
 import { type AgentProtocol, ApiError } from './responses.ts'
 import { ThreadSession } from './session-ownership.ts'
 import { SessionTransfer } from './session-transfer.ts'
-import type { AgentNews, FromListener, KnownAgent, ToListener } from './thread-messages.ts'
+import type { AgentUpdate, FromListener, KnownAgent, ToListener } from './thread-messages.ts'
 
 const CREDENTIALS_MAX = 250_000
 
-type News = Extract<ToListener, { kind: 'news' }>
+type RegistryUpdate = Extract<ToListener, { kind: 'update' }>
 
 export type ThreadCallersParts = {
   readonly thread: number
@@ -33,15 +33,15 @@ export class ThreadCallers implements BatchCallers {
   /** Equal ETags are kept once. */
   private readonly etags = new Map<string, Etag>()
   private readonly transfer: SessionTransfer
-  private newsRead: number
-  private newsWaiting: (() => void)[] = []
+  private epochRead: number
+  private epochWaiters: (() => void)[] = []
   private nextCall = 1
   private readonly asking = new Map<number, (answer: ThreadSession | ApiError) => void>()
   private readonly askingEtag = new Map<number, { readonly session: ThreadSession; readonly done: () => void }>()
 
   constructor(private readonly parts: ThreadCallersParts) {
     const { thread, directory, peers, nowMs, onArrival } = parts
-    this.newsRead = directory.news
+    this.epochRead = directory.epoch
     this.transfer = new SessionTransfer({
       thread,
       directory,
@@ -93,7 +93,7 @@ export class ThreadCallers implements BatchCallers {
   }
 
   /** Takes an answer or news of the main thread, in the order in which they were sent. */
-  receive(message: Extract<ToListener, { kind: 'known' | 'etag' | 'news' }>): void {
+  receive(message: Extract<ToListener, { kind: 'known' | 'etag' | 'update' }>): void {
     switch (message.kind) {
       case 'known': {
         const { found, call } = message
@@ -111,7 +111,7 @@ export class ThreadCallers implements BatchCallers {
         asked?.done()
         return
       }
-      case 'news':
+      case 'update':
         this.read(message)
     }
   }
@@ -121,7 +121,7 @@ export class ThreadCallers implements BatchCallers {
     return (
       session.isOwned &&
       !session.isEtagStale &&
-      this.parts.directory.news === this.newsRead &&
+      this.parts.directory.epoch === this.epochRead &&
       credential.isValid(nowMs)
     )
   }
@@ -129,7 +129,7 @@ export class ThreadCallers implements BatchCallers {
   private async resolve(header: string | null): Promise<AgentSession | ApiError> {
     const { nowMs } = this.parts
     for (;;) {
-      await this.allNewsRead()
+      await this.epochIsRead()
       let credential = header === null ? undefined : this.credentials.get(header)
       if (!credential || credential.session.isClosed || !credential.isValid(nowMs())) {
         const tokenHash = Authenticator.tokenHash(header)
@@ -164,9 +164,9 @@ export class ThreadCallers implements BatchCallers {
     })
   }
 
-  private async allNewsRead(): Promise<void> {
-    while (this.parts.directory.news !== this.newsRead)
-      await new Promise<void>(resolve => void this.newsWaiting.push(resolve))
+  private async epochIsRead(): Promise<void> {
+    while (this.parts.directory.epoch !== this.epochRead)
+      await new Promise<void>(resolve => void this.epochWaiters.push(resolve))
   }
 
   /** The session of an agent that was let in, made at its first call to this thread. */
@@ -189,16 +189,16 @@ export class ThreadCallers implements BatchCallers {
     return etag
   }
 
-  private read({ number, agents, isEveryEtagStale }: News): void {
+  private read({ number, agents, isEveryEtagStale }: RegistryUpdate): void {
     for (const news of agents) this.follow(news)
     if (isEveryEtagStale) for (const session of this.sessions.values()) session.isEtagStale = true
-    this.newsRead = number
-    const waiting = this.newsWaiting
-    this.newsWaiting = []
+    this.epochRead = number
+    const waiting = this.epochWaiters
+    this.epochWaiters = []
     for (const resolve of waiting) resolve()
   }
 
-  private follow({ agentIndex, company, record }: AgentNews): void {
+  private follow({ agentIndex, company, record }: AgentUpdate): void {
     const session = this.sessions.get(agentIndex)
     if (!session) return
     if (!record) {

@@ -16,7 +16,7 @@ export type KnownAgent = {
 }
 
 /** What became of an agent; record null: it is gone or revoked. Its ETag must be asked for again. */
-export type AgentNews = { readonly agentIndex: number; readonly company: number; readonly record: AgentRecord | null }
+export type AgentUpdate = { readonly agentIndex: number; readonly company: number; readonly record: AgentRecord | null }
 
 /** A request for the main thread, its body read. */
 export type CarriedRequest = {
@@ -56,11 +56,11 @@ export type ListenerStart = {
 /** Questions of the main thread; `call` is answered with the same number. */
 export type ToListener =
   | ListenerStart
-  /** News in their order; `number` is the directory's count of them. */
+  /** RegistryUpdate in their order; `number` is the directory's count of them. */
   | {
-      readonly kind: 'news'
+      readonly kind: 'update'
       readonly number: number
-      readonly agents: readonly AgentNews[]
+      readonly agents: readonly AgentUpdate[]
       readonly isEveryEtagStale: boolean
     }
   | { readonly kind: 'known'; readonly call: number; readonly found: KnownAgent | AuthFailure }

@@ -28,7 +28,7 @@ end
 return 1
 `)
 
-type SharedNews = {
+type SharedChanges = {
   /** Feeds that were to be pulled since the last look. */
   readonly reloads: readonly ReloadFeed[]
   /** Tombstones that were not there at the last look. */
@@ -56,7 +56,7 @@ export class RedisShared {
   }
 
   /** Looks for news. The first look tells the tombstones that hold, and no reloads. */
-  async look(): Promise<SharedNews> {
+  async look(): Promise<SharedChanges> {
     const [counts, tombstones, overflow] = await Promise.all([
       this.redis.mget(reloadFeeds.map(feed => this.keys.reload(feed))),
       this.redis.hvals(this.keys.tombstones),
@@ -65,12 +65,12 @@ export class RedisShared {
     const before = this.counts
     this.counts = counts
     const overflowAtMs = Number(overflow ?? 0)
-    const isOverflowNews = overflowAtMs > this.overflowAtMs
+    const isNewOverflow = overflowAtMs > this.overflowAtMs
     this.overflowAtMs = overflowAtMs
     return {
       reloads: reloadFeeds.filter((_, index) => before !== null && counts[index] !== before[index]),
       tombstones: this.take(tombstones),
-      overflowAtMs: isOverflowNews ? overflowAtMs : null,
+      overflowAtMs: isNewOverflow ? overflowAtMs : null,
     }
   }
 
