@@ -77,12 +77,12 @@ export function allEndpoints(context: IngestContext, receiver: MetricsReceiver):
   return {
     '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(request, context.nowMs()) },
     '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
-    ...rareEndpoints(context),
+    ...controlEndpoints(context),
   }
 }
 
 /** What needs the registry or the hub: served by the thread that has both. */
-export function rareEndpoints(context: IngestContext): Endpoints {
+export function controlEndpoints(context: IngestContext): Endpoints {
   return {
     '/agent/v1/enroll': {
       name: 'enroll',

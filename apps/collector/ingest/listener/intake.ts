@@ -3,7 +3,7 @@ import type { SeenAgent } from '../../hub-link/report-seen.ts'
 import { KnownAgents } from '../agents/known-agents.ts'
 import { type BatchCallers, type IngestContext, noteAgent } from '../context.ts'
 import { MetricsReceiver } from '../metrics/receive-metrics.ts'
-import { allEndpoints, rareEndpoints, startListener } from './agent-api.ts'
+import { allEndpoints, controlEndpoints, startListener } from './agent-api.ts'
 import { Directory, newDirectoryBuffers } from './agent-directory.ts'
 import { ListenerPool } from './listener-pool.ts'
 
@@ -85,7 +85,7 @@ export async function startThreadsIntake(
       noteVersion: (agentIndex, agentVersion, protoVersion) =>
         agents.noteVersion(agentIndex, agentVersion, protoVersion),
     },
-    endpoints: rareEndpoints(context),
+    endpoints: controlEndpoints(context),
     onFailure: threads.onFailure,
     onListening,
   })

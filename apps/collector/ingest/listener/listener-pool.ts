@@ -9,7 +9,7 @@ import { addHotCounters, type CollectorMetrics, writeLines } from '../../telemet
 import type { AuthFailure } from '../agents/authenticate.ts'
 import { type Endpoints, responseOf } from './agent-api.ts'
 import type { Directory } from './agent-directory.ts'
-import { answerCarried } from './request-forwarder.ts'
+import { answerForwarded } from './request-forwarder.ts'
 import type { FromListener, KnownAgent, ListenerStart, ToListener } from './thread-messages.ts'
 
 /** How often counters are fetched besides scrapes. */
@@ -139,7 +139,7 @@ export class ListenerPool {
         this.tell(worker, { kind: 'etag', call: message.call, etag: answers.etagAt(message.agentIndex) })
         return
       case 'request':
-        void answerCarried(endpoints, message.request, (endpoint, request, peer) =>
+        void answerForwarded(endpoints, message.request, (endpoint, request, peer) =>
           responseOf(log, endpoint, request, peer),
         ).then(response => this.tell(worker, { kind: 'response', call: message.call, response }))
         return

@@ -6,7 +6,7 @@ import { createHotCounters, createThreadLogger, Durations, FAST_BOUNDS, REQUEST_
 import { MetricsReceiver } from '../metrics/receive-metrics.ts'
 import { type AgentListener, type Endpoints, ping, startListener } from './agent-api.ts'
 import { Directory } from './agent-directory.ts'
-import { Carrier } from './request-forwarder.ts'
+import { RequestForwarder } from './request-forwarder.ts'
 import { ThreadCallers } from './thread-callers.ts'
 import type { FromListener, ListenerStart, ThreadCounters, ToListener } from './thread-messages.ts'
 
@@ -43,7 +43,7 @@ class ListenerThread {
     requestSeconds: new Durations(REQUEST_BOUNDS),
     decodeSeconds: new Durations(FAST_BOUNDS),
   }
-  private readonly carrier: Carrier
+  private readonly carrier: RequestForwarder
   private readonly callers: ThreadCallers
   private readonly listener: AgentListener
 
@@ -51,7 +51,7 @@ class ListenerThread {
     const { config, thread, peers } = start
     const log = createThreadLogger(start.logLevel, start.service, this.lines.add)
     const nowMs = Date.now
-    this.carrier = new Carrier(config['ingest.limits.max_body_bytes'], tell)
+    this.carrier = new RequestForwarder(config['ingest.limits.max_body_bytes'], tell)
     const onArrival = () => {
       this.metrics.hot.handOvers++
     }

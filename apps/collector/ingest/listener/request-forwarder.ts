@@ -6,7 +6,7 @@ import type { IncomingRequest } from '../../../http/http-request.ts'
 import { readBody } from '../../read-body.ts'
 import type { Endpoint, Endpoints } from './agent-api.ts'
 import { ApiError } from './responses.ts'
-import type { CarriedRequest, CarriedResponse, FromListener } from './thread-messages.ts'
+import type { ForwardedRequest, ForwardedResponse, FromListener } from './thread-messages.ts'
 
 const carried: readonly (Pick<Endpoint, 'name' | 'method'> & { readonly path: string })[] = [
   { path: '/agent/v1/enroll', name: 'enroll', method: 'POST' },
@@ -17,9 +17,9 @@ const carried: readonly (Pick<Endpoint, 'name' | 'method'> & { readonly path: st
 ]
 
 /** The side of a listener thread. */
-export class Carrier {
+export class RequestForwarder {
   private nextCall = 1
-  private readonly waiting = new Map<number, (response: CarriedResponse) => void>()
+  private readonly waiting = new Map<number, (response: ForwardedResponse) => void>()
 
   constructor(
     private readonly bodyBytesMax: number,
@@ -35,7 +35,7 @@ export class Carrier {
     )
   }
 
-  receive(call: number, response: CarriedResponse): void {
+  receive(call: number, response: ForwardedResponse): void {
     this.waiting.get(call)?.(response)
     this.waiting.delete(call)
   }
@@ -49,10 +49,10 @@ export class Carrier {
     else if (read) headers.set('content-length', String(read.length))
     const body = read instanceof ApiError || read === null || read.length === 0 ? null : new Uint8Array(read)
     const call = this.nextCall++
-    const carriedRequest = { url: request.url, method: request.method, headers: [...headers], body, peer }
-    const { promise, resolve } = Promise.withResolvers<CarriedResponse>()
+    const forwardedRequest = { url: request.url, method: request.method, headers: [...headers], body, peer }
+    const { promise, resolve } = Promise.withResolvers<ForwardedResponse>()
     this.waiting.set(call, resolve)
-    this.tell({ kind: 'request', call, request: carriedRequest }, body ? [body.buffer] : [])
+    this.tell({ kind: 'request', call, request: forwardedRequest }, body ? [body.buffer] : [])
     const response = await promise
     return new Response(response.body.length > 0 ? response.body : null, {
       status: response.status,
@@ -62,11 +62,11 @@ export class Carrier {
 }
 
 /** The side of the main thread: answers a request as if it had come over a connection of its own. */
-export async function answerCarried(
+export async function answerForwarded(
   endpoints: Endpoints,
-  { url, method, headers, body, peer }: CarriedRequest,
+  { url, method, headers, body, peer }: ForwardedRequest,
   toResponse: (endpoint: Endpoint, request: Request, peer: () => string) => Promise<AnyResponse>,
-): Promise<CarriedResponse> {
+): Promise<ForwardedResponse> {
   const endpoint = endpoints[new URL(url).pathname]
   if (!endpoint) return { status: 404, headers: [], body: new Uint8Array(0) }
   const request = new Request(url, { method, headers: [...headers], ...(body ? { body } : {}) })

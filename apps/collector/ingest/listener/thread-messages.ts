@@ -19,7 +19,7 @@ export type KnownAgent = {
 export type AgentUpdate = { readonly agentIndex: number; readonly company: number; readonly record: AgentRecord | null }
 
 /** A request for the main thread, its body read. */
-export type CarriedRequest = {
+export type ForwardedRequest = {
   readonly url: string
   readonly method: string
   readonly headers: readonly [string, string][]
@@ -27,7 +27,7 @@ export type CarriedRequest = {
   readonly peer: string
 }
 
-export type CarriedResponse = {
+export type ForwardedResponse = {
   readonly status: number
   readonly headers: readonly [string, string][]
   readonly body: Uint8Array<ArrayBuffer>
@@ -65,7 +65,7 @@ export type ToListener =
     }
   | { readonly kind: 'known'; readonly call: number; readonly found: KnownAgent | AuthFailure }
   | { readonly kind: 'etag'; readonly call: number; readonly etag: string | null }
-  | { readonly kind: 'response'; readonly call: number; readonly response: CarriedResponse }
+  | { readonly kind: 'response'; readonly call: number; readonly response: ForwardedResponse }
   | { readonly kind: 'count'; readonly call: number }
   | { readonly kind: 'reload_certificate'; readonly call: number }
   | { readonly kind: 'stop'; readonly call: number }
@@ -75,7 +75,7 @@ export type FromListener =
   | { readonly kind: 'cannot_listen'; readonly reason: string }
   | { readonly kind: 'who'; readonly call: number; readonly tokenHash: string | null }
   | { readonly kind: 'which_etag'; readonly call: number; readonly agentIndex: number }
-  | { readonly kind: 'request'; readonly call: number; readonly request: CarriedRequest }
+  | { readonly kind: 'request'; readonly call: number; readonly request: ForwardedRequest }
   | {
       readonly kind: 'version'
       readonly agentIndex: number
