@@ -166,7 +166,7 @@ function newSite(machines: number, companyOf: (machine: number) => string, rules
     snapshotIntervalMs: limits.rulesStateIntervalMs,
     sweepIntervalMs: limits.presenceSweepMs,
     presenceGraceMinMs: 0,
-    seriesLookIntervalMs: limits.seriesLookMs,
+    seriesSweepIntervalMs: limits.seriesSweepMs,
   }
   const loop = new ShardLoop(
     config,

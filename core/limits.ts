@@ -75,7 +75,7 @@ export const limits = {
   /** State of an OK series that is silent for this long is dropped. */
   okStateDropMs: DAY_MS,
   /** How often evaluation looks for series that are not sent any more: longer than ingest takes to forget one, or to announce it again. */
-  seriesLookMs: 2 * HOUR_MS,
+  seriesSweepMs: 2 * HOUR_MS,
   presenceSweepMs: 10 * SECOND_MS,
   presenceDownMinMs: 90 * SECOND_MS,
   rulesStateIntervalMs: 30 * SECOND_MS,
@@ -146,7 +146,7 @@ assert(limits.presenceSweepMs < limits.presenceDownMinMs, 'a sweep must see a si
 assert(limits.sendPeriodMinMs * limits.metricsPerMinute >= MINUTE_MS, 'an agent at its fastest must fit the rate limit')
 assert(limits.bodyBytesMax < limits.inflatedBytesMax, 'a body may inflate')
 assert(limits.pointAgeMaxMs <= DAY_MS, 'the locked zone starts after one day at the earliest')
-assert(limits.seriesActiveMs < limits.seriesLookMs, 'ingest forgets a series before evaluation does')
+assert(limits.seriesActiveMs < limits.seriesSweepMs, 'ingest forgets a series before evaluation does')
 assert(limits.backoffStartMs < limits.backoffCapMs, 'backoff grows')
 
 /** Four kinds of names, each character of at most six bytes in JSON. */

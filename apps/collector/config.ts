@@ -149,7 +149,7 @@ export type AllCollectorConfig = Config<typeof allCollectorKeys>
 export const factsMaxAgeMs = (config: CollectorConfig): number => 3 * config['heartbeat.interval']
 
 /** How often a process looks for what the others of its collector wrote into the files they share: it costs microseconds. */
-export const DISK_LOOK_MS = 50
+export const DISK_POLL_MS = 50
 
 /** Where the processes of one collector keep what they share, below data_dir. */
 export const collectorPaths = (dataDir: string) => ({

@@ -89,24 +89,24 @@ export function failureExit(log: Logger): (error: Error) => void {
   }
 }
 
-/** Calls `look` every `intervalMs`, one call at a time; a failed one is logged and the next goes on. */
-export function lookEvery(intervalMs: number, look: () => Promise<void>, log: Logger): { stop(): Promise<void> } {
-  let looking: Promise<void> | null = null
-  const lookOnce = async (): Promise<void> => {
+/** Calls `poll` every `intervalMs`, one call at a time; a failed one is logged and the next goes on. */
+export function pollEvery(intervalMs: number, poll: () => Promise<void>, log: Logger): { stop(): Promise<void> } {
+  let polling: Promise<void> | null = null
+  const pollOnce = async (): Promise<void> => {
     try {
-      await look()
+      await poll()
     } catch (error) {
       log.error({ err: error }, 'cannot read the registry that the processes share')
     }
-    looking = null
+    polling = null
   }
   const timer = setInterval(() => {
-    looking ??= lookOnce()
+    polling ??= pollOnce()
   }, intervalMs)
   return {
     stop: async () => {
       clearInterval(timer)
-      await looking
+      await polling
     },
   }
 }

@@ -22,7 +22,7 @@ type Subject = {
   readonly partition: number
   readonly openWriter: (bounds?: Bounds) => BusWriter
   readonly openReader: () => BusReader
-  /** Lets the writer look again at what was passed, where it does that now and then. */
+  /** Lets the writer poll again at what was passed, where it does that now and then. */
   readonly later: () => void
 }
 

@@ -39,7 +39,7 @@ const implementations: Implementation<Subject>[] = [
         openFeed: feed => RedisFeedStore.open(shared.redis, keys, feed),
         openTombstones: async nowMs => {
           const tombstones = new RedisShared(shared.redis, keys, nowMs)
-          await tombstones.look()
+          await tombstones.poll()
           return tombstones
         },
       }

@@ -17,7 +17,7 @@ const AGENT = '33333333-3333-4333-8333-333333333333'
 type Node = {
   readonly registry: AgentRegistry
   /** Takes over what others wrote. */
-  readonly look: () => Promise<void>
+  readonly poll: () => Promise<void>
   /** Resolves once what was written here can be read by others. */
   readonly settled: () => Promise<void>
 }
@@ -36,7 +36,7 @@ const implementations: Implementation<Subject>[] = [
           const store = new RegistryStore(path)
           closing(() => store.close())
           const registry = new AgentRegistry(store)
-          return { registry, look: async () => registry.refresh(), settled: async () => {} }
+          return { registry, poll: async () => registry.refresh(), settled: async () => {} }
         },
       }
     },
@@ -50,11 +50,11 @@ const implementations: Implementation<Subject>[] = [
           const store = new RedisRegistryStore(shared.redis, keys)
           await store.poll()
           const registry = new AgentRegistry(store)
-          const look = async () => {
+          const poll = async () => {
             await store.poll()
             registry.refresh()
           }
-          return { registry, look, settled: () => registry.settled() }
+          return { registry, poll, settled: () => registry.settled() }
         },
       }
     },
@@ -87,12 +87,12 @@ async function twoNodes({ openNode }: Subject): Promise<[worker: Node, ingest: N
 
 const cases: Case<Subject>[] = [
   {
-    name: '[REG-018] [REG-012] a push or a revocation at one process holds in the others after their next look, and an older record never comes back',
+    name: '[REG-018] [REG-012] a push or a revocation at one process holds in the others after their next poll, and an older record never comes back',
     run: async subject => {
       const [worker, ingest] = await twoNodes(subject)
       expect(worker.registry.push(record({ hostname: 'web-1', serverStatus: 'maintenance' }))).toBe(true)
       await worker.settled()
-      await ingest.look()
+      await ingest.poll()
       expect(ingest.registry.byTokenHash('a'.repeat(64), 0)?.record).toEqual(
         record({ hostname: 'web-1', serverStatus: 'maintenance' }),
       )
@@ -102,7 +102,7 @@ const cases: Case<Subject>[] = [
       ingest.registry.apply([record({ version: 3, syncVersion: 3, datacenter: 'x' })])
       ingest.registry.apply([record({ version: 1, syncVersion: 9, datacenter: 'old' })])
       await ingest.settled()
-      for (const node of [worker, ingest]) await node.look()
+      for (const node of [worker, ingest]) await node.poll()
       for (const node of [worker, ingest, await subject.openNode()])
         expect(node.registry.byAgent(AGENT)).toMatchObject({ state: 'revoked', version: 3, datacenter: 'x' })
     },
@@ -118,13 +118,13 @@ const cases: Case<Subject>[] = [
         if (isKnown) {
           ingest.registry.apply([record({ version: 1, syncVersion: 1 })])
           await ingest.settled()
-          await worker.look()
+          await worker.poll()
         }
         ingest.registry.apply([record({ version: 5, syncVersion: 5 })])
         await ingest.settled()
         worker.registry.revoke(AGENT)
         await worker.settled()
-        for (const node of [ingest, worker]) await node.look()
+        for (const node of [ingest, worker]) await node.poll()
         expect(ingest.registry.byAgent(AGENT)?.state).toBe('revoked')
         // So it is for one that starts later.
         for (const node of [worker, await subject.openNode()])
@@ -141,12 +141,12 @@ const cases: Case<Subject>[] = [
       )
       first.registry.apply(many, { since: 9, syncedAtMs: 5 })
       await first.settled()
-      await second.look()
+      await second.poll()
       expect(second.registry.size).toBe(1200)
       expect(second.registry.cursor).toEqual({ since: 9, syncedAtMs: 5 })
       expect(second.registry.removeCompany(COMPANY)).toBe(1200)
       await second.settled()
-      await first.look()
+      await first.poll()
       expect(first.registry.size).toBe(0)
       expect((await subject.openNode()).registry.size).toBe(0)
     },
@@ -159,7 +159,7 @@ const cases: Case<Subject>[] = [
       expect(first.registry.removeServer(COMPANY, SERVER)).toBe(1)
       first.registry.push(record({ version: 1 }))
       await first.settled()
-      await second.look()
+      await second.poll()
       expect(second.registry.byAgent(AGENT)).toMatchObject({ state: 'active', version: 1 })
     },
   },

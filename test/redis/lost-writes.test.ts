@@ -183,7 +183,7 @@ test('[REG-018] a change of the registry that got the number of one that Redis l
     const registry = new AgentRegistry(store)
     return {
       registry,
-      look: async () => {
+      poll: async () => {
         await store.poll()
         registry.refresh()
       },
@@ -197,10 +197,10 @@ test('[REG-018] a change of the registry that got the number of one that Redis l
   await push(worker.registry, 1)
   const comeBack = await remembered(keys.agents, keys.agentChanges, keys.registryState)
   await push(worker.registry, 2)
-  await ingest.look()
+  await ingest.poll()
   await comeBack()
   for (const index of [3, 4]) await push(worker.registry, index)
-  await ingest.look()
+  await ingest.poll()
   expect([1, 2, 3, 4].map(index => ingest.registry.byAgent(agentOf(index).agentId)?.state)).toEqual(
     Array.from({ length: 4 }, () => 'active'),
   )

@@ -127,14 +127,14 @@ test('[PRES-004] presence that no event tells is written too: the first batch of
 test('[SYNC-032, OPS-018] a reload call raises the shared counter, and every process hears of it once', async () => {
   const keys = redisKeys('myprefix:')
   const [one, other] = [new RedisShared(redis, keys, Date.now), new RedisShared(redis, keys, Date.now)]
-  expect((await one.look()).reloads).toEqual([])
-  await other.look()
+  expect((await one.poll()).reloads).toEqual([])
+  await other.poll()
   for (const feed of ['rules', 'silences', 'checks', 'settings'] as const) await one.raiseReload(feed)
   expect(await redis.mget('myprefix:rules:reload', 'myprefix:silences:reload')).toEqual(['1', '1'])
   expect(await redis.mget('myprefix:checks:reload', 'myprefix:settings:reload')).toEqual(['1', '1'])
   for (const process of [one, other]) {
-    expect((await process.look()).reloads).toEqual(['rules', 'silences', 'checks', 'settings'])
-    expect((await process.look()).reloads).toEqual([])
+    expect((await process.poll()).reloads).toEqual(['rules', 'silences', 'checks', 'settings'])
+    expect((await process.poll()).reloads).toEqual([])
   }
 })
 
@@ -143,16 +143,16 @@ test('[PUR-004] a tombstone stands under purge:tombstones for every process, for
   let nowMs = 1000
   const writer = new RedisShared(redis, keys, () => nowMs)
   const reader = new RedisShared(redis, keys, () => nowMs)
-  expect((await reader.look()).tombstones).toEqual([])
+  expect((await reader.poll()).tombstones).toEqual([])
   const tombstone = { companyId: eventCompany, serverId: null, untilMs: 2000 }
   await writer.write(tombstone)
   expect(await redis.hlen('purge-test:purge:tombstones')).toBe(1)
-  expect((await reader.look()).tombstones).toEqual([tombstone])
-  expect((await reader.look()).tombstones).toEqual([])
+  expect((await reader.poll()).tombstones).toEqual([tombstone])
+  expect((await reader.poll()).tombstones).toEqual([])
   expect(reader.living()).toEqual([tombstone])
   const again = { ...tombstone, untilMs: 3000 }
   await writer.write(again)
-  expect((await reader.look()).tombstones).toEqual([again])
+  expect((await reader.poll()).tombstones).toEqual([again])
   nowMs = 3000
   expect(reader.living()).toEqual([])
   await writer.write({ companyId: eventCompany, serverId: eventServer, untilMs: 9000 })

@@ -151,7 +151,7 @@ test('[SNAP-006] [SNAP-008] replaying any part of the bus a second time tells no
       snapshotIntervalMs: Number.POSITIVE_INFINITY,
       sweepIntervalMs: limits.presenceSweepMs,
       presenceGraceMinMs: 0,
-      seriesLookIntervalMs: limits.seriesLookMs,
+      seriesSweepIntervalMs: limits.seriesSweepMs,
     }
     const [bus, store] = [new MemoryBus(), new MemoryStore(new Fuse())]
     let nowMs = START_MS

@@ -62,7 +62,7 @@ function loopOf(
     snapshotIntervalMs: 30_000,
     sweepIntervalMs: 10_000,
     presenceGraceMinMs: 0,
-    seriesLookIntervalMs: limits.seriesLookMs,
+    seriesSweepIntervalMs: limits.seriesSweepMs,
   }
   const loop = new ShardLoop(config, bus, store, nowMs, () => {})
   loop.startRules(rules, since)

@@ -17,7 +17,7 @@ import { type Random, randomOf } from './random.ts'
 const TICK_MS = 10_000
 const TURNS_MAX = 10_000
 /** Ingest forgets a series sooner than evaluation does, and announces it again. */
-const LOOK_MS = 240_000
+const POLL_MS = 240_000
 const INGEST_FORGETS_MS = 120_000
 
 /** A loop that says which part of its work a commit belongs to. */
@@ -169,7 +169,7 @@ export class World {
       snapshotIntervalMs: this.plan.snapshotIntervalMs,
       sweepIntervalMs: TICK_MS,
       presenceGraceMinMs: 0,
-      seriesLookIntervalMs: LOOK_MS,
+      seriesSweepIntervalMs: POLL_MS,
     }
     const loop = new WatchedLoop(
       config,

@@ -24,7 +24,7 @@ declare const SVC_BUILD_COMMIT: string | undefined
 const buildCommit = typeof SVC_BUILD_COMMIT === 'string' ? SVC_BUILD_COMMIT : ''
 
 /** How often the facts are compared with what was sent. */
-const LOOK_MS = 300_000
+const POLL_MS = 300_000
 
 class MachineFacts {
   readonly #files: HostFiles
@@ -109,12 +109,12 @@ export class InventoryReporter {
     const hash = factsHash(facts)
     const nowMs = clock.elapsed()
     const dueAtMs = this.#sent?.hash === hash ? this.#sent.atMs + limits.inventoryPeriodMs : nowMs
-    if (nowMs < dueAtMs) return { action: 'success', reply: null, nextInMs: Math.min(LOOK_MS, dueAtMs - nowMs) }
+    if (nowMs < dueAtMs) return { action: 'success', reply: null, nextInMs: Math.min(POLL_MS, dueAtMs - nowMs) }
     const body = toBinary(InventoryFactsSchema, facts)
     const reply = await this.#client.call({ method: 'POST', path: '/inventory', token: this.#token(), body })
     const action = actionFor('inventory', reply)
     if (action === 'drop') log.error({ message: reply.message }, 'the collector refuses the inventory')
     if (action === 'success' || action === 'drop') this.#sent = { hash, atMs: nowMs }
-    return { action, reply, nextInMs: LOOK_MS }
+    return { action, reply, nextInMs: POLL_MS }
   }
 }

@@ -8,8 +8,8 @@ import { agentVersion } from '../config.ts'
 import { Installation } from './installation.ts'
 import { readUpdateRecord, writeUpdateRecord } from './update-records.ts'
 
-const LOOK_MS = 250
-const WATCHER_LOOK_MS = 1_000
+const POLL_MS = 250
+const WATCHER_POLL_MS = 1_000
 /** How long the version on trial may take to end in order. */
 const END_MS = 15_000
 
@@ -22,7 +22,7 @@ async function end(child: Child, { clock }: TrialParts, alarm: Alarm): Promise<v
   child.kill('SIGTERM')
   const endMs = clock.elapsed() + END_MS
   while (child.exitCode === null && child.signalCode === null && clock.elapsed() < endMs)
-    await alarm.wait(clock, LOOK_MS)
+    await alarm.wait(clock, POLL_MS)
   child.kill('SIGKILL')
   await child.exited
 }
@@ -65,7 +65,7 @@ async function verdict(
     if (child.signalCode !== null) return `it ended by ${child.signalCode}`
     if (child.exitCode !== null) return `it ended with ${child.exitCode}`
     if (clock.elapsed() >= endMs) return `it sent no accepted batch within ${options.update.trialMs / 1000} s`
-    await alarm.wait(clock, LOOK_MS)
+    await alarm.wait(clock, POLL_MS)
   }
 }
 
@@ -155,7 +155,7 @@ export function ownTrial(parts: TrialParts, args: readonly string[], watcherPid:
   }
   const timer =
     state === 'watched'
-      ? setInterval(look, WATCHER_LOOK_MS)
+      ? setInterval(look, WATCHER_POLL_MS)
       : setTimeout(() => lose('no batch was accepted in time'), options.update.trialMs)
   let isAccepted = false
   const accept = () => {

@@ -173,25 +173,25 @@ export class RedisBusReader implements BusReader {
   private timer: ReturnType<typeof setTimeout> | null = null
   private isClosed = false
 
-  /** `onNews`: a head moved. `lookMs`: how often the heads are looked at. */
+  /** `onNews`: a head moved. `pollMs`: how often the heads are looked at. */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
-    private readonly lookMs: number,
+    private readonly pollMs: number,
     private readonly onNews: (partition: number) => void,
   ) {
-    this.look()
+    this.poll()
   }
 
-  private look(): void {
+  private poll(): void {
     if (this.isClosed) return
     this.readHeads()
       .catch(() => {
-        // The connection says its trouble itself; the next look finds what came meanwhile.
+        // The connection says its trouble itself; the next poll finds what came meanwhile.
         this.hasHeads = false
       })
       .finally(() => {
-        if (!this.isClosed) this.timer = setTimeout(() => this.look(), this.lookMs)
+        if (!this.isClosed) this.timer = setTimeout(() => this.poll(), this.pollMs)
       })
   }
 

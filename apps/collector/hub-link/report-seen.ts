@@ -14,7 +14,7 @@ export type SeenAgent = {
 }
 
 /** How often is looked for agents that are to be told of at once. */
-const LOOK_MS = 2_000
+const POLL_MS = 2_000
 /** The hub counts an agent as heard of for longer than this. */
 const SILENT_MS = 2 * limits.seenIntervalMs
 /** How often the pages of one report are halved to find what is at fault: an agent takes about ten. */
@@ -94,7 +94,7 @@ export class SeenReporter {
 
   private schedule(): void {
     if (this.isStopped) return
-    this.timer = setTimeout(() => void this.look().finally(() => this.schedule()), Math.min(LOOK_MS, this.intervalMs))
+    this.timer = setTimeout(() => void this.look().finally(() => this.schedule()), Math.min(POLL_MS, this.intervalMs))
   }
 
   private async send(isDue: (agent: SeenAgent) => boolean): Promise<void> {

@@ -5,7 +5,7 @@ import type { BusWriter } from '../bus/bus.ts'
 import { FileBusWriter } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
-import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type IngestConfig } from '../config.ts'
+import { collectorPaths, DISK_POLL_MS, factsMaxAgeMs, type IngestConfig } from '../config.ts'
 import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-heartbeats.ts'
 import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis/redis-client.ts'
 import { redisKeys } from '../store/redis/redis-keys.ts'
@@ -15,7 +15,7 @@ import { RegistryStore } from '../store/registry/file-registry-store.ts'
 import type { RegistryBacking } from '../store/registry/registry.ts'
 
 /** How often what other processes wrote to Redis (pushes, revocations, purges, reload calls) is looked for, at least. */
-const REDIS_LOOK_MS = 500
+const REDIS_POLL_MS = 500
 const BUS_GROUP_WAIT_MS = 5
 /** How long a start waits for Redis before it serves, and answers 503, without it. */
 const REDIS_WAIT_MS = 2_000
@@ -25,9 +25,9 @@ export type IngestStorage = {
   readonly bus: BusWriter
   /** For heartbeats. */
   readonly facts: FactsBoard
-  readonly lookMs: number
+  readonly pollMs: number
   /** Fetches what other processes wrote. Resolves to true when checks are to be pulled. */
-  look(): Promise<boolean>
+  poll(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -75,8 +75,8 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
       maxAgeMs: factsMaxAgeMs(config),
       nowMs: Date.now,
     }),
-    lookMs: DISK_LOOK_MS,
-    look: async () => {
+    pollMs: DISK_POLL_MS,
+    poll: async () => {
       const before = reloads
       reloads = registry.reloadCount('checks')
       return reloads !== before
@@ -105,21 +105,21 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
     ageMaxMs: config['bus.max_age'],
     onError: cause => log.error({ cause }, 'cannot write to the bus; agents keep their batches'),
   })
-  const look = async (): Promise<boolean> => {
+  const poll = async (): Promise<boolean> => {
     // While Redis is away its connection has said so; what others wrote is found afterwards.
     if (redis.status !== 'ready') return false
     await registry.poll()
-    return (await shared.look()).reloads.includes('checks')
+    return (await shared.poll()).reloads.includes('checks')
   }
-  await look().catch(error =>
+  await poll().catch(error =>
     log.error({ cause: redisCause(error) }, 'cannot read the registry that the processes share'),
   )
   return {
     registry,
     bus,
     facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
-    lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
-    look,
+    pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
+    poll,
     close: async () => {
       await bus.close()
       await registry.settled().catch(() => {})

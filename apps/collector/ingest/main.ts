@@ -10,7 +10,7 @@ import {
   loadCollectorConfig,
   readConfigFile,
 } from '../config.ts'
-import { createProgram, failureExit, lookEvery, ReadyFile, stopOnSignals } from '../executable.ts'
+import { createProgram, failureExit, pollEvery, ReadyFile, stopOnSignals } from '../executable.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
@@ -66,10 +66,10 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   if (!registry.isFilled) await firstSync
   const threads = hasThreads ? { count: threadCount, url: files.listeners, onFailure } : null
   const ingest = await startIngest({ ...shared, config, registry, bus, checks, threads })
-  const looking = lookEvery(
-    storage.lookMs,
+  const polling = pollEvery(
+    storage.pollMs,
     async () => {
-      const hasNewChecks = await storage.look()
+      const hasNewChecks = await storage.poll()
       registry.refresh()
       if (hasNewChecks) void checks.reload()
     },
@@ -112,7 +112,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     await reloadPart('certificate', () => ingest.reloadCertificate())
   }
   stopOnSignals(log, async () => {
-    await looking.stop()
+    await polling.stop()
     await ingest.stop()
     await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
     await storage.close()

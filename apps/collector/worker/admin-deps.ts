@@ -46,7 +46,7 @@ type AdminDepsSources = {
   readonly reloadRules: () => Promise<'applied' | 'unavailable'>
   readonly reloadSilences: () => Promise<'applied' | 'unavailable'>
   readonly reloadAgentFeeds: ReloadAgentFeeds | null
-  readonly untilIngestLooked: () => Promise<void>
+  readonly untilIngestPolled: () => Promise<void>
 }
 
 export const retentionOf = (settings: CompanySettings | null): RetentionSettings | null =>
@@ -153,13 +153,13 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     registry: {
       push: async record => {
         const applied = await kept(registry.push(record))
-        if (record.state === 'revoked') await sources.untilIngestLooked()
+        if (record.state === 'revoked') await sources.untilIngestPolled()
         return { applied, version: registry.byAgent(record.agentId)?.version ?? record.version }
       },
       // The answer says that the next send of the agent is refused.
       revoke: async agentId => {
         await kept(registry.revoke(agentId))
-        await sources.untilIngestLooked()
+        await sources.untilIngestPolled()
       },
       hasServer: (companyId, serverId) => {
         const isOfCompany = () => registry.agentsOfServer(serverId).some(record => record.companyId === companyId)

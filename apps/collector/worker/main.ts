@@ -11,7 +11,7 @@ import {
   readConfigFile,
   type WorkerConfig,
 } from '../config.ts'
-import { createProgram, failureExit, guarded, lookEvery, ReadyFile, stopOnSignals } from '../executable.ts'
+import { createProgram, failureExit, guarded, pollEvery, ReadyFile, stopOnSignals } from '../executable.ts'
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
@@ -74,14 +74,14 @@ async function run(configFile: string | undefined, readyFile: string | undefined
         return outcome
       },
     },
-    untilIngestLooked: opened.untilIngestLooked,
+    untilIngestPolled: opened.untilIngestPolled,
     checksStatus: () => ({ ...feedStatus(checks.status()), ...checks.counts() }),
     onFailure: failureExit(log),
   })
-  const looking = lookEvery(
-    opened.lookMs,
+  const polling = pollEvery(
+    opened.pollMs,
     async () => {
-      await opened.look()
+      await opened.poll()
       registry.refresh()
     },
     log,
@@ -110,7 +110,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
       })
     : null
   stopOnSignals(log, async () => {
-    await looking.stop()
+    await polling.stop()
     await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
     await worker.stop()
     await ops?.stop()

@@ -48,7 +48,7 @@ type WorkerDeps = {
   /** Reload of what ingest reads from the hub; null where ingest is another process. */
   readonly reloadAgentFeeds: ReloadAgentFeeds | null
   /** Resolves once ingest, in a process of its own, has looked into the registry. */
-  readonly untilIngestLooked?: () => Promise<void>
+  readonly untilIngestPolled?: () => Promise<void>
   /** The checks in force, where ingest is in this process. */
   readonly checksStatus: (() => ChecksStatus) | null
   /** The process cannot do its work any more and must end. */
@@ -235,7 +235,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     groups,
     reloadRules: async () => settled(await rules.reload()),
     reloadSilences: async () => settled(await silences.reload()),
-    untilIngestLooked: deps.untilIngestLooked ?? (async () => {}),
+    untilIngestPolled: deps.untilIngestPolled ?? (async () => {}),
   })
   async function settled(result: 'applied' | 'unavailable'): Promise<'applied' | 'unavailable'> {
     await applied

@@ -5,7 +5,7 @@ import { RedisScript, redisCause } from './redis-client.ts'
 
 const TTL_MS = 10_000
 const RENEW_MS = 2_000
-const LOOK_MS = 100
+const POLL_MS = 100
 
 /** KEYS: lock. ARGV: token, time to live (ms). */
 const RENEW = new RedisScript(`
@@ -29,7 +29,7 @@ export async function underLock(
   work: (stillHeld: StillHeld) => Promise<void>,
 ): Promise<void> {
   const token = randomUUID()
-  while ((await redis.set(key, token, 'PX', TTL_MS, 'NX')) === null) await Bun.sleep(LOOK_MS)
+  while ((await redis.set(key, token, 'PX', TTL_MS, 'NX')) === null) await Bun.sleep(POLL_MS)
   let heldUntilMs = performance.now() + TTL_MS
   let cause = 'it was not renewed in time'
   const timer = setInterval(async () => {

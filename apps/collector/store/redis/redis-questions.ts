@@ -8,7 +8,7 @@ import type { RedisKeys } from './redis-keys.ts'
 import { type ReloadFeed, reloadFeeds } from './redis-shared.ts'
 
 const WAIT_MS = 1_000
-const LOOK_MS = 15
+const POLL_MS = 15
 const ANSWER_KEPT_S = 10
 
 export type Question =
@@ -84,7 +84,7 @@ export class RedisQuestions {
       const answers = texts.map((text): unknown => JSON.parse(text)).filter(answer => answer !== null)
       const isEnough = enough === 'first' && answers.length > 0
       if (isEnough || texts.length >= hearers || performance.now() > endsAt) return answers
-      await Bun.sleep(LOOK_MS)
+      await Bun.sleep(POLL_MS)
     }
   }
 

@@ -29,9 +29,9 @@ return 1
 `)
 
 type SharedChanges = {
-  /** Feeds that were to be pulled since the last look. */
+  /** Feeds that were to be pulled since the last poll. */
   readonly reloads: readonly ReloadFeed[]
-  /** Tombstones that were not there at the last look. */
+  /** Tombstones that were not there at the last poll. */
   readonly tombstones: readonly Tombstone[]
   /** When ingest last refused a batch at the bound, where that is news; ms. */
   readonly overflowAtMs: number | null
@@ -55,8 +55,8 @@ export class RedisShared {
     await this.redis.incr(this.keys.reload(feed))
   }
 
-  /** Looks for news. The first look tells the tombstones that hold, and no reloads. */
-  async look(): Promise<SharedChanges> {
+  /** Looks for news. The first poll tells the tombstones that hold, and no reloads. */
+  async poll(): Promise<SharedChanges> {
     const [counts, tombstones, overflow] = await Promise.all([
       this.redis.mget(reloadFeeds.map(feed => this.keys.reload(feed))),
       this.redis.hvals(this.keys.tombstones),
@@ -87,7 +87,7 @@ export class RedisShared {
     return news
   }
 
-  /** Tombstones that still hold, as of the last look. */
+  /** Tombstones that still hold, as of the last poll. */
   living(): readonly Tombstone[] {
     const nowMs = this.nowMs()
     return this.held.filter(tombstone => tombstone.untilMs > nowMs)

@@ -12,7 +12,7 @@ import { isJsonObject } from '../../store/registry/agent-record.ts'
 
 const BACKOFF = { startMs: 1_000, capMs: 60_000 }
 /** Events may also come from a thread that could not say so: the outbox is looked at this often. */
-const LOOK_MS = 1000
+const POLL_MS = 1000
 const STOP_MAX_MS = 3000
 /** How many events wait is counted this often where the hub does not take them. */
 const TRIM_MS = 10_000
@@ -114,9 +114,9 @@ export class Outbox {
   /** Sends the oldest events. */
   private async sendNext(limit: number): Promise<Step> {
     const rows = await this.options.store.nextEvents(limit)
-    if (rows.length === 0) return { waitMs: LOOK_MS, isIdle: true }
+    if (rows.length === 0) return { waitMs: POLL_MS, isIdle: true }
     const answer = await this.options.hub.postEvents(rows.map(row => row.event))
-    if (this.isOver) return { waitMs: LOOK_MS, isIdle: true }
+    if (this.isOver) return { waitMs: POLL_MS, isIdle: true }
     const verdict = judge(answer)
     if (verdict === 'keep') return this.backOff(answer)
     this.recovered()

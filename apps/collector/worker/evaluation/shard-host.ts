@@ -74,7 +74,7 @@ export class ShardHost {
       store.close()
       await bus.close()
     }
-    const config = { ...this.config, partition: 0, pollMs: FILE_POLL_MS, seriesLookIntervalMs: limits.seriesLookMs }
+    const config = { ...this.config, partition: 0, pollMs: FILE_POLL_MS, seriesSweepIntervalMs: limits.seriesSweepMs }
     const loop = new ShardLoop(config, bus, store, Date.now, this.tell)
     const faults = this.prepare(loop)
     for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
@@ -123,7 +123,7 @@ export class ShardHost {
       threadIndex: shard,
       partition: shard,
       pollMs: REDIS_POLL_MS,
-      seriesLookIntervalMs: limits.seriesLookMs,
+      seriesSweepIntervalMs: limits.seriesSweepMs,
     }
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
     const faults = this.prepare(loop)

@@ -59,7 +59,7 @@ export class ShardLoop {
   private nextSweepAtMs: number
   private nextSnapshotAtMs: number
   /** When the series that are not sent any more are looked for. */
-  private nextLookAtMs: number
+  private nextSeriesSweepAtMs: number
   private isStopping = false
   private drains = true
   private wakeUp: (() => void) | null = null
@@ -85,7 +85,7 @@ export class ShardLoop {
     this.nextSnapshotAtMs =
       this.startedAtMs + ((config.snapshotIntervalMs / config.shards.length) * (first + 1)) / limits.stateShards
     this.nextSweepAtMs = this.startedAtMs + config.sweepIntervalMs
-    this.nextLookAtMs = this.startedAtMs + config.seriesLookIntervalMs
+    this.nextSeriesSweepAtMs = this.startedAtMs + config.seriesSweepIntervalMs
   }
 
   /**
@@ -404,8 +404,8 @@ export class ShardLoop {
   async sweep(nowMs: number): Promise<void> {
     const { evaluation } = this
     const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs
-    const isLook = nowMs >= this.nextLookAtMs
-    if (isLook) this.nextLookAtMs = nowMs + this.config.seriesLookIntervalMs
+    const isLook = nowMs >= this.nextSeriesSweepAtMs
+    if (isLook) this.nextSeriesSweepAtMs = nowMs + this.config.seriesSweepIntervalMs
     for (let from = 0; from < evaluation.servers.length; from += SERVERS_A_SLICE) {
       sweepServers(evaluation, from, from + SERVERS_A_SLICE, graceFromMs, nowMs)
       if (isLook) dropUnseen(evaluation, from, from + SERVERS_A_SLICE)

@@ -21,7 +21,7 @@ export type ShardLoopConfig = {
   readonly sweepIntervalMs: number
   readonly presenceGraceMinMs: number
   /** How often series that are not sent any more are looked for; one that two looks in a row miss is given up. */
-  readonly seriesLookIntervalMs: number
+  readonly seriesSweepIntervalMs: number
 }
 
 /** Where a thread finds its bus, and keeps what it must not lose. */
@@ -29,7 +29,7 @@ export type ShardStorage =
   | { readonly kind: 'file'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
 
-export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesLookIntervalMs'> & {
+export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | 'seriesSweepIntervalMs'> & {
   readonly storage: ShardStorage
 }
 

@@ -10,7 +10,7 @@ import type { FromShardThread, ShardLoopConfig } from './shard-messages.ts'
 /** Keys that are written before the bus is looked at again. */
 const KEYS_A_SLICE = 1_000
 /** Between two looks at the bus while a snapshot is written. */
-const WRITING_LOOK_MS = 5
+const WRITING_POLL_MS = 5
 
 /** The loop that saves. */
 type SavedLoop = {
@@ -126,7 +126,7 @@ export class ShardSaver {
     // It is waited for below; until then a fault of it has nobody to hear it.
     writing.catch(() => {})
     while (isWriting) {
-      await Promise.race([writing, Bun.sleep(WRITING_LOOK_MS)])
+      await Promise.race([writing, Bun.sleep(WRITING_POLL_MS)])
       await consume()
     }
     return writing

@@ -10,7 +10,7 @@ import { underLock } from '../../store/redis/redis-lock.ts'
 import type { SampleHold, SamplesThreadOptions } from './samples-messages.ts'
 
 /** The block is filled for a second anyway. */
-const LOOK_MS = 100
+const POLL_MS = 100
 
 type SamplesBusEvents = {
   readonly onNews: () => void
@@ -61,7 +61,7 @@ export function openSamplesBus(options: SamplesThreadOptions, events: SamplesBus
     },
   })
   const keys = redisKeys(bus.prefix)
-  const reader = new RedisBusReader(redis, keys, LOOK_MS, partition => {
+  const reader = new RedisBusReader(redis, keys, POLL_MS, partition => {
     if (reader.partitions.includes(partition)) events.onNews()
   })
   return {

@@ -12,7 +12,7 @@ import type { ShardStatus } from '../evaluation/shard-messages.ts'
 import type { GroupStore, StorageParts, WorkerStorage } from './worker-storage.ts'
 
 /** How often the bus is told what is saved, and asked whether it refused. */
-const BUS_LOOK_MS = 2000
+const BUS_POLL_MS = 2000
 const GROUPS = 'groups'
 
 type FileWorkerStorageOptions = { readonly config: WorkerConfig; readonly log: Logger; readonly nowMs: () => number }
@@ -85,11 +85,11 @@ export class FileWorkerStorage implements WorkerStorage {
     this.parts = parts
     this.refusedAtMs = await this.bus.refusedAtMs()
     this.timer = setInterval(() => {
-      this.lookAtBus().catch(error => this.options.log.error({ err: error }, 'cannot trim the bus'))
-    }, BUS_LOOK_MS)
+      this.pollBus().catch(error => this.options.log.error({ err: error }, 'cannot trim the bus'))
+    }, BUS_POLL_MS)
   }
 
-  private async lookAtBus(): Promise<void> {
+  private async pollBus(): Promise<void> {
     await this.passEvaluated()
     const refusedAtMs = await this.bus.refusedAtMs()
     if (refusedAtMs === this.refusedAtMs) return

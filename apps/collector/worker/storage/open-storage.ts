@@ -1,7 +1,7 @@
 // Opens what a worker process stands on, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { collectorPaths, DISK_LOOK_MS, factsMaxAgeMs, type WorkerConfig } from '../../config.ts'
+import { collectorPaths, DISK_POLL_MS, factsMaxAgeMs, type WorkerConfig } from '../../config.ts'
 import type { ReadyPart } from '../../ops-server.ts'
 import { type FactsBoard, FileFacts, RedisFacts } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
@@ -16,20 +16,20 @@ import { RedisWorkerStorage } from './redis-storage.ts'
 import type { WorkerStorage } from './worker-storage.ts'
 
 /** How often what other processes wrote into the registry in Redis is looked for, at least. */
-const REDIS_LOOK_MS = 500
+const REDIS_POLL_MS = 500
 
 type OpenedStorage = {
   readonly storage: WorkerStorage
   readonly registry: RegistryBacking
   readonly reloadAgentFeeds: ReloadAgentFeeds
   /** Resolves once ingest has had the time to read what was written; in Redis redis.cache_ttl bounds that. */
-  readonly untilIngestLooked: () => Promise<void>
+  readonly untilIngestPolled: () => Promise<void>
   readonly ready: readonly ReadyPart[]
   /** For heartbeats. */
   readonly facts: FactsBoard
-  readonly lookMs: number
+  readonly pollMs: number
   /** Fetches what other processes wrote into the registry. */
-  look(): Promise<void>
+  poll(): Promise<void>
   /** After everything has ended: another worker may have it now. */
   release(): void
 }
@@ -47,14 +47,14 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
   return {
     storage: new FileWorkerStorage({ config, log, nowMs: Date.now }),
     registry,
-    // Ingest is another process: it sees the counter at its next look.
+    // Ingest is another process: it sees the counter at its next poll.
     reloadAgentFeeds: {
       checks: async () => {
         registry.raiseReload('checks')
         return 'applied'
       },
     },
-    untilIngestLooked: () => Bun.sleep(2 * DISK_LOOK_MS),
+    untilIngestPolled: () => Bun.sleep(2 * DISK_POLL_MS),
     ready: [],
     facts: new FileFacts({
       directory: collectorPaths(config.data_dir).facts,
@@ -62,8 +62,8 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
       maxAgeMs: factsMaxAgeMs(config),
       nowMs: Date.now,
     }),
-    lookMs: DISK_LOOK_MS,
-    look: async () => {},
+    pollMs: DISK_POLL_MS,
+    poll: async () => {},
     release: lock.release,
   }
 }
@@ -83,16 +83,16 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
     registry,
     // Every process pulls by the counter that a reload call raises.
     reloadAgentFeeds: { checks: async () => 'applied' },
-    untilIngestLooked: async () => {},
+    untilIngestPolled: async () => {},
     ready: [{ name: 'redis', isReady: () => storage.isReady() }],
     facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
-    lookMs: Math.max(50, Math.min(REDIS_LOOK_MS, config['redis.cache_ttl'] / 2)),
+    pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is away its connection has said so; what others wrote is found afterwards.
-    look: async () => {
+    poll: async () => {
       if (redis.status !== 'ready') return
       await registry.poll()
       // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their alerts end.
-      if (registry.hasChanges) await storage.lookNow()
+      if (registry.hasChanges) await storage.pollNow()
     },
     // Over Redis the shards are leased.
     release: () => {},

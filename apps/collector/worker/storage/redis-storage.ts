@@ -17,7 +17,7 @@ import type { ServerAlerting } from '../evaluation/shard-messages.ts'
 import { Leases } from './lease-keeper.ts'
 import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /** A worker that was not heard of for so long is gone; what it had is taken over. */
 const LEASE_MS = 10_000
 const LEASE_RENEW_MS = 2_000
@@ -55,7 +55,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   private readonly questions: RedisQuestions
   private parts: StorageParts | null = null
   private timer: ReturnType<typeof setInterval> | null = null
-  private looking: Promise<void> = Promise.resolve()
+  private polling: Promise<void> = Promise.resolve()
   private isLeasing = false
   private toldShards = 0
   /** Shards that are on their way to another worker. */
@@ -64,7 +64,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   /** Resolves with the living tombstones read. */
   static async open(options: RedisWorkerStorageOptions): Promise<RedisWorkerStorage> {
     const storage = new RedisWorkerStorage(options)
-    await storage.tombstones.look()
+    await storage.tombstones.poll()
     return storage
   }
 
@@ -155,18 +155,18 @@ export class RedisWorkerStorage implements WorkerStorage {
 
   async start(parts: StorageParts): Promise<void> {
     this.parts = parts
-    this.timer = setInterval(() => void this.lookNow(), LOOK_MS)
-    await this.lookNow()
+    this.timer = setInterval(() => void this.pollNow(), POLL_MS)
+    await this.pollNow()
   }
 
   /** Resolves once what other processes had done by now is in force here; while Redis is away, when it is not. */
-  lookNow(): Promise<void> {
-    this.looking = this.looking.then(() => this.look())
-    return this.looking
+  pollNow(): Promise<void> {
+    this.polling = this.polling.then(() => this.poll())
+    return this.polling
   }
 
   /** Takes in what other processes did. While Redis is away its connection says so. */
-  private async look(): Promise<void> {
+  private async poll(): Promise<void> {
     const { parts } = this
     if (!parts) return
     const shards = this.ownedShards().length
@@ -182,12 +182,12 @@ export class RedisWorkerStorage implements WorkerStorage {
       this.isLeasing = true
       this.leases.start()
     } catch (error) {
-      this.options.log.debug({ cause: redisCause(error) }, 'cannot look for news of other processes')
+      this.options.log.debug({ cause: redisCause(error) }, 'cannot poll for news of other processes')
     }
   }
 
   private async takeNews(parts: StorageParts): Promise<void> {
-    const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.look(), this.outbox.measure()])
+    const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.poll(), this.outbox.measure()])
     const reloading = Promise.all(reloads.map(feed => parts.onReload(feed)))
     // What was to be pulled before this worker has a shard is in force when it gets one; after that other news do not wait for the hub.
     if (!this.isLeasing) await reloading
@@ -228,7 +228,7 @@ export class RedisWorkerStorage implements WorkerStorage {
 
   async stop(): Promise<void> {
     if (this.timer) clearInterval(this.timer)
-    await this.looking
+    await this.polling
     if (this.isLeasing) await this.leases.stop()
     this.parts?.samples.setPartitions([], false)
   }

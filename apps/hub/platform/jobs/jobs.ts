@@ -146,7 +146,7 @@ export class Jobs {
   async start(): Promise<void> {
     this.isRunning = true
     await this.store.start()
-    this.pollTimer = setInterval(() => void this.lookForDue(), this.pollMs)
+    this.pollTimer = setInterval(() => void this.pollDue(), this.pollMs)
     for (const queue of queueNames) this.wake(queue)
   }
 
@@ -196,7 +196,7 @@ export class Jobs {
   }
 
   /** What no notification told of: tries that another hub owed, leases that ended. */
-  private async lookForDue(): Promise<void> {
+  private async pollDue(): Promise<void> {
     try {
       const due = await this.counted(sql`state < 'active' and start_after <= now()`)
       for (const { queue } of due) this.onNotify(queue)
