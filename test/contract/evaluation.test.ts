@@ -61,7 +61,7 @@ const implementations: Implementation<Subject>[] = [
       return {
         open: async () => {
           await redis.del(keys.lease(eventShard))
-          const { held } = await new RedisLeases(redis, keys, `owner${++owners}`, 60_000).tend(true)
+          const { held } = await new RedisLeases(redis, keys, `owner${++owners}`, 60_000).renew(true)
           const { token } = held.find(({ lease }) => lease === eventShard)!
           return RedisShardStore.open({ redis, keys, shard: eventShard, token, records: new RuleRecords(redis, keys) })
         },

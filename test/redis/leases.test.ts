@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Redis } from 'ioredis'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
-import { DUTIES, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
+import { LEADER, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
 import { Leases } from '../../apps/collector/worker/storage/lease-keeper.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
@@ -30,16 +30,16 @@ function openWorker(prefix: string, owner: string) {
   let isCut = false
   const leases = new Leases({
     store: {
-      tend: async takes => {
+      renew: async takes => {
         if (isCut) throw new Error('cut off')
-        return store.tend(takes)
+        return store.renew(takes)
       },
       release: held => store.release(held),
     },
     periodMs: 20,
-    shardCount: DUTIES,
-    onGained: ({ lease, token }) => running.set(lease, token),
-    onLost: lease => {
+    shardCount: LEADER,
+    onAcquired: ({ lease, token }) => running.set(lease, token),
+    onRevoked: lease => {
       running.delete(lease)
       told.push(`lost ${lease}`)
     },
@@ -57,7 +57,7 @@ function openWorker(prefix: string, owner: string) {
     cut: (on: boolean) => {
       isCut = on
     },
-    shards: () => [...running.keys()].filter(lease => lease < DUTIES),
+    shards: () => [...running.keys()].filter(lease => lease < LEADER),
   }
 }
 
@@ -72,7 +72,7 @@ test('the first worker takes every shard and the duties; a second one gets half,
   expect(first.told.filter(line => line.startsWith('lost'))).toEqual([])
   expect(first.told.filter(line => line.startsWith('handed over'))).toHaveLength(32)
   expect(new Set([...first.shards(), ...second.shards()]).size).toBe(64)
-  expect([...first.running.keys(), ...second.running.keys()].filter(lease => lease === DUTIES)).toEqual([DUTIES])
+  expect([...first.running.keys(), ...second.running.keys()].filter(lease => lease === LEADER)).toEqual([LEADER])
   await second.leases.stop()
   await until('all to be back', () => first.shards().length === 64)
   await first.leases.stop()

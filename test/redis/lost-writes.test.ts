@@ -134,7 +134,7 @@ const agentOf = (index: number): AgentRecord => ({
 })
 
 async function leasedStore(keys: ReturnType<typeof redisKeys>) {
-  const { held } = await new RedisLeases(redis, keys, 'owner', 60_000).tend(true)
+  const { held } = await new RedisLeases(redis, keys, 'owner', 60_000).renew(true)
   const { token } = held.find(({ lease }) => lease === eventShard)!
   const storage = { redis, keys, shard: eventShard, token, records: new RuleRecords(redis, keys) }
   return { token, open: () => RedisShardStore.open(storage) }

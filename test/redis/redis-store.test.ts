@@ -36,7 +36,7 @@ const openStore = (keys: ReturnType<typeof freshKeys>, token: string): Promise<R
 
 /** A worker's lease of the shard, and another's that takes it over. */
 async function lease(keys: ReturnType<typeof freshKeys>, owner: string): Promise<string> {
-  const { held } = await new RedisLeases(redis, keys, owner, 10_000).tend(true)
+  const { held } = await new RedisLeases(redis, keys, owner, 10_000).renew(true)
   return held.find(one => one.lease === eventShard)!.token
 }
 

@@ -82,7 +82,7 @@ describe('cells of samples as they come', () => {
     const rollups: RollupSchedule = new RollupSchedule({
       store: watched,
       nowMs: () => clockMs,
-      isOnDuty: () => true,
+      isLeader: () => true,
       arrivedBeforeMs: () => writer.arrivedBeforeMs(),
       stream,
       onTrouble: error => troubles.push(error),
@@ -276,7 +276,7 @@ test('[STO-009] a sample that was noted as late and then left to the regular pas
   const rollups: RollupSchedule = new RollupSchedule({
     store: watched,
     nowMs: () => clockMs,
-    isOnDuty: () => true,
+    isLeader: () => true,
     arrivedBeforeMs: () => clockMs,
     stream,
     onTrouble: error => {

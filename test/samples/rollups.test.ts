@@ -415,7 +415,7 @@ describe('an hour without the store', () => {
     schedule = new RollupSchedule({
       store,
       nowMs: () => end + 5 * MINUTE_MS,
-      isOnDuty: () => true,
+      isLeader: () => true,
       arrivedBeforeMs: () => writer.arrivedBeforeMs(),
       onTrouble: error => {
         throw error

@@ -43,7 +43,7 @@ export class SeenReporter {
   private readonly toldMs = new WeakMap<SeenAgent, number>()
   private reportedAtMs = performance.now()
   /** False from a report that the hub did not take until one that it took. */
-  private isHurried = true
+  private isForced = true
   private timer: ReturnType<typeof setTimeout> | null = null
   private running: Promise<void> | null = null
   private isStopped = false
@@ -77,7 +77,7 @@ export class SeenReporter {
 
   private look(): Promise<void> {
     if (performance.now() - this.reportedAtMs >= this.intervalMs) return this.report()
-    return this.isHurried ? this.run(agent => this.isBack(agent)) : Promise.resolve()
+    return this.isForced ? this.run(agent => this.isBack(agent)) : Promise.resolve()
   }
 
   /** Whether the hub has never been told of the agent, or not for long. */
@@ -118,7 +118,7 @@ export class SeenReporter {
     const answer = await this.hub.postSeen(entries)
     // What is refused for good counts as told: the others are still told of at once.
     const isOver = answer.kind === 'ok' || isRefused(answer)
-    this.isHurried = isOver
+    this.isForced = isOver
     if (isRefused(answer) && page.length > 1 && this.splitsLeft > 0) {
       this.splitsLeft--
       for (const agent of page) agent.isUnreported = true

@@ -337,7 +337,7 @@ function startJanitor(
     askRetention: async companyId => retentionOf(await settings.fresh(companyId)) ?? undefined,
     nowMs,
     sweepEveryMs: config['retention.sweep'],
-    isOnDuty: () => storage.groups.duty() !== null,
+    isLeader: () => storage.groups.leaderToken() !== null,
     newCompanyWaitMs: config['retention.new_company_wait'],
     isDryRun: config['retention.dry_run'],
     onDaysDeleted: days => metrics.janitorDaysDeleted.inc(days),

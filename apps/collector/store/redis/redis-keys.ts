@@ -3,7 +3,7 @@
 import { limits } from '../../../../core/limits.ts'
 
 /** What is leased beside the shards: duties that one worker has at a time (groups, retention). */
-export const DUTIES = limits.stateShards
+export const LEADER = limits.stateShards
 /** Number of leases: the shards, and the duties. */
 export const LEASES = limits.stateShards + 1
 
@@ -25,7 +25,7 @@ export const redisKeys = (prefix: string) => ({
   /** The last fencing number. */
   fence: `${prefix}lease:fence`,
   /** `OWNER FENCE`, expiring: who evaluates a shard. */
-  lease: (lease: number): string => (lease === DUTIES ? `${prefix}lease:duties` : `${prefix}lease:shard:${lease}`),
+  lease: (lease: number): string => (lease === LEADER ? `${prefix}lease:duties` : `${prefix}lease:shard:${lease}`),
 
   /** Who brings the samples store to its schema, expiring. */
   samplesSchema: `${prefix}lease:samples-schema`,

@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis'
 import { limits } from '../../../../core/limits.ts'
 import { RedisScript } from './redis-client.ts'
-import { DUTIES, LEASES, type RedisKeys } from './redis-keys.ts'
+import { LEADER, LEASES, type RedisKeys } from './redis-keys.ts'
 import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
 
 /** A lease that this worker has: `token` is its value in Redis, and goes with every write. */
@@ -30,17 +30,17 @@ for lease = 0, #KEYS - 3 do
     redis.call('PEXPIRE', key, ttlMs)
     held[#held + 1] = lease
     held[#held + 1] = value
-    if lease < ${DUTIES} then shards = shards + 1 end
+    if lease < ${LEADER} then shards = shards + 1 end
   end
 end
 if takes then
   for _, lease in ipairs(free) do
-    if lease == ${DUTIES} or shards < share then
+    if lease == ${LEADER} or shards < share then
       local value = owner .. ' ' .. text(redis.call('INCR', KEYS[2]))
       redis.call('SET', KEYS[lease + 3], value, 'PX', ttlMs)
       held[#held + 1] = lease
       held[#held + 1] = value
-      if lease < ${DUTIES} then shards = shards + 1 end
+      if lease < ${LEADER} then shards = shards + 1 end
     end
   end
 end
@@ -74,7 +74,7 @@ export class RedisLeases {
   }
 
   /** Renews what this worker has; with `takes` also takes free shards up to its share, and the duties. */
-  async tend(takes: boolean): Promise<{ readonly share: number; readonly held: readonly HeldLease[] }> {
+  async renew(takes: boolean): Promise<{ readonly share: number; readonly held: readonly HeldLease[] }> {
     const keys = [this.keys.workers, this.keys.fence, ...this.leaseKeys]
     const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0])
     const parts = Array.isArray(answer) ? answer : []

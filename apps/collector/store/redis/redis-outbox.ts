@@ -8,7 +8,7 @@ import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { OutboxRow, OutboxStore } from '../outbox-store.ts'
 import { RedisScript } from './redis-client.ts'
-import { DUTIES, type RedisKeys } from './redis-keys.ts'
+import { LEADER, type RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
@@ -192,7 +192,7 @@ export class RedisOutboxStore implements OutboxStore {
     value: unknown,
     nowMs: number,
   ): Promise<boolean> {
-    const scriptKeys = [this.keys.lease(DUTIES), this.keys.kept(name)]
+    const scriptKeys = [this.keys.lease(LEADER), this.keys.kept(name)]
     const args: (string | number)[] = [token, JSON.stringify(value), Math.floor(nowMs)]
     for (const event of events) {
       const shard = shardOfServer(event.server_id)

@@ -39,8 +39,8 @@ const isSaved = (value: unknown): value is SavedGroups =>
 
 export class Groups {
   private state: GroupDownState = newGroupDown(null)
-  /** The duty under which the state was loaded; null = the groups are another worker's. */
-  private duty: string | null = null
+  /** The leaderToken under which the state was loaded; null = the groups are another worker's. */
+  private leaderToken: string | null = null
   private shards: ShardPool | null = null
   /** What the shards tell while they are being asked who is lost: newer than some of the answers. */
   private whileAsking: { serverId: string; state: 'up' | 'down'; atMs: number }[] | null = null
@@ -55,7 +55,7 @@ export class Groups {
   /** Takes what the shards hold for lost, then sweeps at every interval. */
   async start(shards: ShardPool): Promise<void> {
     this.shards = shards
-    await this.isOnDuty()
+    await this.isLeader()
     const { config, log } = this.deps
     this.timer = setInterval(() => {
       this.sweeping ??= this.sweep()
@@ -84,16 +84,16 @@ export class Groups {
   }
 
   /** Whether the groups are this worker's to sweep; then the state is theirs, and presence is known. */
-  private async isOnDuty(): Promise<boolean> {
+  private async isLeader(): Promise<boolean> {
     const { store } = this.deps
-    const duty = store.duty()
-    if (duty !== null && duty !== this.duty) {
+    const leaderToken = store.leaderToken()
+    if (leaderToken !== null && leaderToken !== this.leaderToken) {
       const saved = await store.load()
       this.state = newGroupDown(isSaved(saved) ? saved : null)
       if (!store.down && this.shards) await this.askShards(this.shards)
     }
-    this.duty = duty
-    if (duty === null) return false
+    this.leaderToken = leaderToken
+    if (leaderToken === null) return false
     if (store.down) presenceKnown(this.state, await this.downNow(store.down))
     return true
   }
@@ -111,7 +111,7 @@ export class Groups {
 
   /** A purged tenant: its groups go without an event. */
   async forget(companyId: string, serverId: string | null): Promise<void> {
-    if (this.duty === null) return
+    if (this.leaderToken === null) return
     for (const id of [...this.state.downSinceMs.keys()])
       if (serverId === null ? this.isOf(companyId, id) : id === serverId) this.state.downSinceMs.delete(id)
     if (serverId === null)
@@ -126,7 +126,7 @@ export class Groups {
 
   private async sweep(): Promise<void> {
     const { config, metrics, settings, status, nowMs, onEvents } = this.deps
-    if (!(await this.isOnDuty())) {
+    if (!(await this.isLeader())) {
       metrics.groupsOpen.set(0)
       return
     }
@@ -164,9 +164,9 @@ export class Groups {
     try {
       isKept = await this.deps.store.commit(events, saveGroups(this.state), atMs)
     } finally {
-      if (!isKept) this.duty = null
+      if (!isKept) this.leaderToken = null
     }
-    if (!isKept) throw new Error('the duty to sweep groups went to another worker')
+    if (!isKept) throw new Error('the leaderToken to sweep groups went to another worker')
   }
 
   private parametersOf(companyId: string) {

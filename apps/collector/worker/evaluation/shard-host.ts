@@ -113,7 +113,7 @@ export class ShardHost {
   }
 
   /** Over Redis: evaluation of a shard starts under its lease, from what is durable. */
-  async gain(shard: number, token: string): Promise<void> {
+  async acquire(shard: number, token: string): Promise<void> {
     if (!this.redis) return
     const opened = await this.redis.open(shard, token)
     if (!opened) return
@@ -144,8 +144,8 @@ export class ShardHost {
     await this.redis?.handOver(shard)
   }
 
-  lose(shard: number): void {
-    this.redis?.lose(shard)
+  revoke(shard: number): void {
+    this.redis?.revoke(shard)
   }
 
   /** Resolves once every loop runs the set with these changes. */
@@ -263,7 +263,7 @@ class RedisShards {
 
   private end(shard: number, token: string, cause: string): void {
     if (this.tokens.get(shard) !== token) return
-    this.lose(shard)
+    this.revoke(shard)
     this.tell({ kind: 'lost', shard, token, cause })
   }
 
@@ -284,7 +284,7 @@ class RedisShards {
   }
 
   /** Ends the work on a shard without a further write. */
-  lose(shard: number): void {
+  revoke(shard: number): void {
     this.tokens.delete(shard)
     this.stores.get(shard)?.abandon()
     this.stores.delete(shard)

@@ -40,7 +40,7 @@ export class ShardLoop {
   position = 0
   private readonly saver: ShardSaver
   /** Shards that are saved out of turn, once the bus is evaluated. */
-  private hurriedSaves = 0
+  private forcedSnapshots = 0
   private tombstones: readonly Tombstone[] = []
   /** Shards of machines that were forgotten, which are still to be saved without them. */
   private readonly toSave = new Set<number>()
@@ -96,12 +96,12 @@ export class ShardLoop {
     let rules = rulesById(raw)
     this.notes = this.store.ruleNotes(this.config.threadIndex)
     for (const note of this.notes) if (note.since > since) rules = withNote(rules, note, note.after)
-    this.putInForce(rules)
+    this.activate(rules)
     // A replay ends under this set, also where the one who noted the changes had an older one.
     this.pendingRules = { raw: [...rules.values()], since, waiting: [] }
   }
 
-  private putInForce(rules: RawRules): void {
+  private activate(rules: RawRules): void {
     this.rules = rules
     setRules(this.evaluation, compileRuleSet(rules.values(), this.evaluation.rules))
   }
@@ -125,7 +125,7 @@ export class ShardLoop {
     const notes = ruleNotes(this.rules, next, since, this.position)
     if (notes.length > 0) {
       this.store.keepRules(this.config.threadIndex, notes)
-      this.putInForce(next)
+      this.activate(next)
     }
     // A store that lost its shard never settles well: another loop has it then, and nobody waits for this one.
     const resolveAll = () => {
@@ -231,12 +231,12 @@ export class ShardLoop {
   /** The bus was full: a grace for agents, and what is evaluated makes room on it as soon as all of it is. */
   overflowed(atMs: number): void {
     this.startedAtMs = Math.max(this.startedAtMs, atMs)
-    this.hurriedSaves = this.config.shards.length
+    this.forcedSnapshots = this.config.shards.length
     this.wake()
   }
 
-  private get isHurried(): boolean {
-    return this.hurriedSaves > 0 && this.isCaughtUp && !this.isReplaying
+  private get isForced(): boolean {
+    return this.forcedSnapshots > 0 && this.isCaughtUp && !this.isReplaying
   }
 
   wake(): void {
@@ -267,7 +267,7 @@ export class ShardLoop {
     this.position = Math.min(...this.config.shards.map(shard => this.saver.savedAt[shard]!))
     this.notes = this.notes.filter(note => note.position > this.position)
     if (this.notes.length > 0)
-      this.putInForce(this.notes.reduceRight((rules, note) => withNote(rules, note, note.before), this.rules))
+      this.activate(this.notes.reduceRight((rules, note) => withNote(rules, note, note.before), this.rules))
     return faults
   }
 
@@ -275,14 +275,14 @@ export class ShardLoop {
   private replayRules(position: number): void {
     for (let note = this.notes[0]; note && note.position < position; note = this.notes[0]) {
       this.notes = this.notes.slice(1)
-      this.putInForce(withNote(this.rules, note, note.after))
+      this.activate(withNote(this.rules, note, note.after))
     }
   }
 
   /** Runs until `stop`. */
   async run(): Promise<void> {
     while (!this.isStopping) {
-      if ((await this.turn()) === 0 && !this.isStopping && !this.isHurried) await this.sleep()
+      if ((await this.turn()) === 0 && !this.isStopping && !this.isForced) await this.sleep()
       else await new Promise(resolve => setImmediate(resolve))
     }
     while (this.drains && (await this.consume()) > 0);
@@ -299,10 +299,10 @@ export class ShardLoop {
       // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
       await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
     }
-    const { isHurried } = this
-    if ((nowMs >= this.nextSnapshotAtMs && !this.isReplaying) || isHurried) {
+    const { isForced } = this
+    if ((nowMs >= this.nextSnapshotAtMs && !this.isReplaying) || isForced) {
       this.nextSnapshotAtMs = nowMs + this.config.snapshotIntervalMs / this.config.shards.length
-      if (isHurried) this.hurriedSaves--
+      if (isForced) this.forcedSnapshots--
       await this.saver.saveNext()
     }
     await this.store.settled?.()

@@ -24,7 +24,7 @@ export type ShardLoopConfig = {
   readonly seriesSweepIntervalMs: number
 }
 
-/** Where a thread finds its bus, and keeps what it must not lose. */
+/** Where a thread finds its bus, and keeps what it must not revoke. */
 export type ShardStorage =
   | { readonly kind: 'file'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
@@ -52,9 +52,9 @@ export type ToShardThread =
     }
   | { readonly kind: 'wake' }
   /** Over Redis: the lease of a shard is there; it is handed over to another worker; it is lost. */
-  | { readonly kind: 'gain'; readonly shard: number; readonly token: string }
+  | { readonly kind: 'acquire'; readonly shard: number; readonly token: string }
   | { readonly kind: 'hand_over'; readonly call: number; readonly shard: number }
-  | { readonly kind: 'lose'; readonly shard: number }
+  | { readonly kind: 'revoke'; readonly shard: number }
   /** What differs from the rules of the message before it. */
   | {
       readonly kind: 'rules'

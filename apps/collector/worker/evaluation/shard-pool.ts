@@ -196,8 +196,8 @@ export class ShardPool {
   }
 
   /** Over Redis: evaluation of a shard starts, in its thread. */
-  gain(shard: number, token: string): void {
-    this.send(this.threadOf(shard).worker, { kind: 'gain', shard, token })
+  acquire(shard: number, token: string): void {
+    this.send(this.threadOf(shard).worker, { kind: 'acquire', shard, token })
   }
 
   /** Over Redis: resolves when the shard is saved and its evaluation has ended. */
@@ -205,8 +205,8 @@ export class ShardPool {
     await this.call(this.threadOf(shard), { kind: 'hand_over', shard })
   }
 
-  lose(shard: number): void {
-    this.send(this.threadOf(shard).worker, { kind: 'lose', shard })
+  revoke(shard: number): void {
+    this.send(this.threadOf(shard).worker, { kind: 'revoke', shard })
   }
 
   /** Drains the bus, saves every shard, ends the threads. */

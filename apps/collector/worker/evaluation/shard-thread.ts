@@ -21,15 +21,15 @@ async function handle(message: ToShardThread): Promise<void> {
     case 'wake':
       for (const loop of host.loops) loop.wake()
       return
-    case 'gain':
-      await host.gain(message.shard, message.token)
+    case 'acquire':
+      await host.acquire(message.shard, message.token)
       return
     case 'hand_over':
       await host.handOver(message.shard)
       tell({ kind: 'done', call: message.call })
       return
-    case 'lose':
-      host.lose(message.shard)
+    case 'revoke':
+      host.revoke(message.shard)
       return
     case 'rules':
       await host.setRules(message.changed, message.removed, message.rulesSince)

@@ -13,7 +13,7 @@ type JanitorOptions = {
   readonly nowMs: () => number
   readonly sweepEveryMs: number
   /** Of several workers one sweeps. */
-  readonly isOnDuty?: () => boolean
+  readonly isLeader?: () => boolean
   readonly newCompanyWaitMs: number
   /** Count what would be deleted, delete nothing. */
   readonly isDryRun: boolean
@@ -36,9 +36,9 @@ export class Janitor {
   }
 
   start(): void {
-    const { isOnDuty, sweepEveryMs } = this.options
+    const { isLeader, sweepEveryMs } = this.options
     this.timer = setInterval(() => {
-      if (isOnDuty?.() ?? true) void this.sweep()
+      if (isLeader?.() ?? true) void this.sweep()
     }, sweepEveryMs)
   }
 

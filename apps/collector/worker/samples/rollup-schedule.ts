@@ -19,7 +19,7 @@ type RollupScheduleOptions = {
   readonly store: ClickHouse
   readonly nowMs: () => number
   /** Whether this worker computes; otherwise it only learns how far another one is. */
-  readonly isOnDuty: () => boolean
+  readonly isLeader: () => boolean
   /** Everything received before this instant is stored, as far as this worker knows. */
   readonly arrivedBeforeMs: () => number
   /** The cells that samples still come for, where one worker stores all samples. */
@@ -77,9 +77,9 @@ export class RollupSchedule {
     // A pass that takes longer than a minute is not queued a second time.
     if (this.isPassWaiting) return
     this.isPassWaiting = true
-    const { store, nowMs, isOnDuty } = this.options
+    const { store, nowMs, isLeader } = this.options
     try {
-      if (isOnDuty()) await this.runNow(nowMs())
+      if (isLeader()) await this.runNow(nowMs())
       else this.complete = await readCompleteness(store)
     } catch (error) {
       this.errors++

@@ -100,8 +100,8 @@ export async function startSamples(options: SamplesClientOptions) {
     /** The whole set of living tombstones, whenever it changes. */
     setTombstones: (tombstones: readonly Tombstone[]): void => tell({ kind: 'tombstones', tombstones }),
     /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute, whenever that changes. */
-    setPartitions: (partitions: readonly number[], isOnDuty: boolean): void =>
-      tell({ kind: 'partitions', partitions, isOnDuty }),
+    setPartitions: (partitions: readonly number[], isLeader: boolean): void =>
+      tell({ kind: 'partitions', partitions, isLeader }),
     /** The plan retention of the companies named, null for none: the write-locked zone. Others stay as they are. */
     setRetentionDays: (days: ReadonlyMap<string, number | null>): void =>
       tell({ kind: 'retention', retentionDays: [...days] }),

@@ -81,7 +81,7 @@ export type ToSamplesThread =
   | { readonly kind: 'release' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
   /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute. */
-  | { readonly kind: 'partitions'; readonly partitions: readonly number[]; readonly isOnDuty: boolean }
+  | { readonly kind: 'partitions'; readonly partitions: readonly number[]; readonly isLeader: boolean }
   | {
       readonly kind: 'retention'
       readonly retentionDays: readonly (readonly [companyId: string, days: number | null])[]

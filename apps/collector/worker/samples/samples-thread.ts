@@ -58,7 +58,7 @@ class SamplesThread {
   private probe: { readonly atMs: number; readonly isUp: boolean } = { atMs: 0, isUp: false }
   private isStopped = false
   /** Whether rollups are this worker's to compute. */
-  private isOnDuty: boolean
+  private isLeader: boolean
   private lastError: string | null = null
 
   constructor(options: SamplesThreadOptions) {
@@ -70,7 +70,7 @@ class SamplesThread {
       onRecovered: () => this.writer.readAnew(),
     })
     const { reader: busReader, isOnlyWorker, hold } = this.bus
-    this.isOnDuty = isOnlyWorker
+    this.isLeader = isOnlyWorker
     // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
     const cells = isOnlyWorker ? { stream: this.stream, lateNotes: this.lateNotes } : {}
     const nowMs = () => Date.now()
@@ -107,7 +107,7 @@ class SamplesThread {
     this.rollups = new RollupSchedule({
       store: this.store,
       nowMs,
-      isOnDuty: () => this.isOnDuty,
+      isLeader: () => this.isLeader,
       arrivedBeforeMs: () => this.writer.arrivedBeforeMs(),
       ...cells,
       onTrouble: error => this.trouble('cannot compute rollups', error),
@@ -168,7 +168,7 @@ class SamplesThread {
         this.writer.setTombstones(message.tombstones)
         return
       case 'partitions':
-        this.isOnDuty = message.isOnDuty
+        this.isLeader = message.isLeader
         if (String(message.partitions) !== String(this.bus.reader.partitions)) this.latest.restart()
         this.bus.setPartitions(message.partitions)
         this.writer.forgetPartitions(message.partitions)

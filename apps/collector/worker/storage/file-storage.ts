@@ -56,7 +56,7 @@ export class FileWorkerStorage implements WorkerStorage {
     }
     this.samplesBus = { kind: 'file', path: paths.bus, hold }
     this.groups = {
-      duty: () => 'own',
+      leaderToken: () => 'own',
       load: () => store.kept(GROUPS),
       commit: (events, groups, atMs) => {
         store.commitKept(events, GROUPS, groups, atMs)

@@ -4,14 +4,14 @@
 import type { HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
 
 type LeasesOptions = {
-  readonly store: Pick<RedisLeases, 'tend' | 'release'>
+  readonly store: Pick<RedisLeases, 'renew' | 'release'>
   /** How often leases are renewed and free ones looked for; well under their time to live. */
   readonly periodMs: number
   /** Leases from here on are not shared out, and count for no share: the duties. */
   readonly shardCount: number
-  readonly onGained: (held: HeldLease) => void
+  readonly onAcquired: (held: HeldLease) => void
   /** It is another worker's, or nobody's: what ran under it ends without a further write. */
-  readonly onLost: (lease: number) => void
+  readonly onRevoked: (lease: number) => void
   /** Saves and ends what runs under the lease. Resolves when the next owner may start. */
   readonly handOver: (lease: number) => Promise<void>
   readonly onError: (what: string, error: unknown) => void
@@ -23,7 +23,7 @@ export class Leases {
   /** Tokens whose work ended here: such a lease is given back before it is taken again. */
   private readonly dropped = new Set<string>()
   private timer: ReturnType<typeof setTimeout> | null = null
-  private tending: Promise<void> = Promise.resolve()
+  private renewing: Promise<void> = Promise.resolve()
   private isStopping = false
   private isStopped = false
   private isFailing = false
@@ -49,32 +49,32 @@ export class Leases {
     if (this.held.get(lease)?.token !== token) return
     this.held.delete(lease)
     this.dropped.add(token)
-    this.options.onLost(lease)
+    this.options.onRevoked(lease)
   }
 
   /** Hands everything over, renewing it until it is. */
   async stop(): Promise<void> {
     this.isStopping = true
-    await this.tending
+    await this.renewing
     // From here on the others share out all shards among themselves.
-    await this.options.store.tend(false).catch(error => this.options.onError('cannot leave the other workers', error))
+    await this.options.store.renew(false).catch(error => this.options.onError('cannot leave the other workers', error))
     await Promise.all([...this.held.keys()].map(lease => this.leave(lease)))
     this.isStopped = true
     if (this.timer !== null) clearTimeout(this.timer)
-    await this.tending
+    await this.renewing
   }
 
   private schedule(afterMs: number): void {
     if (this.isStopped) return
     this.timer = setTimeout(() => {
-      this.tending = this.tend().finally(() => this.schedule(this.options.periodMs))
+      this.renewing = this.renew().finally(() => this.schedule(this.options.periodMs))
     }, afterMs)
   }
 
-  private async tend(): Promise<void> {
+  private async renew(): Promise<void> {
     const { store, onError } = this.options
     try {
-      const { share, held } = await store.tend(!this.isStopping)
+      const { share, held } = await store.renew(!this.isStopping)
       this.isFailing = false
       await this.follow(held)
       if (!this.isStopping) this.handOverSurplus(share)
@@ -86,12 +86,12 @@ export class Leases {
 
   /** Takes over what Redis says this worker has. */
   private async follow(found: readonly HeldLease[]): Promise<void> {
-    const { store, onGained, onLost } = this.options
+    const { store, onAcquired, onRevoked } = this.options
     const byLease = new Map(found.map(held => [held.lease, held]))
     for (const [lease, { token }] of this.held)
       if (byLease.get(lease)?.token !== token) {
         this.held.delete(lease)
-        onLost(lease)
+        onRevoked(lease)
       }
     for (const held of found) {
       if (this.held.has(held.lease)) continue
@@ -101,7 +101,7 @@ export class Leases {
         continue
       }
       this.held.set(held.lease, held)
-      onGained(held)
+      onAcquired(held)
     }
   }
 

@@ -8,7 +8,7 @@ import { busStats } from '../../bus/redis-bus.ts'
 import type { openRedis } from '../../store/redis/redis-client.ts'
 import { redisCause } from '../../store/redis/redis-client.ts'
 import { RedisFeedStore } from '../../store/redis/redis-feed-store.ts'
-import { DUTIES, type RedisKeys } from '../../store/redis/redis-keys.ts'
+import { LEADER, type RedisKeys } from '../../store/redis/redis-keys.ts'
 import { type HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
 import { RedisOutboxStore } from '../../store/redis/redis-outbox.ts'
 import { type Question, RedisQuestions } from '../../store/redis/redis-questions.ts'
@@ -76,10 +76,10 @@ export class RedisWorkerStorage implements WorkerStorage {
     this.outbox = new RedisOutboxStore(redis, keys, () => this.ownedShards())
     this.tombstones = new RedisShared(redis, keys, nowMs)
     this.groups = {
-      duty: () => this.leases.tokenOf(DUTIES),
+      leaderToken: () => this.leases.tokenOf(LEADER),
       load: () => this.outbox.kept(GROUPS),
       commit: async (events, groups, atMs) => {
-        const token = this.leases.tokenOf(DUTIES)
+        const token = this.leases.tokenOf(LEADER)
         return token !== null && (await this.outbox.commitKept(token, events, GROUPS, groups, atMs))
       },
       down: () => this.outbox.downMachines(),
@@ -89,8 +89,8 @@ export class RedisWorkerStorage implements WorkerStorage {
       store: new RedisLeases(redis, keys, owner, LEASE_MS),
       periodMs: LEASE_RENEW_MS,
       shardCount: limits.stateShards,
-      onGained: held => this.gained(held),
-      onLost: lease => this.gone(lease),
+      onAcquired: held => this.acquired(held),
+      onRevoked: lease => this.gone(lease),
       handOver: lease => this.handOver(lease),
       onError: (what, error) => log.error({ cause: redisCause(error) }, what),
     })
@@ -118,7 +118,7 @@ export class RedisWorkerStorage implements WorkerStorage {
   }
 
   private ownedShards(): number[] {
-    return this.leases.current.map(({ lease }) => lease).filter(lease => lease !== DUTIES && !this.leaving.has(lease))
+    return this.leases.current.map(({ lease }) => lease).filter(lease => lease !== LEADER && !this.leaving.has(lease))
   }
 
   private async answer(question: Question): Promise<unknown> {
@@ -171,8 +171,8 @@ export class RedisWorkerStorage implements WorkerStorage {
     if (!parts) return
     const shards = this.ownedShards().length
     if (shards !== this.toldShards) {
-      const hasDuties = this.groups.duty() !== null
-      this.options.log.info({ shards, duties: hasDuties }, 'the shares of the workers changed')
+      const isLeader = this.groups.leaderToken() !== null
+      this.options.log.info({ shards, duties: isLeader }, 'the shares of the workers changed')
       this.toldShards = shards
     }
     try {
@@ -198,27 +198,27 @@ export class RedisWorkerStorage implements WorkerStorage {
     parts.shards.overflowed(overflowAtMs)
   }
 
-  private gained({ lease, token }: HeldLease): void {
+  private acquired({ lease, token }: HeldLease): void {
     this.leaving.delete(lease)
-    if (lease !== DUTIES) this.parts?.shards.gain(lease, token)
+    if (lease !== LEADER) this.parts?.shards.acquire(lease, token)
     this.shareOut()
   }
 
   private gone(lease: number): void {
-    if (lease !== DUTIES) this.parts?.shards.lose(lease)
+    if (lease !== LEADER) this.parts?.shards.revoke(lease)
     this.shareOut()
   }
 
   private async handOver(lease: number): Promise<void> {
     this.leaving.add(lease)
     this.shareOut()
-    if (lease !== DUTIES) await this.parts?.shards.handOver(lease)
+    if (lease !== LEADER) await this.parts?.shards.handOver(lease)
   }
 
   /** The samples of a shard are stored by the worker that evaluates it. */
   private shareOut(): void {
-    const isOnDuty = this.leases.tokenOf(DUTIES) !== null && !this.leaving.has(DUTIES)
-    this.parts?.samples.setPartitions(this.ownedShards(), isOnDuty)
+    const isLeader = this.leases.tokenOf(LEADER) !== null && !this.leaving.has(LEADER)
+    this.parts?.samples.setPartitions(this.ownedShards(), isLeader)
   }
 
   lost(shard: number, token: string, cause: string): void {

@@ -11,12 +11,12 @@ import type { SamplesBus, Tombstone } from '../samples/samples-messages.ts'
 
 export type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
 
-/** Where the open groups are kept. One worker at a time has the duty to sweep them. */
+/** Where the open groups are kept. One worker at a time has the leaderToken to sweep them. */
 export type GroupStore = {
-  /** Names the duty while this worker has it; another name means that it was another's in between. */
-  duty(): string | null
+  /** Names the leaderToken while this worker has it; another name means that it was another's in between. */
+  leaderToken(): string | null
   load(): Soon<unknown>
-  /** Keeps the groups with the events that led to them. False: the duty is another's, nothing was kept. */
+  /** Keeps the groups with the events that led to them. False: the leaderToken is another's, nothing was kept. */
   commit(events: readonly AlertEvent[], groups: unknown, nowMs: number): Soon<boolean>
   /** Machines that are declared lost, of all workers; null where the shards of this worker are all there are. */
   readonly down: (() => Promise<[serverId: string, sinceMs: number][]>) | null
