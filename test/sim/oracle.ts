@@ -108,7 +108,7 @@ export class Oracle {
         return
       case 'attributes':
         if (step.attributes) this.attributes.set(step.serverId, step.attributes)
-        else this.machineLeft(step.serverId, step.agentId, step.atMs)
+        else this.serverRemoved(step.serverId, step.agentId, step.atMs)
         return
       case 'batch':
         this.takeBatch(step.batch)
@@ -171,7 +171,7 @@ export class Oracle {
     if (watch.isFiring || watch.flap.isFlapping) this.resolved(watch, reason, atMs)
   }
 
-  private machineLeft(serverId: string, agentId: string, atMs: number): void {
+  private serverRemoved(serverId: string, agentId: string, atMs: number): void {
     this.attributes.delete(serverId)
     const machine = this.machines.get(serverId)
     if (machine?.agentId !== agentId) return

@@ -27,9 +27,9 @@ class WatchedLoop extends ShardLoop {
 
   onLeft: (serverId: string, agentIds: readonly string[]) => void = () => {}
 
-  protected override machineLeft(serverId: string, agentIds: readonly string[]): void {
+  protected override serverRemoved(serverId: string, agentIds: readonly string[]): void {
     this.onLeft(serverId, agentIds)
-    super.machineLeft(serverId, agentIds)
+    super.serverRemoved(serverId, agentIds)
   }
 
   override async sweep(nowMs: number): Promise<void> {

@@ -35,9 +35,9 @@ function loadRow(evaluation: EvaluationState, row: number, saved: readonly (numb
 
 /** The states and presences whose events left since the last call, as they are now. Clears the lists. */
 export function takeJournal(evaluation: EvaluationState): JournalRecord[] {
-  const records: JournalRecord[] = [...evaluation.removed, ...evaluation.departed]
+  const records: JournalRecord[] = [...evaluation.removed, ...evaluation.removedServers]
   evaluation.removed = []
-  evaluation.departed = []
+  evaluation.removedServers = []
   for (const row of evaluation.touchedRows) records.push(stateRecord(evaluation, row, saveRow(evaluation, row)))
   for (const server of evaluation.touchedServers)
     records.push({

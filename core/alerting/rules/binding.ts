@@ -168,7 +168,7 @@ export function leaveScope(
   const { key, companyId, serverId, shard } = server
   const left = { kind: 'left', key, companyId, serverId, shard, agentIds, leftAtMs: nowMs } as const
   evaluation.noteLeft(left)
-  evaluation.departed.push(left)
+  evaluation.removedServers.push(left)
 }
 
 /** Ends an open alert, flapping or not, because of its rule. The hub's alert is open while FIRING or flapping. */

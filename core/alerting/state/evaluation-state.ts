@@ -66,7 +66,7 @@ export class EvaluationState {
   /** Machines that lost their last agent, by key: what their revoked agents had on its way does not count. */
   readonly left = new Map<string, LeftRecord[]>()
   /** Those since the last `takeJournal`. */
-  departed: LeftRecord[] = []
+  removedServers: LeftRecord[] = []
   private events: AlertEvent[] = []
   private quietPresence: QuietPresence[] = []
   /** Each company id once, however many machines name it. */

@@ -158,14 +158,14 @@ export class ShardLoop {
       if (update.attributes) {
         this.evaluation.attributes.set(serverId, update.attributes)
         this.leaving.delete(serverId)
-      } else if (this.isCaughtUp) this.machineLeft(serverId, update.revokedAgentIds)
+      } else if (this.isCaughtUp) this.serverRemoved(serverId, update.revokedAgentIds)
       else this.leaving.set(serverId, update.revokedAgentIds)
     }
     this.commit()
   }
 
   /** The last agent of a machine was revoked: its alerts close, its presence ends without an event (decision G-48). */
-  protected machineLeft(serverId: string, agentIds: readonly string[]): void {
+  protected serverRemoved(serverId: string, agentIds: readonly string[]): void {
     this.evaluation.attributes.delete(serverId)
     for (const server of this.evaluation.servers) {
       if (server?.serverId !== serverId) continue
@@ -366,7 +366,7 @@ export class ShardLoop {
     if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
       this.isCaughtUp = true
       this.replayRules(Number.POSITIVE_INFINITY)
-      for (const [serverId, agentIds] of this.leaving) this.machineLeft(serverId, agentIds)
+      for (const [serverId, agentIds] of this.leaving) this.serverRemoved(serverId, agentIds)
       this.leaving.clear()
       this.takeRules()
     }
