@@ -1,11 +1,11 @@
 // What a log may say of an error: its kind, its message, its code and its causes. No stack, and no statement or parameters of a
 // database: those of drizzle stand in its message, so its cause speaks instead.
 
-export type ErrorFacts = {
+export type ErrorInfo = {
   readonly type: string
   readonly message: string
   readonly code?: string
-  readonly cause?: ErrorFacts
+  readonly cause?: ErrorInfo
 }
 
 const CAUSES_MAX = 3
@@ -13,7 +13,7 @@ const CAUSES_MAX = 3
 const TELLS_STATEMENT = /^Failed query:/
 
 /** For the `err` member of a log line. */
-export function errorFacts(error: unknown, depth = 0): ErrorFacts {
+export function errorInfo(error: unknown, depth = 0): ErrorInfo {
   if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
   const code =
     'code' in error && (typeof error.code === 'string' || typeof error.code === 'number')
@@ -23,6 +23,6 @@ export function errorFacts(error: unknown, depth = 0): ErrorFacts {
     type: error.name,
     message: TELLS_STATEMENT.test(error.message) ? 'a statement of the database failed' : error.message,
     ...(code === undefined ? {} : { code }),
-    ...(error.cause !== undefined && depth < CAUSES_MAX ? { cause: errorFacts(error.cause, depth + 1) } : {}),
+    ...(error.cause !== undefined && depth < CAUSES_MAX ? { cause: errorInfo(error.cause, depth + 1) } : {}),
   }
 }

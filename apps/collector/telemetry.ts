@@ -3,7 +3,7 @@
 import { openSync } from 'node:fs'
 import pino, { type Logger, type LoggerOptions } from 'pino'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { errorFacts } from '../../core/error-info.ts'
+import { errorInfo } from '../../core/error-info.ts'
 import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
 
 export type CollectorRole = 'ingest' | 'worker' | 'all'
@@ -13,7 +13,7 @@ function loggerOptions(level: string, service: string): LoggerOptions {
   return {
     level,
     base: { service },
-    serializers: { err: (error: unknown) => errorFacts(error) },
+    serializers: { err: (error: unknown) => errorInfo(error) },
     redact: {
       paths: ['token', 'license', 'authorization', 'password', '*.token', '*.license', '*.authorization', '*.password'],
       censor: '(hidden)',

@@ -23,12 +23,12 @@ export type SiteOptions = {
 }
 
 /** Values that are known only while the site starts: secrets, addresses, the database. */
-export type SiteFacts = Readonly<Record<string, string>>
+export type SiteInfo = Readonly<Record<string, string>>
 
 export type SiteConfig = {
-  readonly hub: (facts: SiteFacts) => HubConfig
-  readonly collector: (facts: SiteFacts) => AllCollectorConfig
-  readonly agent: (facts: SiteFacts) => AgentOptions
+  readonly hub: (facts: SiteInfo) => HubConfig
+  readonly collector: (facts: SiteInfo) => AllCollectorConfig
+  readonly agent: (facts: SiteInfo) => AgentOptions
   readonly logLevel: string
 }
 

@@ -9,7 +9,7 @@ import { replaceFile } from '../files/replace-file.ts'
 import { loadSiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
 import { checkAddress } from './ports.ts'
-import { type RunningSite, type SiteFacts, startSite } from './site.ts'
+import { type RunningSite, type SiteInfo, startSite } from './site.ts'
 
 const STOP_LIMIT_MS = 15_000
 
@@ -62,7 +62,7 @@ const line = (text = ''): void => void process.stdout.write(`${text}\n`)
  * How to log in. Only a terminal shows the first password: where the output goes into a file or a journal it would stay there for everybody who
  * reads logs, so it is put into a file of its own.
  */
-function loginText({ user_email, user_password, data_dir }: SiteFacts): string {
+function loginText({ user_email, user_password, data_dir }: SiteInfo): string {
   if (user_password === null) return user_email
   if (process.stdout.isTTY) return `${user_email}   password: ${user_password}   (shown this once)`
   const file = join(data_dir, 'first-password')
@@ -70,7 +70,7 @@ function loginText({ user_email, user_password, data_dir }: SiteFacts): string {
   return `${user_email}   password: in ${file}   (delete it once you have read it)`
 }
 
-function showSite(facts: SiteFacts): void {
+function showSite(facts: SiteInfo): void {
   line()
   line(`  Web interface   ${facts.hub_url}/`)
   line(`  REST API        ${facts.hub_url}/api/v1      documentation: ${facts.hub_url}/docs`)

@@ -34,7 +34,7 @@ import { startPostgres } from './postgres.ts'
 export type SiteThreads = Readonly<Record<keyof ThreadFiles, URL | string>>
 
 /** What the ready file and the terminal tell. */
-export type SiteFacts = {
+export type SiteInfo = {
   readonly hub_url: string
   readonly agent_url: string
   readonly admin_url: string
@@ -53,7 +53,7 @@ export type SiteFacts = {
   readonly pid: number
 }
 
-export type RunningSite = { readonly facts: SiteFacts; stop(): Promise<void> }
+export type RunningSite = { readonly facts: SiteInfo; stop(): Promise<void> }
 
 /** Shown on the terminal as each part starts. */
 export type Progress = (part: string) => void
@@ -269,7 +269,7 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
   const agent = start.withLocalAgent ? await startLocalAgent(start, ingest.url, secrets.license!, log) : null
   if (agent) undo.add(() => agent.stop())
 
-  const facts: SiteFacts = {
+  const facts: SiteInfo = {
     hub_url: hub.url,
     agent_url: ingest.url,
     admin_url: worker.adminUrl,

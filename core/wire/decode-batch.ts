@@ -37,7 +37,7 @@ const PLAIN_POINT_C = 0x1100
 export type DecodeRefusal = 'malformed' | 'too_many_points' | 'too_many_series'
 
 /** What of a batch is not samples. seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always. */
-export type BatchFacts = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
+export type BatchHeader = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
 
 /** A leading U+FEFF is text here; bytes that are no UTF-8 become U+FFFD, and fail the grammar where there is one. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -57,7 +57,7 @@ export class BatchDecoder {
   private lastPointB = 0
   private lastPointC = 0
   private lastPointMs = 0
-  readonly facts: BatchFacts = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
+  readonly facts: BatchHeader = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
 
   /** A series without a point is useless: a request has at most as many series as points. */
   private readonly seriesMax: number

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
-import { sharedFacts } from '../../apps/collector/hub-link/heartbeat.ts'
-import { type FactsBoard, FileFacts, RedisFacts } from '../../apps/collector/store/process-heartbeats.ts'
+import { sharedHeartbeat } from '../../apps/collector/hub-link/heartbeat.ts'
+import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../apps/collector/store/process-heartbeats.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { startTestRedis } from '../support/redis.ts'
@@ -18,11 +18,12 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 const fileFacts = (role: 'ingest' | 'worker') =>
-  new FileFacts({ directory: join(directory, 'facts'), role, maxAgeMs: MAX_AGE_MS, nowMs: () => nowMs })
+  new FileHeartbeats({ directory: join(directory, 'facts'), role, maxAgeMs: MAX_AGE_MS, nowMs: () => nowMs })
 
 const log = pino({ level: 'silent' })
 const rest = { version: '1', agent_count: 3 }
-const bodyOf = (board: FactsBoard, own: Parameters<typeof sharedFacts>[1]) => sharedFacts(board, own, rest, log)
+const bodyOf = (board: HeartbeatBoard, own: Parameters<typeof sharedHeartbeat>[1]) =>
+  sharedHeartbeat(board, own, rest, log)
 
 test('[SYNC-043] the heartbeats of ingest and worker on one machine each tell of both', async () => {
   const [ingest, worker] = [fileFacts('ingest'), fileFacts('worker')]
@@ -45,7 +46,7 @@ test('[SYNC-043] over Redis a heartbeat tells the sums of all processes', async 
   const redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
   await whenReady(redis)
   const keys = redisKeys('facts:')
-  const board = new RedisFacts(redis, keys, MAX_AGE_MS, () => nowMs)
+  const board = new RedisHeartbeats(redis, keys, MAX_AGE_MS, () => nowMs)
   const others = {
     'b:1': { at_ms: nowMs - 1000, ingest_rps: 10 },
     'c:1': { at_ms: nowMs - 2000, outbox_depth: 7 },

@@ -6,7 +6,7 @@ import { until } from './until.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
-export type SiteFacts = {
+export type SiteInfo = {
   readonly hub_url: string
   readonly agent_url: string
   readonly admin_url: string
@@ -25,7 +25,7 @@ export type SiteFacts = {
 }
 
 export type SiteProcess = {
-  readonly facts: SiteFacts
+  readonly facts: SiteInfo
   readonly dataDir: string
   readonly output: () => string
   /** Calls the hub's API with the administrator's token; `body` makes it a JSON request. */
@@ -88,7 +88,7 @@ export async function startSiteProcess(options: SiteOptions = {}): Promise<SiteP
     },
     options.readyMs ?? 60_000,
   )
-  const facts: SiteFacts = JSON.parse(readFileSync(readyFile, 'utf8'))
+  const facts: SiteInfo = JSON.parse(readFileSync(readyFile, 'utf8'))
   const cleanUp = () => {
     if (!options.dataDir) rmSync(dir, { recursive: true, force: true })
   }

@@ -9,7 +9,7 @@ import type { HostFiles } from './host-files.ts'
 const MACHINE_GUID_KEY = 'HKLM\\SOFTWARE\\Microsoft\\Cryptography'
 
 /** family, name, version, kernel and arch of the operating system. */
-export function osFacts(files: HostFiles, platform: string) {
+export function osInfo(files: HostFiles, platform: string) {
   const family = platform === 'win32' ? 'windows' : platform
   const linux = platform === 'linux' ? parseOsRelease(files.text('etc', 'os-release') ?? '') : null
   return {

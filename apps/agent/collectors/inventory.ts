@@ -15,7 +15,7 @@ import type { AgentParts } from '../agent-parts.ts'
 import { agentVersion } from '../config.ts'
 import type { CollectorClient } from '../transport/collector-client.ts'
 import type { TaskResult } from '../transport/uplink.ts'
-import { nicsOf, osFacts } from './host.ts'
+import { nicsOf, osInfo } from './host.ts'
 import type { HostFiles } from './host-files.ts'
 import type { StatFsAsker } from './stat-fs.ts'
 
@@ -26,7 +26,7 @@ const buildCommit = typeof SVC_BUILD_COMMIT === 'string' ? SVC_BUILD_COMMIT : ''
 /** How often the facts are compared with what was sent. */
 const POLL_MS = 300_000
 
-class MachineFacts {
+class HostInventory {
   readonly #files: HostFiles
   readonly #asker: StatFsAsker
   readonly #platform: string
@@ -46,7 +46,7 @@ class MachineFacts {
   async read(settings: AgentSettings): Promise<InventoryFacts> {
     const { cpu, memoryTotalBytes } = this.#hardware()
     return create(InventoryFactsSchema, {
-      os: osFacts(this.#files, this.#platform),
+      os: osInfo(this.#files, this.#platform),
       cpu,
       memoryTotalBytes: BigInt(memoryTotalBytes),
       disks: await this.#disks(settings),
@@ -92,14 +92,14 @@ export class InventoryReporter {
   readonly #parts: AgentParts
   readonly #client: CollectorClient
   readonly #token: () => string
-  readonly #facts: MachineFacts
+  readonly #facts: HostInventory
   #sent: { readonly hash: string; readonly atMs: number } | null = null
 
   constructor(parts: AgentParts, client: CollectorClient, token: () => string) {
     this.#parts = parts
     this.#client = client
     this.#token = token
-    this.#facts = new MachineFacts(parts.files, parts.makeAsker(), parts.platform, parts.clock.now())
+    this.#facts = new HostInventory(parts.files, parts.makeAsker(), parts.platform, parts.clock.now())
   }
 
   /** Sends the facts when they are new, changed or six hours old. A refused inventory is not repeated unchanged. */

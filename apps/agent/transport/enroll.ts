@@ -6,7 +6,7 @@ import {
   EnrollRequestSchema,
   EnrollResponseSchema,
 } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { ipAddresses, machineId, machineName, osFacts } from '../collectors/host.ts'
+import { ipAddresses, machineId, machineName, osInfo } from '../collectors/host.ts'
 import type { HostFiles } from '../collectors/host-files.ts'
 import { agentVersion } from '../config.ts'
 import { type Identity, isAgentToken, licenseHash } from '../state/identity.ts'
@@ -51,7 +51,7 @@ function requestBody(license: string, { dir, files, platform }: EnrolmentContext
       hostname: machineName(),
       ipAddresses: ipAddresses(),
       machineId: machineId(files, platform, dir),
-      os: osFacts(files, platform),
+      os: osInfo(files, platform),
       agentVersion,
     }),
   )

@@ -1,5 +1,5 @@
 // The entry of the bus thread: it alone has the writing side of the bus on one machine, and waits for the disk in place of everybody else.
-import { errorFacts } from '../../../core/error-info.ts'
+import { errorInfo } from '../../../core/error-info.ts'
 import { serveBus } from './bus-port.ts'
 import { FileBusWriter } from './file-bus-writer.ts'
 import type { FromBusThread, ToBusThread } from './thread-bus.ts'
@@ -7,7 +7,7 @@ import type { FromBusThread, ToBusThread } from './thread-bus.ts'
 declare const self: Worker
 
 const tell = (message: FromBusThread): void => postMessage(message)
-const tellError = (error: unknown): void => tell({ kind: 'error', facts: errorFacts(error) })
+const tellError = (error: unknown): void => tell({ kind: 'error', facts: errorInfo(error) })
 let bus: FileBusWriter | null = null
 
 function open(options: Extract<ToBusThread, { kind: 'open' }>['options']): void {

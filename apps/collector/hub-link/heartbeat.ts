@@ -1,12 +1,12 @@
 // The collector's own report to the hub (document 1 "/heartbeat"; decision G-32): every 30 s.
 import type { Logger } from 'pino'
-import type { FactsBoard, ProcessFacts } from '../store/process-heartbeats.ts'
+import type { HeartbeatBoard, ProcessHeartbeat } from '../store/process-heartbeats.ts'
 import { describeAnswer, type HeartbeatBody, type HubClient } from './hub-client.ts'
 
 /** What a process of several reports: its own facts with those of the others, or alone where these cannot be read now. */
-export async function sharedFacts(
-  board: FactsBoard,
-  own: ProcessFacts,
+export async function sharedHeartbeat(
+  board: HeartbeatBoard,
+  own: ProcessHeartbeat,
   rest: Pick<HeartbeatBody, 'version' | 'agent_count'>,
   log: Logger,
 ): Promise<HeartbeatBody> {

@@ -6,7 +6,7 @@ import { FileBusWriter } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
 import { collectorPaths, DISK_POLL_MS, factsMaxAgeMs, type IngestConfig } from '../config.ts'
-import { type FactsBoard, FileFacts, RedisFacts } from '../store/process-heartbeats.ts'
+import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../store/process-heartbeats.ts'
 import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis/redis-client.ts'
 import { redisKeys } from '../store/redis/redis-keys.ts'
 import { RedisRegistryStore } from '../store/redis/redis-registry-store.ts'
@@ -24,7 +24,7 @@ export type IngestStorage = {
   readonly registry: RegistryBacking
   readonly bus: BusWriter
   /** For heartbeats. */
-  readonly facts: FactsBoard
+  readonly facts: HeartbeatBoard
   readonly pollMs: number
   /** Fetches what other processes wrote. Resolves to true when checks are to be pulled. */
   poll(): Promise<boolean>
@@ -69,7 +69,7 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
   return {
     registry,
     bus,
-    facts: new FileFacts({
+    facts: new FileHeartbeats({
       directory: collectorPaths(config.data_dir).facts,
       role: 'ingest',
       maxAgeMs: factsMaxAgeMs(config),
@@ -117,7 +117,7 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
   return {
     registry,
     bus,
-    facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
+    facts: new RedisHeartbeats(redis, keys, factsMaxAgeMs(config), Date.now),
     pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
     poll,
     close: async () => {

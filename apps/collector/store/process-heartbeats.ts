@@ -9,18 +9,18 @@ import type { RedisKeys } from './redis/redis-keys.ts'
 import { isJsonObject } from './registry/agent-record.ts'
 
 /** A process leaves out what it cannot know. */
-export type ProcessFacts = { readonly ingestRps?: number; readonly outboxDepth?: number }
+export type ProcessHeartbeat = { readonly ingestRps?: number; readonly outboxDepth?: number }
 
-export interface FactsBoard {
+export interface HeartbeatBoard {
   /** Notes what this process knows. Resolves to the sums over every process that noted something lately. */
-  exchange(own: ProcessFacts): Promise<ProcessFacts>
+  exchange(own: ProcessHeartbeat): Promise<ProcessHeartbeat>
 }
 
 /** Facts as they are noted: JSON with the time. */
-const noteOf = (own: ProcessFacts, nowMs: number): string =>
+const noteOf = (own: ProcessHeartbeat, nowMs: number): string =>
   JSON.stringify({ at_ms: nowMs, ingest_rps: own.ingestRps, outbox_depth: own.outboxDepth })
 
-type Note = { readonly atMs: number; readonly facts: ProcessFacts }
+type Note = { readonly atMs: number; readonly facts: ProcessHeartbeat }
 
 /** A note that cannot be read is as good as an old one. */
 function readNote(text: string): Note {
@@ -41,7 +41,7 @@ function readNote(text: string): Note {
 }
 
 /** The sums; what nobody knows is left out. */
-function sumOf(all: readonly ProcessFacts[]): ProcessFacts {
+function sumOf(all: readonly ProcessHeartbeat[]): ProcessHeartbeat {
   const sum = (values: readonly (number | undefined)[]): number | undefined => {
     const known = values.filter(value => value !== undefined)
     return known.length > 0 ? known.reduce((total, value) => total + value, 0) : undefined
@@ -55,7 +55,7 @@ function sumOf(all: readonly ProcessFacts[]): ProcessFacts {
 }
 
 /** On one machine: a file a role in data_dir, where each role has one process. */
-export class FileFacts implements FactsBoard {
+export class FileHeartbeats implements HeartbeatBoard {
   constructor(
     private readonly parts: {
       readonly directory: string
@@ -68,7 +68,7 @@ export class FileFacts implements FactsBoard {
     mkdirSync(parts.directory, { recursive: true, mode: 0o700 })
   }
 
-  async exchange(own: ProcessFacts): Promise<ProcessFacts> {
+  async exchange(own: ProcessHeartbeat): Promise<ProcessHeartbeat> {
     const { directory, role, maxAgeMs, nowMs } = this.parts
     const path = join(directory, `${role}.json`)
     replaceFile(path, noteOf(own, nowMs()))
@@ -81,7 +81,7 @@ export class FileFacts implements FactsBoard {
 }
 
 /** Over machines: a field a process in one hash. */
-export class RedisFacts implements FactsBoard {
+export class RedisHeartbeats implements HeartbeatBoard {
   private readonly name = `${hostname()}:${process.pid}`
 
   constructor(
@@ -91,11 +91,11 @@ export class RedisFacts implements FactsBoard {
     private readonly nowMs: () => number,
   ) {}
 
-  async exchange(own: ProcessFacts): Promise<ProcessFacts> {
+  async exchange(own: ProcessHeartbeat): Promise<ProcessHeartbeat> {
     const { redis, keys, maxAgeMs, name } = this
     const nowMs = this.nowMs()
     await redis.hset(keys.processes, name, noteOf(own, nowMs))
-    const sum: ProcessFacts[] = [own]
+    const sum: ProcessHeartbeat[] = [own]
     const gone: string[] = []
     for (const [other, text] of Object.entries(await redis.hgetall(keys.processes))) {
       const note = readNote(text)

@@ -15,7 +15,7 @@ import { createProgram, failureExit, guarded, pollEvery, ReadyFile, stopOnSignal
 import { createAgentsSync } from '../hub-link/agents-sync.ts'
 import { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
-import { Heartbeat, sharedFacts } from '../hub-link/heartbeat.ts'
+import { Heartbeat, sharedHeartbeat } from '../hub-link/heartbeat.ts'
 import { startOpsServer } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry/registry.ts'
 import { createCollectorMetrics, createLogger } from '../telemetry.ts'
@@ -101,7 +101,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
         log,
         intervalMs: config['heartbeat.interval'],
         facts: () =>
-          sharedFacts(
+          sharedHeartbeat(
             opened.facts,
             { outboxDepth: worker.outboxDepth() },
             { version: productVersion, agent_count: registry.countOf('active') + registry.countOf('pending') },

@@ -1,7 +1,7 @@
 // The hub's log (JSON lines, request ids) and self-metrics (names hub_…; decision G-145).
 import pino, { type Logger } from 'pino'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { errorFacts } from '../../../core/error-info.ts'
+import { errorInfo } from '../../../core/error-info.ts'
 
 export type HubMetrics = ReturnType<typeof createMetrics>
 
@@ -36,7 +36,7 @@ export function createLogger(level: string): Logger {
   return pino({
     level,
     base: { service: 'hub' },
-    serializers: { err: (error: unknown) => errorFacts(error) },
+    serializers: { err: (error: unknown) => errorInfo(error) },
     redact: { paths: ['*.token', '*.password', '*.secret', '*.authorization', '*.license'], censor: '(hidden)' },
   })
 }

@@ -2,7 +2,7 @@
 
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { type EvaluatedRule, isWorse } from './evaluate-sample.ts'
-import { type EventFacts, seriesEvent } from './event-maker.ts'
+import { type EventInput, seriesEvent } from './event-maker.ts'
 import { type FlapState, newFlapState, recordTransition } from './flapping.ts'
 
 /** The state went to FIRING: tells it, as far as flapping lets it. `occurredAtMs` is sample time, or the sweep's for no data. */
@@ -87,7 +87,7 @@ export function remind(evaluation: EvaluationState, row: number, rule: Evaluated
 }
 
 /** Makes the next event of a state's key. */
-export function emit(evaluation: EvaluationState, row: number, rule: EvaluatedRule, facts: EventFacts): void {
+export function emit(evaluation: EvaluationState, row: number, rule: EvaluatedRule, facts: EventInput): void {
   evaluation.touchedRows.add(row)
   evaluation.push(seriesEvent(evaluation, row, rule, facts))
 }

@@ -7,7 +7,7 @@ import type { AlertEvent, EventType, ResolveReason } from './event.ts'
 import { eventId } from './event.ts'
 
 /** What happened. Times are ms; `occurredAtMs` is the event's own time. */
-export type EventFacts = {
+export type EventInput = {
   readonly type: EventType
   readonly occurredAtMs: number
   readonly value: number
@@ -25,7 +25,7 @@ export function seriesEvent(
   evaluation: EvaluationState,
   row: number,
   rule: EvaluatedRule,
-  facts: EventFacts,
+  facts: EventInput,
 ): AlertEvent {
   const { states } = evaluation
   const server = evaluation.servers[states.server[row]!]!
@@ -64,7 +64,7 @@ export function seriesEvent(
 function resolvedExtras(
   evaluation: EvaluationState,
   row: number,
-  facts: EventFacts,
+  facts: EventInput,
 ): { duration_seconds: number; peak_value: number | null } {
   const { states } = evaluation
   const openedTsMs = facts.openedTsMs ?? states.openedTsMs(row)

@@ -10,7 +10,7 @@ import { ApiError, protocolOf, rateLimited } from '../listener/responses.ts'
 import { readMessage } from './enroll.ts'
 import { factsFault, factsForHub } from './inventory-facts.ts'
 
-const readFacts = {
+const readHeartbeat = {
   binary: (bytes: Uint8Array) => fromBinary(InventoryFactsSchema, bytes),
   json: (json: JsonValue) => fromJson(InventoryFactsSchema, json, { ignoreUnknownFields: true }),
 }
@@ -34,7 +34,7 @@ export async function receiveInventory(context: IngestContext, request: Incoming
     await discardBody(request)
     return session
   }
-  const read = await readMessage(context, request, readFacts)
+  const read = await readMessage(context, request, readHeartbeat)
   const { record } = session
   if (read instanceof ApiError) return context.refusals.note(session, read)
   const nowMs = context.nowMs()

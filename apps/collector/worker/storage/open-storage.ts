@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { collectorPaths, DISK_POLL_MS, factsMaxAgeMs, type WorkerConfig } from '../../config.ts'
 import type { ReadyPart } from '../../ops-server.ts'
-import { type FactsBoard, FileFacts, RedisFacts } from '../../store/process-heartbeats.ts'
+import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
 import { durabilityFaults, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
 import { redisKeys } from '../../store/redis/redis-keys.ts'
@@ -26,7 +26,7 @@ type OpenedStorage = {
   readonly untilIngestPolled: () => Promise<void>
   readonly ready: readonly ReadyPart[]
   /** For heartbeats. */
-  readonly facts: FactsBoard
+  readonly facts: HeartbeatBoard
   readonly pollMs: number
   /** Fetches what other processes wrote into the registry. */
   poll(): Promise<void>
@@ -56,7 +56,7 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
     },
     untilIngestPolled: () => Bun.sleep(2 * DISK_POLL_MS),
     ready: [],
-    facts: new FileFacts({
+    facts: new FileHeartbeats({
       directory: collectorPaths(config.data_dir).facts,
       role: 'worker',
       maxAgeMs: factsMaxAgeMs(config),
@@ -85,7 +85,7 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
     reloadAgentFeeds: { checks: async () => 'applied' },
     untilIngestPolled: async () => {},
     ready: [{ name: 'redis', isReady: () => storage.isReady() }],
-    facts: new RedisFacts(redis, keys, factsMaxAgeMs(config), Date.now),
+    facts: new RedisHeartbeats(redis, keys, factsMaxAgeMs(config), Date.now),
     pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is away its connection has said so; what others wrote is found afterwards.
     poll: async () => {

@@ -236,7 +236,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
   }
 }
 
-type EnrolmentFacts = {
+type EnrollmentInput = {
   companyId: string
   agentId: string
   license: { id: string }
@@ -245,7 +245,7 @@ type EnrolmentFacts = {
   cloneOf: string | null
 }
 
-async function auditEnrolment(context: RouteContext, tx: Tx, facts: EnrolmentFacts): Promise<void> {
+async function auditEnrolment(context: RouteContext, tx: Tx, facts: EnrollmentInput): Promise<void> {
   const entry: Omit<AuditEntry, 'action'> = {
     companyId: facts.companyId,
     actor: { type: 'collector', id: context.caller.user.id, name: context.caller.user.name },

@@ -37,7 +37,7 @@ const isPart = (value: unknown, isFine: (part: Unchecked) => boolean): boolean =
   value === undefined || value === null || (isObject(value) && isFine(value))
 
 /** The form of the facts; what is absent is unknown, what is not named is kept as it came. */
-function areFacts(facts: unknown): facts is Unchecked {
+function isHeartbeat(facts: unknown): facts is Unchecked {
   if (!isObject(facts)) return false
   return (
     isPart(facts.os, os => ['family', 'name', 'version', 'kernel', 'arch'].every(key => isText(os[key]))) &&
@@ -70,7 +70,8 @@ function itemsOf(body: unknown): Unchecked[] {
 
 function itemOf(raw: Unchecked): Item | Reason {
   if (!isUuid(raw.agent_id) || !isUuid(raw.company_id) || !isUuid(raw.server_id)) return 'agent_mismatch'
-  if (typeof raw.reported_at !== 'string' || !isInstant(raw.reported_at) || !areFacts(raw.facts)) return 'invalid_facts'
+  if (typeof raw.reported_at !== 'string' || !isInstant(raw.reported_at) || !isHeartbeat(raw.facts))
+    return 'invalid_facts'
   return {
     agentId: raw.agent_id.toLowerCase(),
     companyId: raw.company_id.toLowerCase(),

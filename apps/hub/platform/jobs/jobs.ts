@@ -8,7 +8,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import pTimeout from 'p-timeout'
 import type { JobInsert, JobWithMetadata, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
-import { errorFacts } from '../../../../core/error-info.ts'
+import { errorInfo } from '../../../../core/error-info.ts'
 import type { Database } from '../db/connect.ts'
 import type { Tx } from '../db/transaction.ts'
 import type { HubMetrics } from '../telemetry.ts'
@@ -45,7 +45,7 @@ const DUE_MARGIN_MS = 10
 
 /** What an operator reads of a failure, without statements of the database. */
 function messageOf(error: unknown): string {
-  const { message, cause } = errorFacts(error)
+  const { message, cause } = errorInfo(error)
   return (cause ? `${message}: ${cause.message}` : message).slice(0, MESSAGE_MAX)
 }
 
