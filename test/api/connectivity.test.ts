@@ -81,9 +81,11 @@ test('[HAG-004] [HSV-007] the records give one answer: in the list, the agents, 
     agents: { total: 5, online: 1, offline: 3, pending: 1 },
   })
   const { cookie } = await logIn(hub.url, (await newPerson(hub, own.companyId)).email)
-  const picture = await onePicture(hub.url, cookie)
-  expect(picture.counts).toMatchObject({ all: 6, online: 1, down: 2, unknown: 3 })
-  expect(picture.servers.map(server => server.connectivity)).toEqual(listed.map((row: Json) => row.health.connectivity))
+  const snapshot = await onePicture(hub.url, cookie)
+  expect(snapshot.counts).toMatchObject({ all: 6, online: 1, down: 2, unknown: 3 })
+  expect(snapshot.servers.map(server => server.connectivity)).toEqual(
+    listed.map((row: Json) => row.health.connectivity),
+  )
 }, 30_000)
 
 test('[HST-005] what the collector hears moves servers and agents alike: the counts of one page agree', async () => {

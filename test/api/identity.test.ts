@@ -164,7 +164,7 @@ describe('companies and teams', () => {
     expect((await tenant.call('DELETE', path)).status).toBe(204)
   })
 
-  test('a picture is a small PNG, JPEG or WebP whose bytes are what it says', async () => {
+  test('a snapshot is a small PNG, JPEG or WebP whose bytes are what it says', async () => {
     const own = await hub.tenant()
     const png = `data:image/png;base64,${Buffer.from('89504e470d0a1a0a0000', 'hex').toString('base64')}`
     const { status, body } = await own.call('PUT', '/me/avatar', { image: png })

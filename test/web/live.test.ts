@@ -67,8 +67,8 @@ async function newAlert(by: Tenant, serverId: string, severity: string, more: Js
   expect((await call('POST', '/events', { events: [event] })).body.data.accepted).toHaveLength(1)
 }
 
-const pictureOf = (search = '', of: Session = session) => onePicture(hub.url, of.cookie, search)
-const namesOf = async (search: string) => (await pictureOf(search)).servers.map(server => server.name)
+const snapshotOf = (search = '', of: Session = session) => onePicture(hub.url, of.cookie, search)
+const namesOf = async (search: string) => (await snapshotOf(search)).servers.map(server => server.name)
 
 describe('who may look', () => {
   test('without a session, and with a bearer token, there is no stream', async () => {
@@ -86,11 +86,11 @@ describe('who may look', () => {
     await newAlert(other, own, 'warning')
     const person = await newPerson(hub, other.companyId)
     const theirs = await logIn(hub.url, person.email)
-    const picture = await pictureOf('', theirs)
-    expect(picture.servers.map(server => server.name)).toEqual(['own'])
-    expect(picture.alertsTotal).toBe(1)
+    const snapshot = await snapshotOf('', theirs)
+    expect(snapshot.servers.map(server => server.name)).toEqual(['own'])
+    expect(snapshot.alertsTotal).toBe(1)
     const stranger = await logIn(hub.url, (await newPerson(hub, (await hub.tenant()).companyId)).email)
-    const empty = await pictureOf('', stranger)
+    const empty = await snapshotOf('', stranger)
     expect([empty.counts.all, empty.servers.length, empty.alertsTotal]).toEqual([0, 0, 0])
 
     const status = async () =>
@@ -99,7 +99,7 @@ describe('who may look', () => {
     await hub.hub.database.db.execute(
       sql`insert into user_company_grants (user_id, company_id) values (${person.userId}, ${child.companyId})`,
     )
-    const granted = await pictureOf(`?company=${child.companyId}`, theirs)
+    const granted = await snapshotOf(`?company=${child.companyId}`, theirs)
     expect(granted.servers.map(server => server.name)).toEqual(['of the child'])
     const { page } = await logIn(hub.url, person.email)
     expect(page).toContain(`<option value="${child.companyId}">`)
@@ -109,7 +109,7 @@ describe('who may look', () => {
     const endOf = async (act: (userId: string) => Promise<unknown>): Promise<unknown> => {
       const person = await newPerson(hub, tenant.companyId)
       const live = await Live.open(hub.url, (await logIn(hub.url, person.email)).cookie)
-      await live.picture()
+      await live.snapshot()
       await act(person.userId)
       const end = await live.next('end')
       await live.ended()
@@ -158,47 +158,47 @@ describe('what is shown', () => {
   test('states, host names and times come from the records when no collector answers, and the page is told so', async () => {
     const fresh = await hub.tenant()
     const theirs = await logIn(hub.url, (await newPerson(hub, fresh.companyId)).email)
-    expect((await pictureOf('', theirs)).counts).toEqual({ all: 0, online: 0, down: 0, unknown: 0, alerts: 0 })
+    expect((await snapshotOf('', theirs)).counts).toEqual({ all: 0, online: 0, down: 0, unknown: 0, alerts: 0 })
     await newSeenServer(fresh, 'a-reports', 5)
     await newSeenServer(fresh, 'b-silent', 3_600)
     await newServer(fresh, 'c-new')
-    const picture = await until('a picture with all three', async () => {
-      const now = await pictureOf('', theirs)
+    const snapshot = await until('a snapshot with all three', async () => {
+      const now = await snapshotOf('', theirs)
       return now.counts.all === 3 && now
     })
-    expect(picture.servers.map(({ name, connectivity }) => [name, connectivity])).toEqual([
+    expect(snapshot.servers.map(({ name, connectivity }) => [name, connectivity])).toEqual([
       ['a-reports', 'online'],
       ['b-silent', 'down'],
       ['c-new', 'unknown'],
     ])
-    expect(picture.counts).toEqual({ all: 3, online: 1, down: 1, unknown: 1, alerts: 0 })
-    expect(picture.servers[0]?.hostname).toBe('a-reports.example.test')
-    expect(Math.abs(Date.now() - (picture.servers[0]?.lastSeenAtMs ?? 0))).toBeLessThan(60_000)
-    expect(picture.servers[2]?.lastSeenAtMs).toBeNull()
-    expect(picture.collector).toBe('unavailable')
+    expect(snapshot.counts).toEqual({ all: 3, online: 1, down: 1, unknown: 1, alerts: 0 })
+    expect(snapshot.servers[0]?.hostname).toBe('a-reports.example.test')
+    expect(Math.abs(Date.now() - (snapshot.servers[0]?.lastSeenAtMs ?? 0))).toBeLessThan(60_000)
+    expect(snapshot.servers[2]?.lastSeenAtMs).toBeNull()
+    expect(snapshot.collector).toBe('unavailable')
   })
 
   test('of many servers one page is shown, by name; search and state choose, counts stay of all', async () => {
     for (let number = 0; number < 32; number++) await newServer(tenant, `node-${String(number).padStart(2, '0')}`)
     await newSeenServer(tenant, 'alpha', 5)
     await newSeenServer(tenant, 'BETA_1%', 5)
-    const first = await pictureOf()
+    const first = await snapshotOf()
     expect([first.servers.length, first.matching, first.counts.all]).toEqual([15, 34, 34])
     expect(first.servers.slice(0, 3).map(server => server.name)).toEqual(['alpha', 'BETA_1%', 'node-00'])
     expect(await namesOf('?page=3')).toEqual(['node-28', 'node-29', 'node-30', 'node-31'])
-    expect((await pictureOf('?page=99')).page).toBe(3)
+    expect((await snapshotOf('?page=99')).page).toBe(3)
     expect(await namesOf('?search=beta')).toEqual(['BETA_1%'])
     expect(await namesOf('?search=_1%25')).toEqual(['BETA_1%'])
     expect(await namesOf('?search=node-07.example')).toEqual(['node-07'])
-    const online = await pictureOf('?state=online')
+    const online = await snapshotOf('?state=online')
     expect([online.matching, online.counts.all, online.counts.unknown]).toEqual([2, 34, 32])
     expect(online.servers.map(server => server.name)).toEqual(['alpha', 'BETA_1%'])
   }, 30_000)
 
   test('what an address asks for wrongly is the first page of all', async () => {
-    const all = await pictureOf()
+    const all = await snapshotOf()
     for (const search of ['?page=0', '?page=x', '?page=1e9', '?state=odd', '?page=-1&alerts_page=2.5'])
-      expect((await pictureOf(search)).servers.map(server => server.id)).toEqual(all.servers.map(server => server.id))
+      expect((await snapshotOf(search)).servers.map(server => server.id)).toEqual(all.servers.map(server => server.id))
   })
 
   test('open alerts stand the worst first, six a page; acknowledged ones after the others, closed ones not at all', async () => {
@@ -208,11 +208,11 @@ describe('what is shown', () => {
     const server = await newSeenServer(own, 'troubled', 5)
     for (const severity of ['info', 'warning', 'critical', 'warning', 'critical', 'info', 'warning'])
       await newAlert(own, server, severity)
-    const before = await pictureOf('', theirs)
+    const before = await snapshotOf('', theirs)
     const severities = before.alerts.map(alert => alert.severity)
     expect(severities).toEqual(['critical', 'critical', 'warning', 'warning', 'warning', 'info'])
     expect([before.alertsTotal, before.severities]).toEqual([7, { critical: 2, warning: 3, info: 2 }])
-    expect((await pictureOf('?alerts_page=2', theirs)).alerts.map(alert => alert.severity)).toEqual(['info'])
+    expect((await snapshotOf('?alerts_page=2', theirs)).alerts.map(alert => alert.severity)).toEqual(['info'])
     expect(before.servers[0]?.openAlerts).toBe(7)
     expect(before.counts.alerts).toBe(1)
     expect(before.alerts[0]).toMatchObject({
@@ -238,7 +238,7 @@ describe('what is shown', () => {
     expect((await act(first ?? '', 'acknowledge')).status).toBe(200)
     expect((await act(second ?? '', 'close')).status).toBe(200)
     await newAlert(own, server, 'critical')
-    const after = await pictureOf('?alerts_page=1&search=troubled', theirs)
+    const after = await snapshotOf('?alerts_page=1&search=troubled', theirs)
     expect(after.alerts.map(alert => alert.id)).not.toContain(second)
     expect(after.alerts[1]).toMatchObject({ id: first, state: 'acknowledged', acknowledgedBy: 'Test person' })
   }, 30_000)
@@ -247,7 +247,7 @@ describe('what is shown', () => {
     const short = await TestHub.start()
     const person = await newPerson(short, (await short.tenant()).companyId)
     const live = await Live.open(short.url, (await logIn(short.url, person.email)).cookie)
-    await live.picture()
+    await live.snapshot()
     await short.running.stop()
     await live.ended()
   }, 30_000)

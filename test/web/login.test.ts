@@ -279,7 +279,7 @@ describe('pages', () => {
     expect(await text('de')).toContain('Sign in')
   })
 
-  test('[HUB-007] without monitoring.view or servers.view there is a page that says so, and no picture', async () => {
+  test('[HUB-007] without monitoring.view or servers.view there is a page that says so, and no snapshot', async () => {
     for (const permissions of [['servers.view'], ['monitoring.view'], []]) {
       const guest = await newPerson(hub, tenant.companyId, permissions)
       const { cookie, page } = await logIn(hub.url, guest.email)

@@ -1,4 +1,4 @@
-// A script: makes the picture of the README, apps/hub/web/screenshot.png, from a real site and a fleet that is made up.
+// A script: makes the snapshot of the README, apps/hub/web/screenshot.png, from a real site and a fleet that is made up.
 // Usage: bun test/web/screenshot.ts [FILE] [light|dark] [WIDTH]
 import { join } from 'node:path'
 import { SimulatedAgent } from '../support/simulated-agent.ts'

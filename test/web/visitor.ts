@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createUser } from '../../apps/hub/identity/accounts.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
-import type { Picture } from '../../apps/hub/web/live-view.ts'
+import type { LiveSnapshot } from '../../apps/hub/web/live-view.ts'
 import type { TestHub } from '../api/hub-harness.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -114,8 +114,8 @@ export class Live {
     }
   }
 
-  async picture(): Promise<Picture> {
-    return (await this.next('picture')) as Picture
+  async snapshot(): Promise<LiveSnapshot> {
+    return (await this.next('snapshot')) as LiveSnapshot
   }
 
   /** Resolves once the hub has ended the stream. */
@@ -132,11 +132,11 @@ export class Live {
   }
 }
 
-/** One picture of a view, and nothing more of its stream. */
-export async function onePicture(url: string, cookie: string, search = ''): Promise<Picture> {
+/** One snapshot of a view, and nothing more of its stream. */
+export async function onePicture(url: string, cookie: string, search = ''): Promise<LiveSnapshot> {
   const live = await Live.open(url, cookie, search)
   if (live.response.status !== 200) throw new Error(`the stream answered ${live.response.status}`)
-  const picture = await live.picture()
+  const snapshot = await live.snapshot()
   live.close()
-  return picture
+  return snapshot
 }

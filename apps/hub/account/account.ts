@@ -1,4 +1,4 @@
-// The caller itself: profile, picture, sessions.
+// The caller itself: profile, snapshot, sessions.
 import { and, desc, eq } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { companies, sessions, users } from '../platform/db/schema-identity.ts'
@@ -48,12 +48,12 @@ const columnsOf = ({ name, language, time_zone, avatar }: OwnChange): Columns =>
   ...(avatar === undefined ? {} : { avatar }),
 })
 
-/** What the audit log shows: a picture is not written into it. */
+/** What the audit log shows: a snapshot is not written into it. */
 const shown = (row: Columns) => ({
   name: row.name,
   language: row.language,
   time_zone: row.timeZone,
-  avatar: row.avatar ? 'a picture' : null,
+  avatar: row.avatar ? 'a snapshot' : null,
 })
 
 /** Changes the caller's own record, audited. */
@@ -75,10 +75,10 @@ export async function changeOwn(context: RouteContext, change: OwnChange): Promi
 }
 
 export const AVATAR_BYTES_MAX = 128 * 1024
-/** How the bytes of a picture begin; RIFF is what WebP is wrapped in. */
+/** How the bytes of a snapshot begin; RIFF is what WebP is wrapped in. */
 const SIGNATURES = { png: '89504e470d0a1a0a', jpeg: 'ffd8ff', webp: '52494646' } as const
 
-/** A data URL of a small picture whose bytes are what it says. Throws 422. */
+/** A data URL of a small snapshot whose bytes are what it says. Throws 422. */
 export function checkedImage(image: string): string {
   const [, type, base64 = ''] = /^data:image\/(png|jpeg|webp);base64,([A-Za-z0-9+/]+={0,2})$/.exec(image) ?? []
   if (type !== 'png' && type !== 'jpeg' && type !== 'webp') throw invalidField('image', 'image')

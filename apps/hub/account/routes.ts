@@ -44,7 +44,7 @@ export const accountRoutes: readonly Route[] = [
     path: '/me/avatar',
     accountPermission: 'identity.manage',
     tag: TAG,
-    summary: 'Set the picture',
+    summary: 'Set the snapshot',
     body: Type.Object({ image: Type.String({ maxLength: 4 * AVATAR_BYTES_MAX, examples: [AVATAR_EXAMPLE] }) }),
     answer: answer(profileResponse),
     async handle(context) {
@@ -57,7 +57,7 @@ export const accountRoutes: readonly Route[] = [
     path: '/me/avatar',
     accountPermission: 'identity.manage',
     tag: TAG,
-    summary: 'Remove the picture',
+    summary: 'Remove the snapshot',
     async handle(context) {
       await changeOwn(context, { avatar: null })
       return undefined

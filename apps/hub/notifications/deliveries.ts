@@ -29,14 +29,14 @@ type Attributes = {
 }
 
 /** What a company has to tell with: its people, their texts, its webhooks and group addresses. */
-export type Voices = {
+export type ChannelPreferences = {
   readonly recipients: readonly Recipient[]
   readonly texts: TextBook
   readonly hooks: readonly (typeof webhooks.$inferSelect)[]
   readonly channels: readonly (typeof notificationChannels.$inferSelect)[]
 }
 
-export async function loadVoices(db: Executor, companyId: string): Promise<Voices> {
+export async function loadChannelPreferences(db: Executor, companyId: string): Promise<ChannelPreferences> {
   const [recipients, texts, hooks, channels] = await Promise.all([
     recipientsOf(db, companyId),
     loadTexts(db, companyId),
@@ -111,7 +111,7 @@ export type ToDeliver = {
 }
 
 /** What of an event goes out of the hub: to webhooks, and by mail to group addresses and people. */
-export function deliveriesOf(hub: Hub, voices: Voices, told: ToDeliver): NewDelivery[] {
+export function deliveriesOf(hub: Hub, voices: ChannelPreferences, told: ToDeliver): NewDelivery[] {
   const { type, companyId, severity, shown } = told
   const base = { companyId, type, webhookId: null }
   const hooks = told.forWebhooks ? voices.hooks : []

@@ -9,9 +9,9 @@ import type { Executor } from '../platform/db/connect.ts'
 import { alerts, rules, servers } from '../platform/db/schema.ts'
 import { inTransaction, isAnyOf, type Tx } from '../platform/db/transaction.ts'
 import { ringLater } from './bell.ts'
-import { addDeliveries, deliveriesOf, loadVoices, type NewDelivery } from './deliveries.ts'
+import { addDeliveries, deliveriesOf, loadChannelPreferences, type NewDelivery } from './deliveries.ts'
 import { registerEmail } from './email.ts'
-import { type Told, takeTold } from './outbox.ts'
+import { type Notification, takeNotifications } from './outbox.ts'
 import { reaches } from './recipients.ts'
 import { renderText } from './templates.ts'
 import { registerWebhook } from './webhook.ts'
@@ -61,7 +61,7 @@ const namesOf = (db: Executor, companyId: string, ids: readonly string[]) =>
     .where(and(eq(alerts.companyId, companyId), isAnyOf(alerts.id, ids)))
 
 /** The alert as it was when the event was applied. */
-const asItWas = ({ alert }: Told) => ({
+const asItWas = ({ alert }: Notification) => ({
   state: alert.state,
   severity: alert.severity,
   last_value: alert.lastValue,
@@ -77,10 +77,10 @@ async function composeFor(
   hub: Hub,
   tx: Tx,
   companyId: string,
-  told: readonly Told[],
+  told: readonly Notification[],
 ): Promise<{ rung: BellRow[]; deliveries: NewDelivery[] }> {
   const ids = [...new Set(told.map(item => item.alert.id))]
-  const voices = await loadVoices(tx.db, companyId)
+  const voices = await loadChannelPreferences(tx.db, companyId)
   const [named, whole] = await Promise.all([
     namesOf(tx.db, companyId, ids),
     voices.hooks.length > 0 ? alertsByIds(tx.db, companyId, ids) : [],
@@ -120,7 +120,7 @@ async function composeFor(
 /** Tells the oldest of what a company is to be told. True when there may be more. */
 async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
   const { rowCount, rungCount } = await inTransaction(hub.database.db, async tx => {
-    const taken = await takeTold(tx, companyId)
+    const taken = await takeNotifications(tx, companyId)
     if (taken.told.length === 0) return { rowCount: taken.rowCount, rungCount: 0 }
     const { rung, deliveries } = await composeFor(hub, tx, companyId, taken.told)
     await addBellRows(tx, rung)

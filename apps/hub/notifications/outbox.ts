@@ -6,7 +6,7 @@ import type { Hub } from '../hub-context.ts'
 import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
 
 /** What is told of an alert as it was when the event was applied; the rest is read when it is told. */
-type ToldAlert = Pick<
+type NotifiedAlert = Pick<
   Alert,
   | 'id'
   | 'companyId'
@@ -22,9 +22,9 @@ type ToldAlert = Pick<
 >
 
 /** Something to tell. */
-export type Told = { readonly type: NotifyType; readonly alert: ToldAlert }
+export type Notification = { readonly type: NotifyType; readonly alert: NotifiedAlert }
 
-const asTold = ({ type, alert }: Told): Told => ({
+const asTold = ({ type, alert }: Notification): Notification => ({
   type,
   alert: {
     id: alert.id,
@@ -55,13 +55,13 @@ const WEIGHT_AT_ONCE = 500
 
 type OutboxRow = {
   readonly company_id: string
-  readonly told: readonly Told[]
+  readonly told: readonly Notification[]
   readonly alert_id: string | null
   readonly wait_seconds: number
 }
 
 /** What is told of the end of a loss that still waits: its beginning goes first. */
-async function endWaiting(tx: Tx, told: readonly Told[]): Promise<void> {
+async function endWaiting(tx: Tx, told: readonly Notification[]): Promise<void> {
   const ids = told.filter(item => item.type === 'agent.up').map(item => item.alert.id)
   if (ids.length > 0)
     await tx.db.execute(sql`
@@ -72,15 +72,15 @@ async function endWaiting(tx: Tx, told: readonly Told[]): Promise<void> {
  * People and systems are told after the commit. The loss of a machine of `groupableIds` waits a while: machines of one
  * incident are lost one after the other, and once a group claims them its message stands for all of theirs.
  */
-export async function tellLater(
+export async function enqueueNotifications(
   hub: Hub,
   tx: Tx,
-  told: readonly Told[],
+  told: readonly Notification[],
   groupableIds: ReadonlySet<string> = new Set(),
 ): Promise<void> {
   if (told.length === 0) return
   const waitSeconds = hub.config['notifications.group_wait'] / 1000
-  const waits = ({ type, alert }: Told): boolean =>
+  const waits = ({ type, alert }: Notification): boolean =>
     waitSeconds > 0 && type === 'agent.down' && groupableIds.has(alert.serverId)
   await endWaiting(tx, told)
   const atOnce = Map.groupBy(
@@ -123,8 +123,11 @@ export async function tellLeftOver(hub: Hub): Promise<void> {
  * The oldest things that a company is to be told, locked: nobody else tells them meanwhile. A loss that has waited is told
  * only if its alert still stands alone: of one that a group has claimed, or that somebody has closed, there is nothing to say.
  */
-export async function takeTold(tx: Tx, companyId: string): Promise<{ told: Told[]; rowCount: number }> {
-  const rows = await tx.db.execute<{ position: string; told: Told[]; is_alone: boolean }>(sql`
+export async function takeNotifications(
+  tx: Tx,
+  companyId: string,
+): Promise<{ told: Notification[]; rowCount: number }> {
+  const rows = await tx.db.execute<{ position: string; told: Notification[]; is_alone: boolean }>(sql`
     select position, told, alert_id is null or exists (
       select 1 from monitoring_alerts a where a.id = o.alert_id and a.state in ('open', 'acknowledged')) as is_alone
     from notification_outbox o where position in (

@@ -5,7 +5,7 @@ import { toAlert } from '../alerts/alert-rows.ts'
 import type { Hub } from '../hub-context.ts'
 import { alerts } from '../platform/db/schema.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
-import { type Told, tellLater } from './outbox.ts'
+import { enqueueNotifications, type Notification } from './outbox.ts'
 
 const AT_ONCE = 200
 
@@ -39,14 +39,14 @@ async function tellSome(hub: Hub): Promise<number> {
         suppressed = case when state in ('open', 'acknowledged') then false else suppressed end,
         suppress_reason = case when state in ('open', 'acknowledged') then null else suppress_reason end
       where id in ${ids}`)
-    const told: Told[] = rows.map(row => {
+    const told: Notification[] = rows.map(row => {
       const alert = toAlert(row)
       const isOver = alert.state === 'resolved'
       if (alert.type === 'agent_down') return { type: isOver ? 'agent.up' : 'agent.down', alert }
       if (alert.type === 'group_down') return { type: isOver ? 'group_resolved' : 'group_down', alert }
       return { type: isOver ? 'alert.resolved' : 'alert.opened', alert }
     })
-    await tellLater(hub, tx, told)
+    await enqueueNotifications(hub, tx, told)
     return due.length
   })
 }

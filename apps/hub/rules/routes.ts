@@ -66,7 +66,7 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Create a rule',
     permissions: MANAGE,
     body: whole,
-    furtherFaults: faultsOfDraft,
+    crossFieldErrors: faultsOfDraft,
     act: (context, body) => createRule(context, { ...body, kind: body.kind ?? 'threshold' }),
   }),
   route({
@@ -102,7 +102,7 @@ export const ruleRoutes: readonly Route[] = [
       severity: Type.Optional(oneOf(severities)),
       hours: optional(integer(1, PREVIEW_HOURS_MAX)),
     }),
-    furtherFaults: (context, given) => faultsOfDraft(context, { ...given, severity: given.severity ?? 'info' }),
+    crossFieldErrors: (context, given) => faultsOfDraft(context, { ...given, severity: given.severity ?? 'info' }),
     answer: previewAnswer,
     handle: context =>
       previewRule(context, {
@@ -129,7 +129,7 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Replace a rule',
     permissions: MANAGE,
     body: whole,
-    furtherFaults: (context, given) =>
+    crossFieldErrors: (context, given) =>
       faultsOfDraft(context, { ...given, kind: given.kind ?? context.subject.rule.kind }),
     act: (context, row, body) => updateRule(context, row.rule.id, { ...body, kind: body.kind ?? row.rule.kind }, true),
   }),
@@ -137,7 +137,7 @@ export const ruleRoutes: readonly Route[] = [
     summary: 'Change a rule',
     permissions: MANAGE,
     body: part,
-    furtherFaults: (context, given) => faultsOfDraft(context, { ...toInput(context.subject), ...given }),
+    crossFieldErrors: (context, given) => faultsOfDraft(context, { ...toInput(context.subject), ...given }),
     act: (context, row, body) => updateRule(context, row.rule.id, body, false),
   }),
   rule.delete({

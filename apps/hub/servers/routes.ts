@@ -175,7 +175,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), status: oneOf(settableStatuses) }),
     answer: bulkAnswer(serverAnswer),
-    mayMiss: true,
+    may404: true,
     handle: context => changeMany(context, context.body.server_ids, () => ({ status: context.body.status })),
   }),
   route({
@@ -186,7 +186,7 @@ export const serverRoutes: readonly Route[] = [
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), add: optional(tags), remove: optional(tags) }),
     answer: bulkAnswer(serverAnswer),
-    mayMiss: true,
+    may404: true,
     handle: context =>
       changeMany(context, context.body.server_ids, server => ({ tags: changedTags(server.tags, context.body) })),
   }),

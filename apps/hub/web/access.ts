@@ -4,15 +4,15 @@ import type { Hub } from '../hub-context.ts'
 import { authenticate, type Caller, companyOf, sessionCookie } from '../identity/authenticate.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
 import { ApiError } from '../platform/http/api-error.ts'
-import type { Arrival } from '../platform/http/pipeline.ts'
+import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { words } from '../platform/http/texts.ts'
 import type { Visitor } from './sessions.ts'
 
 /** A person with a session; a bearer token opens the API, not the pages. */
 export type Guest = { readonly caller: Caller; readonly csrfToken: string }
 
-export function visitorOf(hub: Hub, request: Request, arrival: Arrival): Visitor {
-  const ip = clientAddress(arrival.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
+export function visitorOf(hub: Hub, request: Request, requestMeta: RequestMeta): Visitor {
+  const ip = clientAddress(requestMeta.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
   return { ip, userAgent: request.headers.get('user-agent')?.slice(0, 512) ?? null }
 }
 

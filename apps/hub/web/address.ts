@@ -4,7 +4,7 @@
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { type AddressOfLink, addressOfLink, decideAddress } from '../notifications/mail-address.ts'
-import type { Arrival } from '../platform/http/pipeline.ts'
+import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { visitorOf } from './access.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse } from './html.ts'
@@ -39,25 +39,30 @@ function choice(language: WebLanguage, token: string, { address, companyName }: 
 }
 
 /** The address of a link; null for none, and for one who tries too many. */
-async function found(hub: Hub, request: Request, arrival: Arrival, token: string): Promise<AddressOfLink | null> {
-  const key = `address ${rateKeyOf(visitorOf(hub, request, arrival).ip)}`
+async function found(
+  hub: Hub,
+  request: Request,
+  requestMeta: RequestMeta,
+  token: string,
+): Promise<AddressOfLink | null> {
+  const key = `address ${rateKeyOf(visitorOf(hub, request, requestMeta).ip)}`
   return hub.requestWindows.take(key, ATTEMPTS_PER_MINUTE).allowed ? addressOfLink(hub, token) : null
 }
 
 /** GET /address?token= */
-export async function addressPage(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+export async function addressPage(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const language = languageOf(request)
   const token = new URL(request.url).searchParams.get('token') ?? ''
-  const address = await found(hub, request, arrival, token)
+  const address = await found(hub, request, requestMeta, token)
   return address ? choice(language, token, address) : gone(language)
 }
 
 /** POST /address */
-export async function decidedAddress(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+export async function decidedAddress(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const language = languageOf(request)
   const form = await readForm(request)
   const decision = form.get('decision')
-  const address = isOwnForm(request) ? await found(hub, request, arrival, form.get('token') ?? '') : null
+  const address = isOwnForm(request) ? await found(hub, request, requestMeta, form.get('token') ?? '') : null
   if (!address || (decision !== 'confirm' && decision !== 'stop')) return gone(language)
   await decideAddress(hub, address, decision)
   return notice(language, 200, say(language, decision === 'confirm' ? 'address_confirmed' : 'address_stopped'))

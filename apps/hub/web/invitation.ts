@@ -4,7 +4,7 @@ import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { acceptInvitation, type Invited, invitationOf } from '../identity/invitations.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
-import type { Arrival } from '../platform/http/pipeline.ts'
+import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { visitorOf } from './access.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
@@ -53,25 +53,25 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault}</p>`}
 }
 
 /** Nobody finds a link by trying: 256 random bits. The limit keeps trying from costing anything. */
-function isAllowed(hub: Hub, request: Request, arrival: Arrival): boolean {
-  const ip = clientAddress(arrival.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
+function isAllowed(hub: Hub, request: Request, requestMeta: RequestMeta): boolean {
+  const ip = clientAddress(requestMeta.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
   return hub.requestWindows.take(`invitation ${rateKeyOf(ip)}`, ATTEMPTS_PER_MINUTE).allowed
 }
 
 /** GET /invitation?token= */
-export async function invitationPage(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+export async function invitationPage(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const language = languageOf(request)
   const token = new URL(request.url).searchParams.get('token') ?? ''
-  const invited = isAllowed(hub, request, arrival) ? await invitationOf(hub, token) : null
+  const invited = isAllowed(hub, request, requestMeta) ? await invitationOf(hub, token) : null
   return invited ? formPage(language, token, invited, invited.name ?? '', null) : gonePage(language)
 }
 
 /** POST /invitation */
-export async function acceptedInvitation(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+export async function acceptedInvitation(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const language = languageOf(request)
   const form = await readForm(request)
   const token = form.get('token') ?? ''
-  const isUsable = isOwnForm(request) && isAllowed(hub, request, arrival)
+  const isUsable = isOwnForm(request) && isAllowed(hub, request, requestMeta)
   const invited = isUsable ? await invitationOf(hub, token) : null
   if (!invited) return gonePage(language)
   const name = (form.get('name') ?? '').trim().slice(0, 255)
@@ -80,9 +80,9 @@ export async function acceptedInvitation(hub: Hub, request: Request, arrival: Ar
   const refuse = (fault: string) => formPage(language, token, invited, name, fault)
   if (password.length < min || password.length > 1024) return refuse(say(language, 'password_short', { min }))
   if (password !== form.get('again')) return refuse(say(language, 'passwords_differ'))
-  const visitor = visitorOf(hub, request, arrival)
+  const visitor = visitorOf(hub, request, requestMeta)
   const user = await acceptInvitation(hub, token, { name: name || invited.email, password }, visitor)
   if (!user) return gonePage(language)
-  const cookie = sessionCookieHeader(await beginSession(hub, user, visitor), arrival.secure)
+  const cookie = sessionCookieHeader(await beginSession(hub, user, visitor), requestMeta.secure)
   return redirect('/', { 'Set-Cookie': cookie })
 }

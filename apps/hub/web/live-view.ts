@@ -50,7 +50,7 @@ export type AlertPicture = {
 
 export type CollectorState = 'ok' | 'unavailable' | 'not_configured'
 
-export type Picture = {
+export type LiveSnapshot = {
   readonly nowMs: number
   readonly counts: Readonly<Record<Connectivity, number>> & { readonly all: number; readonly alerts: number }
   readonly severities: Readonly<Record<Severity, number>>
@@ -66,7 +66,7 @@ export type Picture = {
   readonly collector: CollectorState
 }
 
-/** One server's curve, both values on the same instants: seconds, percent, null where one is missing. */
+/** One server's sparkline, both values on the same instants: seconds, percent, null where one is missing. */
 export type ServerSeries = {
   readonly serverId: string
   readonly stepSeconds: number

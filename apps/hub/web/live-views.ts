@@ -1,10 +1,16 @@
-// The picture of a company at one moment: the hub's records, completed by what the collector says of the servers on the page. Many
-// viewers share one picture, and one question to the collector; a collector that is slow or gone delays nobody.
+// The snapshot of a company at one moment: the hub's records, completed by what the collector says of the servers on the page. Many
+// viewers share one snapshot, and one question to the collector; a collector that is slow or gone delays nobody.
 import { isObject } from '../../../core/unchecked.ts'
 import type { Hub } from '../hub-context.ts'
 import { askCollector, type ServerNow, serverSeries, summaryOf } from '../servers/health.ts'
 import { pageOfAlerts, pageOfServers, type ServerCounts, type ServerRecord, type ServerView } from './live-records.ts'
-import { type CollectorState, chartMinutes, type Picture, type ServerPicture, type ServerSeries } from './live-view.ts'
+import {
+  type CollectorState,
+  chartMinutes,
+  type LiveSnapshot,
+  type ServerPicture,
+  type ServerSeries,
+} from './live-view.ts'
 import { RecentValues } from './shared-values.ts'
 
 const SERVERS_PER_PAGE = 15
@@ -13,7 +19,7 @@ const PICTURE_AGE_MS = 2_000
 const ANSWER_AGE_MS = 4_000
 /** An older answer is shown while the collector is slow to give the next one. */
 const ANSWER_USABLE_MS = 30_000
-/** How long a picture waits for the collector. */
+/** How long a snapshot waits for the collector. */
 const COLLECTOR_WAIT_MS = 1_500
 const SERIES_AGE_MS = 15_000
 const SERIES_STEP_SECONDS = 30
@@ -68,20 +74,20 @@ function collectorState(answers: readonly (ServerNow | null)[]): CollectorState 
 }
 
 export class LivePictures {
-  private readonly pictures: RecentValues<Picture>
+  private readonly snapshots: RecentValues<LiveSnapshot>
   private readonly answers: RecentValues<ServerNow>
   private readonly series: RecentValues<ServerSeries | null>
 
   constructor(private readonly hub: Hub) {
-    this.pictures = new RecentValues(PICTURE_AGE_MS, SHARED_MAX, hub.now)
+    this.snapshots = new RecentValues(PICTURE_AGE_MS, SHARED_MAX, hub.now)
     this.answers = new RecentValues(ANSWER_AGE_MS, SHARED_MAX, hub.now)
     this.series = new RecentValues(SERIES_AGE_MS, SHARED_MAX, hub.now)
   }
 
-  /** The picture of a view, at most two seconds old. */
-  picture(companyId: string, view: LiveView): Promise<Picture> {
+  /** The snapshot of a view, at most two seconds old. */
+  snapshot(companyId: string, view: LiveView): Promise<LiveSnapshot> {
     const key = JSON.stringify([companyId, view.page, view.search, view.state, view.alertsPage])
-    return this.pictures.get(key, () => this.compose(companyId, view))
+    return this.snapshots.get(key, () => this.compose(companyId, view))
   }
 
   private async answersOf(companyId: string, records: readonly ServerRecord[]): Promise<(ServerNow | null)[]> {
@@ -96,7 +102,7 @@ export class LivePictures {
     return records.map(record => this.answers.last(keyOf(record), ANSWER_USABLE_MS))
   }
 
-  private async compose(companyId: string, view: LiveView): Promise<Picture> {
+  private async compose(companyId: string, view: LiveView): Promise<LiveSnapshot> {
     const { hub } = this
     const [found, open] = await Promise.all([
       pageOfServers(hub, companyId, view, SERVERS_PER_PAGE),

@@ -1,13 +1,13 @@
-// GET /web/live: one stream of server-sent events for a page (decision G-123). Every five seconds a picture; once for each server that
-// comes into view, its curve. The session is looked up again before every picture, so that a lost permission is lost at once.
+// GET /web/live: one stream of server-sent events for a page (decision G-123). Every five seconds a snapshot; once for each server that
+// comes into view, its sparkline. The session is looked up again before every snapshot, so that a lost permission is lost at once.
 
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
-import type { Arrival } from '../platform/http/pipeline.ts'
+import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { respondError, toApiError } from '../platform/http/respond.ts'
 import { companyToShow, type Guest, guestOf, visitorOf } from './access.ts'
-import { connectivities, type EndReason, type Picture, type ServerState } from './live-view.ts'
+import { connectivities, type EndReason, type LiveSnapshot, type ServerState } from './live-view.ts'
 import type { LivePictures, LiveView } from './live-views.ts'
 import { languageOf } from './login.ts'
 
@@ -54,18 +54,18 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 type Send = (event: string, data: unknown) => void
 
-/** Sends the curves of servers that have come into view, a few at a time. One that cannot be had is asked for again later. */
+/** Sends the sparklines of servers that have come into view, a few at a time. One that cannot be had is asked for again later. */
 async function sendCurves(
-  pictures: LivePictures,
+  snapshots: LivePictures,
   companyId: string,
-  picture: Picture,
+  snapshot: LiveSnapshot,
   sent: Set<string>,
   send: Send,
 ): Promise<void> {
-  const waiting = picture.servers.map(server => server.id).filter(id => !sent.has(id))
+  const waiting = snapshot.servers.map(server => server.id).filter(id => !sent.has(id))
   const worker = async () => {
     for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
-      const series = await pictures.seriesOf(companyId, id)
+      const series = await snapshots.seriesOf(companyId, id)
       if (series === null) continue
       sent.add(id)
       send('series', series)
@@ -90,15 +90,15 @@ async function refusalOf(hub: Hub, request: Request, company: string | null): Pr
 export class LiveStreams {
   constructor(
     private readonly hub: Hub,
-    private readonly pictures: LivePictures,
+    private readonly snapshots: LivePictures,
   ) {}
 
   /** Answers with a stream, or with an error as the API has them. Never throws. */
-  async open(request: Request, arrival: Arrival): Promise<Response> {
+  async open(request: Request, requestMeta: RequestMeta): Promise<Response> {
     try {
       const guest = await guestOf(this.hub, request)
       if (guest === null) return Response.json({ reason: 'invalid_token' }, { status: 401, headers: NO_STORE })
-      this.checkRate(visitorOf(this.hub, request, arrival).ip)
+      this.checkRate(visitorOf(this.hub, request, requestMeta).ip)
       const company = new URL(request.url).searchParams.get('company')
       const companyId = await companyToShow(this.hub, guest, company)
       return this.stream(request, guest, companyId, company)
@@ -170,12 +170,12 @@ export class LiveStreams {
     const sent = new Set<string>()
     let isSendingCurves = false
     while (!signal.aborted) {
-      const picture = await this.pictures.picture(companyId, view)
-      send('picture', picture)
+      const snapshot = await this.snapshots.snapshot(companyId, view)
+      send('snapshot', snapshot)
       if (!isSendingCurves) {
         isSendingCurves = true
-        void sendCurves(this.pictures, companyId, picture, sent, send)
-          .catch(error => this.hub.log.warn({ err: error }, 'cannot read the curves of the live page'))
+        void sendCurves(this.snapshots, companyId, snapshot, sent, send)
+          .catch(error => this.hub.log.warn({ err: error }, 'cannot read the sparklines of the live page'))
           .finally(() => {
             isSendingCurves = false
           })

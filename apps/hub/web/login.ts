@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { preferredLanguage } from '../platform/http/negotiation.ts'
-import type { Arrival } from '../platform/http/pipeline.ts'
+import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { guestOf, visitorOf } from './access.ts'
 import { FairTurns } from './fair-turns.ts'
 import { isOwnForm, readForm } from './form.ts'
@@ -53,7 +53,7 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault.message}</p
 const logins = new FairTurns(Math.max(1, Math.floor(availableParallelism() / 2)), WAITING_MAX)
 
 /** POST /login */
-export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+export async function logIn(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const language = languageOf(request)
   const refuse = (email: string, status: number, key: 'login_failed' | 'login_foreign' | 'unavailable') =>
     loginPage(language, email, { status, message: say(language, key) })
@@ -64,7 +64,7 @@ export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promi
       retryAfterSeconds: seconds,
     })
   if (!isOwnForm(request)) return refuse('', 403, 'login_foreign')
-  const visitor = visitorOf(hub, request, arrival)
+  const visitor = visitorOf(hub, request, requestMeta)
   const address = rateKeyOf(visitor.ip)
   const attempt = hub.requestWindows.take(`login ${address}`, ATTEMPTS_PER_MINUTE)
   if (!attempt.allowed) return limited('', attempt.retryAfterSeconds)
@@ -90,16 +90,16 @@ export async function logIn(hub: Hub, request: Request, arrival: Arrival): Promi
   const former = await guestOf(hub, request)
   if (former !== null) await endSession(hub, former.caller, visitor)
   const token = await beginSession(hub, answer, visitor)
-  return redirect('/', { 'Set-Cookie': sessionCookieHeader(token, arrival.secure) })
+  return redirect('/', { 'Set-Cookie': sessionCookieHeader(token, requestMeta.secure) })
 }
 
 /** POST /logout: with the session's token in X-CSRF-Token or in the form. */
-export async function logOut(hub: Hub, request: Request, arrival: Arrival): Promise<Response> {
+export async function logOut(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const guest = await guestOf(hub, request)
   if (guest !== null) {
     const given = request.headers.get('x-csrf-token') ?? (await readForm(request)).get('csrf_token')
     if (given !== guest.csrfToken) return redirect('/')
-    await endSession(hub, guest.caller, visitorOf(hub, request, arrival))
+    await endSession(hub, guest.caller, visitorOf(hub, request, requestMeta))
   }
-  return redirect('/login', { 'Set-Cookie': endedCookieHeader(arrival.secure) })
+  return redirect('/login', { 'Set-Cookie': endedCookieHeader(requestMeta.secure) })
 }

@@ -6,7 +6,7 @@ import { collectors } from '../platform/db/schema.ts'
 import { companies } from '../platform/db/schema-identity.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import type { Page } from '../platform/http/app.ts'
-import type { Arrival } from '../platform/http/pipeline.ts'
+import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { toApiError } from '../platform/http/respond.ts'
 import { render } from '../platform/http/texts.ts'
 import { productVersion } from '../version.ts'
@@ -96,14 +96,14 @@ async function unknownPage(_hub: Hub, request: Request): Promise<Response> {
   return pageResponse(404, { language, title, body })
 }
 
-type Handle = (hub: Hub, request: Request, arrival: Arrival) => Promise<Response>
+type Handle = (hub: Hub, request: Request, requestMeta: RequestMeta) => Promise<Response>
 
 /** A fault becomes a page that says so and nothing else; the log has the rest. */
 const guarded =
   (handle: Handle): Handle =>
-  async (hub, request, arrival) => {
+  async (hub, request, requestMeta) => {
     try {
-      return await handle(hub, request, arrival)
+      return await handle(hub, request, requestMeta)
     } catch (error) {
       const { status } = toApiError(error, hub.log)
       const language = languageOf(request)
@@ -116,8 +116,8 @@ const guarded =
 /** Counts what a page answers, under one name for all files. */
 const counted = (page: Page): Page => ({
   ...page,
-  handle: async (hub, request, arrival) => {
-    const response = await page.handle(hub, request, arrival)
+  handle: async (hub, request, requestMeta) => {
+    const response = await page.handle(hub, request, requestMeta)
     const path = Object.values(assets).some(asset => asset.path === page.path) ? '/web/:file' : page.path
     hub.metrics.requests.inc({ route: `${page.method} ${path}`, code: response.status })
     return response
@@ -144,7 +144,11 @@ export function webPages(): readonly Page[] {
     { method: 'GET', path: '/tokens', handle: guarded(tokensPage) },
     { method: 'POST', path: '/tokens', handle: guarded(issue) },
     { method: 'POST', path: '/tokens/revoke', handle: guarded(revoke) },
-    { method: 'GET', path: '/web/live', handle: (hub, request, arrival) => streamsOf(hub).open(request, arrival) },
+    {
+      method: 'GET',
+      path: '/web/live',
+      handle: (hub, request, requestMeta) => streamsOf(hub).open(request, requestMeta),
+    },
     // Notifications link to an alert; the live page shows it among the open ones.
     {
       method: 'GET',

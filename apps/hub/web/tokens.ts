@@ -14,7 +14,7 @@ import {
 } from '../identity/tokens.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { ApiError } from '../platform/http/api-error.ts'
-import type { Arrival } from '../platform/http/pipeline.ts'
+import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { render } from '../platform/http/texts.ts'
 import { type Guest, guestOf, visitorOf } from './access.ts'
 import { readForm } from './form.ts'
@@ -70,7 +70,7 @@ ${permissionCell(language, token.permissions)}<td>${minutes(token.expiresAt, nev
 `
 }
 
-type Told = { readonly status: number; readonly fault?: string; readonly token?: string }
+type Notification = { readonly status: number; readonly fault?: string; readonly token?: string }
 
 function issueForm(
   language: WebLanguage,
@@ -98,7 +98,7 @@ function issueForm(
 </form>`
 }
 
-async function page(hub: Hub, request: Request, { guest, companyId }: Issuer, told: Told): Promise<Response> {
+async function page(hub: Hub, request: Request, { guest, companyId }: Issuer, told: Notification): Promise<Response> {
   const language = languageOf(request)
   const { db } = hub.database
   const [tokens, people] = await Promise.all([
@@ -181,17 +181,17 @@ async function acted(
 }
 
 /** POST /tokens: the answer shows the token, and no other page ever does. */
-export const issue = (hub: Hub, request: Request, arrival: Arrival): Promise<Response> =>
+export const issue = (hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> =>
   acted(hub, request, async (issuer, form) => {
-    const visitor = visitorOf(hub, request, arrival)
+    const visitor = visitorOf(hub, request, requestMeta)
     const { token } = await issueToken(hub, issuer.guest.caller, issuer.companyId, inputOf(form), visitor)
     return page(hub, request, issuer, { status: 201, token })
   })
 
 /** POST /tokens/revoke */
-export const revoke = (hub: Hub, request: Request, arrival: Arrival): Promise<Response> =>
+export const revoke = (hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> =>
   acted(hub, request, async (issuer, form) => {
-    const visitor = visitorOf(hub, request, arrival)
+    const visitor = visitorOf(hub, request, requestMeta)
     await revokeIssuedToken(hub, issuer.guest.caller, issuer.companyId, form.get('id') ?? '', visitor)
     return redirect('/tokens')
   })

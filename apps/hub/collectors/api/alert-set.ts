@@ -9,7 +9,7 @@ import { isAnyOf, type Tx } from '../../platform/db/transaction.ts'
 const keyOf = (alert: Alert): string => `${alert.serverId}\n${alert.ruleKey}\n${alert.seriesKey}`
 
 /** Alerts by id and by key, with what was created and what was changed since the load. */
-export class EventBook {
+export class AlertSet {
   private readonly byId = new Map<string, Alert>()
   private readonly latestByKey = new Map<string, string>()
   private readonly downByServer = new Map<string, Set<string>>()
@@ -82,12 +82,12 @@ export class EventBook {
 }
 
 /** Loads what the events of a batch can concern: the newest alert of each of their keys, and groups. The companies are locked by the caller. */
-export async function loadEventBook(
+export async function loadAlertSet(
   tx: Tx,
   events: readonly AlertEvent[],
   newestIds: readonly string[],
-): Promise<EventBook> {
-  const book = new EventBook()
+): Promise<AlertSet> {
+  const book = new AlertSet()
   if (newestIds.length > 0)
     for (const row of await tx.db.select().from(alerts).where(isAnyOf(alerts.id, newestIds))) book.load(toAlert(row))
 

@@ -7,10 +7,10 @@ import type { Severity } from '../../../../core/alerting/rules/rule.ts'
 import { applyEvent, type EventContext } from '../../../../core/lifecycle/alert.ts'
 import { storeAlerts } from '../../alerts/alert-rows.ts'
 import type { Hub } from '../../hub-context.ts'
-import { type Told, tellLater } from '../../notifications/outbox.ts'
+import { enqueueNotifications, type Notification } from '../../notifications/outbox.ts'
 import { inTransaction, lockCompanies, type Tx, together, uuidList } from '../../platform/db/transaction.ts'
 import { isUuid } from '../../platform/http/request-schema.ts'
-import { type EventBook, loadEventBook } from './alert-set.ts'
+import { type AlertSet, loadAlertSet } from './alert-set.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
 import { groupCandidates } from './group-candidates.ts'
 
@@ -30,7 +30,7 @@ type DownRule = {
 }
 
 /** What the batch needs to know of servers, rules and agents. */
-type Surroundings = {
+type Lookups = {
   readonly serverIds: ReadonlySet<string>
   /** Machines that are lost and that a wide-area incident may claim. */
   readonly groupableIds: ReadonlySet<string>
@@ -65,7 +65,7 @@ async function loadDownRules(tx: Tx, events: readonly AlertEvent[]): Promise<Dow
     from monitoring_rules where company_id = any(${companyIds}::uuid[]) and kind = 'agent_down' and deleted_at is null`)
 }
 
-async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<Surroundings> {
+async function loadLookups(tx: Tx, events: readonly AlertEvent[]): Promise<Lookups> {
   const serverIds = uuidList(new Set(events.map(event => event.server_id)))
   const opening = events.filter(event => !CLOSING.has(event.type))
   const openingServerIds = uuidList(new Set(opening.map(event => event.server_id)))
@@ -100,7 +100,7 @@ async function loadSurroundings(tx: Tx, events: readonly AlertEvent[]): Promise<
   }
 }
 
-function contextOf(event: AlertEvent, around: Surroundings, nowMs: number): EventContext {
+function contextOf(event: AlertEvent, around: Lookups, nowMs: number): EventContext {
   const known = around.rules.get(event.rule_id.toLowerCase())
   const down = around.downRules.get(event.company_id)
   const named = event.type.startsWith('agent.') ? namedAgent(event) : null
@@ -160,7 +160,7 @@ async function loadSeenIds(tx: Tx, events: readonly AlertEvent[]): Promise<Set<s
 type History = {
   readonly seen: Set<string>
   readonly seqs: Map<string, number>
-  readonly book: EventBook
+  readonly book: AlertSet
 }
 
 /**
@@ -173,7 +173,7 @@ async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: b
     ? events
     : events.filter(event => event.seq <= (processed.get(eventPairKey(event))?.seq ?? -1))
   const newestIds = [...processed.values()].flatMap(({ alertId }) => alertId ?? [])
-  const [seen, book] = await together([loadSeenIds(tx, doubtful), loadEventBook(tx, events, newestIds)])
+  const [seen, book] = await together([loadSeenIds(tx, doubtful), loadAlertSet(tx, events, newestIds)])
   return { seen, seqs: new Map([...processed].map(([key, { seq }]) => [key, seq])), book }
 }
 
@@ -262,11 +262,11 @@ async function applyOnce(hub: Hub, events: readonly AlertEvent[]): Promise<Resul
 async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<Result[]> {
   await lockCompanies(tx, new Set(events.map(event => event.company_id)))
   // The reads leave together: the company is locked for as long as it takes.
-  const [around, history] = await together([loadSurroundings(tx, events), loadHistory(tx, events, looksForIds)])
+  const [around, history] = await together([loadLookups(tx, events), loadHistory(tx, events, looksForIds)])
   const { seen, seqs, book } = history
   const results: Result[] = []
   const applied: Applied[] = []
-  let told: Told[] = []
+  let told: Notification[] = []
   for (const event of events) {
     const key = eventPairKey(event)
     const result: EventResult = !around.serverIds.has(pair(event.company_id, event.server_id))
@@ -294,7 +294,7 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], look
     const [loggedCount] = await together([
       storeLog(tx, applied),
       storeMarks(tx, applied, history),
-      tellLater(hub, tx, told, around.groupableIds),
+      enqueueNotifications(hub, tx, told, around.groupableIds),
     ])
     if (loggedCount < applied.length && !looksForIds) throw new SeenBefore()
   }

@@ -107,7 +107,7 @@ export const collectorRoutes: readonly Route[] = [
     permissions: COLLECTOR,
     query: Type.Object({ ...feedQuery, token_hash: Type.Optional(Type.String()) }),
     answer: agentsAnswer,
-    mayMiss: true,
+    may404: true,
     async handle(context) {
       const { hub, query } = context
       if (query.token_hash === undefined) return servePage(context, 'agents', agentsFeed, limits.agentsPageMax)
@@ -124,7 +124,7 @@ export const collectorRoutes: readonly Route[] = [
     permissions: COLLECTOR,
     query: Type.Object({ agent_id: Type.Optional(Type.String()) }),
     answer: agentLookup,
-    mayMiss: true,
+    may404: true,
     handle: lookUpAgent,
   }),
   feed('/rules', 'rules', ruleRecord, rulesFeed),
@@ -139,7 +139,7 @@ export const collectorRoutes: readonly Route[] = [
     permissions: COLLECTOR,
     invalidCode: 'invalid_batch',
     body: anyBody,
-    bodyShown: eventsBody,
+    docBody: eventsBody,
     answer: eventsAnswer,
     handle: async ({ hub, body }) => ({ data: await takeEvents(hub, body) }),
   }),
@@ -162,7 +162,7 @@ export const collectorRoutes: readonly Route[] = [
     bodyBytesMax: limits.inventoryBodyBytesMax,
     invalidCode: 'invalid_batch',
     body: anyBody,
-    bodyShown: inventoryBody,
+    docBody: inventoryBody,
     answer: inventoryTaken,
     handle: async ({ hub, body }) => ({ data: await takeInventory(hub, body) }),
   }),
@@ -174,7 +174,7 @@ export const collectorRoutes: readonly Route[] = [
     permissions: COLLECTOR,
     body: heartbeatBody,
     answer: heartbeatAnswer,
-    mayMiss: true,
+    may404: true,
     handle: async ({ hub, body }) => ({ data: await recordHeartbeat(hub, body) }),
   }),
   route({

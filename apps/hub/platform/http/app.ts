@@ -4,7 +4,7 @@ import { Elysia } from 'elysia'
 import type { Hub } from '../../hub-context.ts'
 import { docsResponse } from '../openapi/docs-page.ts'
 import { openApiDocument, RouteDetails } from '../openapi/openapi.ts'
-import { type Arrival, type DecodedParams, runRoute, runUnknown } from './pipeline.ts'
+import { type DecodedParams, type RequestMeta, runRoute, runUnknown } from './pipeline.ts'
 import type { Route } from './route.ts'
 import { chooseSessionCookie, isSecure, secureAnswer } from './transport-security.ts'
 
@@ -12,7 +12,7 @@ import { chooseSessionCookie, isSecure, secureAnswer } from './transport-securit
 export type Page = {
   readonly method: 'GET' | 'POST'
   readonly path: string
-  readonly handle: (hub: Hub, request: Request, arrival: Arrival) => Promise<Response> | Response
+  readonly handle: (hub: Hub, request: Request, requestMeta: RequestMeta) => Promise<Response> | Response
 }
 
 export type App = { fetch(request: Request, peer: string): Promise<Response> }
@@ -52,18 +52,18 @@ export function createApi(routes: readonly Route[], version: string, handle: Han
 
 /** Builds the application of a hub from its routes and pages. */
 export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Page[], version: string): App {
-  const arrivals = new WeakMap<Request, Arrival>()
-  const arrivalOf = (request: Request): Arrival =>
-    arrivals.get(request) ?? { peer: '', requestId: randomUUID(), secure: false, startedAtMs: performance.now() }
+  const requestMetas = new WeakMap<Request, RequestMeta>()
+  const requestMetaOf = (request: Request): RequestMeta =>
+    requestMetas.get(request) ?? { peer: '', requestId: randomUUID(), secure: false, startedAtMs: performance.now() }
   const { app, document: apiDocument } = createApi(routes, version, (route, request, params, isLegacy) =>
-    runRoute(hub, route, request, params, arrivalOf(request), isLegacy),
+    runRoute(hub, route, request, params, requestMetaOf(request), isLegacy),
   )
   const document = JSON.stringify(apiDocument)
   app.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
   app.get('/docs', docsResponse)
   const unknownPage = pages.find(page => page.path === '*')
   for (const page of pages.filter(each => each !== unknownPage))
-    app.route(page.method, page.path, ({ request }) => page.handle(hub, request, arrivalOf(request)), {
+    app.route(page.method, page.path, ({ request }) => page.handle(hub, request, requestMetaOf(request)), {
       parse: 'none',
     } as object)
 
@@ -72,8 +72,8 @@ export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Pa
     '*',
     ({ request }) => {
       const path = new URL(request.url).pathname
-      if (path.startsWith('/api')) return runUnknown(hub, request, path, methodsOf(path), arrivalOf(request))
-      return unknownPage?.handle(hub, request, arrivalOf(request)) ?? new Response('not found', { status: 404 })
+      if (path.startsWith('/api')) return runUnknown(hub, request, path, methodsOf(path), requestMetaOf(request))
+      return unknownPage?.handle(hub, request, requestMetaOf(request)) ?? new Response('not found', { status: 404 })
     },
     { parse: 'none' } as object,
   )
@@ -87,7 +87,7 @@ export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Pa
       const requestId = requestIdOf(request)
       const secure = isSecure(hub.config, request, peer)
       chooseSessionCookie(request, secure)
-      arrivals.set(request, { peer, requestId, secure, startedAtMs: performance.now() })
+      requestMetas.set(request, { peer, requestId, secure, startedAtMs: performance.now() })
       return secureAnswer(hub.config, await app.fetch(request), secure)
     },
   }

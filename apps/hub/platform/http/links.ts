@@ -22,7 +22,7 @@ export class Links {
 
   constructor(private readonly config: HubConfig) {}
 
-  /** Told once the listener has its port. */
+  /** Notification once the listener has its port. */
   listensAt(url: string): void {
     const listener = new URL(url)
     const bound = listener.hostname

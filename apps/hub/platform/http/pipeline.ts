@@ -61,7 +61,7 @@ function checkPermissions(route: Route, caller: Caller): void {
 export type DecodedParams = Readonly<Record<string, string | null>>
 
 /** What the server knows of a request besides the request itself. */
-export type Arrival = {
+export type RequestMeta = {
   readonly peer: string
   readonly requestId: string
   /** Whether the browser speaks https, with the hub or with a trusted proxy. */
@@ -118,16 +118,16 @@ export async function runRoute(
   route: Route,
   request: Request,
   decoded: DecodedParams,
-  arrival: Arrival,
+  requestMeta: RequestMeta,
   isLegacy: boolean,
 ): Promise<Response> {
   const family = familyOf(route.path)
   const language = preferredLanguage(request.headers.get('accept-language'))
-  const headers: ResponseHeaders = { 'X-Request-Id': arrival.requestId, 'Cache-Control': 'no-store' }
+  const headers: ResponseHeaders = { 'X-Request-Id': requestMeta.requestId, 'Cache-Control': 'no-store' }
   if (isLegacy) headers.Deprecation = 'true'
   const forwardedFor = request.headers.get('x-forwarded-for')
-  const ip = clientAddress(arrival.peer, forwardedFor, hub.config.trusted_proxies)
-  const log = hub.log.child({ request_id: arrival.requestId, route: `${route.method} ${route.path}` })
+  const ip = clientAddress(requestMeta.peer, forwardedFor, hub.config.trusted_proxies)
+  const log = hub.log.child({ request_id: requestMeta.requestId, route: `${route.method} ${route.path}` })
   let response: Response
   try {
     const caller = await admit(hub, request, family, ip, headers)
@@ -153,7 +153,7 @@ export async function runRoute(
   } catch (error) {
     response = respondError(toApiError(error, log), family, language, headers, hub.now())
   }
-  const seconds = (performance.now() - arrival.startedAtMs) / 1000
+  const seconds = (performance.now() - requestMeta.startedAtMs) / 1000
   hub.metrics.requests.inc({ route: `${route.method} ${route.path}`, code: response.status })
   hub.metrics.requestSeconds.observe({ route: `${route.method} ${route.path}` }, seconds)
   log.debug({ code: response.status, seconds }, 'request')
@@ -166,12 +166,12 @@ export async function runUnknown(
   request: Request,
   path: string,
   allowed: readonly string[],
-  arrival: Arrival,
+  requestMeta: RequestMeta,
 ): Promise<Response> {
   const family = familyOf(path.replace(/^\/api\/v1/, ''))
   const language = preferredLanguage(request.headers.get('accept-language'))
-  const headers: ResponseHeaders = { 'X-Request-Id': arrival.requestId, 'Cache-Control': 'no-store' }
-  const ip = clientAddress(arrival.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
+  const headers: ResponseHeaders = { 'X-Request-Id': requestMeta.requestId, 'Cache-Control': 'no-store' }
+  const ip = clientAddress(requestMeta.peer, request.headers.get('x-forwarded-for'), hub.config.trusted_proxies)
   let error: ApiError
   try {
     await admit(hub, request, family, ip, headers)

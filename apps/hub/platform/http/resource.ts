@@ -46,7 +46,7 @@ type Common = {
 }
 type WithBody<B extends TObject> = { readonly body?: B }
 /** What is wrong with a body beyond its form (route.ts). */
-type Further<C> = { readonly furtherFaults?: (context: C, given: Unchecked) => Promise<ReadonlyMap<string, Words>> }
+type Further<C> = { readonly crossFieldErrors?: (context: C, given: Unchecked) => Promise<ReadonlyMap<string, Words>> }
 type OnSubject<Row> = RouteContext & { readonly subject: Row }
 /** A row, and what stands beside it. */
 type With<Row, P extends TProperties> = { readonly row: Row; readonly beside: Static<TObject<P>> }
@@ -224,7 +224,7 @@ export function resource<Row, R extends TSchema>(definition: ResourceDefinition<
         tag,
         body: schema,
         answer: formOfMany(),
-        mayMiss: true,
+        may404: true,
         async handle(context) {
           // What the schema above has let through.
           const given = context.body as Static<TObject<P>> & Readonly<Record<string, unknown>>

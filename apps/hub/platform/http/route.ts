@@ -54,7 +54,7 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
    * What is wrong with a body whose form is wrong, beyond that: by field, for whatever JSON object was given. The handler looks at the
    * same where the form is right.
    */
-  readonly furtherFaults?: (
+  readonly crossFieldErrors?: (
     context: RouteContext & { readonly subject: S },
     given: Unchecked,
   ) => Promise<ReadonlyMap<string, Words>>
@@ -67,11 +67,11 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   /** Another form than JSON that the answer has. */
   readonly answerType?: string
   /** Answers 404 although its path names nothing. */
-  readonly mayMiss?: boolean
+  readonly may404?: boolean
   /** Parameters of the path that are no uuid. */
   readonly pathParameters?: Readonly<Record<string, TSchema>>
   /** What the document shows for a body that the handler itself looks at, member by member. */
-  readonly bodyShown?: TObject
+  readonly docBody?: TObject
   readonly handle: (
     context: RouteContext & { readonly query: Static<Q>; readonly body: Static<B>; readonly subject: S },
   ) => Promise<Static<A>>
@@ -90,10 +90,10 @@ export type Route = {
   readonly status: number
   readonly querySchema: TObject | null
   readonly bodySchema: TObject | null
-  readonly bodyShown: TObject | null
+  readonly docBody: TObject | null
   readonly answerSchema: TSchema | null
   readonly answerType: string
-  readonly mayMiss: boolean
+  readonly may404: boolean
   readonly pathParameters: Readonly<Record<string, TSchema>>
   readonly bodyBytesMax: number | null
   readonly textBody: TextBody | null
@@ -123,19 +123,19 @@ export function route<
     status: definition.status ?? (definition.answer ? 200 : 204),
     querySchema: definition.query ?? null,
     bodySchema: definition.body ?? null,
-    bodyShown: definition.bodyShown ?? definition.body ?? null,
+    docBody: definition.docBody ?? definition.body ?? null,
     answerSchema: definition.answer ?? null,
     answerType: definition.answerType ?? 'application/json',
-    mayMiss: definition.mayMiss ?? false,
+    may404: definition.may404 ?? false,
     pathParameters: definition.pathParameters ?? {},
     bodyBytesMax: definition.bodyBytesMax ?? null,
     textBody: definition.textBody ?? null,
     async run(context, readBody) {
       const subject = (definition.subject ? await definition.subject(context) : null) as S
       const query = (definition.query ? parseQuery(definition.query, context.url.searchParams) : {}) as Static<Q>
-      const { body: schema, invalidCode, furtherFaults } = definition
+      const { body: schema, invalidCode, crossFieldErrors } = definition
       const further = (given: unknown) =>
-        furtherFaults && isObject(given) ? furtherFaults({ ...context, subject }, given) : NO_FAULTS
+        crossFieldErrors && isObject(given) ? crossFieldErrors({ ...context, subject }, given) : NO_FAULTS
       const body = (
         schema ? await parseBody(schema, await readBody(invalidCode), invalidCode, further) : {}
       ) as Static<B>

@@ -193,7 +193,7 @@ const texts = {
   },
   csv_twice: { en: 'stands in line {line} too', vi: 'cũng có ở dòng {line}' },
   image: {
-    en: 'must be a data URL of a PNG, JPEG or WebP picture',
+    en: 'must be a data URL of a PNG, JPEG or WebP snapshot',
     vi: 'phải là data URL của ảnh PNG, JPEG hoặc WebP',
   },
   image_size: { en: 'must be at most {max} bytes', vi: 'chỉ được tối đa {max} byte' },

@@ -135,7 +135,7 @@ function parametersOf(route: Route, family: Family): Json[] {
 /** The refusals that a route can answer with. */
 function failuresOf(route: Route, family: Family): number[] {
   const hasBody = route.bodySchema !== null
-  const isFound = route.path.includes(':') || route.mayMiss
+  const isFound = route.path.includes(':') || route.may404
   return [
     401,
     403,
@@ -213,7 +213,7 @@ function operation(route: Route, isLegacy: boolean, components: Components): Jso
     ...(isLegacy ? { deprecated: true } : {}),
     security: [{ bearer: [] }],
     parameters: parametersOf(route, family),
-    ...(route.bodyShown ? { requestBody: requestBody(route, route.bodyShown, components) } : {}),
+    ...(route.docBody ? { requestBody: requestBody(route, route.docBody, components) } : {}),
     responses: { [String(route.status)]: success(route, family, components), ...Object.fromEntries(failures) },
   }
 }

@@ -1,5 +1,5 @@
 // The open alerts: what, where, since when, how bad; acknowledge and close for those who may.
-import type { AlertPicture, Picture } from '../live-view.ts'
+import type { AlertPicture, LiveSnapshot } from '../live-view.ts'
 import { post } from './api.ts'
 import { el, KeyedList, setAttribute, setText, show } from './elements.ts'
 import { ago, count, fullTime, sinceTime, valueText } from './format.ts'
@@ -109,7 +109,7 @@ class AlertView {
     this.setConfirming(false)
     show(this.fault, !result.ok)
     if (!result.ok) return setText(this.fault, t('act_failed', { message: result.message }))
-    // The next picture brings what has become of it; until then the page shows what was done.
+    // The next snapshot brings what has become of it; until then the page shows what was done.
     if (action === 'close') return show(this.root, false)
     this.isAcknowledged = true
     show(this.acknowledge, false)
@@ -142,14 +142,14 @@ export class AlertsPanel {
     )
   }
 
-  update(picture: Picture): void {
-    this.nowMs = picture.nowMs
-    setText(this.total, count(picture.alertsTotal))
-    setAttribute(this.total, 'data-worst', worstOf(picture))
-    show(this.none, picture.alertsTotal === 0)
-    show(this.list, picture.alertsTotal > 0)
-    this.views.update(picture.alerts)
-    this.pager.update(picture.alertsPage, picture.alertsPageSize, picture.alertsTotal)
+  update(snapshot: LiveSnapshot): void {
+    this.nowMs = snapshot.nowMs
+    setText(this.total, count(snapshot.alertsTotal))
+    setAttribute(this.total, 'data-worst', worstOf(snapshot))
+    show(this.none, snapshot.alertsTotal === 0)
+    show(this.list, snapshot.alertsTotal > 0)
+    this.views.update(snapshot.alerts)
+    this.pager.update(snapshot.alertsPage, snapshot.alertsPageSize, snapshot.alertsTotal)
     if (location.hash.startsWith('#alert-')) this.markLinked(location.hash.slice(1))
   }
 
@@ -162,5 +162,5 @@ export class AlertsPanel {
   }
 }
 
-const worstOf = ({ severities }: Picture): string | null =>
+const worstOf = ({ severities }: LiveSnapshot): string | null =>
   (['critical', 'warning', 'info'] as const).find(severity => severities[severity] > 0) ?? null

@@ -1,4 +1,4 @@
-// The curve of CPU and memory of one server over the last hour. New values are added as pictures bring them.
+// The sparkline of CPU and memory of one server over the last hour. New values are added as snapshots bring them.
 import uPlot from 'uplot'
 import { chartMinutes, type LatestValues, type ServerSeries } from '../live-view.ts'
 import { clockTime, percent } from './format.ts'

@@ -1,10 +1,10 @@
 // The stream of the live page, kept open: read as it comes, opened again when it breaks, given up while nobody looks.
-import type { EndReason, Picture, ServerSeries } from '../live-view.ts'
+import type { EndReason, LiveSnapshot, ServerSeries } from '../live-view.ts'
 
 export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'waiting'
 
 export type StreamListener = {
-  picture(picture: Picture): void
+  snapshot(snapshot: LiveSnapshot): void
   series(series: ServerSeries): void
   state(state: StreamState): void
   /** The session or the permission is gone: the page has to be opened again. */
@@ -126,11 +126,11 @@ export class LiveStream {
   }
 
   private take(name: string, data: string): void {
-    if (name === 'picture') {
+    if (name === 'snapshot') {
       this.failures = 0
-      const picture: Picture = JSON.parse(data)
+      const snapshot: LiveSnapshot = JSON.parse(data)
       this.listener.state('live')
-      this.listener.picture(picture)
+      this.listener.snapshot(snapshot)
     } else if (name === 'series') {
       const series: ServerSeries = JSON.parse(data)
       this.listener.series(series)

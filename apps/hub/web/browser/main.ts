@@ -1,5 +1,5 @@
-// The live page: one stream of pictures, and the address that says which part of the company is shown.
-import { connectivities, type Picture, type ServerState } from '../live-view.ts'
+// The live page: one stream of snapshots, and the address that says which part of the company is shown.
+import { connectivities, type LiveSnapshot, type ServerState } from '../live-view.ts'
 import { AlertsPanel } from './alerts-panel.ts'
 import { el, setAttribute, setText, show } from './elements.ts'
 import { LiveStream, type StreamState } from './live-stream.ts'
@@ -40,18 +40,18 @@ function showConnection(state: StreamState): void {
   setText(connection, t(state))
 }
 
-function showPicture(picture: Picture): void {
-  const isMissing = picture.collector !== 'ok' && picture.counts.all > 0
+function showPicture(snapshot: LiveSnapshot): void {
+  const isMissing = snapshot.collector !== 'ok' && snapshot.counts.all > 0
   show(banner, isMissing)
-  if (picture.collector === 'unavailable') setText(banner, t('collector_unavailable'))
-  if (picture.collector === 'not_configured') setText(banner, t('collector_not_configured'))
-  servers.update(picture)
-  alerts.update(picture)
-  document.title = picture.alertsTotal > 0 ? `(${picture.alertsTotal}) ${title}` : title
+  if (snapshot.collector === 'unavailable') setText(banner, t('collector_unavailable'))
+  if (snapshot.collector === 'not_configured') setText(banner, t('collector_not_configured'))
+  servers.update(snapshot)
+  alerts.update(snapshot)
+  document.title = snapshot.alertsTotal > 0 ? `(${snapshot.alertsTotal}) ${title}` : title
 }
 
 const stream = new LiveStream({
-  picture: showPicture,
+  snapshot: showPicture,
   series: series => servers.loadSeries(series),
   state: showConnection,
   ended: () => location.reload(),

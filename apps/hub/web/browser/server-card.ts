@@ -1,4 +1,4 @@
-// One server: its state, its newest values, its curve.
+// One server: its state, its newest values, its sparkline.
 import { type CollectorState, chartMinutes, type ServerPicture, type ServerSeries } from '../live-view.ts'
 import { Chart } from './chart.ts'
 import { el, setAttribute, setText, show } from './elements.ts'
@@ -88,7 +88,7 @@ export class ServerCard {
     this.showMissing('ok')
   }
 
-  /** What stands in place of a curve that is not there. */
+  /** What stands in place of a sparkline that is not there. */
   private showMissing(collector: CollectorState): void {
     const { isLoaded, isEmpty } = this.chart
     show(this.missing, isLoaded ? isEmpty : collector !== 'ok')

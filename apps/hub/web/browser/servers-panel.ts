@@ -1,5 +1,5 @@
 // The servers: how many in which state (and at the same time the choice of what is shown), search, cards, pages.
-import type { Picture, ServerPicture, ServerSeries, ServerState } from '../live-view.ts'
+import type { LiveSnapshot, ServerPicture, ServerSeries, ServerState } from '../live-view.ts'
 import { AddServer } from './add-server.ts'
 import { el, KeyedList, setAttribute, setText, show } from './elements.ts'
 import { count } from './format.ts'
@@ -40,7 +40,7 @@ export class ServersPanel {
   private readonly controls: HTMLElement
   private readonly pager: Pager
   private searchTimer = 0
-  private picture: Picture | null = null
+  private snapshot: LiveSnapshot | null = null
 
   constructor(
     private choice: Choice,
@@ -111,7 +111,7 @@ export class ServersPanel {
     return {
       root: card.root,
       update: (item: ServerPicture) => {
-        if (this.picture) card.update(item, this.picture.nowMs, this.picture.collector)
+        if (this.snapshot) card.update(item, this.snapshot.nowMs, this.snapshot.collector)
       },
       remove: () => {
         card.chart.remove()
@@ -132,18 +132,18 @@ export class ServersPanel {
     for (const { root, state } of this.buttons) setAttribute(root, 'aria-pressed', String(state === this.choice.state))
   }
 
-  update(picture: Picture): void {
-    this.picture = picture
+  update(snapshot: LiveSnapshot): void {
+    this.snapshot = snapshot
     for (const { number, root, counter } of this.buttons) {
-      setText(number, count(picture.counts[counter]))
-      setAttribute(root, 'data-some', String(picture.counts[counter] > 0))
+      setText(number, count(snapshot.counts[counter]))
+      setAttribute(root, 'data-some', String(snapshot.counts[counter] > 0))
     }
-    const isEmpty = picture.counts.all === 0
+    const isEmpty = snapshot.counts.all === 0
     this.adding.update(isEmpty)
     show(this.controls, !isEmpty)
-    show(this.none, !isEmpty && picture.matching === 0)
-    this.views.update(picture.servers)
-    this.pager.update(picture.page, picture.pageSize, picture.matching)
+    show(this.none, !isEmpty && snapshot.matching === 0)
+    this.views.update(snapshot.servers)
+    this.pager.update(snapshot.page, snapshot.pageSize, snapshot.matching)
   }
 
   loadSeries(series: ServerSeries): void {
