@@ -3,14 +3,14 @@ import { connect } from 'node:net'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 
-export type FreshAnswer = { readonly status: number; readonly body: Uint8Array<ArrayBuffer>; readonly head: string }
+export type FreshResponse = { readonly status: number; readonly body: Uint8Array<ArrayBuffer>; readonly head: string }
 
 /** Sends a batch over a new connection, which is closed after the answer. Rejects when there is none. */
 export function sendFresh(
   url: string,
   token: string,
   batch: MessageInitShape<typeof MetricsBatchSchema>,
-): Promise<FreshAnswer> {
+): Promise<FreshResponse> {
   const body = toBinary(MetricsBatchSchema, create(MetricsBatchSchema, batch))
   const { hostname, port } = new URL(url)
   const head = [

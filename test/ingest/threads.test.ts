@@ -6,7 +6,7 @@ import type { PublishRefusal } from '../../apps/collector/bus/bus.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { MetricsAckSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 import { until } from '../support/until.ts'
-import { type FreshAnswer, sendFresh } from './connections.ts'
+import { type FreshResponse, sendFresh } from './connections.ts'
 import { agentId, agentRecord, type Rig, type RigOptions, someSeries, startRig, token } from './rig.ts'
 import { id } from './scripted-hub.ts'
 
@@ -27,7 +27,7 @@ const fresh = (rig: Rig, batch: Parameters<typeof sendFresh>[2], asToken = token
 const times = <T>(count: number, run: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => run(index))
 
-const ack = (answer: FreshAnswer) => fromBinary(MetricsAckSchema, answer.body)
+const ack = (answer: FreshResponse) => fromBinary(MetricsAckSchema, answer.body)
 
 async function handOvers(rig: Rig): Promise<number> {
   return Number(/^svc_ingest_hand_overs_total (\d+)/m.exec(await rig.metricsText())?.[1] ?? 0)

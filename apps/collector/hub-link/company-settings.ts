@@ -1,6 +1,6 @@
 // Per-company settings of the hub (document 1 "Settings"): asked for when needed, cached for five minutes, thirty seconds after an error;
 // the last known answer is kept while the hub is silent, and a company never seen has none (document 3 "Series parameters").
-import { describeAnswer, type HubClient } from './hub-client.ts'
+import { describeResponse, type HubClient } from './hub-client.ts'
 
 const ERROR_CACHE_MS = 30_000
 
@@ -79,7 +79,7 @@ export class CompanySettingsCache {
     const before = this.held.get(companyId)?.settings ?? null
     const answer = this.hub ? await this.hub.settings(companyId) : null
     if (answer?.kind !== 'ok') {
-      const error = answer ? describeAnswer(answer) : 'no hub is configured'
+      const error = answer ? describeResponse(answer) : 'no hub is configured'
       return this.hold(companyId, generation, { settings: before, validUntilMs: this.nowMs() + ERROR_CACHE_MS, error })
     }
     const { data } = answer

@@ -7,7 +7,7 @@ import { applyFeed, dropExpired, type FeedState, feedStart } from '../../../core
 import { type FeedStore, isRawRecord, type RawRecord } from '../store/feed-store.ts'
 import { isJsonObject } from '../store/registry/agent-record.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { describeAnswer, type FeedName, type HubClient, type LargePage } from './hub-client.ts'
+import { describeResponse, type FeedName, type HubClient, type LargePage } from './hub-client.ts'
 import { type PullOutcome, SyncLoop, type SyncResult, type SyncStatus } from './sync-loop.ts'
 
 /** A set is never longer than this many pages: a hub that always says `more` must not hold the loop for ever. */
@@ -62,7 +62,7 @@ export async function pullPages(
     // A hub that has no checks feed yet manages no checks (document 3 "Agent config semantics"): there is nothing to read.
     if (feed === 'checks' && answer.kind === 'refused' && answer.status === 404)
       return { records: [], nextSince: since }
-    if (answer.kind !== 'ok') return { error: describeAnswer(answer) }
+    if (answer.kind !== 'ok') return { error: describeResponse(answer) }
     const { [feed]: rows, next_since: nextSince, more } = answer.data
     if (!Array.isArray(rows) || typeof nextSince !== 'number' || !Number.isSafeInteger(nextSince))
       return { error: `the hub's answer is not a page of ${feed}` }

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { DAY_MS, limits } from '../../../core/limits.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { describeAnswer, type HubAnswer, type HubClient } from './hub-client.ts'
+import { describeResponse, type HubClient, type HubResponse } from './hub-client.ts'
 
 const ITEM_BYTES_MAX = 512 * 1024
 const QUEUE_BYTES_MAX = 256 * 1024 * 1024
@@ -115,13 +115,13 @@ export class InventoryForwarder {
   }
 
   /** Removes what the hub has answered for; false when it is to be tried again later. */
-  private settle(items: readonly Item[], answer: HubAnswer): boolean {
+  private settle(items: readonly Item[], answer: HubResponse): boolean {
     const { log, metrics, nowMs } = this.options
     const isFinal = answer.kind === 'refused' && answer.status >= 400 && answer.status < 500 && answer.status !== 429
     if (answer.kind !== 'ok' && !isFinal) {
       const seconds = answer.kind === 'refused' ? (answer.retryAfterSeconds ?? 0) : 0
       this.notBeforeMs = nowMs() + seconds * 1000
-      log.warn({ reason: describeAnswer(answer), queued: this.queue.size }, 'cannot forward inventory; it is kept')
+      log.warn({ reason: describeResponse(answer), queued: this.queue.size }, 'cannot forward inventory; it is kept')
       return false
     }
     for (const item of items) if (this.queue.get(item.agentId) === item) this.remove(item.agentId)
@@ -132,7 +132,7 @@ export class InventoryForwarder {
       if (rejected.length > 0) log.warn({ rejected: rejected.slice(0, 10) }, 'the hub rejected inventory')
     } else {
       metrics.inventorySent.inc({ result: 'dropped' }, items.length)
-      log.error({ reason: describeAnswer(answer), items: items.length }, 'inventory is given up: the hub refused it')
+      log.error({ reason: describeResponse(answer), items: items.length }, 'inventory is given up: the hub refused it')
     }
     return true
   }

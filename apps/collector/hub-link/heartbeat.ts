@@ -1,7 +1,7 @@
 // The collector's own report to the hub (document 1 "/heartbeat"; decision G-32): every 30 s.
 import type { Logger } from 'pino'
 import type { HeartbeatBoard, ProcessHeartbeat } from '../store/process-heartbeats.ts'
-import { describeAnswer, type HeartbeatBody, type HubClient } from './hub-client.ts'
+import { describeResponse, type HeartbeatBody, type HubClient } from './hub-client.ts'
 
 /** What a process of several reports: its own facts with those of the others, or alone where these cannot be read now. */
 export async function sharedHeartbeat(
@@ -64,7 +64,7 @@ export class Heartbeat {
     const answer = await this.hub.postHeartbeat(await this.facts())
     const isFailing = answer.kind !== 'ok'
     if (isFailing && !this.isFailing)
-      this.log.warn({ reason: describeAnswer(answer) }, 'cannot send a heartbeat to the hub')
+      this.log.warn({ reason: describeResponse(answer) }, 'cannot send a heartbeat to the hub')
     this.isFailing = isFailing
   }
 }

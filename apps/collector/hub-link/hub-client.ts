@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import { isJsonObject, type JsonObject } from '../store/registry/agent-record.ts'
-import { readAnswer } from './read-answer.ts'
+import { readResponse } from './read-answer.ts'
 
 const PREFIX = '/api/v1/monitoring/collector'
 const TIMEOUT_MS = 10_000
@@ -13,7 +13,7 @@ const SKEW_WARN_PERIOD_MS = 10 * 60_000
 const OWN_TOKEN_NOTE_PERIOD_MS = 60_000
 
 /** What the hub answered. `refused`: any status that is not a success, with the hub's code ('' when it gave none). */
-export type HubAnswer =
+export type HubResponse =
   | { readonly kind: 'ok'; readonly status: number; readonly body: JsonObject; readonly data: JsonObject }
   | HubRefusal
   | { readonly kind: 'unreachable'; readonly message: string }
@@ -86,7 +86,7 @@ type Call = {
 }
 
 /** One short sentence for logs and last_sync_error; never a token or a body. */
-export function describeAnswer(answer: HubAnswer): string {
+export function describeResponse(answer: HubResponse): string {
   if (answer.kind === 'ok') return `the hub answered ${answer.status}`
   if (answer.kind === 'unreachable') return `the hub cannot be reached: ${answer.message}`
   return `the hub answered ${answer.status}${answer.code ? ` ${answer.code}` : ''}`
@@ -114,7 +114,7 @@ export class HubClient {
   }
 
   /** Exchanges a licence. Never retried: a retry after a lost answer would meet already_enrolled. */
-  enroll(body: EnrollBody, agentAddress: string): Promise<HubAnswer> {
+  enroll(body: EnrollBody, agentAddress: string): Promise<HubResponse> {
     return this.call({
       method: 'POST',
       path: '/enroll',
@@ -125,7 +125,7 @@ export class HubClient {
     })
   }
 
-  renew(agentId: string, tokenHash: string): Promise<HubAnswer> {
+  renew(agentId: string, tokenHash: string): Promise<HubResponse> {
     return this.call({
       method: 'POST',
       path: `/agents/${encodeURIComponent(agentId)}/renew`,
@@ -136,39 +136,39 @@ export class HubClient {
   }
 
   /** A page of one record that is too large to be read is looked through for its end, so that the feed can go on after it. */
-  pullFeed(feed: FeedName, since: number, limit: number): Promise<HubAnswer | LargePage> {
+  pullFeed(feed: FeedName, since: number, limit: number): Promise<HubResponse | LargePage> {
     const path = `/${feed}?since=${since}&limit=${limit}`
     return this.ask({ method: 'GET', path, ...(limit === 1 ? { isSkimmed: true } : {}) })
   }
 
-  lookupByToken(tokenHash: string): Promise<HubAnswer> {
+  lookupByToken(tokenHash: string): Promise<HubResponse> {
     return this.call({ method: 'GET', path: `/agents?token_hash=${encodeURIComponent(tokenHash)}` })
   }
 
-  lookupByAgent(agentId: string): Promise<HubAnswer> {
+  lookupByAgent(agentId: string): Promise<HubResponse> {
     return this.call({ method: 'GET', path: `/agents/lookup?agent_id=${encodeURIComponent(agentId)}` })
   }
 
   /** At most 200 events. */
-  postEvents(events: readonly unknown[]): Promise<HubAnswer> {
+  postEvents(events: readonly unknown[]): Promise<HubResponse> {
     return this.call({ method: 'POST', path: '/events', body: { events } })
   }
 
   /** At most 1000 agents. */
-  postSeen(agents: readonly SeenEntry[]): Promise<HubAnswer> {
+  postSeen(agents: readonly SeenEntry[]): Promise<HubResponse> {
     return this.call({ method: 'POST', path: '/agents/seen', body: { agents, ...this.collectorField() } })
   }
 
-  postHeartbeat(body: HeartbeatBody): Promise<HubAnswer> {
+  postHeartbeat(body: HeartbeatBody): Promise<HubResponse> {
     return this.call({ method: 'POST', path: '/heartbeat', body: { ...body, ...this.collectorField() } })
   }
 
   /** `items`: at most 100, each already JSON text. */
-  postInventory(items: readonly string[]): Promise<HubAnswer> {
+  postInventory(items: readonly string[]): Promise<HubResponse> {
     return this.call({ method: 'POST', path: '/inventory', text: `{"items":[${items.join(',')}]}` })
   }
 
-  settings(companyId: string): Promise<HubAnswer> {
+  settings(companyId: string): Promise<HubResponse> {
     return this.call({ method: 'GET', path: `/settings/${encodeURIComponent(companyId)}` })
   }
 
@@ -176,13 +176,13 @@ export class HubClient {
     return this.options.collectorId === null ? {} : { collector_id: this.options.collectorId }
   }
 
-  private async call(call: Call): Promise<HubAnswer> {
+  private async call(call: Call): Promise<HubResponse> {
     const answer = await this.ask(call)
     if (answer.kind !== 'too_large') return answer
     return { kind: 'unreachable', message: `an answer of more than ${limits.hubAnswerBytesMax} bytes` }
   }
 
-  private async ask(call: Call): Promise<HubAnswer | LargePage> {
+  private async ask(call: Call): Promise<HubResponse | LargePage> {
     const { token, nowMs } = this.options
     const sentAtMs = nowMs()
     const text = call.text ?? (call.body === undefined ? null : JSON.stringify(call.body))
@@ -200,7 +200,7 @@ export class HubClient {
         keepalive: call.isOnce !== true,
         signal: AbortSignal.timeout(call.timeoutMs ?? this.options.timeoutMs ?? TIMEOUT_MS),
       })
-      const answer = await readAnswer(response, limits.hubAnswerBytesMax, call.isSkimmed === true)
+      const answer = await readResponse(response, limits.hubAnswerBytesMax, call.isSkimmed === true)
       if (typeof answer !== 'string') return { kind: 'too_large', ...answer }
       const body = parseBody(answer)
       const gotAtMs = nowMs()
@@ -211,7 +211,7 @@ export class HubClient {
     }
   }
 
-  private judge(call: Call, response: Response, body: JsonObject): HubAnswer {
+  private judge(call: Call, response: Response, body: JsonObject): HubResponse {
     if (response.status >= 200 && response.status < 300)
       return { kind: 'ok', status: response.status, body, data: isJsonObject(body.data) ? body.data : {} }
     const error = isJsonObject(body.error) ? body.error : {}

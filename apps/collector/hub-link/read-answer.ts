@@ -6,7 +6,7 @@ const EDGE_BYTES = 16 * 1024
 /** A body that does not end is given up. */
 const SKIMMED_BYTES_MAX = 2 * 1024 * 1024 * 1024
 
-export type LargeAnswer = {
+export type LargeResponse = {
   readonly bytes: number
   readonly end: { readonly nextSince: number; readonly more: boolean } | null
   readonly first: { readonly id: string | null; readonly companyId: string | null }
@@ -15,7 +15,7 @@ export type LargeAnswer = {
 const lastOf = (pattern: RegExp, text: string): string | null => [...text.matchAll(pattern)].at(-1)?.[1] ?? null
 
 /** Members of the page stand before its records or after them. */
-function seen(bytes: number, head: string, tail: string): LargeAnswer {
+function seen(bytes: number, head: string, tail: string): LargeResponse {
   const member = (pattern: RegExp): string | null => lastOf(pattern, tail) ?? pattern.exec(head)?.[1] ?? null
   const nextSince = member(/"next_since"\s*:\s*(\d{1,15})\b/g)
   const more = member(/"more"\s*:\s*(true|false)\b/g)
@@ -52,11 +52,11 @@ class Tail {
  * The text of a body of at most `bytesMax`. Of a larger one what could be seen: with `isSkimmed` it is read to its end, else nothing more
  * is read of it. Throws what the connection throws.
  */
-export async function readAnswer(
+export async function readResponse(
   response: Response,
   bytesMax: number,
   isSkimmed: boolean,
-): Promise<string | LargeAnswer> {
+): Promise<string | LargeResponse> {
   const announced = Number(response.headers.get('content-length') ?? Number.NaN)
   // The length of what is sent: of a compressed body it says nothing.
   if (announced <= bytesMax && response.headers.get('content-encoding') === null) return response.text()

@@ -2,7 +2,7 @@
 // that was silent for long, is told of at once: people wait for it, and the hub's lists would call it unknown or down for up to a minute more.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
-import { describeAnswer, type HubAnswer, type HubClient, type SeenEntry } from './hub-client.ts'
+import { describeResponse, type HubClient, type HubResponse, type SeenEntry } from './hub-client.ts'
 
 /** What is reported of an agent; `isUnreported` is taken back once the hub has heard of it. */
 export type SeenAgent = {
@@ -21,7 +21,7 @@ const SILENT_MS = 2 * limits.seenIntervalMs
 const SPLITS_MAX = 100
 
 /** The page itself is at fault: sent again it would hold up all others for ever. One agent of it must not cost the others theirs. */
-const isRefused = (answer: HubAnswer): boolean => answer.kind === 'refused' && [400, 413, 422].includes(answer.status)
+const isRefused = (answer: HubResponse): boolean => answer.kind === 'refused' && [400, 413, 422].includes(answer.status)
 
 /** Of a version only what can be read: it comes from the agent as it is. */
 function entryOf({ record, lastSeenAtMs, agentVersion, protoVersion }: SeenAgent): SeenEntry {
@@ -132,14 +132,14 @@ export class SeenReporter {
       if (answer.kind === 'ok') return true
       const agentIds = page.slice(0, 10).map(agent => agent.record.agentId)
       this.log.error(
-        { reason: describeAnswer(answer), agents: page.length, agent_ids: agentIds },
+        { reason: describeResponse(answer), agents: page.length, agent_ids: agentIds },
         'the hub refuses a report of seen agents',
       )
       return true
     }
     for (const agent of page) agent.isUnreported = true
     this.log.warn(
-      { reason: describeAnswer(answer) },
+      { reason: describeResponse(answer) },
       'cannot tell the hub which agents were seen; it hears of it later',
     )
     return false

@@ -4,7 +4,7 @@ import { agentStates, connectivityOf } from '../../../core/lifecycle/agent.ts'
 import { agents, collectors, servers } from '../platform/db/schema.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
 import { flag, flagOf, oneOf, uuid } from '../platform/http/request-schema.ts'
-import { agentAnswer } from './agent-response.ts'
+import { agentResponse } from './agent-response.ts'
 import { connectivitySql, isActiveDownAlert } from './connectivity.ts'
 
 const HAS_DOWN_ALERT: SQL<boolean> = sql`exists (select 1 from monitoring_alerts x
@@ -39,7 +39,7 @@ export const agentCollection = collection({
       .leftJoin(collectors, eq(collectors.id, agents.collectorId)),
   order: [desc(agents.enrolledAt), desc(agents.id)],
   pageBy: 'ids',
-  response: agentAnswer,
+  response: agentResponse,
   present({ agent, server, collector, hasDownAlert }, { hub }) {
     const lastSeenAtMs = agent.lastSeenAt?.getTime() ?? null
     const thresholdMs = hub.config['agents.online_threshold']

@@ -4,7 +4,7 @@ import { agentStates } from '../../../core/lifecycle/agent.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import { id, named, nullable, reference, serverReference, string, time } from '../platform/http/response-schema.ts'
 
-export const agentAnswer = named('Agent', {
+export const agentResponse = named('Agent', {
   id: id(),
   company_id: id(),
   server: nullable(serverReference),

@@ -9,7 +9,7 @@ import { users } from '../platform/db/schema-identity.ts'
 import { isAnyOf } from '../platform/db/transaction.ts'
 import { collection, collectionReadBy, equals, filter, ofCompany } from '../platform/http/collection.ts'
 import { instant, oneOf, uuid } from '../platform/http/request-schema.ts'
-import { alertAnswer, alertEventAnswer } from './alert-response.ts'
+import { alertEventResponse, alertResponse } from './alert-response.ts'
 
 const acknowledger = alias(users, 'acknowledger')
 const closer = alias(users, 'closer')
@@ -111,7 +111,7 @@ export const alertCollection = collection({
   // The joins must not lead the planner away from the index that has the page.
   pageBy: 'ids_first',
   count: ({ hub, companyId }, given) => keptCount(hub.database.db, companyId, given),
-  response: alertAnswer,
+  response: alertResponse,
   present: presentAlert,
 })
 
@@ -164,6 +164,6 @@ export const alertEventCollection = collectionReadBy({
     ])
     return { rows, total: totals[0]?.total ?? 0 }
   },
-  response: alertEventAnswer,
+  response: alertEventResponse,
   present: row => row,
 })

@@ -57,9 +57,9 @@ const alert = {
   event_count: amount(),
   last_event_seq: amount(),
 }
-export const alertAnswer = named('Alert', alert)
+export const alertResponse = named('Alert', alert)
 
-export const alertEventAnswer = named('AlertEvent', {
+export const alertEventResponse = named('AlertEvent', {
   id: id(),
   alert_id: nullable(id()),
   event_id: string(),
@@ -69,7 +69,7 @@ export const alertEventAnswer = named('AlertEvent', {
   payload: anyObject(),
 })
 
-export const alertCommentAnswer = named('AlertComment', {
+export const alertCommentResponse = named('AlertComment', {
   id: id(),
   alert_id: id(),
   user: nullable(reference),
@@ -79,13 +79,13 @@ export const alertCommentAnswer = named('AlertComment', {
 })
 
 /** One alert, with what people wrote to it, oldest first. */
-export const alertWithComments = named('AlertWithComments', { ...alert, comments: listed(alertCommentAnswer) })
+export const alertWithComments = named('AlertWithComments', { ...alert, comments: listed(alertCommentResponse) })
 
 const bySeverity = Type.Unsafe<Readonly<Record<string, number>>>(
   Type.Object({ info: amount(), warning: amount(), critical: amount() }),
 )
 
-export const alertStatsAnswer = named('AlertStats', {
+export const alertStatsResponse = named('AlertStats', {
   active: amount(),
   acknowledged: amount(),
   suppressed: amount(),
@@ -95,13 +95,13 @@ export const alertStatsAnswer = named('AlertStats', {
   by_severity: bySeverity,
 })
 
-export const overviewAnswer = Type.Object({
+export const overviewResponse = Type.Object({
   servers: Type.Object({ total: amount(), online: amount(), down: amount(), unknown: amount() }),
   agents: Type.Object({ total: amount(), online: amount(), offline: amount(), pending: amount() }),
   alerts: Type.Object({ active: amount(), acknowledged: amount(), suppressed: amount(), by_severity: bySeverity }),
   groups_open: amount(),
   top_servers: listed(Type.Object({ server: serverReference, active_alerts: amount() })),
-  recent_alerts: listed(alertAnswer),
+  recent_alerts: listed(alertResponse),
 })
 
 export const timelineDay = Type.Object({

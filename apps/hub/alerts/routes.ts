@@ -6,7 +6,7 @@ import { resource } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { alertCollection, alertEventCollection, presentAlert } from './alert-list.ts'
-import { alertCommentAnswer, alertStatsAnswer, alertWithComments } from './alert-response.ts'
+import { alertCommentResponse, alertStatsResponse, alertWithComments } from './alert-response.ts'
 import { acknowledgeAlert, alertStats, closeAlert, commentAlert, commentsOf } from './alerts.ts'
 
 const TAG = 'Alerts'
@@ -27,7 +27,7 @@ export const alertRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Counts by state and severity',
     permissions: VIEW,
-    answer: answer(alertStatsAnswer),
+    answer: answer(alertStatsResponse),
     handle: async ({ hub, companyId }) => ({ data: await alertStats(hub.database.db, companyId) }),
   }),
   route({
@@ -81,7 +81,7 @@ export const alertRoutes: readonly Route[] = [
     subject,
     status: 201,
     body: Type.Object({ comment: text(COMMENT_MAX) }),
-    answer: answer(alertCommentAnswer),
+    answer: answer(alertCommentResponse),
     handle: async context => ({ data: await commentAlert(context, context.subject.alert.id, context.body.comment) }),
   }),
   alert.bulk('acknowledge', {

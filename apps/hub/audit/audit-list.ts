@@ -13,7 +13,7 @@ import { type AuditFilter, all, bySubject, countAudit, entriesBy } from './audit
 
 export type AuditRow = Omit<typeof auditLog.$inferSelect, 'position'>
 
-export const auditEntryAnswer = named('AuditEntry', {
+export const auditEntryResponse = named('AuditEntry', {
   id: id(),
   company_id: nullable(id()),
   actor: Type.Object({ type: string(), id: nullable(id()), name: nullable(string()) }),
@@ -108,7 +108,7 @@ export const auditCollection = collectionReadBy({
     ])
     return { rows, total }
   },
-  response: auditEntryAnswer,
+  response: auditEntryResponse,
   present: presentAuditEntry,
 })
 

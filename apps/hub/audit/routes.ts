@@ -3,7 +3,7 @@ import { list } from '../platform/http/list.ts'
 import { text } from '../platform/http/request-schema.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { auditCollection, auditEntryAnswer, findAuditEntry, presentAuditEntry } from './audit-list.ts'
+import { auditCollection, auditEntryResponse, findAuditEntry, presentAuditEntry } from './audit-list.ts'
 
 const TAG = 'Audit log'
 const VIEW = ['audit.view']
@@ -17,7 +17,7 @@ export const auditRoutes: readonly Route[] = [
     summary: 'Show an entry',
     permissions: VIEW,
     subject: ({ hub, companyId, params }) => findAuditEntry(hub.database.db, companyId, params.entry ?? ''),
-    answer: answer(auditEntryAnswer),
+    answer: answer(auditEntryResponse),
     handle: async ({ subject }) => ({ data: presentAuditEntry(subject) }),
   }),
   list({

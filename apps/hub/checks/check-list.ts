@@ -3,7 +3,7 @@ import { desc, isNull, type SQL, sql } from 'drizzle-orm'
 import { checks } from '../platform/db/schema.ts'
 import { collection, equals, filter, isOn, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf, uuid } from '../platform/http/request-schema.ts'
-import { checkAnswer } from './check-response.ts'
+import { checkResponse } from './check-response.ts'
 import { checkTypes } from './check-target.ts'
 
 // The table is named in full: a column of the only table of a select is rendered bare, which here would mean the rule's.
@@ -45,7 +45,7 @@ export const checkCollection = collection({
   },
   select: db => db.select({ check: checks, ruleIds: RULE_IDS }).from(checks),
   order: [desc(checks.createdAt), desc(checks.id)],
-  response: checkAnswer,
+  response: checkResponse,
   present: presentCheck,
 })
 

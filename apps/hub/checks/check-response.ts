@@ -1,14 +1,14 @@
 // Active checks and their results as the API answers them (decision G-119).
 import { Type } from '@sinclair/typebox'
 import { oneOf } from '../platform/http/request-schema.ts'
-import { amount, id, listed, named, nullable, scopeAnswer, string, time } from '../platform/http/response-schema.ts'
+import { amount, id, listed, named, nullable, scopeResponse, string, time } from '../platform/http/response-schema.ts'
 import { checkTypes } from './check-target.ts'
 
-export const checkAnswer = named('Check', {
+export const checkResponse = named('Check', {
   id: id(),
   company_id: id(),
   name: string(),
-  scope: scopeAnswer,
+  scope: scopeResponse,
   resolved_server_count: nullable(amount()),
   type: oneOf(checkTypes),
   target: Type.Unsafe<Readonly<Record<string, string | number>>>({
@@ -23,7 +23,7 @@ export const checkAnswer = named('Check', {
   updated_at: time(),
 })
 
-export const checkResultAnswer = named('CheckResult', {
+export const checkResultResponse = named('CheckResult', {
   server: Type.Object({ id: id(), name: string() }),
   value: nullable(Type.Number()),
   sampled_at: nullable(time()),

@@ -9,7 +9,7 @@ import { answerPage, collectorNote } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { findServer } from '../servers/server-list.ts'
 import { checkCollection } from './check-list.ts'
-import { checkResultAnswer } from './check-response.ts'
+import { checkResultResponse } from './check-response.ts'
 import { checkTypes } from './check-target.ts'
 import { createCheck, deleteCheck, duplicateCheck, setCheckEnabled, updateCheck } from './checks.ts'
 import { checkResults } from './results.ts'
@@ -79,7 +79,7 @@ export const checkRoutes: readonly Route[] = [
     permissions: VIEW,
     subject,
     query: Type.Object(pageQuery),
-    answer: Type.Object({ ...answerPage(checkResultAnswer).properties, collector: collectorNote }),
+    answer: Type.Object({ ...answerPage(checkResultResponse).properties, collector: collectorNote }),
     async handle({ hub, query, url, subject }) {
       const page = pageOf(query)
       const { results, total, collector } = await checkResults(hub, subject, page)

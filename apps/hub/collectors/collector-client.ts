@@ -16,7 +16,7 @@ import type { HubMetrics } from '../platform/telemetry.ts'
 export type CollectorTarget = { readonly id: string; readonly adminUrl: string; readonly adminToken: string }
 /** Why a collector cannot be called from here. */
 export type Unreachable = 'not_registered' | 'no_address' | 'no_token' | 'refused_address'
-export type CollectorAnswer = {
+export type CollectorResponse = {
   readonly status: number
   readonly body: unknown
   /** The parameters that a refusal is about. */
@@ -143,7 +143,7 @@ export class CollectorClient {
     path: string,
     body: unknown,
     timeoutMs: number,
-  ): Promise<CollectorAnswer> {
+  ): Promise<CollectorResponse> {
     const response = await fetch(`${target.adminUrl}${adminPrefix}${path}`, {
       method,
       headers: {
@@ -178,7 +178,7 @@ export class CollectorClient {
   }
 
   /** A query, with retry and breaker. Null: the collector cannot answer. 4xx answers are answers. */
-  async query(target: CollectorTarget, name: string, path: string): Promise<CollectorAnswer | null> {
+  async query(target: CollectorTarget, name: string, path: string): Promise<CollectorResponse | null> {
     try {
       const answer = await this.policyOf(target.id).execute(async () => {
         const got = await this.call(target, 'GET', path, undefined, this.config['collector.timeout'])

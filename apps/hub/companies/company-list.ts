@@ -1,6 +1,6 @@
 // Companies as people see them: the one that they work in, and what is below it (decision G-04).
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
-import { companyAnswer } from '../identity/identity-response.ts'
+import { companyResponse } from '../identity/identity-response.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { companies } from '../platform/db/schema-identity.ts'
 import { isAnyOf } from '../platform/db/transaction.ts'
@@ -52,7 +52,7 @@ export const companyTree = collectionReadBy({
       .offset(offset)
     return { rows, total: ids.length }
   },
-  response: companyAnswer,
+  response: companyResponse,
   present: presentCompany,
 })
 
@@ -63,7 +63,7 @@ export const childCompanies = collection({
   within: { parent_id: equals(companies.parentId, uuid()) },
   select: selectCompanies,
   order: BY_NAME,
-  response: companyAnswer,
+  response: companyResponse,
   present: presentCompany,
 })
 

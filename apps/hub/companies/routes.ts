@@ -1,6 +1,6 @@
 // REST: /companies (group "Identity and permissions"): the caller's company and what is below it.
 import { Type } from '@sinclair/typebox'
-import { companyAnswer, companyWithPlan, grantAnswer, grantHolder } from '../identity/identity-response.ts'
+import { companyResponse, companyWithPlan, grantHolder, grantResponse } from '../identity/identity-response.ts'
 import { list } from '../platform/http/list.ts'
 import { optional, text, uuid } from '../platform/http/request-schema.ts'
 import { resource } from '../platform/http/resource.ts'
@@ -17,7 +17,7 @@ const company = resource({
   path: '/companies',
   parameter: 'company',
   tag: TAG,
-  of: { response: companyAnswer, present: presentCompany },
+  of: { response: companyResponse, present: presentCompany },
   find: findCompany,
 })
 const { subject } = company
@@ -90,7 +90,7 @@ export const companyRoutes: readonly Route[] = [
     subject,
     status: 201,
     body: Type.Object({ user_id: uuid() }),
-    answer: answer(grantAnswer),
+    answer: answer(grantResponse),
     handle: async context => ({ data: await grant(context, context.subject, context.body.user_id) }),
   }),
   route({

@@ -13,7 +13,7 @@ import {
 } from '../platform/http/response-schema.ts'
 import { languages } from '../platform/http/texts.ts'
 
-export const userAnswer = named('User', {
+export const userResponse = named('User', {
   id: id(),
   company_id: nullable(id()),
   email: string(),
@@ -27,7 +27,7 @@ export const userAnswer = named('User', {
   created_at: time(),
 })
 
-export const invitationAnswer = named('Invitation', {
+export const invitationResponse = named('Invitation', {
   id: id(),
   company_id: id(),
   email: string(),
@@ -41,9 +41,9 @@ export const invitationAnswer = named('Invitation', {
   created_at: time(),
 })
 /** The link stands beside the invitation, once. */
-export const invitationWithLink = Type.Object({ data: invitationAnswer, link: string(), mailed: Type.Boolean() })
+export const invitationWithLink = Type.Object({ data: invitationResponse, link: string(), mailed: Type.Boolean() })
 
-export const roleAnswer = named('Role', {
+export const roleResponse = named('Role', {
   id: id(),
   company_id: nullable(id()),
   name: string(),
@@ -63,7 +63,7 @@ const company = {
   suspended_at: nullable(time()),
   created_at: time(),
 }
-export const companyAnswer = named('Company', company)
+export const companyResponse = named('Company', company)
 export const companyWithPlan = named('CompanyWithPlan', {
   ...company,
   effective_plan: Type.Object({
@@ -73,9 +73,9 @@ export const companyWithPlan = named('CompanyWithPlan', {
   }),
 })
 export const grantHolder = named('GrantHolder', { id: id(), name: string(), email: string() })
-export const grantAnswer = named('Grant', { company_id: id(), user: reference })
+export const grantResponse = named('Grant', { company_id: id(), user: reference })
 
-export const teamAnswer = named('Team', {
+export const teamResponse = named('Team', {
   id: id(),
   company_id: id(),
   name: string(),

@@ -6,7 +6,7 @@ import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../platfor
 import { answer, answerList, answerPage, string } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { languages } from '../platform/http/texts.ts'
-import { invitationAnswer, invitationWithLink, roleAnswer, userAnswer } from './identity-response.ts'
+import { invitationResponse, invitationWithLink, roleResponse, userResponse } from './identity-response.ts'
 import { findInvitation, invite, listInvitations, presentInvitation, withdrawInvitation } from './invitations.ts'
 import {
   addUser,
@@ -45,7 +45,7 @@ const userRoutes: readonly Route[] = [
     summary: 'List users by name',
     permissions: VIEW,
     query: Type.Object({ search: Type.Optional(text(255)), ...pageQuery }),
-    answer: answerPage(userAnswer),
+    answer: answerPage(userResponse),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { rows, total } = await listUsers(hub.database.db, companyId, query.search, page)
@@ -65,7 +65,7 @@ const userRoutes: readonly Route[] = [
       permissions: optional(permissions),
       role_ids: optional(roleIds),
     }),
-    answer: answer(userAnswer),
+    answer: answer(userResponse),
     handle: async context => ({ data: presentUser(await addUser(context, context.body)) }),
   }),
   route({
@@ -75,7 +75,7 @@ const userRoutes: readonly Route[] = [
     summary: 'Show a user',
     permissions: VIEW,
     subject: userSubject,
-    answer: answer(userAnswer),
+    answer: answer(userResponse),
     handle: async ({ subject }) => ({ data: presentUser(subject) }),
   }),
   route({
@@ -92,7 +92,7 @@ const userRoutes: readonly Route[] = [
       language: Type.Optional(oneOf(languages)),
       time_zone: Type.Optional(timeZone()),
     }),
-    answer: answer(userAnswer),
+    answer: answer(userResponse),
     handle: async context => ({
       data: presentUser(await changeUser(context, context.subject.user.id, context.body)),
     }),
@@ -117,7 +117,7 @@ const userRoutes: readonly Route[] = [
       summary: action === 'enable' ? 'Enable a user' : 'Disable a user: tokens and sessions stop working',
       permissions: MANAGE,
       subject: userSubject,
-      answer: answer(userAnswer),
+      answer: answer(userResponse),
       handle: async context => ({
         data: presentUser(await setUserEnabled(context, context.subject.user.id, action === 'enable')),
       }),
@@ -131,7 +131,7 @@ const userRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: userSubject,
     body: Type.Object({ role_ids: roleIds }),
-    answer: answer(userAnswer),
+    answer: answer(userResponse),
     handle: async context => ({
       data: presentUser(await setUserRoles(context, context.subject.user.id, context.body.role_ids)),
     }),
@@ -156,7 +156,7 @@ const roleRoutes: readonly Route[] = [
     summary: 'List roles, the built-in ones first',
     permissions: VIEW,
     query: Type.Object(pageQuery),
-    answer: answerPage(roleAnswer),
+    answer: answerPage(roleResponse),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { rows, total } = await listRoles(hub.database.db, companyId, page)
@@ -171,7 +171,7 @@ const roleRoutes: readonly Route[] = [
     permissions: MANAGE,
     status: 201,
     body: Type.Object({ name: text(255), permissions }),
-    answer: answer(roleAnswer),
+    answer: answer(roleResponse),
     handle: async context => ({ data: presentRole(await saveRole(context, null, context.body)) }),
   }),
   route({
@@ -181,7 +181,7 @@ const roleRoutes: readonly Route[] = [
     summary: 'Show a role',
     permissions: VIEW,
     subject: roleSubject,
-    answer: answer(roleAnswer),
+    answer: answer(roleResponse),
     handle: async ({ subject }) => ({ data: presentRole(subject) }),
   }),
   route({
@@ -192,7 +192,7 @@ const roleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: roleSubject,
     body: Type.Object({ name: Type.Optional(text(255)), permissions: Type.Optional(permissions) }),
-    answer: answer(roleAnswer),
+    answer: answer(roleResponse),
     handle: async context => ({ data: presentRole(await saveRole(context, context.subject.id, context.body)) }),
   }),
   route({
@@ -203,7 +203,7 @@ const roleRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: roleSubject,
     body: Type.Object({ permissions }),
-    answer: answer(roleAnswer),
+    answer: answer(roleResponse),
     handle: async context => ({ data: presentRole(await saveRole(context, context.subject.id, context.body)) }),
   }),
   route({
@@ -237,7 +237,7 @@ const invitationRoutes: readonly Route[] = [
     summary: 'Invitations that nobody has accepted yet, newest first',
     permissions: VIEW,
     query: Type.Object(pageQuery),
-    answer: answerPage(invitationAnswer),
+    answer: answerPage(invitationResponse),
     async handle({ hub, companyId, query, url }) {
       const page = pageOf(query)
       const { rows, total } = await listInvitations(hub.database.db, companyId, page)

@@ -7,7 +7,7 @@ import { inventoryFields } from './differences.ts'
 
 const shown = Type.Union([Type.String(), Type.Number(), Type.Null()])
 
-export const inventoryAnswer = named('Inventory', {
+export const inventoryResponse = named('Inventory', {
   facts: anyObject(),
   facts_hash: string(),
   reported_at: time(),

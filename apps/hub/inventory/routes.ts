@@ -4,10 +4,10 @@ import { listOf, oneOf, optional, text } from '../platform/http/request-schema.t
 import { answer, listed } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { findServer } from '../servers/server-list.ts'
-import { serverAnswer } from '../servers/server-response.ts'
+import { serverResponse } from '../servers/server-response.ts'
 import { inventoryFields } from './differences.ts'
 import { applyInventory, showInventory } from './inventory.ts'
-import { inventoryAnswer } from './inventory-response.ts'
+import { inventoryResponse } from './inventory-response.ts'
 
 const TAG = 'Servers'
 
@@ -27,7 +27,7 @@ export const inventoryRoutes: readonly Route[] = [
     summary: 'Inventory facts and how the server record differs',
     permissions: ['monitoring.view'],
     subject,
-    answer: answer(inventoryAnswer),
+    answer: answer(inventoryResponse),
     handle: async context => ({ data: await showInventory(context, context.subject) }),
   }),
   route({
@@ -38,7 +38,7 @@ export const inventoryRoutes: readonly Route[] = [
     permissions: ['monitoring.view', 'servers.manage'],
     subject,
     body: applyBody,
-    answer: Type.Object({ data: serverAnswer, applied: listed(oneOf(inventoryFields)) }),
+    answer: Type.Object({ data: serverResponse, applied: listed(oneOf(inventoryFields)) }),
     handle: context => applyInventory(context, context.subject.server.id, context.body),
   }),
 ]

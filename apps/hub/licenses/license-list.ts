@@ -5,7 +5,7 @@ import { licenses, servers } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf, uuid } from '../platform/http/request-schema.ts'
-import { licenseAnswer } from './license-response.ts'
+import { licenseResponse } from './license-response.ts'
 
 const ms = (date: Date | null): number | null => (date === null ? null : date.getTime())
 
@@ -46,7 +46,7 @@ export const licenseCollection = collection({
       .leftJoin(servers, eq(servers.id, licenses.serverId))
       .leftJoin(users, eq(users.id, licenses.createdBy)),
   order: [desc(licenses.createdAt), desc(licenses.id)],
-  response: licenseAnswer,
+  response: licenseResponse,
   // The token and its hash are never in it.
   present: ({ license, server, creator }, { hub }) => ({
     id: license.id,

@@ -13,7 +13,7 @@ import {
   time,
 } from '../platform/http/response-schema.ts'
 
-export const licenseAnswer = named('License', {
+export const licenseResponse = named('License', {
   id: id(),
   name: string(),
   company_id: id(),
@@ -37,7 +37,7 @@ export const licenseAnswer = named('License', {
 /** The clear token stands beside the licence, once. */
 export const licenseToken = { token: Type.String({ examples: ['lic_0QvX…'] }) }
 
-export const quotaAnswer = named('LicenseQuota', {
+export const quotaResponse = named('LicenseQuota', {
   plan: string(),
   agent_quota: nullable(amount()),
   licensed_uses: amount(),

@@ -8,7 +8,7 @@ import { resource } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { licenseCollection } from './license-list.ts'
-import { licenseToken, quotaAnswer } from './license-response.ts'
+import { licenseToken, quotaResponse } from './license-response.ts'
 import { createLicense, quotaOf, regenerateLicense, revokeLicense, updateLicense } from './licenses.ts'
 
 const TAG = 'Monitoring licenses'
@@ -39,7 +39,7 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The agent quota of the plan and what all companies that share it use of it',
     permissions: VIEW,
-    answer: answer(quotaAnswer),
+    answer: answer(quotaResponse),
     handle: async ({ hub, companyId }) => ({ data: await quotaOf(hub.database.db, companyId) }),
   }),
   license.show({ summary: 'Show a license', permissions: VIEW }),

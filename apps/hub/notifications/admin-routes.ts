@@ -9,7 +9,7 @@ import { answer, answerList, named, string, wordOf } from '../platform/http/resp
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { languages } from '../platform/http/texts.ts'
 import { changeChannel, channelCollection, createChannel, deleteChannel, testChannel } from './channels.ts'
-import { deliveryCollection, queuedAnswer, redeliver } from './deliveries.ts'
+import { deliveryCollection, queuedResponse, redeliver } from './deliveries.ts'
 import { fillTemplate, listTemplates, resetTemplate, setTemplate, templateTypes } from './templates.ts'
 
 const TAG = 'Notifications'
@@ -53,19 +53,19 @@ const channelRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject: channel.subject,
     status: 202,
-    answer: answer(queuedAnswer),
+    answer: answer(queuedResponse),
     handle: async context => ({ data: { delivery_id: await testChannel(context, context.subject) } }),
   }),
 ]
 
-const textAnswer = { title: string(), body: string() }
-const templateAnswer = named('NotificationTemplate', {
+const textResponse = { title: string(), body: string() }
+const templateResponse = named('NotificationTemplate', {
   template: wordOf(templateTypes),
   language: wordOf(languages),
-  ...textAnswer,
+  ...textResponse,
   is_default: Type.Boolean(),
 })
-const templatePreview = named('FilledTemplate', textAnswer)
+const templatePreview = named('FilledTemplate', textResponse)
 
 type TemplateType = (typeof templateTypes)[number]
 const isTemplate = (name: string | undefined): name is TemplateType => templateTypes.some(type => type === name)
@@ -105,7 +105,7 @@ const templateRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Texts by event type and language',
     permissions: VIEW,
-    answer: answerList(templateAnswer),
+    answer: answerList(templateResponse),
     handle: async ({ hub, companyId }) => ({ data: await listTemplates(hub.database.db, companyId) }),
   }),
   route({
@@ -114,7 +114,7 @@ const templateRoutes: readonly Route[] = [
     path: '/notifications/templates/:template',
     summary: 'Change a text',
     body: templateBody,
-    answer: answer(templateAnswer),
+    answer: answer(templateResponse),
     async handle(context) {
       const { body, subject: template } = context
       await setTemplate(context, template, body)
@@ -160,7 +160,7 @@ const deliveryRoutes: readonly Route[] = [
     summary: 'Send a delivery again',
     permissions: MANAGE,
     status: 202,
-    answer: answer(queuedAnswer),
+    answer: answer(queuedResponse),
     handle: async context => ({
       data: { delivery_id: await redeliver(context, context.params.delivery ?? '', { refusesDelivered: true }) },
     }),

@@ -147,7 +147,7 @@ export type Delivery = typeof notificationDeliveries.$inferSelect
 
 const deliveryStates = ['waiting', 'delivered', 'failed'] as const
 
-export const deliveryAnswer = named('Delivery', {
+export const deliveryResponse = named('Delivery', {
   id: id(),
   channel: string(),
   target: string(),
@@ -161,14 +161,14 @@ export const deliveryAnswer = named('Delivery', {
   created_at: time(),
   finished_at: nullable(time()),
 })
-export const queuedAnswer = named('QueuedDelivery', { delivery_id: nullable(id()) })
+export const queuedResponse = named('QueuedDelivery', { delivery_id: nullable(id()) })
 
 const shown = {
   table: notificationDeliveries,
   select: (db: Executor) => db.select().from(notificationDeliveries),
   order: [desc(notificationDeliveries.position)],
   pageBy: 'ids' as const,
-  response: deliveryAnswer,
+  response: deliveryResponse,
   present: (row: Delivery) => ({
     id: row.id,
     channel: row.channel,

@@ -20,7 +20,7 @@ import { streamNotifications } from './stream.ts'
 const TAG = 'Notifications'
 
 const level = Type.Object({ min_severity: wordOf(levels) })
-const preferencesAnswer = Type.Unsafe<Readonly<Record<string, { min_severity: string }>>>(
+const preferencesResponse = Type.Unsafe<Readonly<Record<string, { min_severity: string }>>>(
   named('NotificationPreferences', { bell: level, email: level, push: level }),
 )
 const preference = Type.Optional(Type.Object({ min_severity: oneOf(levels) }))
@@ -67,7 +67,7 @@ export const notificationRoutes: readonly Route[] = [
     accountPermission: 'notifications.view',
     tag: TAG,
     summary: 'From which severity each channel tells',
-    answer: answer(preferencesAnswer),
+    answer: answer(preferencesResponse),
     handle: async ({ hub, caller }) => ({ data: await preferencesOf(hub.database.db, caller.user.id) }),
   }),
   route({
@@ -77,7 +77,7 @@ export const notificationRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Set preferences',
     body: Type.Object({ bell: preference, email: preference, push: preference }),
-    answer: answer(preferencesAnswer),
+    answer: answer(preferencesResponse),
     async handle({ hub, caller, body }) {
       await setPreferences(hub.database.db, caller.user.id, body)
       return { data: await preferencesOf(hub.database.db, caller.user.id) }

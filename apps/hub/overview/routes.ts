@@ -1,6 +1,6 @@
 // REST: /monitoring/overview (decision G-116).
 import { Type } from '@sinclair/typebox'
-import { overviewAnswer, timelineDay } from '../alerts/alert-response.ts'
+import { overviewResponse, timelineDay } from '../alerts/alert-response.ts'
 import { integer } from '../platform/http/request-schema.ts'
 import { answerList, collectorNote } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
@@ -16,7 +16,7 @@ export const overviewRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The company at a glance',
     permissions: ['monitoring.view'],
-    answer: Type.Object({ data: overviewAnswer, collector: collectorNote }),
+    answer: Type.Object({ data: overviewResponse, collector: collectorNote }),
     handle: overview,
   }),
   route({

@@ -10,7 +10,7 @@ import { type Asker, collectionReadBy } from '../platform/http/collection.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { isQueueName, type QueueName, queueNames } from '../platform/jobs/queues.ts'
-import { jobAnswer } from './queue-response.ts'
+import { jobResponse } from './queue-response.ts'
 
 const RETRIED_MAX = 10_000
 
@@ -102,7 +102,7 @@ export const failedJobs = collectionReadBy({
   filters: {},
   within: {},
   read: (asker, _given, range) => pageOfJobs(asker, FAILED, sql`completed_on desc, id`, range),
-  response: jobAnswer,
+  response: jobResponse,
   present: presentJob,
 })
 
@@ -111,7 +111,7 @@ export const waitingJobs = collectionReadBy({
   filters: {},
   within: { queue: Type.String() },
   read: (asker, { queue = '' }, range) => pageOfJobs(asker, waitingIn(queue), sql`start_after, id`, range),
-  response: jobAnswer,
+  response: jobResponse,
   present: presentJob,
 })
 

@@ -3,14 +3,14 @@ import { amount, anyObject, id, named, nullable, string, time, wordOf } from '..
 
 export const jobStates = ['waiting', 'running', 'done', 'failed'] as const
 
-export const queueAnswer = named('Queue', {
+export const queueResponse = named('Queue', {
   name: string(),
   waiting: amount(),
   running: amount(),
   failed: amount(),
   due_since: nullable(time()),
 })
-export const jobAnswer = named('Job', {
+export const jobResponse = named('Job', {
   id: id(),
   queue: string(),
   state: wordOf(jobStates),

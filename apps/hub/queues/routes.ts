@@ -15,7 +15,7 @@ import {
   waitingJob,
   waitingJobs,
 } from './queue-list.ts'
-import { jobAnswer, queueAnswer } from './queue-response.ts'
+import { jobResponse, queueResponse } from './queue-response.ts'
 
 const TAG = 'Queues'
 const VIEW = ['queues.view']
@@ -28,7 +28,7 @@ export const queueRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Queues with their depths',
     permissions: VIEW,
-    answer: answerList(queueAnswer),
+    answer: answerList(queueResponse),
     handle: async context => ({ data: await listQueues(context) }),
   }),
   list({
@@ -55,7 +55,7 @@ export const queueRoutes: readonly Route[] = [
     summary: 'Show a job that failed',
     permissions: VIEW,
     subject: failedJob,
-    answer: answer(jobAnswer),
+    answer: answer(jobResponse),
     handle: async ({ subject }) => ({ data: presentJob(subject) }),
   }),
   route({
@@ -91,7 +91,7 @@ export const queueRoutes: readonly Route[] = [
     summary: 'Show a queue',
     permissions: VIEW,
     subject: queueOfPath,
-    answer: answer(queueAnswer),
+    answer: answer(queueResponse),
     async handle(context) {
       const row = (await listQueues(context)).find(queue => queue.name === context.subject)
       if (!row) throw notFound()

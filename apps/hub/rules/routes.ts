@@ -11,7 +11,7 @@ import { amount, answerList } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { PREVIEW_HOURS_MAX, previewRule } from './preview.ts'
 import { coveredServers, presentRule, ruleCollection } from './rule-list.ts'
-import { metricAnswer, previewAnswer, ruleAnswer } from './rule-response.ts'
+import { metricResponse, previewResponse, ruleResponse } from './rule-response.ts'
 import {
   createDefaults,
   createRule,
@@ -75,7 +75,7 @@ export const ruleRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The metric catalogue with the labels of each metric',
     permissions: MANAGE,
-    answer: answerList(metricAnswer),
+    answer: answerList(metricResponse),
     handle: async () => ({ data: metrics }),
   }),
   route({
@@ -84,7 +84,7 @@ export const ruleRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Create the default rules that are missing',
     permissions: MANAGE,
-    answer: Type.Object({ ...answerList(ruleAnswer).properties, created: amount() }),
+    answer: Type.Object({ ...answerList(ruleResponse).properties, created: amount() }),
     async handle(context) {
       const { rows, created } = await createDefaults(context)
       return { data: rows.map(presentRule), created }
@@ -103,7 +103,7 @@ export const ruleRoutes: readonly Route[] = [
       hours: optional(integer(1, PREVIEW_HOURS_MAX)),
     }),
     crossFieldErrors: (context, given) => faultsOfDraft(context, { ...given, severity: given.severity ?? 'info' }),
-    answer: previewAnswer,
+    answer: previewResponse,
     handle: context =>
       previewRule(context, {
         ...context.body,

@@ -10,7 +10,7 @@ import { collection, collectionReadBy, equals, isOn, ofCompany, search } from '.
 import { oneOf, text } from '../platform/http/request-schema.ts'
 import { serverReference } from '../platform/http/response-schema.ts'
 import { resolveScope } from '../scopes/scope.ts'
-import { ruleAnswer } from './rule-response.ts'
+import { ruleResponse } from './rule-response.ts'
 
 const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
   where x.rule_id = ${rules.id} and x.state in ('open', 'acknowledged', 'grouped'))`
@@ -74,7 +74,7 @@ export const ruleCollection = collection({
   select: selectRules,
   order: [desc(rules.createdAt), desc(rules.id)],
   pageBy: 'ids',
-  response: ruleAnswer,
+  response: ruleResponse,
   present: presentRule,
 })
 

@@ -11,7 +11,7 @@ import {
   named,
   nullable,
   reference,
-  scopeAnswer,
+  scopeResponse,
   string,
   time,
   wordOf,
@@ -19,13 +19,13 @@ import {
 
 const number = () => nullable(Type.Number())
 
-export const ruleAnswer = named('Rule', {
+export const ruleResponse = named('Rule', {
   id: id(),
   company_id: id(),
   version: Type.Integer({ minimum: 1 }),
   name: string(),
   kind: oneOf(ruleKinds),
-  scope: scopeAnswer,
+  scope: scopeResponse,
   resolved_server_count: amount(),
   metric: nullable(string()),
   matchers: nullable(
@@ -57,7 +57,7 @@ export const ruleAnswer = named('Rule', {
   updated_at: time(),
 })
 
-export const metricAnswer = named('Metric', {
+export const metricResponse = named('Metric', {
   name: string(),
   labels: listed(string()),
   unit: string(),
@@ -101,7 +101,7 @@ const history = named('RuleHistory', {
 })
 
 /** What a draft of a rule would cover and violate. */
-export const previewAnswer = Type.Object({
+export const previewResponse = Type.Object({
   data: named('RulePreview', {
     matched_servers: amount(),
     servers: listed(reference),

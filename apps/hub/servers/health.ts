@@ -13,7 +13,7 @@ import {
 import { type AgentState, connectivityOf } from '../../../core/lifecycle/agent.ts'
 import { isActiveDownAlert } from '../agents/connectivity.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
-import type { CollectorAnswer } from '../collectors/collector-client.ts'
+import type { CollectorResponse } from '../collectors/collector-client.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type ApiError, invalid } from '../platform/http/api-error.ts'
@@ -102,7 +102,7 @@ const namedIn = (message: string): string =>
   (/range/.test(message) ? 'from' : 'metric')
 
 /** What the collector found wrong with the request, by parameter. */
-function refusalOfSeries(answer: CollectorAnswer): ApiError {
+function refusalOfSeries(answer: CollectorResponse): ApiError {
   const message = messageOfRefusal(answer.body)
   const faults = answer.faults
     .filter(({ field }) => isParameter(field))

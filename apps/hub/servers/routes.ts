@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { agentCollection } from '../agents/agent-list.ts'
 import { alertCollection } from '../alerts/alert-list.ts'
 import { invalidField } from '../platform/http/api-error.ts'
-import { bulkAnswer } from '../platform/http/bulk.ts'
+import { bulkResponse } from '../platform/http/bulk.ts'
 import { list } from '../platform/http/list.ts'
 import { flag, flagOf, integer, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { resource } from '../platform/http/resource.ts'
@@ -14,7 +14,7 @@ import { type BulkChange, changeServers } from './bulk.ts'
 import { serverHealth, serverSeries } from './health.ts'
 import { importBody, importServers, serversOfCsv } from './import.ts'
 import { allServers, presentServer, serverCollection, trashedServers } from './server-list.ts'
-import { healthAnswer, importAnswer, seriesAnswer, serverAnswer, settableStatuses } from './server-response.ts'
+import { healthResponse, importResponse, seriesResponse, serverResponse, settableStatuses } from './server-response.ts'
 import {
   approveServer,
   createServer,
@@ -103,7 +103,7 @@ export const serverRoutes: readonly Route[] = [
     query: Type.Object({ dry_run: flag() }),
     body: importBody,
     textBody: { type: 'text/csv', member: 'csv' },
-    answer: answer(importAnswer),
+    answer: answer(importResponse),
     handle: async context => {
       const rows = serversOfCsv(context.body.csv, newServer)
       return { data: await importServers(context, rows, flagOf(context.query.dry_run) ?? false) }
@@ -174,7 +174,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Set the status of many servers',
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), status: oneOf(settableStatuses) }),
-    answer: bulkAnswer(serverAnswer),
+    answer: bulkResponse(serverResponse),
     may404: true,
     handle: context => changeMany(context, context.body.server_ids, () => ({ status: context.body.status })),
   }),
@@ -185,7 +185,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Add tags to many servers, or remove them',
     permissions: MANAGE,
     body: Type.Object({ server_ids: listOf(uuid(), BULK_MAX, 1), add: optional(tags), remove: optional(tags) }),
-    answer: bulkAnswer(serverAnswer),
+    answer: bulkResponse(serverResponse),
     may404: true,
     handle: context =>
       changeMany(context, context.body.server_ids, server => ({ tags: changedTags(server.tags, context.body) })),
@@ -197,7 +197,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Latest values and open alerts',
     permissions: ['monitoring.view', 'servers.view'],
     subject,
-    answer: healthAnswer,
+    answer: healthResponse,
     handle: ({ hub, subject }) => serverHealth(hub, subject),
   }),
   route({
@@ -214,7 +214,7 @@ export const serverRoutes: readonly Route[] = [
       step: Type.Optional(text(32)),
       agg: Type.Optional(oneOf(['avg', 'min', 'max', 'last'])),
     }),
-    answer: seriesAnswer,
+    answer: seriesResponse,
     handle: ({ hub, subject, url }) => serverSeries(hub, subject, url.searchParams),
   }),
   list({

@@ -6,7 +6,7 @@ import { permissionDenied } from '../platform/http/api-error.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
 import { oneOf, text } from '../platform/http/request-schema.ts'
 import { healthBlocks } from './health.ts'
-import { serverAnswer, serverStatuses } from './server-response.ts'
+import { serverResponse, serverStatuses } from './server-response.ts'
 
 export type Server = typeof servers.$inferSelect
 export type ServerRow = { readonly server: Server; readonly agentId: string | null }
@@ -46,7 +46,7 @@ const shown = {
   order: [asc(sql`lower(${servers.name})`), asc(servers.id)],
   // The page is found in the index; rows and agents are looked up for it alone.
   pageBy: 'ids' as const,
-  response: serverAnswer,
+  response: serverResponse,
   present: presentServer,
 }
 

@@ -1,6 +1,6 @@
 // Servers and their health as the API answers them (decisions G-108, G-109).
 import { Type } from '@sinclair/typebox'
-import { alertAnswer } from '../alerts/alert-response.ts'
+import { alertResponse } from '../alerts/alert-response.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import {
   amount,
@@ -26,7 +26,7 @@ const healthBlock = named('ServerHealthBlock', {
   open_alerts: amount(),
 })
 
-export const serverAnswer = named('Server', {
+export const serverResponse = named('Server', {
   id: id(),
   company_id: id(),
   name: string(),
@@ -52,7 +52,7 @@ export const serverAnswer = named('Server', {
   health: Type.Optional(healthBlock),
 })
 
-export const importAnswer = named('ImportedServers', {
+export const importResponse = named('ImportedServers', {
   created: amount(),
   updated: amount(),
   unchanged: amount(),
@@ -62,7 +62,7 @@ export const importAnswer = named('ImportedServers', {
 const number = () => nullable(Type.Number())
 const sample = named('Sample', { labels: texts(), value: Type.Number(), ts: time() })
 
-export const healthAnswer = Type.Object({
+export const healthResponse = Type.Object({
   data: named('ServerHealth', {
     status: nullable(oneOf(connectivities)),
     last_seen: nullable(time()),
@@ -78,12 +78,12 @@ export const healthAnswer = Type.Object({
       type: 'object',
       additionalProperties: { type: 'array', items: sample },
     }),
-    open_alerts: listed(alertAnswer),
+    open_alerts: listed(alertResponse),
   }),
   collector: collectorNote,
 })
 
-export const seriesAnswer = Type.Object({
+export const seriesResponse = Type.Object({
   data: Type.Unsafe<Readonly<Record<string, unknown>>>(
     named('ServerSeries', {
       server_id: id(),

@@ -27,7 +27,7 @@ const retention = {
   metrics_retention_grace_until: nullable(time()),
   metrics_retention_changed_at: nullable(time()),
 }
-const settingsAnswer = named('MonitoringSettings', {
+const settingsResponse = named('MonitoringSettings', {
   company_id: id(),
   default_interval: amount(),
   auto_create_server: Type.Boolean(),
@@ -38,7 +38,7 @@ const settingsAnswer = named('MonitoringSettings', {
   alert_event_retention_days: amount(),
   ...retention,
 })
-const retentionAnswer = named('Retention', { plan: string(), ...retention, retention_note: nullable(string()) })
+const retentionResponse = named('Retention', { plan: string(), ...retention, retention_note: nullable(string()) })
 
 export const settingsRoutes: readonly Route[] = [
   route({
@@ -47,7 +47,7 @@ export const settingsRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show the settings',
     permissions: ['monitoring.view'],
-    answer: answer(settingsAnswer),
+    answer: answer(settingsResponse),
     handle: async ({ hub, companyId }) => ({
       data: presentSettings(hub, await settingsOf(hub.database.db, companyId)),
     }),
@@ -59,7 +59,7 @@ export const settingsRoutes: readonly Route[] = [
     summary: 'Change the settings',
     permissions: ['monitoring.manage'],
     body,
-    answer: answer(settingsAnswer),
+    answer: answer(settingsResponse),
     handle: async context => ({ data: presentSettings(context.hub, await updateSettings(context, context.body)) }),
   }),
   route({
@@ -68,7 +68,7 @@ export const settingsRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Effective retention and a running grace',
     permissions: ['monitoring.view'],
-    answer: answer(retentionAnswer),
+    answer: answer(retentionResponse),
     handle: async ({ hub, companyId }) => ({ data: await retentionOf(hub, companyId) }),
   }),
 ]

@@ -4,7 +4,7 @@ import { silences } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { collection, filter, ofCompany } from '../platform/http/collection.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
-import { type SilenceStatus, silenceAnswer, silenceStatuses } from './silence-response.ts'
+import { type SilenceStatus, silenceResponse, silenceStatuses } from './silence-response.ts'
 
 /** Ten thousand ids a silence are not fetched to show their number. */
 const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(silences)
@@ -32,7 +32,7 @@ export const silenceCollection = collection({
       .from(silences)
       .leftJoin(users, eq(users.id, silences.createdBy)),
   order: [desc(silences.createdAt), desc(silences.id)],
-  response: silenceAnswer,
+  response: silenceResponse,
   present: ({ silence, resolvedCount, creator }, { hub }) => ({
     id: silence.id,
     company_id: silence.companyId,

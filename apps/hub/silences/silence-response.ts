@@ -1,6 +1,6 @@
 // Silences as the API answers them (decision G-121).
 import { Type } from '@sinclair/typebox'
-import { alertAnswer } from '../alerts/alert-response.ts'
+import { alertResponse } from '../alerts/alert-response.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import {
   amount,
@@ -9,7 +9,7 @@ import {
   named,
   nullable,
   reference,
-  scopeAnswer,
+  scopeResponse,
   string,
   time,
 } from '../platform/http/response-schema.ts'
@@ -17,10 +17,10 @@ import {
 export const silenceStatuses = ['scheduled', 'active', 'expired', 'cancelled'] as const
 export type SilenceStatus = (typeof silenceStatuses)[number]
 
-export const silenceAnswer = named('Silence', {
+export const silenceResponse = named('Silence', {
   id: id(),
   company_id: id(),
-  scope: scopeAnswer,
+  scope: scopeResponse,
   resolved_server_count: nullable(amount()),
   starts_at: time(),
   ends_at: time(),
@@ -39,5 +39,5 @@ export const silencePreview = named('SilencePreview', {
     by_severity: Type.Object({ info: amount(), warning: amount(), critical: amount() }),
   }),
   // The newest of them.
-  alerts: listed(alertAnswer),
+  alerts: listed(alertResponse),
 })

@@ -2,7 +2,7 @@
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
 import { recorded } from '../audit/recorded.ts'
-import { teamAnswer } from '../identity/identity-response.ts'
+import { teamResponse } from '../identity/identity-response.ts'
 import { referredUser } from '../identity/people.ts'
 import { refuseActOn } from '../identity/standing.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
@@ -24,7 +24,7 @@ export const teamCollection = collection({
   scope: ofCompany(teams.companyId),
   select: db => db.select({ team: teams, members: MEMBERS }).from(teams),
   order: [asc(sql`lower(${teams.name})`), asc(teams.id)],
-  response: teamAnswer,
+  response: teamResponse,
   present: ({ team, members }) => ({
     id: team.id,
     company_id: team.companyId,

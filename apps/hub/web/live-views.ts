@@ -156,12 +156,12 @@ export class LivePictures {
     })
     const { data, collector } = await serverSeries(this.hub, { server: { id: serverId, companyId } }, search)
     if (!collector.available) return null
-    return pointsOfAnswer(data)
+    return pointsOfResponse(data)
   }
 }
 
 /** The first series of an answer: the metrics of the chart have one each. */
-function pointsOfAnswer(data: unknown): Map<number, number> {
+function pointsOfResponse(data: unknown): Map<number, number> {
   const points = new Map<number, number>()
   const series: unknown = isObject(data) && Array.isArray(data.series) ? data.series[0] : null
   if (!isObject(series) || !Array.isArray(series.points)) return points

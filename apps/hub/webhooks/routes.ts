@@ -1,7 +1,7 @@
 // REST: /webhooks (decision G-105).
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
-import { queuedAnswer, redeliver, webhookDeliveries } from '../notifications/deliveries.ts'
+import { queuedResponse, redeliver, webhookDeliveries } from '../notifications/deliveries.ts'
 import { templateTypes } from '../notifications/templates.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, listOf, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
@@ -80,7 +80,7 @@ export const webhookRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     status: 202,
-    answer: answer(queuedAnswer),
+    answer: answer(queuedResponse),
     handle: async context => ({ data: { delivery_id: await pingWebhook(context, context.subject) } }),
   }),
   webhook.actWith('rotate-secret', {
@@ -106,7 +106,7 @@ export const webhookRoutes: readonly Route[] = [
     permissions: MANAGE,
     subject,
     status: 202,
-    answer: answer(queuedAnswer),
+    answer: answer(queuedResponse),
     handle: async context => ({
       data: {
         delivery_id: await redeliver(context, context.params.delivery ?? '', { webhookId: context.subject.id }),

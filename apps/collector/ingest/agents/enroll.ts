@@ -10,7 +10,7 @@ import {
   EnrollResponseSchema,
 } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import { describeAnswer, type HubAnswer, type HubRefusal, isOwnTokenRefused } from '../../hub-link/hub-client.ts'
+import { describeResponse, type HubRefusal, type HubResponse, isOwnTokenRefused } from '../../hub-link/hub-client.ts'
 import { discardBody, inflate, readBody } from '../../read-body.ts'
 import { type AgentRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
 import type { IngestContext } from '../context.ts'
@@ -98,9 +98,9 @@ function osOf({ os }: EnrollRequest): Record<string, string> {
 }
 
 /** What the hub refused, in the agent's words (decision G-27). */
-function enrollError(context: IngestContext, answer: Exclude<HubAnswer, { kind: 'ok' }>): ApiError {
+function enrollError(context: IngestContext, answer: Exclude<HubResponse, { kind: 'ok' }>): ApiError {
   if (answer.kind === 'unreachable') {
-    context.log.warn({ reason: describeAnswer(answer) }, 'cannot enrol an agent')
+    context.log.warn({ reason: describeResponse(answer) }, 'cannot enrol an agent')
     return unavailable('the hub cannot be reached')
   }
   const { status, code } = answer
@@ -117,7 +117,7 @@ function enrollError(context: IngestContext, answer: Exclude<HubAnswer, { kind: 
       ? new ApiError(422, code, "the plan's number of agents is reached")
       : new ApiError(422, 'binding_failed', 'no server could be paired with this machine')
   if (status === 429) return rateLimited(answer.retryAfterSeconds ?? RETRY_SECONDS_DEFAULT)
-  context.log.error({ reason: describeAnswer(answer) }, 'cannot enrol an agent')
+  context.log.error({ reason: describeResponse(answer) }, 'cannot enrol an agent')
   return hubFault(answer)
 }
 

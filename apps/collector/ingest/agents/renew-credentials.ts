@@ -4,7 +4,7 @@
 import { create } from '@bufbuild/protobuf'
 import { RenewResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import { describeAnswer, type HubAnswer } from '../../hub-link/hub-client.ts'
+import { describeResponse, type HubResponse } from '../../hub-link/hub-client.ts'
 import { discardBody } from '../../read-body.ts'
 import { isRecordFault, parseAgentRecord } from '../../store/registry/agent-record.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
@@ -62,11 +62,11 @@ export async function renewCredentials(context: IngestContext, request: Incoming
   )
 }
 
-function renewError(context: IngestContext, answer: Exclude<HubAnswer, { kind: 'ok' }>): ApiError {
+function renewError(context: IngestContext, answer: Exclude<HubResponse, { kind: 'ok' }>): ApiError {
   if (answer.kind === 'refused') {
     if (answer.status === 404 && answer.code === 'not_found') return unauthorized()
     if (answer.status === 429) return rateLimited(answer.retryAfterSeconds ?? RETRY_SECONDS_DEFAULT)
   }
-  context.log.warn({ reason: describeAnswer(answer) }, 'cannot renew the token of an agent')
+  context.log.warn({ reason: describeResponse(answer) }, 'cannot renew the token of an agent')
   return answer.kind === 'refused' ? hubFault(answer) : unavailable('the hub cannot be reached')
 }

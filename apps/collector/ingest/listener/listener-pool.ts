@@ -18,7 +18,7 @@ const COUNT_PERIOD_MS = 1_000
 const STOP_LIMIT_MS = 8_000
 
 /** What the main thread knows that threads ask for. */
-export type AgentAnswers = {
+export type AgentQueries = {
   /** Lets the agent of a token in, or says why not. */
   readonly identify: (tokenHash: string | null, answer: (found: KnownAgent | AuthFailure) => void) => Promise<void>
   /** The ETag of an agent's config; null when there is no such agent any more. */
@@ -34,7 +34,7 @@ export type ListenerPoolParts = {
   readonly metrics: CollectorMetrics
   readonly bus: BusWriter
   readonly directory: Directory
-  readonly answers: AgentAnswers
+  readonly answers: AgentQueries
   /** What needs registry or hub. */
   readonly endpoints: Endpoints
   readonly onFailure: (error: Error) => void

@@ -13,7 +13,7 @@ import type { ClickHouse } from './clickhouse.ts'
 
 /** One series of an answer: labels without the metric's name, points in time order, stamped with their bucket's start. */
 type SeriesPoints = { readonly labels: Record<string, string>; readonly points: [tsMs: number, value: number][] }
-export type SeriesAnswer = {
+export type SeriesResponse = {
   readonly series: SeriesPoints[]
   /** What was read in the end, for telemetry. */
   readonly source: SeriesSource
@@ -185,7 +185,7 @@ export class SamplesReader {
   }
 
   /** Answers a plan. `completeMs` is up to where the cells of its source are computed, and right. */
-  async querySeries(plan: SeriesPlan, completeMs: number): Promise<SeriesAnswer> {
+  async querySeries(plan: SeriesPlan, completeMs: number): Promise<SeriesResponse> {
     if (plan.isEmpty) return { series: [], source: plan.source }
     const definitions = await this.definitionsOf(plan.companyId, plan.serverId, [plan.metric])
     if (definitions.length === 0) return { series: [], source: plan.source }

@@ -2,7 +2,7 @@
 // a token at a time, a "no" remembered for a minute, and never a "no" made of a hub that could not be reached.
 import type { Logger } from 'pino'
 import { RateBucket, RateLimit } from '../../../../core/wire/rate-bucket.ts'
-import { describeAnswer, type HubClient } from '../../hub-link/hub-client.ts'
+import { describeResponse, type HubClient } from '../../hub-link/hub-client.ts'
 import type { CollectorMetrics } from '../../telemetry.ts'
 import { isRecordFault, parseAgentRecord } from './agent-record.ts'
 import type { AgentRegistry } from './registry.ts'
@@ -74,7 +74,7 @@ export class RegistryLookup {
       return 'unknown'
     }
     if (answer.kind !== 'ok') {
-      log.warn({ reason: describeAnswer(answer) }, 'cannot look a token up at the hub')
+      log.warn({ reason: describeResponse(answer) }, 'cannot look a token up at the hub')
       return 'unavailable'
     }
     const record = parseAgentRecord(answer.data.agent)

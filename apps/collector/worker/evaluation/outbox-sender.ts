@@ -6,7 +6,7 @@ import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { limits } from '../../../../core/limits.ts'
-import { describeAnswer, type HubAnswer, type HubClient } from '../../hub-link/hub-client.ts'
+import { describeResponse, type HubClient, type HubResponse } from '../../hub-link/hub-client.ts'
 import type { OutboxRow, OutboxStore } from '../../store/outbox-store.ts'
 import { isJsonObject } from '../../store/registry/agent-record.ts'
 
@@ -122,7 +122,7 @@ export class Outbox {
     this.recovered()
     if (verdict === 'delivered') await this.settle(rows, answer)
     else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
-    else await this.deadLetter(rows[0]!, describeAnswer(answer))
+    else await this.deadLetter(rows[0]!, describeResponse(answer))
     return AGAIN
   }
 
@@ -132,7 +132,7 @@ export class Outbox {
   }
 
   /** Accepted and rejected events leave the outbox; rejected ones are logged and counted. */
-  private async settle(rows: readonly OutboxRow[], answer: HubAnswer): Promise<void> {
+  private async settle(rows: readonly OutboxRow[], answer: HubResponse): Promise<void> {
     const { store, log, onSent } = this.options
     const listed = answer.kind === 'ok' && Array.isArray(answer.data.rejected) ? answer.data.rejected : []
     const reasons = new Map(listed.map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]))
@@ -145,11 +145,11 @@ export class Outbox {
   }
 
   /** `answer` null: the fault is not the hub's, and has been logged. */
-  private backOff(answer: HubAnswer | null): Step {
+  private backOff(answer: HubResponse | null): Step {
     const wantedMs = answer?.kind === 'refused' ? (answer.retryAfterSeconds ?? 0) * 1000 : 0
     if (answer && this.failures === 0)
       this.options.log.warn(
-        { cause: describeAnswer(answer) },
+        { cause: describeResponse(answer) },
         'cannot give events to the hub; they are kept and sent later',
       )
     this.failures++
@@ -173,7 +173,7 @@ export class Outbox {
  * `refused`: this batch, or something in it, will never be taken as it is. What does not bear the hub's form of an error (a bare 404,
  * a page instead of JSON) comes from something else at its address: the events are kept.
  */
-function judge(answer: HubAnswer): 'delivered' | 'keep' | 'refused' {
+function judge(answer: HubResponse): 'delivered' | 'keep' | 'refused' {
   if (answer.kind === 'ok') return isJsonObject(answer.body.data) ? 'delivered' : 'keep'
   if (answer.kind === 'unreachable' || answer.status >= 500 || KEPT_CLIENT_ERRORS.has(answer.status)) return 'keep'
   const isOfHub = answer.status >= 400 && answer.code !== ''

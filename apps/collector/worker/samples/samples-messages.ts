@@ -1,7 +1,7 @@
 // What main thread and samples thread say to each other.
 import type { SeriesPlan } from '../../../../core/query/query-plan.ts'
 import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.ts'
-import type { SeriesAnswer } from '../../store/clickhouse/samples-query.ts'
+import type { SeriesResponse } from '../../store/clickhouse/samples-query.ts'
 import type { LatestValue } from './latest-values.ts'
 
 /** How long samples may be held, and how many bytes of the bus, before they are stored. */
@@ -54,7 +54,7 @@ export type SamplesStats = {
 
 /** Every call of the main thread: its arguments and its answer. */
 export type SamplesCalls = {
-  querySeries: { args: [plan: SeriesPlan]; result: SeriesAnswer }
+  querySeries: { args: [plan: SeriesPlan]; result: SeriesResponse }
   latestValues: {
     args: [companyId: string, serverId: string, metrics: readonly string[], sinceMs: number]
     result: LatestValue[]

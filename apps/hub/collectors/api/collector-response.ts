@@ -106,19 +106,19 @@ export const serverRecord = record('ServerAttributes', {
 const page = { next_since: amount(), more: Type.Boolean() }
 
 /** A page of a feed: the records under the feed's name. */
-export const feedAnswer = (name: string, item: TSchema) =>
+export const feedResponse = (name: string, item: TSchema) =>
   answer(Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Object({ [name]: listed(item), ...page })))
 
 const oneAgent = Type.Object({ agent: agentRecord })
 export const agentLookup = answer(oneAgent)
 /** The feed, or with token_hash the one agent. */
-export const agentsAnswer = answer(
+export const agentsResponse = answer(
   Type.Unsafe<Readonly<Record<string, unknown>>>({
     anyOf: [Type.Object({ agents: listed(agentRecord), ...page }), oneAgent],
   }),
 )
 
-export const enrolAnswer = answer(
+export const enrolResponse = answer(
   named('Enrolment', {
     agent_id: id(),
     company_id: id(),
@@ -128,7 +128,7 @@ export const enrolAnswer = answer(
   }),
 )
 
-export const eventsAnswer = answer(
+export const eventsResponse = answer(
   named('EventsTaken', {
     accepted: listed(string()),
     rejected: listed(
@@ -140,7 +140,7 @@ export const eventsAnswer = answer(
   }),
 )
 
-export const seenAnswer = answer(named('AgentsSeen', { updated: amount(), unknown: listed(id()) }))
+export const seenResponse = answer(named('AgentsSeen', { updated: amount(), unknown: listed(id()) }))
 
 export const inventoryTaken = answer(
   named('InventoryTaken', {
@@ -154,7 +154,7 @@ export const inventoryTaken = answer(
   }),
 )
 
-export const heartbeatAnswer = answer(named('Heartbeat', { collector_id: id() }))
+export const heartbeatResponse = answer(named('Heartbeat', { collector_id: id() }))
 
 export const companySettings = answer(
   Type.Unsafe<Readonly<Record<string, unknown>>>(
@@ -170,7 +170,7 @@ export const companySettings = answer(
   ),
 )
 
-export const renewAnswer = answer(
+export const renewResponse = answer(
   named('RenewedToken', {
     agent_token: string(),
     old_token_valid_until: time(),

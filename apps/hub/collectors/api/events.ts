@@ -14,7 +14,7 @@ import { type AlertSet, loadAlertSet } from './alert-set.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
 import { groupCandidates } from './group-candidates.ts'
 
-export type EventsAnswer = {
+export type EventsResponse = {
   readonly accepted: string[]
   readonly rejected: { readonly event_id: string; readonly reason: RejectReason }[]
 }
@@ -224,8 +224,8 @@ type EventResult = 'applied' | 'seen' | 'old' | RejectReason
 type Result = { readonly event: AlertEvent; readonly result: EventResult }
 
 /** Applies a batch. Seen events and old ones are accepted and dropped; a rejected event does not hinder the others. */
-export async function takeEvents(hub: Hub, body: unknown): Promise<EventsAnswer> {
-  const rejected: EventsAnswer['rejected'] = []
+export async function takeEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
+  const rejected: EventsResponse['rejected'] = []
   const events: AlertEvent[] = []
   for (const raw of batchOf(body)) {
     const event = eventOf(raw)

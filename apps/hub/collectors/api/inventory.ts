@@ -90,10 +90,10 @@ function refusalOf(item: Item, agent: AgentRow | undefined): Reason | null {
   return agent.has_server ? null : 'unknown_server'
 }
 
-export type InventoryAnswer = { accepted: number; rejected: { agent_id: unknown; reason: Reason }[] }
+export type InventoryResponse = { accepted: number; rejected: { agent_id: unknown; reason: Reason }[] }
 
-export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryAnswer> {
-  const rejected: InventoryAnswer['rejected'] = []
+export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryResponse> {
+  const rejected: InventoryResponse['rejected'] = []
   const items: Item[] = []
   for (const raw of itemsOf(body)) {
     const item = itemOf(raw)
@@ -107,7 +107,7 @@ export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryA
       from monitoring_agents a left join servers s on s.id = a.server_id and s.company_id = a.company_id
       where a.id in (select x::uuid from jsonb_array_elements_text(${ids}::jsonb) x)`)
     const agents = new Map(rows.map(row => [row.id, row]))
-    const refused: InventoryAnswer['rejected'] = []
+    const refused: InventoryResponse['rejected'] = []
     for (const item of items) {
       const reason = refusalOf(item, agents.get(item.agentId))
       if (reason !== null) {

@@ -8,19 +8,19 @@ import { type Route, type RouteContext, route } from '../../platform/http/route.
 import { heartbeatBody, recordHeartbeat, recordSeen, seenBody } from './agents-seen.ts'
 import {
   agentLookup,
-  agentsAnswer,
+  agentsResponse,
   checkRecord,
   companySettings,
-  enrolAnswer,
-  eventsAnswer,
+  enrolResponse,
   eventsBody,
-  feedAnswer,
-  heartbeatAnswer,
+  eventsResponse,
+  feedResponse,
+  heartbeatResponse,
   inventoryBody,
   inventoryTaken,
-  renewAnswer,
+  renewResponse,
   ruleRecord,
-  seenAnswer,
+  seenResponse,
   serverRecord,
   silenceRecord,
 } from './collector-response.ts'
@@ -76,7 +76,7 @@ const feed = (path: string, name: string, item: TSchema, read: PageReader): Rout
     summary: `Changes of ${name} since a number`,
     permissions: COLLECTOR,
     query: Type.Object(feedQuery),
-    answer: feedAnswer(name, item),
+    answer: feedResponse(name, item),
     handle: context => servePage(context, name, read, limits.syncPageMax),
   })
 
@@ -96,7 +96,7 @@ export const collectorRoutes: readonly Route[] = [
     permissions: COLLECTOR,
     status: 201,
     body: enrolBody,
-    answer: enrolAnswer,
+    answer: enrolResponse,
     handle: async context => ({ data: await enrol(context, context.body) }),
   }),
   route({
@@ -106,7 +106,7 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'Changes of agents since a number, or the one agent with a token hash',
     permissions: COLLECTOR,
     query: Type.Object({ ...feedQuery, token_hash: Type.Optional(Type.String()) }),
-    answer: agentsAnswer,
+    answer: agentsResponse,
     may404: true,
     async handle(context) {
       const { hub, query } = context
@@ -140,7 +140,7 @@ export const collectorRoutes: readonly Route[] = [
     invalidCode: 'invalid_batch',
     body: anyBody,
     docBody: eventsBody,
-    answer: eventsAnswer,
+    answer: eventsResponse,
     handle: async ({ hub, body }) => ({ data: await takeEvents(hub, body) }),
   }),
   route({
@@ -150,7 +150,7 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'When agents were last seen',
     permissions: COLLECTOR,
     body: seenBody,
-    answer: seenAnswer,
+    answer: seenResponse,
     handle: async ({ hub, body }) => ({ data: await recordSeen(hub, body) }),
   }),
   route({
@@ -173,7 +173,7 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'A collector runs',
     permissions: COLLECTOR,
     body: heartbeatBody,
-    answer: heartbeatAnswer,
+    answer: heartbeatResponse,
     may404: true,
     handle: async ({ hub, body }) => ({ data: await recordHeartbeat(hub, body) }),
   }),
@@ -193,7 +193,7 @@ export const collectorRoutes: readonly Route[] = [
     summary: "Rotate an agent's token",
     permissions: COLLECTOR,
     body: Type.Object({ token_hash: text(64), collector_id: optional(uuid()) }),
-    answer: renewAnswer,
+    answer: renewResponse,
     handle: async context => ({
       data: await renewToken(context, context.params.agent_id ?? '', context.body.token_hash),
     }),

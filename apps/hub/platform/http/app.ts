@@ -6,7 +6,7 @@ import { docsResponse } from '../openapi/docs-page.ts'
 import { openApiDocument, RouteDetails } from '../openapi/openapi.ts'
 import { type DecodedParams, type RequestMeta, runRoute, runUnknown } from './pipeline.ts'
 import type { Route } from './route.ts'
-import { chooseSessionCookie, isSecure, secureAnswer } from './transport-security.ts'
+import { chooseSessionCookie, isSecure, secureResponse } from './transport-security.ts'
 
 /** A page or file outside the API: the web interface hands these in. The one of path `*` answers where there is no other. */
 export type Page = {
@@ -88,7 +88,7 @@ export function createApp(hub: Hub, routes: readonly Route[], pages: readonly Pa
       const secure = isSecure(hub.config, request, peer)
       chooseSessionCookie(request, secure)
       requestMetas.set(request, { peer, requestId, secure, startedAtMs: performance.now() })
-      return secureAnswer(hub.config, await app.fetch(request), secure)
+      return secureResponse(hub.config, await app.fetch(request), secure)
     },
   }
 }

@@ -8,7 +8,8 @@ import { type Language, render } from './texts.ts'
 const refusal = named('Refusal', { id: id(), errors: texts() })
 
 /** The form of the answer: what was done, and what was refused. */
-export const bulkAnswer = <T extends TSchema>(item: T) => Type.Object({ data: listed(item), refused: listed(refusal) })
+export const bulkResponse = <T extends TSchema>(item: T) =>
+  Type.Object({ data: listed(item), refused: listed(refusal) })
 
 export type Refusal = { readonly id: string; readonly errors: Readonly<Record<string, string>> }
 

@@ -3,7 +3,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Unchecked } from '../../../../core/unchecked.ts'
 import type { Executor } from '../db/connect.ts'
-import { bulkAnswer, forEachId, type Refusal } from './bulk.ts'
+import { bulkResponse, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
 import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
@@ -74,7 +74,7 @@ export function resource<Row, R extends TSchema>(definition: ResourceDefinition<
   const formWith = <P extends TProperties>(beside: P) =>
     Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: of.response, ...beside }))
   const formOfMany = () =>
-    Type.Unsafe<{ data: readonly Static<R>[]; refused: readonly Refusal[] }>(bulkAnswer(of.response))
+    Type.Unsafe<{ data: readonly Static<R>[]; refused: readonly Refusal[] }>(bulkResponse(of.response))
   const onePath = `${path}/:${parameter}`
 
   /** A call on the row of the path that answers the row as it then is. */

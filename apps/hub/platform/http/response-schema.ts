@@ -21,7 +21,7 @@ export const texts = () =>
 
 export const reference = named('Reference', { id: id(), name: string() })
 export const serverReference = named('ServerReference', { id: id(), name: string(), hostname: nullable(string()) })
-export const scopeAnswer = named('Scope', {
+export const scopeResponse = named('Scope', {
   all: Type.Boolean(),
   server_ids: listed(id()),
   tags: listed(string()),

@@ -38,7 +38,7 @@ export function chooseSessionCookie(request: Request, secure: boolean): void {
 const NOTHING_ALLOWED = "default-src 'none'; frame-ancestors 'none'"
 
 /** Adds the headers that every answer has. */
-export function secureAnswer(config: HubConfig, response: Response, secure: boolean): Response {
+export function secureResponse(config: HubConfig, response: Response, secure: boolean): Response {
   const { headers } = response
   headers.set('X-Content-Type-Options', 'nosniff')
   if (!headers.has('Content-Security-Policy')) headers.set('Content-Security-Policy', NOTHING_ALLOWED)
