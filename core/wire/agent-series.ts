@@ -244,7 +244,7 @@ export class AgentSeries {
   }
 
   /** Remembers that raw bytes with this hash mean the series. */
-  addForm(a: number, b: number, series: number): void {
+  addRawKey(a: number, b: number, series: number): void {
     if (this.formCount >= Math.min(this.count * FORMS_PER_SERIES_MAX, FORMS_MAX)) this.clearForms()
     if (this.formCount === this.formRoom) this.grow(this.seriesRoom, roomAfter(this.formCount))
     const slot = this.slotOf(a, b)

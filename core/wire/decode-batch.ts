@@ -103,7 +103,7 @@ export class BatchDecoder {
         const seriesEnd = cursor.lengthEnd(end)
         if (--this.seriesLeft < 0) cursor.failed = true
         if (!cursor.failed) this.series(seriesEnd, agent, nowSeconds, report)
-        this.knownRun(end, agent, nowSeconds)
+        this.decodeCachedSeries(end, agent, nowSeconds)
       } else if (tag === TAG_BATCH_SEQ) {
         facts.seqLow = cursor.varint64()
         facts.seqHigh = cursor.high
@@ -221,7 +221,7 @@ export class BatchDecoder {
    * all that agents send. Nothing of such a series is looked into: bytes with the hash of a form are that form, which was read when it was
    * learnt. The cursor is left at the first series that is not so.
    */
-  private knownRun(end: number, agent: AgentSeries, nowSeconds: number): void {
+  private decodeCachedSeries(end: number, agent: AgentSeries, nowSeconds: number): void {
     const { cursor, batch, hash, lastPointA, lastPointB, lastPointC, lastPointMs } = this
     if (cursor.failed || lastPointA === 0 || agent.announcesAll) return
     const { bytes, view } = cursor
@@ -432,7 +432,7 @@ export class BatchDecoder {
     const normal = normaliseSeries(name, labels, report)
     const series = this.admitSeries(normal, agent, nowSeconds, report, this.batch.pointCount - firstPoint)
     // A series of which something was removed or cut is not remembered by its raw bytes: every answer says so again.
-    if (series >= 0 && 'key' in normal && !normal.isNoted) agent.addForm(this.hash.a, this.hash.b, series)
+    if (series >= 0 && 'key' in normal && !normal.isNoted) agent.addRawKey(this.hash.a, this.hash.b, series)
     return series
   }
 

@@ -143,9 +143,9 @@ describe('cells of samples as they come', () => {
     await worker.writer.settled()
     for (const [key, points] of truth) if (key.startsWith(serverOf(machine))) points.clear()
     await worker.rollups.exclusively(async () => {
-      worker.stream.distrustAll()
+      worker.stream.invalidateAll()
       await purgeSamples(store, companyOf(machine), serverOf(machine))
-      worker.stream.distrustAll()
+      worker.stream.invalidateAll()
     })
   }
 

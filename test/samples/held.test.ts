@@ -68,7 +68,7 @@ describe('samples that are held before they are stored', () => {
     const reader = new SamplesReader(
       store,
       () => Date.now(),
-      (...machine) => writer.heldOf(...machine),
+      (...machine) => writer.bufferedOf(...machine),
       (...machine) => writer.pendingDefinitions(...machine),
     )
     clockMs = NOW
@@ -80,7 +80,7 @@ describe('samples that are held before they are stored', () => {
     }
     ends.push(abort)
     const send = async (serverId: string, series: readonly TestSeries[]): Promise<void> => {
-      const seen = (): number => [...writer.heldOf(COMPANY, serverId)].length + writer.rowsStored
+      const seen = (): number => [...writer.bufferedOf(COMPANY, serverId)].length + writer.rowsStored
       const before = seen()
       expect(await bus.writer.publish(serverId, entryOf(COMPANY, serverId, series, clockMs))).toBeNull()
       writer.wake()
@@ -258,7 +258,7 @@ describe('samples that are held before they are stored', () => {
     const { writer, send } = start(openBus())
     await send(server(1), [{ metric: METRIC, points: [[NOW, 1]] }])
     writer.setTombstones([{ companyId: COMPANY, serverId: server(1), untilMs: NOW + MINUTE_MS }])
-    const held = () => [...writer.heldOf(COMPANY, server(1))].map(({ value }) => value)
+    const held = () => [...writer.bufferedOf(COMPANY, server(1))].map(({ value }) => value)
     expect(held()).toEqual([])
     clockMs = NOW + MINUTE_MS + 1
     await send(server(1), [{ metric: METRIC, points: [[clockMs, 2]] }])
@@ -323,6 +323,6 @@ test('[PUR-010] a machine that came back after its purge is found, however many 
   add(server(1), 2)
   for (let other = 0; other < 1_100; other++) add(server(100 + other), 1)
   add(server(1), 3)
-  expect([...block.heldOf(COMPANY, server(1))].map(({ value }) => value)).toEqual([2, 3])
+  expect([...block.bufferedOf(COMPANY, server(1))].map(({ value }) => value)).toEqual([2, 3])
   expect(block.dropped.purged).toBe(1)
 })

@@ -25,7 +25,7 @@ const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
 const LENGTH_BYTES_MAX = 3
 
 /** The runs of a block, one after the other as a text column of the Native format. */
-export class RunWriter {
+export class ChunkWriter {
   private bytes = new Uint8Array(64 * 1024)
   private view = new DataView(this.bytes.buffer)
   private readonly changes = new Float64Array(RUN_POINTS_MAX)

@@ -2,7 +2,7 @@
 // by the key of samples_raw, freed of points that came twice, and written in Native format, one row a run of points (decision G-135). Until it
 // is stored it can be read.
 import type { EntryReader } from '../../bus/entry.ts'
-import { RUN_POINTS_MAX, RUN_SPAN_MS, RunWriter } from './chunk.ts'
+import { ChunkWriter, RUN_POINTS_MAX, RUN_SPAN_MS } from './chunk.ts'
 import { splitDecimal } from './decimal.ts'
 import type { NativeColumn, NativeWriter } from './native-writer.ts'
 import { orderRows, RowOrder } from './row-order.ts'
@@ -58,7 +58,7 @@ export type MachineRows = {
 }
 
 /** A point that waits in a block. */
-export type HeldPoint = { readonly lo: number; readonly hi: number; readonly tsMs: number; readonly value: number }
+export type BufferedPoint = { readonly lo: number; readonly hi: number; readonly tsMs: number; readonly value: number }
 
 /** One row a run, as columns. */
 class RunRows {
@@ -66,7 +66,7 @@ class RunRows {
   idLo = new Uint32Array(16_384)
   idHi = new Uint32Array(16_384)
   firstMs = new Float64Array(16_384)
-  readonly points = new RunWriter()
+  readonly points = new ChunkWriter()
   count = 0
 
   clear(): void {
@@ -303,7 +303,7 @@ export class SampleBlock {
   }
 
   /** The points of a machine that wait here, in the order in which they came. */
-  *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
+  *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
     const owner = this.ownersByName.get(companyId + serverId)
     if (!owner || owner.purged) return
     const { idLo, idHi, tsMs, value } = this

@@ -9,14 +9,14 @@ export class CellStream {
 
   /** What is stored so far is not newer than `newestMs`; everything from now on is told to `add`. */
   start(newestMs: number): void {
-    this['5m'].wholeAfter(newestMs)
-    this['1h'].wholeAfter(newestMs)
+    this['5m'].completeAfter(newestMs)
+    this['1h'].completeAfter(newestMs)
   }
 
   /** Samples were deleted, or may have been missed: what is open is computed from the raw samples. */
-  distrustAll(): void {
+  invalidateAll(): void {
     const fine = this['5m']
-    fine.distrustAll()
+    fine.invalidateAll()
     this['1h'].distrustBefore(fine.fromMs)
   }
 
@@ -33,15 +33,15 @@ export class CellStream {
     const isLong = owner.cells.size > STARTS_MAX
     for (const startMs of owner.cells) {
       if (startMs + fine.widthMs <= claimedBeforeMs) continue
-      if (isLong) fine.markRaw(owner, startMs)
+      if (isLong) fine.markDirty(owner, startMs)
       else fine.addSamples(owner, startMs, written, begin, end)
     }
   }
 
   /** Samples of a cell that may be computed already do not come here: what is open of it and of its hour is not all. */
   late(owner: CellOwner, startMs: number): void {
-    this['5m'].markRaw(owner, startMs)
-    this['1h'].markRaw(owner, this.hourOf(startMs))
+    this['5m'].markDirty(owner, startMs)
+    this['1h'].markDirty(owner, this.hourOf(startMs))
   }
 
   /** Takes cells of 5 minutes that were stored into their hour. */
@@ -49,7 +49,7 @@ export class CellStream {
     const hourMs = this.hourOf(startMs)
     for (const machine of machines.values()) {
       const { chunk, start, length } = machine
-      if (machine.isRaw) this['1h'].markRaw(machine, hourMs)
+      if (machine.isRaw) this['1h'].markDirty(machine, hourMs)
       else this['1h'].addCells(machine, hourMs, chunk, start, start + length, startMs - hourMs)
     }
   }

@@ -57,7 +57,7 @@ export class OpenCells {
   }
 
   /** Everything up to `newestMs` may have been stored without passing here, or was deleted; what is newer passes here from now on. */
-  wholeAfter(newestMs: number): void {
+  completeAfter(newestMs: number): void {
     this.newestMs = Math.max(this.newestMs, newestMs)
     const isNone = this.newestMs === Number.NEGATIVE_INFINITY
     const fromMs = isNone ? 0 : (Math.floor(this.newestMs / this.widthMs) + 1) * this.widthMs
@@ -73,8 +73,8 @@ export class OpenCells {
   }
 
   /** Samples were deleted, or may have been missed: cells of all that came so far are computed from the raw samples. */
-  distrustAll(): void {
-    if (this.fromMs !== Number.POSITIVE_INFINITY) this.wholeAfter(this.newestMs)
+  invalidateAll(): void {
+    if (this.fromMs !== Number.POSITIVE_INFINITY) this.completeAfter(this.newestMs)
   }
 
   private forgetBefore(startMs: number): void {
@@ -82,7 +82,7 @@ export class OpenCells {
   }
 
   /** The cells of a machine and start are computed from the raw samples, whatever else comes for them. */
-  markRaw(owner: CellOwner, startMs: number): void {
+  markDirty(owner: CellOwner, startMs: number): void {
     if (!this.isWhole(startMs)) return
     const cells = this.cellsOf(startMs)
     if (cells) this.machineOf(cells, owner).isRaw = true
@@ -112,7 +112,7 @@ export class OpenCells {
     if (!cells) return
     const machine = this.machineOf(cells, owner)
     if (!machine.isRaw) machine.isRaw = !merge(cells, machine)
-    if (this.chunkCount > CHUNKS_MAX) this.distrustAll()
+    if (this.chunkCount > CHUNKS_MAX) this.invalidateAll()
   }
 
   /** Undefined where too many starts are open at once, so that these cells are computed from the raw samples. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { eachPoint, lastPoint, RUN_POINTS_MAX, RunWriter } from '../../../core/samples/block/chunk.ts'
+import { ChunkWriter, eachPoint, lastPoint, RUN_POINTS_MAX } from '../../../core/samples/block/chunk.ts'
 import { splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { randomFrom } from '../../support/random.ts'
 
@@ -23,7 +23,7 @@ function textsOf(column: Uint8Array): Uint8Array[] {
 }
 
 function bytesOf(runs: readonly (readonly Point[])[]): Uint8Array[] {
-  const writer = new RunWriter()
+  const writer = new ChunkWriter()
   for (const points of runs) {
     const tsMs = Float64Array.from(points, ([time]) => time)
     const digits = new Float64Array(points.length)

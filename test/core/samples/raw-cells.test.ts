@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { CellColumns } from '../../../core/samples/block/cell-columns.ts'
-import { RunWriter } from '../../../core/samples/block/chunk.ts'
+import { ChunkWriter } from '../../../core/samples/block/chunk.ts'
 import { BITS, splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { NativeReader } from '../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../core/samples/block/native-writer.ts'
@@ -29,7 +29,7 @@ function answered(rows: readonly Row[]): Uint8Array {
   for (let at = -1; at < rows.length; at += at < 0 ? 1 : 7) {
     const own = at < 0 ? [] : rows.slice(at, at + 7)
     const writer = new NativeWriter()
-    const runs = new RunWriter()
+    const runs = new ChunkWriter()
     writer.begin(6, own.length)
     const ids = (name: 'companyId' | 'serverId') => own.map(({ machine }) => machines[machine]![name])
     writeUuidColumn(writer, 'company_id', ids('companyId'))

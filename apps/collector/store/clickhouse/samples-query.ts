@@ -5,7 +5,7 @@ import type { Aggregate } from '../../../../core/query/series-request.ts'
 import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { MachineIndex, machineWords } from '../../../../core/samples/block/uuid-words.ts'
-import { type HeldSource, idOf, nothingHeld } from '../../../../core/samples/latest/buffered-points.ts'
+import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/samples/latest/buffered-points.ts'
 import type { MachineName, NewestValue, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
 import { PointsOfSeries } from '../../../../core/samples/latest/series-points.ts'
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
@@ -125,21 +125,21 @@ const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSe
 export class SamplesReader {
   private readonly store: ClickHouse
   private readonly nowMs: () => number
-  private readonly held: HeldSource
+  private readonly buffered: BufferedSource
   private readonly pending: PendingDefinitions
   private readonly known = new Map<string, { readonly definitions: readonly Definition[]; readonly untilMs: number }>()
 
-  /** `held` are points, and `pending` series, that the store does not have yet. */
+  /** `buffered` are points, and `pending` series, that the store does not have yet. */
   constructor(
     store: ClickHouse,
     nowMs: () => number,
-    held: HeldSource = nothingHeld,
+    buffered: BufferedSource = nothingBuffered,
     pending: PendingDefinitions = nothingPending,
   ) {
     this.store = store
     this.pending = pending
     this.nowMs = nowMs
-    this.held = held
+    this.buffered = buffered
   }
 
   /** New series were stored, or some were deleted. Those of other processes are seen after DEFINITIONS_MS. */
@@ -276,7 +276,7 @@ export class SamplesReader {
       if (tsMs >= fromMs && tsMs <= toMs) points.get(id)?.add(tsMs, value, seq, agg === 'last' ? tsMs : 1)
     }
     // Before the store is asked: what is stored meanwhile is in both.
-    const held = [...this.held(companyId, serverId)]
+    const buffered = [...this.buffered(companyId, serverId)]
     const bytes = await this.store.blocks(
       `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
        WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS}
@@ -294,7 +294,7 @@ export class SamplesReader {
         eachPoint(view, reader.end() - length, length, reader.int64(times! + at), taken)
       }
     }
-    for (const point of held) take(idOf(point), Number.POSITIVE_INFINITY)(point.tsMs, point.value)
+    for (const point of buffered) take(idOf(point), Number.POSITIVE_INFINITY)(point.tsMs, point.value)
     for (const ofSeries of points.values()) ofSeries.order()
     return points
   }

@@ -11,7 +11,7 @@ type LateBatch = {
 
 const nameOf = ({ companyId, serverId }: CellOwner): string => companyId + serverId
 
-export class LateNotes {
+export class LateCellTracker {
   private batches: LateBatch[] = []
 
   /** `cells` are stored, and the store is to be told that they are late. */

@@ -3,7 +3,11 @@
 
 import type { MachineRows } from '../../../../core/samples/block/sample-block.ts'
 import type { SeriesDefinition } from '../../../../core/samples/block/series-block.ts'
-import { type HeldSource, heldNewest, nothingHeld } from '../../../../core/samples/latest/buffered-points.ts'
+import {
+  type BufferedSource,
+  newestBuffered,
+  nothingBuffered,
+} from '../../../../core/samples/latest/buffered-points.ts'
 import { KEPT_MS, KEYS_MAX, type NewestValue, NewestValues } from '../../../../core/samples/latest/newest-values.ts'
 import { keyMetrics } from '../../../../core/series/catalogue.ts'
 import { parseSeriesKey, seriesId } from '../../../../core/series/series-key.ts'
@@ -33,7 +37,7 @@ type LatestValuesOptions = {
   readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfMachines' | 'machinesOf' | 'keysOf'>
   readonly nowMs: () => number
   /** Points that the store does not have yet. */
-  readonly held?: HeldSource
+  readonly buffered?: BufferedSource
   /** Whether all samples of a machine pass through this worker. */
   readonly isOwn: (serverId: string) => boolean
   readonly onTrouble: (error: unknown) => void
@@ -41,8 +45,8 @@ type LatestValuesOptions = {
 
 export class LatestValues {
   private readonly options: LatestValuesOptions
-  private readonly held = new NewestValues(keyMetrics)
-  /** Nothing is held before the keys are known of series that other workers, or this one before its start, have stored. */
+  private readonly buffered = new NewestValues(keyMetrics)
+  /** Nothing is buffered before the keys are known of series that other workers, or this one before its start, have stored. */
   private state: 'new' | 'learning' | 'holding' | 'full' = 'new'
   private round = 0
   /** Blocks to let pass first. */
@@ -68,15 +72,15 @@ export class LatestValues {
   }
 
   private noteKeys(keys: Parameters<NewestValues['learn']>[0]): void {
-    if (this.state === 'full' || this.held.learn(keys)) return
+    if (this.state === 'full' || this.buffered.learn(keys)) return
     this.state = 'full'
-    this.held.forgetAll()
+    this.buffered.forgetAll()
   }
 
   /** Takes samples of a machine that are stored. */
   take(machine: MachineRows): void {
     const { nowMs, isOwn } = this.options
-    if (this.state === 'holding') this.held.take(machine, nowMs(), owner => isOwn(owner.serverId))
+    if (this.state === 'holding') this.buffered.take(machine, nowMs(), owner => isOwn(owner.serverId))
   }
 
   /** A block is stored. */
@@ -117,22 +121,22 @@ export class LatestValues {
   }
 
   private async loadAll(round: number): Promise<void> {
-    const { held } = this
+    const { buffered } = this
     const { reader, nowMs, isOwn } = this.options
     const sinceMs = nowMs() - KEPT_MS
     const machines = (await reader.machinesOf(keyMetrics)).filter(({ serverId }) => isOwn(serverId))
     for (let at = 0; at < machines.length; ) {
       if (round !== this.round || this.state !== 'holding') return
-      const ticket = held.loadTicket()
+      const ticket = buffered.loadTicket()
       const beganMs = performance.now()
       const found = await reader.newestOfMachines(machines.slice(at, at + LOAD_MACHINES), sinceMs)
       if (round !== this.round) return
-      const outcome = held.load(ticket, found, nowMs())
+      const outcome = buffered.load(ticket, found, nowMs())
       if (outcome === 'full') return
       if (outcome === 'taken') at += LOAD_MACHINES
       await Bun.sleep(LOAD_REST * (performance.now() - beganMs))
     }
-    if (round === this.round && this.state === 'holding') held.loaded(sinceMs)
+    if (round === this.round && this.state === 'holding') buffered.loaded(sinceMs)
   }
 
   /**
@@ -143,21 +147,21 @@ export class LatestValues {
     this.round++
     this.passing = 2
     if (this.state !== 'full') this.state = 'new'
-    this.held.forgetAll()
+    this.buffered.forgetAll()
   }
 
   /** Samples of a company, or of one machine of it, were deleted. */
   forget(companyId: string, serverId: string | null): void {
-    this.held.forget(companyId, serverId, this.options.nowMs())
+    this.buffered.forget(companyId, serverId, this.options.nowMs())
   }
 
   /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
   async read(companyId: string, serverId: string, metrics: readonly string[], sinceMs: number): Promise<LatestValue[]> {
     // Before the store is asked: what is stored meanwhile is in both.
-    const held = heldNewest((this.options.held ?? nothingHeld)(companyId, serverId))
+    const buffered = newestBuffered((this.options.buffered ?? nothingBuffered)(companyId, serverId))
     const stored = await this.readStored(companyId, serverId, metrics, sinceMs)
     const byKey = new Map(stored.map(each => [each.key, each]))
-    for (const each of this.held.named(held, metrics, sinceMs)) {
+    for (const each of this.buffered.named(buffered, metrics, sinceMs)) {
       const known = byKey.get(each.key)
       if (!known || each.tsMs >= known.tsMs) byKey.set(each.key, each)
     }
@@ -175,11 +179,11 @@ export class LatestValues {
     if (this.state !== 'holding' || !isOwn(serverId) || metrics.some(metric => !heldMetrics.has(metric)))
       return reader.newestValues(companyId, serverId, metrics, sinceMs)
     const name = { companyId, serverId }
-    const known = this.held.values(name, metrics, sinceMs)
+    const known = this.buffered.values(name, metrics, sinceMs)
     if (known) return known
-    const ticket = this.held.ticket(name)
+    const ticket = this.buffered.ticket(name)
     const read = await reader.newestSamples(companyId, serverId, sinceMs)
-    this.held.fill(name, ticket, sinceMs, read)
-    return this.held.named(read, metrics, sinceMs)
+    this.buffered.fill(name, ticket, sinceMs, read)
+    return this.buffered.named(read, metrics, sinceMs)
   }
 }

@@ -11,7 +11,7 @@ import {
   runRollups,
 } from '../../store/clickhouse/samples-rollups.ts'
 
-import type { LateNotes } from './late-cell-tracker.ts'
+import type { LateCellTracker } from './late-cell-tracker.ts'
 
 const PERIOD_MS = 60_000
 
@@ -25,7 +25,7 @@ type RollupScheduleOptions = {
   /** The cells that samples still come for, where one worker stores all samples. */
   readonly stream?: CellStream
   /** The cells that are to be computed again, as far as this worker stores their samples. */
-  readonly lateNotes?: LateNotes
+  readonly lateCellTracker?: LateCellTracker
   readonly onTrouble: (error: unknown) => void
 }
 
@@ -47,9 +47,9 @@ export class RollupSchedule {
   async start(): Promise<void> {
     this.complete = await readCompleteness(this.options.store)
     this.claimedBeforeMs = this.complete['5m']
-    const { lateNotes, store } = this.options
+    const { lateCellTracker, store } = this.options
     // Those of a process before this one.
-    if (lateNotes) lateNotes.add(await lateCells(store)).isNoted = true
+    if (lateCellTracker) lateCellTracker.add(await lateCells(store)).isNoted = true
     this.options.stream?.start((await newestStored(this.options.store)).ms)
     this.timer = setInterval(() => void this.pass(), PERIOD_MS)
   }
@@ -64,12 +64,12 @@ export class RollupSchedule {
   /** One pass, as of `nowMs`. */
   runNow(nowMs: number): Promise<void> {
     return this.exclusively(async () => {
-      const { store, arrivedBeforeMs, stream, lateNotes } = this.options
-      const noted = lateNotes?.noted() ?? []
+      const { store, arrivedBeforeMs, stream, lateCellTracker } = this.options
+      const noted = lateCellTracker?.noted() ?? []
       const arrivedMs = arrivedBeforeMs()
       this.claimedBeforeMs = Math.max(this.claimedBeforeMs, computableBeforeMs(nowMs, arrivedMs))
       this.complete = await runRollups(store, nowMs, arrivedMs, stream ?? null)
-      lateNotes?.forget(noted)
+      lateCellTracker?.forget(noted)
     })
   }
 

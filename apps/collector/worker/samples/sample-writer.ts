@@ -1,6 +1,6 @@
 // From the bus to the samples store: at least once, and because a point is unique by series and time, in effect once. An entry
 // is passed on the bus only when its samples, the definitions of its series and its late cells are stored. Where one worker stores all
-// samples they are held for minutes, so that a series comes with many points at once, and are read from here until then; after a crash they
+// samples they are buffered for minutes, so that a series comes with many points at once, and are read from here until then; after a crash they
 // are read from the bus again. While the store is down no more is read than a block holds: the bus is the buffer, and it is bounded
 // (decisions G-135 and G-142).
 
@@ -12,9 +12,9 @@ import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
   BlockScratch,
+  type BufferedPoint,
   CELL_5M_MS,
   type DroppedRows,
-  type HeldPoint,
   type MachineRows,
   SampleBlock,
 } from '../../../../core/samples/block/sample-block.ts'
@@ -25,10 +25,10 @@ import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import { insertLateCells } from '../../store/clickhouse/samples-rollups.ts'
 import { inSlices, Slice } from '../../yield-if-due.ts'
-import type { LateNotes } from './late-cell-tracker.ts'
+import type { LateCellTracker } from './late-cell-tracker.ts'
 import type { Tombstone } from './samples-messages.ts'
 
-/** A block goes out when it was held for long enough, or when two of them would take more than a 32nd of the memory: 28 bytes a point. */
+/** A block goes out when it was buffered for long enough, or when two of them would take more than a 32nd of the memory: 28 bytes a point. */
 const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
 const BLOCK_WAIT_MS = 1_000
 const LATE_WAIT_MS = 60_000
@@ -42,7 +42,7 @@ const READ_BYTES_MAX = 2 * 1024 * 1024
 const BACKOFF = { startMs: 1_000, capMs: 30_000 }
 
 /** A block with what belongs to it; two are enough, one fills while the other is being inserted. */
-type Load = {
+type PendingBlock = {
   readonly block: SampleBlock
   /** First and last position of each partition in the block. */
   readonly positions: Map<number, { first: number; last: number }>
@@ -53,7 +53,7 @@ type Load = {
   receivedAtMs: number
 }
 
-const newLoad = (scratch: BlockScratch): Load => ({
+const newPendingBlock = (scratch: BlockScratch): PendingBlock => ({
   block: new SampleBlock(scratch),
   positions: new Map(),
   entries: 0,
@@ -78,10 +78,10 @@ type SampleWriterOptions = {
   /** Is given every sample that is stored. */
   readonly stream?: CellStream
   /** Is told of the cells that became late, from before their samples can be read. */
-  readonly lateNotes?: LateNotes
+  readonly lateCellTracker?: LateCellTracker
   /** Samples of a machine are stored, and what the store answers from now on has them. */
   readonly onStored?: (machine: MachineRows) => void
-  /** How long samples are held at most, and how many bytes of the bus: what waits there counts against its bounds. */
+  /** How long samples are buffered at most, and how many bytes of the bus: what waits there counts against its bounds. */
   readonly hold?: { readonly ms: number; readonly bytes: number }
   /** Asks for the retention of companies, which `setRetentionDays` is told. */
   readonly askRetention?: (companyIds: readonly string[]) => void
@@ -103,10 +103,10 @@ export class SampleWriter {
   private lastSeq = 0
   private readonly startedAtMs: number
   private readonly scratch = new BlockScratch()
-  private filling = newLoad(this.scratch)
-  private spare: Load | null = newLoad(this.scratch)
+  private active = newPendingBlock(this.scratch)
+  private free: PendingBlock | null = newPendingBlock(this.scratch)
   private inserting: Promise<void> | null = null
-  private insertingLoad: Load | null = null
+  private insertingBlock: PendingBlock | null = null
   /** Whether the last read found nothing more, and when the newest entry so far was received. */
   private isCaughtUp = false
   private lastReceivedAtMs = 0
@@ -140,22 +140,22 @@ export class SampleWriter {
   /** Points that were left out so far. */
   get dropped(): DroppedRows {
     const dropped = { ...this.droppedBefore }
-    for (const load of [this.insertingLoad, this.filling]) {
-      dropped.purged += load?.block.dropped.purged ?? 0
-      dropped.retentionLocked += load?.block.dropped.retentionLocked ?? 0
+    for (const pending of [this.insertingBlock, this.active]) {
+      dropped.purged += pending?.block.dropped.purged ?? 0
+      dropped.retentionLocked += pending?.block.dropped.retentionLocked ?? 0
     }
     return dropped
   }
 
   /** Points that are read and not stored. */
   get bufferRows(): number {
-    return this.filling.block.rows
+    return this.active.block.rows
   }
 
   /** The points of a machine that are read and not stored, in the order in which they came; some may be stored just now. */
-  *heldOf(companyId: string, serverId: string): Generator<HeldPoint, void> {
-    if (this.insertingLoad) yield* this.insertingLoad.block.heldOf(companyId, serverId)
-    yield* this.filling.block.heldOf(companyId, serverId)
+  *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
+    if (this.insertingBlock) yield* this.insertingBlock.block.bufferedOf(companyId, serverId)
+    yield* this.active.block.bufferedOf(companyId, serverId)
   }
 
   /** The series of a machine that the store is still to be told of; some may be stored just now. */
@@ -168,16 +168,16 @@ export class SampleWriter {
 
   /** The oldest cell that points of a machine which are not stored yet lie in. */
   oldestCellOf(companyId: string, serverId: string): number {
-    const [one, other] = [this.insertingLoad, this.filling].map(load =>
-      load ? load.block.oldestCellOf(companyId, serverId) : Number.POSITIVE_INFINITY,
+    const [one, other] = [this.insertingBlock, this.active].map(pending =>
+      pending ? pending.block.oldestCellOf(companyId, serverId) : Number.POSITIVE_INFINITY,
     )
     return Math.min(one!, other!)
   }
 
   /** Everything that was received before this instant, as far as this worker reads the bus, is stored. */
   arrivedBeforeMs(): number {
-    const { positions, block } = this.filling
-    const pending = this.insertingLoad ?? (positions.size > 0 || block.rows > 0 ? this.filling : null)
+    const { positions, block } = this.active
+    const pending = this.insertingBlock ?? (positions.size > 0 || block.rows > 0 ? this.active : null)
     if (pending) return pending.receivedAtMs
     return this.isCaughtUp ? this.options.nowMs() : this.lastReceivedAtMs
   }
@@ -191,7 +191,7 @@ export class SampleWriter {
   /** The plan retention of some companies, null for none: where their write-locked zone begins. */
   setRetentionDays(retentionDays: ReadonlyMap<string, number | null>): void {
     for (const [companyId, days] of retentionDays) this.retention.set(companyId, days)
-    for (const owner of this.filling.block.owners)
+    for (const owner of this.active.block.owners)
       if (retentionDays.has(owner.companyId)) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
   }
 
@@ -217,9 +217,9 @@ export class SampleWriter {
   setTombstones(tombstones: readonly Tombstone[]): void {
     this.tombstones = tombstones
     // What of a block on its way is written already goes with the delete that follows.
-    for (const load of [this.insertingLoad, this.filling])
-      for (const owner of load?.block.owners ?? [])
-        if (this.isPurged(owner.companyId, owner.serverId)) load?.block.purge(owner)
+    for (const pending of [this.insertingBlock, this.active])
+      for (const owner of pending?.block.owners ?? [])
+        if (this.isPurged(owner.companyId, owner.serverId)) pending?.block.purge(owner)
     const isKept = ({ companyId, serverId }: SeriesDefinition) => !this.isPurged(companyId, serverId)
     this.definitions = this.definitions.filter(isKept)
     this.announced = this.announced.filter(isKept)
@@ -247,9 +247,9 @@ export class SampleWriter {
    */
   readAnew(): void {
     this.forgetPartitions([])
-    this.insertingLoad?.positions.clear()
-    this.filling.positions.clear()
-    this.filling.entries = 0
+    this.insertingBlock?.positions.clear()
+    this.active.positions.clear()
+    this.active.entries = 0
   }
 
   /** Resolves when nothing is on its way to the store: what was inserted before can be deleted now. */
@@ -258,17 +258,17 @@ export class SampleWriter {
     await this.inserting
   }
 
-  /** Entries that wait. Those that are held do not: they can be read, once their series are known. */
+  /** Entries that wait. Those that are buffered do not: they can be read, once their series are known. */
   async lagEntries(): Promise<number> {
     const { bus } = this.options
-    const isHeld = !this.isDue() && this.definitions.length === 0 && !this.announcing
-    const held = isHeld ? this.filling.entries : 0
+    const isBuffered = !this.isDue() && this.definitions.length === 0 && !this.announcing
+    const buffered = isBuffered ? this.active.entries : 0
     const lags = await Promise.all(
       bus.partitions.map(
         async partition => (await bus.lastPosition(partition)) - (await this.passedPosition(partition)),
       ),
     )
-    return Math.max(0, lags.reduce((sum, lag) => sum + lag, 0) - held)
+    return Math.max(0, lags.reduce((sum, lag) => sum + lag, 0) - buffered)
   }
 
   private async passedPosition(partition: number): Promise<number> {
@@ -295,7 +295,7 @@ export class SampleWriter {
     }
   }
 
-  /** The bus is full: what is held is stored at once. */
+  /** The bus is full: what is buffered is stored at once. */
   release(): void {
     this.isReleased = true
     this.wake()
@@ -316,7 +316,7 @@ export class SampleWriter {
   /** Consumes until stopped. */
   async run(): Promise<void> {
     while (!this.isStopping) {
-      const readCount = this.filling.block.rows < BLOCK_ROWS ? await this.readOnce() : 0
+      const readCount = this.active.block.rows < BLOCK_ROWS ? await this.readOnce() : 0
       this.announce()
       if (this.isDue()) await this.send()
       else if (readCount === 0) await this.rest()
@@ -325,14 +325,14 @@ export class SampleWriter {
   }
 
   private isDue(): boolean {
-    const { positions, block, bytes, firstAtMs } = this.filling
+    const { positions, block, bytes, firstAtMs } = this.active
     if (positions.size === 0 && block.rows === 0) return false
     const { nowMs, hold } = this.options
     const waitedMs = nowMs() - firstAtMs
     if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
     // Cells that are computed already are to be right after the next pass but one.
     const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
-    // No longer than this writer has been there: what comes first is stored soon, and each block is held twice as long as the one before.
+    // No longer than this writer has been there: what comes first is stored soon, and each block is buffered twice as long as the one before.
     const ageMs = Math.max(BLOCK_WAIT_MS, firstAtMs - this.startedAtMs)
     const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, ageMs, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
     return waitedMs >= waitMs || waitedMs < 0 || this.isFlushing > 0 || this.isReleased
@@ -410,7 +410,7 @@ export class SampleWriter {
   }
 
   private take(group: BusGroup): void {
-    const { entries, filling } = this
+    const { entries, active } = this
     const nowMs = this.options.nowMs()
     // A group that cannot be read is none at all.
     for (entries.open(group.bytes); entries.next(); );
@@ -419,13 +419,13 @@ export class SampleWriter {
       purged: this.isPurged(companyId, serverId),
       lockedBeforeMs: this.lockedBeforeMs(companyId),
     })
-    if (filling.positions.size === 0) filling.firstAtMs = nowMs
+    if (active.positions.size === 0) active.firstAtMs = nowMs
     const definitionsBefore = this.definitions.length
-    filling.bytes += group.bytes.byteLength
+    active.bytes += group.bytes.byteLength
     while (entries.next()) {
-      filling.receivedAtMs = Math.min(filling.receivedAtMs, entries.receivedAtMs)
+      active.receivedAtMs = Math.min(active.receivedAtMs, entries.receivedAtMs)
       this.lastReceivedAtMs = Math.max(this.lastReceivedAtMs, entries.receivedAtMs)
-      const owner = filling.block.add(entries, ruleOf)
+      const owner = active.block.add(entries, ruleOf)
       if (owner.purged) continue
       entries.eachDefinition((seriesIndex, key) => {
         const at = entries.idsAt + seriesIndex * 2
@@ -441,45 +441,45 @@ export class SampleWriter {
       })
     }
     if (this.definitions.length > definitionsBefore) this.options.onSeries?.(this.definitions.slice(definitionsBefore))
-    filling.entries += group.count
+    active.entries += group.count
     const last = group.firstPosition + group.count - 1
-    const known = filling.positions.get(group.partition)
+    const known = active.positions.get(group.partition)
     if (known) known.last = last
-    else filling.positions.set(group.partition, { first: group.firstPosition, last })
+    else active.positions.set(group.partition, { first: group.firstPosition, last })
     this.readTo.set(group.partition, last)
   }
 
   /** Hands the full block over as soon as the one before it is stored. */
   private async send(): Promise<void> {
     await this.inserting
-    const load = this.filling
+    const pending = this.active
     this.isReleased = false
-    this.filling = this.spare ?? newLoad(this.scratch)
-    this.spare = null
-    this.insertingLoad = load
-    this.inserting = this.insert(load).then(() => {
-      this.insertingLoad = null
-      this.droppedBefore.purged += load.block.dropped.purged
-      this.droppedBefore.retentionLocked += load.block.dropped.retentionLocked
-      load.block.clear()
-      load.positions.clear()
-      load.entries = 0
-      load.bytes = 0
-      load.receivedAtMs = Number.POSITIVE_INFINITY
-      this.spare = load
+    this.active = this.free ?? newPendingBlock(this.scratch)
+    this.free = null
+    this.insertingBlock = pending
+    this.inserting = this.insert(pending).then(() => {
+      this.insertingBlock = null
+      this.droppedBefore.purged += pending.block.dropped.purged
+      this.droppedBefore.retentionLocked += pending.block.dropped.retentionLocked
+      pending.block.clear()
+      pending.positions.clear()
+      pending.entries = 0
+      pending.bytes = 0
+      pending.receivedAtMs = Number.POSITIVE_INFINITY
+      this.free = pending
     })
   }
 
-  private async insert(load: Load): Promise<void> {
+  private async insert(pending: PendingBlock): Promise<void> {
     const { store, bus } = this.options
-    const ranges = [...load.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
+    const ranges = [...pending.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
     // What the bus counts anew has no range: what of it was read before is stored under a token of its own.
     const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',') || crypto.randomUUID()}`
     this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
-    await this.learnRetention(load.block)
-    // What was held for long may be locked by now.
-    for (const owner of load.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
-    const rows = await inSlices(load.block.writing(this.samples, this.lastSeq))
+    await this.learnRetention(pending.block)
+    // What was buffered for long may be locked by now.
+    for (const owner of pending.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
+    const rows = await inSlices(pending.block.writing(this.samples, this.lastSeq))
     while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announceNow()
     if (rows > 0) {
       const startedMs = performance.now()
@@ -488,14 +488,14 @@ export class SampleWriter {
       if (!this.isAborted) this.options.onInserted(rows, (performance.now() - startedMs) / 1000)
     }
     if (this.isAborted) return
-    const late = await this.handOver(load.block)
-    const noted = this.options.lateNotes?.add(late)
+    const late = await this.handOver(pending.block)
+    const noted = this.options.lateCellTracker?.add(late)
     if (late.length > 0) await this.persist(() => insertLateCells(store, token, late))
     if (this.isAborted) return
     if (noted) noted.isNoted = true
-    for (const [partition, { last }] of load.positions) {
+    for (const [partition, { last }] of pending.positions) {
       // While it is tried the bus may come back without what was read of it.
-      const isOfThisBus = (): boolean => load.positions.has(partition)
+      const isOfThisBus = (): boolean => pending.positions.has(partition)
       await this.persist(async () => {
         if (isOfThisBus()) await bus.pass(busConsumers.samples, partition, last)
       })

@@ -6,7 +6,7 @@ import pTimeout from 'p-timeout'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { cellMs, type SeriesPlan } from '../../../../core/query/query-plan.ts'
-import type { HeldSource } from '../../../../core/samples/latest/buffered-points.ts'
+import type { BufferedSource } from '../../../../core/samples/latest/buffered-points.ts'
 import { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../../store/clickhouse/retention-memory.ts'
@@ -20,7 +20,7 @@ import {
 import { SamplesReader } from '../../store/clickhouse/samples-query.ts'
 import { newestStored } from '../../store/clickhouse/samples-rollups.ts'
 import { migrateSamples, SamplesStoreNewer } from '../../store/clickhouse/samples-schema.ts'
-import { LateNotes } from './late-cell-tracker.ts'
+import { LateCellTracker } from './late-cell-tracker.ts'
 import { LatestValues } from './latest-values.ts'
 import { RollupSchedule } from './rollup-schedule.ts'
 import { SampleWriter } from './sample-writer.ts'
@@ -52,7 +52,7 @@ class SamplesThread {
   private readonly latest: LatestValues
   private readonly rollups: RollupSchedule
   private readonly stream = new CellStream()
-  private readonly lateNotes = new LateNotes()
+  private readonly lateCellTracker = new LateCellTracker()
   private running: Promise<void> = Promise.resolve()
   private isMigrated = false
   private probe: { readonly atMs: number; readonly isUp: boolean } = { atMs: 0, isUp: false }
@@ -72,16 +72,16 @@ class SamplesThread {
     const { reader: busReader, isOnlyWorker, hold } = this.bus
     this.isLeader = isOnlyWorker
     // Of several workers one computes the rollups: another cannot know how far a pass has come, nor what one holds.
-    const cells = isOnlyWorker ? { stream: this.stream, lateNotes: this.lateNotes } : {}
+    const cells = isOnlyWorker ? { stream: this.stream, lateCellTracker: this.lateCellTracker } : {}
     const nowMs = () => Date.now()
-    const held: HeldSource = (companyId, serverId) => this.writer.heldOf(companyId, serverId)
-    this.reader = new SamplesReader(this.store, nowMs, held, (companyId, serverId) =>
+    const buffered: BufferedSource = (companyId, serverId) => this.writer.bufferedOf(companyId, serverId)
+    this.reader = new SamplesReader(this.store, nowMs, buffered, (companyId, serverId) =>
       this.writer.pendingDefinitions(companyId, serverId),
     )
     this.latest = new LatestValues({
       reader: this.reader,
       nowMs,
-      held,
+      buffered,
       isOwn: serverId => isOnlyWorker || busReader.partitions.includes(shardOfServer(serverId)),
       onTrouble: error => this.trouble('cannot read the series', error),
     })
@@ -226,7 +226,7 @@ class SamplesThread {
   /** Up to where the cells of a machine are computed and nothing came for them since. */
   private rightBeforeMs({ companyId, serverId }: SeriesPlan, source: '5m' | '1h'): number {
     const lateMs = Math.min(
-      this.lateNotes.oldestOf({ companyId, serverId }),
+      this.lateCellTracker.oldestOf({ companyId, serverId }),
       this.writer.oldestCellOf(companyId, serverId),
     )
     const width = cellMs[source]
@@ -241,12 +241,12 @@ class SamplesThread {
     })
     await this.rollups.exclusively(async () => {
       // Once more afterwards: what was stored meanwhile may be deleted or not.
-      this.stream.distrustAll()
+      this.stream.invalidateAll()
       this.latest.forget(companyId, serverId)
       try {
         await purgeSamples(this.store, companyId, serverId)
       } finally {
-        this.stream.distrustAll()
+        this.stream.invalidateAll()
         this.latest.forget(companyId, serverId)
       }
     })
