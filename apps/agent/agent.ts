@@ -1,4 +1,4 @@
-// The agent from its start to its stop: it enrols when it must, then a session does the work. The executable and the
+// The agent from its start to its stop: it enrolls when it must, then a session does the work. The executable and the
 // all-in-one run the same.
 import type { Logger } from 'pino'
 import { retryWaitMs } from '../../core/agent/schedule.ts'
@@ -47,7 +47,7 @@ export type RunningAgent = {
   /** Null until this machine is enrolled. */
   readonly agentId: string | null
   readonly state: AgentState
-  /** Resolves with the agent's id once it is enrolled; with null when enrolment is refused, or the agent stops before. */
+  /** Resolves with the agent's id once it is enrolled; with null when enrollment is refused, or the agent stops before. */
   readonly enrolled: Promise<string | null>
   /** Resolves when nothing runs any more: stopped, refused or revoked (null), or failed (why). */
   readonly ended: Promise<string | null>
@@ -234,7 +234,7 @@ class Agent implements RunningAgent {
     if (known && !known.isRevoked) return { identity: known, isSaved: true }
     if (known && (license === null || licenseHash(license) === known.licenseHash)) {
       this.agentId = known.agentId
-      this.#parts.log.error('this agent is revoked: enrol it again with a licence')
+      this.#parts.log.error('this agent is revoked: enroll it again with a licence')
       this.#parts.status.update({}, 'revoked')
       this.#enrolled.resolve(known.agentId)
       return null
@@ -287,7 +287,7 @@ class Agent implements RunningAgent {
   }
 
   #fail(message: string): void {
-    this.#parts.log.error({ message }, 'enrolment failed')
+    this.#parts.log.error({ message }, 'enrollment failed')
     this.#parts.status.update({ lastError: message }, 'enroll_failed')
     this.#enrolled.resolve(null)
   }

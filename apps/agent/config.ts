@@ -32,7 +32,7 @@ export const DEFAULT_CONFIG_FILE = '/etc/svc-agent/agent.yaml'
 
 export const agentKeys = {
   collector_url: text(null, 'Address of the collector, https; plain http only on this machine'),
-  license: secret('Licence that enrols this machine; needed once'),
+  license: secret('Licence that enrolls this machine; needed once'),
   interval: duration(limits.intervalSecondsDefault * 1000, 'How often the machine is sampled', {
     min: limits.intervalSecondsMin * 1000,
     max: limits.intervalSecondsMax * 1000,

@@ -147,7 +147,7 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
     lock.release()
     say(`enrolled as agent ${outcome.identity.agentId}`)
   } catch (error) {
-    complain(`cannot enrol: ${messageOf(error)}`)
+    complain(`cannot enroll: ${messageOf(error)}`)
     process.exit(1)
   }
 }
@@ -233,7 +233,7 @@ withCommon(program.command('run').description('sample and report until stopped')
   .action(run)
 program
   .command('install')
-  .description('make this executable a service of systemd that enrols itself')
+  .description('make this executable a service of systemd that enrolls itself')
   .requiredOption('--collector-url <url>', 'address of the collector')
   .option('--license <license>', 'the licence; - reads it from standard input')
   .option('--license-file <file>', 'file that holds the licence')

@@ -173,7 +173,7 @@ async function ensureLicense(
   return { id, token }
 }
 
-/** The server row by which the local agent's enrolment pairs: by hostname. */
+/** The server row by which the local agent's enrollment pairs: by hostname. */
 async function ensureLocalServer(
   hub: Hub,
   tx: Tx,

@@ -51,8 +51,8 @@ export const hubKeys = {
   'rate.collector_per_minute': integer(1200, 'requests of a collector', { min: 1 }),
   'rate.session_per_minute': integer(30, 'requests of a session, by address', { min: 1 }),
   'rate.matcher_per_minute': integer(600, 'requests of a security matcher', { min: 1 }),
-  'rate.enroll_per_minute': integer(30, 'enrolments of an address', { min: 1 }),
-  'rate.enroll_failures': integer(10, 'failed enrolments of an address in 10 minutes', { min: 1 }),
+  'rate.enroll_per_minute': integer(30, 'enrollments of an address', { min: 1 }),
+  'rate.enroll_failures': integer(10, 'failed enrollments of an address in 10 minutes', { min: 1 }),
   'rate.rotations_per_hour': integer(3, 'token rotations of an agent', { min: 1 }),
   'limits.servers_per_company': integer(limits.serversPerCompany, 'servers of a company', {
     min: 1,

@@ -24,7 +24,7 @@ export type Hub = {
   readonly streams: OpenStreams
   /** Windows of 60 seconds for requests. */
   readonly requestWindows: FixedWindows
-  /** Windows of 10 minutes for failed enrolments. */
+  /** Windows of 10 minutes for failed enrollments. */
   readonly failureWindows: FixedWindows
   now(): number
 }

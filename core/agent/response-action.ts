@@ -40,7 +40,7 @@ export type Action =
 /** The collector answered, and took nothing of what was sent. */
 export const isRefusal = (answer: Answer): boolean => answer.kind === 'answer' && answer.status >= 400
 
-/** Refusals of an enrolment that no repetition changes. */
+/** Refusals of an enrollment that no repetition changes. */
 const FINAL_AT_ENROLMENT = new Set([400, 401, 403, 409, 413, 422])
 
 /** The agent's action. A status outside the table (a proxy's 404, a redirect) loses nothing: back off. */

@@ -1,12 +1,12 @@
-// The life of an agent record in the hub: which state enrolment gives it, when it counts as online, and what a rotation
+// The life of an agent record in the hub: which state enrollment gives it, when it counts as online, and what a rotation
 // of its token does (document 1 "Agent state", "Token rotation"; decisions G-24, G-26, G-31).
 import { limits } from '../limits.ts'
 
 export const agentStates = ['pending', 'active', 'revoked'] as const
 export type AgentState = (typeof agentStates)[number]
 
-/** An agent waits for approval exactly when its server is a draft that enrolment made. */
-export const stateAtEnrolment = (serverStatus: string): AgentState => (serverStatus === 'draft' ? 'pending' : 'active')
+/** An agent waits for approval exactly when its server is a draft that enrollment made. */
+export const stateAtEnrollment = (serverStatus: string): AgentState => (serverStatus === 'draft' ? 'pending' : 'active')
 
 export type Connectivity = 'online' | 'down' | 'unknown'
 

@@ -1,5 +1,5 @@
 // The life of a licence: its status is computed from its dates and counts, never stored (document 1 "License status",
-// decisions G-17, G-18), and whether it may still enrol a machine (decisions G-26, G-27).
+// decisions G-17, G-18), and whether it may still enroll a machine (decisions G-26, G-27).
 
 export const licenseStatuses = ['active', 'expired', 'exhausted', 'revoked', 'superseded'] as const
 export type LicenseStatus = (typeof licenseStatuses)[number]
@@ -24,20 +24,20 @@ export function licenseStatus(license: LicenseDates, nowMs: number): LicenseStat
 /** A revoked or superseded licence is final: it can be neither edited nor regenerated. */
 export const isEditable = (status: LicenseStatus): boolean => status !== 'revoked' && status !== 'superseded'
 
-export type EnrolRefusal = {
+export type EnrollRefusal = {
   readonly status: 401 | 409
   readonly code: 'token_revoked' | 'token_expired' | 'token_used' | 'invalid_token'
 }
 
 /**
- * Why a licence does not enrol a machine for `collectorId`, or null when it does. The order of checks is revocation,
+ * Why a licence does not enroll a machine for `collectorId`, or null when it does. The order of checks is revocation,
  * expiry, use count, collector pin; a superseded key answers like a revoked one.
  */
-export function enrolRefusal(
+export function enrollRefusal(
   license: LicenseDates & { readonly collectorId: string | null },
   collectorId: string | null,
   nowMs: number,
-): EnrolRefusal | null {
+): EnrollRefusal | null {
   const status = licenseStatus(license, nowMs)
   if (status === 'revoked' || status === 'superseded') return { status: 401, code: 'token_revoked' }
   if (status === 'expired') return { status: 401, code: 'token_expired' }

@@ -30,7 +30,7 @@ test('[AGT-040 AGT-043] 401 stops sending; 403 ends the agent only when the code
   }
 })
 
-test('[AGT-044 AGT-047] refusals of an enrolment are reported', () => {
+test('[AGT-044 AGT-047] refusals of an enrollment are reported', () => {
   f('enroll', 409, 'already_enrolled', 'report')
   f('enroll', 409, 'token_used', 'report')
   f('enroll', 422, 'binding_failed', 'report')

@@ -156,7 +156,7 @@ test('an agent that never moved refuses an address that was signed before anothe
     expect(warnings(rig)).toBe('')
     await agent.stop()
     tell(rig, signed(other.url, SIGNED_AT_MS - 1), 'two')
-    // Not even a new enrolment makes it forget.
+    // Not even a new enrollment makes it forget.
     rmSync(join(rig.stateDir, 'token'))
     const again = await rig.start(keys())
     await rig.clock.runUntil(() => warnings(rig).includes('older'), 'a warning')

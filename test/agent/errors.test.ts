@@ -320,7 +320,7 @@ test('[AGT-049 AGT-050] on 426 the batch is kept and tried again, and the need t
   }))
 
 for (const code of ['already_enrolled', 'token_used']) {
-  test(`[AGT-044] 409 ${code} at enrolment is reported and not tried again`, () =>
+  test(`[AGT-044] 409 ${code} at enrollment is reported and not tried again`, () =>
     withRig(async rig => {
       rig.peer.always('POST /enroll', () => protocolError(409, code))
       const agent = await rig.start()
@@ -340,7 +340,7 @@ for (const [what, token] of [
   ['another prefix', `lic_${'a'.repeat(43)}`],
   ['a character outside base62', `agt_${'a'.repeat(20)}_`],
 ] as const) {
-  test(`[ENR-006] a token with ${what} is refused at the enrolment, and nothing of it is kept`, () =>
+  test(`[ENR-006] a token with ${what} is refused at the enrollment, and nothing of it is kept`, () =>
     withRig(async rig => {
       rig.peer.enrolledToken = token
       const agent = await rig.start()
@@ -357,7 +357,7 @@ for (const [status, code] of [
   [422, 'quota_exceeded'],
   [401, 'token_revoked'],
 ] as const) {
-  test(`[AGT-047] ${status} ${code} at enrolment is reported and not tried again`, () =>
+  test(`[AGT-047] ${status} ${code} at enrollment is reported and not tried again`, () =>
     withRig(async rig => {
       rig.peer.always('POST /enroll', () => protocolError(status, code))
       const agent = await rig.start()
@@ -369,7 +369,7 @@ for (const [status, code] of [
     }))
 }
 
-test('an enrolment that meets 503 or 429 is tried again with backoff', () =>
+test('an enrollment that meets 503 or 429 is tried again with backoff', () =>
   withRig(async rig => {
     rig.peer.next(
       'POST /enroll',
@@ -377,7 +377,7 @@ test('an enrolment that meets 503 or 429 is tried again with backoff', () =>
       protocolError(429, 'rate_limited', { retryAfter: '60' }),
     )
     const agent = await rig.start()
-    await rig.clock.runUntil(() => rig.peer.enrolments.length > 0, 'an enrolment', 600_000, 1)
+    await rig.clock.runUntil(() => rig.peer.enrollments.length > 0, 'an enrollment', 600_000, 1)
     expect(await agent.enrolled).toBe(rig.peer.agentId)
     const times = rig.peer.of('POST /enroll').map(({ atMs }) => atMs - rig.clock.startMs)
     expect(times).toEqual([0, 2_500, 62_500])

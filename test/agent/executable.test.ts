@@ -99,7 +99,7 @@ test(
     run(path, '--ready-file', ready)
     await until('an inventory', () => peer.inventories.length > 0, DEADLINE_MS)
     expect(JSON.parse(readFileSync(ready, 'utf8')).agent_id).toBe(peer.agentId)
-    expect(peer.enrolments.length).toBe(1)
+    expect(peer.enrollments.length).toBe(1)
   },
   DEADLINE_MS,
 )
@@ -171,7 +171,7 @@ test(
     run(config)
     await until('a batch', () => peer.batches.length > 0, DEADLINE_MS)
     expect(peer.points('uptime_seconds').filter(({ tsMs }) => tsMs < restartedAtMs).length).toBe(waiting)
-    expect(peer.enrolments.length).toBe(1)
+    expect(peer.enrollments.length).toBe(1)
   },
   DEADLINE_MS,
 )
@@ -295,7 +295,7 @@ test(
     }
     try {
       expect(await saysOf('http://127.0.0.1:1')).toBe(
-        'enrolment: 127.0.0.1:1: connection refused: nothing listens there',
+        'enrollment: 127.0.0.1:1: connection refused: nothing listens there',
       )
       expect(await saysOf(self.url)).toEndWith(': its certificate is self-signed: name it with tls.ca_file')
       expect(await saysOf(peer.url.replace('http:', 'https:'))).toContain('the TLS handshake failed')

@@ -57,7 +57,7 @@ test('a Linux machine reports every metric of the catalogue that is not a check'
     expect(rig.peer.points('disk_io_in_progress').every(({ labels }) => labels.device === 'sda')).toBe(true)
     expect(rig.peer.points('net_interface_up').every(({ labels }) => labels.interface === 'eth0')).toBe(true)
     expect(rig.peer.points('disk_total_bytes').map(({ labels }) => labels.mount)).toContain('/')
-    expect(rig.peer.enrolments[0]?.machineId).toBe('0123456789abcdef'.repeat(2))
+    expect(rig.peer.enrollments[0]?.machineId).toBe('0123456789abcdef'.repeat(2))
   }))
 
 test('what the system does not let the agent read is left out and told once, and the rest is reported', () =>
@@ -188,7 +188,7 @@ test('[AGT-032] elsewhere than on Linux there are no load averages, and only met
     expect(names.has('mem_used_percent')).toBe(true)
     for (const { name, platform } of metrics) if (platform === 'linux') expect(names.has(name)).toBe(false)
     for (const name of ['cpu_load1', 'cpu_load5', 'cpu_load15', 'load_per_core_5m']) expect(names.has(name)).toBe(false)
-    expect(rig.peer.enrolments[0]?.os?.family).toBe('darwin')
+    expect(rig.peer.enrollments[0]?.os?.family).toBe('darwin')
   }))
 
 test('a collector that is switched off by the config reports nothing', () =>
@@ -225,7 +225,7 @@ test('a machine without machine-id is given one, which stays', () =>
     const roots = makeHost(rig, { 'etc/machine-id': 'uninitialized\n' })
     const agent = await rig.start({}, { roots, statFs: async () => SIZE })
     await agent.enrolled
-    const made = rig.peer.enrolments[0]?.machineId
+    const made = rig.peer.enrollments[0]?.machineId
     expect(made).toMatch(/^[0-9a-f]{32}$/)
     expect(new StateDir(rig.stateDir).madeMachineId()).toBe(made!)
   }))

@@ -47,7 +47,7 @@ const protobuf = (bytes: Uint8Array, headers: Record<string, string> = {}): Resp
 export class Peer {
   readonly seen: Seen[] = []
   readonly batches: MetricsBatch[] = []
-  readonly enrolments: EnrollRequest[] = []
+  readonly enrollments: EnrollRequest[] = []
   readonly inventories: InventoryFacts[] = []
   /** Answers of the next requests of a route, first come first served; null means the usual answer. */
   readonly #scripts = new Map<string, Script[]>()
@@ -58,7 +58,7 @@ export class Peer {
   #tokens = new Set<string>([FIRST_TOKEN])
   #renewals = 0
   now: () => number = () => Date.now()
-  /** What an enrolment is answered with. */
+  /** What an enrollment is answered with. */
   enrolledToken = FIRST_TOKEN
   agentId = '0b0e7a52-6d1f-4c53-9d5e-0f6f6a1b2c3d'
 
@@ -154,7 +154,7 @@ export class Peer {
   }
 
   #enroll(body: Uint8Array): Response {
-    this.enrolments.push(fromBinary(EnrollRequestSchema, body))
+    this.enrollments.push(fromBinary(EnrollRequestSchema, body))
     const response = create(EnrollResponseSchema, {
       agentId: this.agentId,
       agentToken: this.enrolledToken,

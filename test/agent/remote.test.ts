@@ -217,11 +217,11 @@ test('[AGT-028] a change of what is installed sends the inventory again', () =>
     expect(rig.peer.inventories.map(({ os }) => os?.version)).toEqual(['12', '13'])
   }))
 
-test('[AGT-029] neither enrolment nor inventory carries a MAC address', () =>
+test('[AGT-029] neither enrollment nor inventory carries a MAC address', () =>
   withRig(async rig => {
     await rig.start()
     await rig.clock.runUntil(() => rig.peer.inventories.length >= 1, 'an inventory')
-    const sent = JSON.stringify([rig.peer.enrolments, rig.peer.inventories], (_, value) =>
+    const sent = JSON.stringify([rig.peer.enrollments, rig.peer.inventories], (_, value) =>
       typeof value === 'bigint' ? String(value) : value,
     )
     expect(sent).toContain('agentBuild')
@@ -302,7 +302,7 @@ test('rollout_percent is not under the signature', () =>
     expect(await updateFinding(rig, signedManifest({ rolloutPercent: 55 }))).toContain('would be installed')
   }))
 
-test('the config that an enrolment carries is applied at once', () =>
+test('the config that an enrollment carries is applied at once', () =>
   withRig(async rig => {
     rig.peer.setConfig(create(AgentConfigSchema, { etag: 'enrolled', intervalSeconds: 45 }))
     await rig.start()

@@ -1,4 +1,4 @@
-// The running agent: enrolment, cycles, heartbeat, headers, timestamps.
+// The running agent: enrollment, cycles, heartbeat, headers, timestamps.
 import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,11 +16,11 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-
 const SEMVER = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/
 const modeOf = (path: string): number => statSync(path).mode & 0o777
 
-test('[AGT-014 AGT-030] an enrolment carries the license in its body, no Authorization, and the machine-id', () =>
+test('[AGT-014 AGT-030] an enrollment carries the license in its body, no Authorization, and the machine-id', () =>
   withRig(async rig => {
     const agent = await rig.start()
     expect(await agent.enrolled).toBe(rig.peer.agentId)
-    const [request] = rig.peer.enrolments
+    const [request] = rig.peer.enrollments
     expect(request?.license).toBe(LICENSE)
     expect(request?.machineId).toMatch(/^[0-9a-f]{32}$/)
     expect(request?.hostname).not.toBe('')
@@ -39,7 +39,7 @@ test('files of the agent are readable by its user only', () =>
     expect(modeOf(join(rig.stateDir, 'buffer'))).toBe(0o700)
   }))
 
-test('[AGT-002 AGT-013 AGT-015 AGT-016 AGT-017] every request after enrolment carries token, protocol, version and a logged request id', () =>
+test('[AGT-002 AGT-013 AGT-015 AGT-016 AGT-017] every request after enrollment carries token, protocol, version and a logged request id', () =>
   withRig(async rig => {
     await rig.start({ 'log.level': 'debug' })
     await rig.clock.runUntil(
@@ -148,7 +148,7 @@ test('[AGT-006] seq grows with every request, over retries and restarts', () =>
     seqs.slice(1).forEach((seq, index) => {
       expect(seq).toBeGreaterThan(seqs[index]!)
     })
-    expect(rig.peer.enrolments.length).toBe(1)
+    expect(rig.peer.enrollments.length).toBe(1)
   }))
 
 test('[AGT-011] at an interval of 10 s the agent samples every 10 s and sends at most every 15 s', () =>

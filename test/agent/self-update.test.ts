@@ -161,7 +161,7 @@ test('[AGT-082] a signed release replaces the executable, proves itself by an ac
   expect(readFileSync(executable())).toEqual(release)
   expect(besideExecutable()).toEqual(['agent'])
   expect(jsonOf('update.json')).toEqual({ trial: null, failed: [] })
-  expect(peer.enrolments.length).toBe(1)
+  expect(peer.enrollments.length).toBe(1)
   expect(peer.of('GET /release').length).toBe(1)
   const seqs = peer.batches.map(({ seq }) => seq)
   expect(seqs.every((seq, index) => index === 0 || seq > seqs[index - 1]!)).toBe(true)

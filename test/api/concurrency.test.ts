@@ -1,4 +1,4 @@
-// What happens at the same moment: writers whose transactions overlap, enrolments at the edge of a quota, people and events at one
+// What happens at the same moment: writers whose transactions overlap, enrollments at the edge of a quota, people and events at one
 // alert, two collectors with the same events.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
@@ -80,7 +80,7 @@ describe('feeds', () => {
   })
 })
 
-describe('enrolment', () => {
+describe('enrollment', () => {
   test('[ENR-018] 50 machines at once through two collectors and two licences: the quota is met and not passed', async () => {
     const own = await hub.tenant({ agent_quota: 10, metrics_retention_days: null })
     const tokens: string[] = []
@@ -88,13 +88,13 @@ describe('enrolment', () => {
       tokens.push((await own.call('POST', '/monitoring/licenses', { name, max_uses: 5 })).body.token)
     await hub.hub.database.client`update monitoring_licenses set max_uses = 1000 where company_id = ${own.companyId}`
     await own.call('PATCH', '/monitoring/settings', { auto_create_server: true })
-    const enrol = (index: number): Promise<Answer> =>
+    const enroll = (index: number): Promise<Answer> =>
       (index % 2 ? first : second).call('POST', '/enroll', {
         license: tokens[(index >> 1) % 2],
         hostname: `crowd-${index}`,
         machine_id: randomUUID(),
       })
-    const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => enrol(index)))
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => enroll(index)))
     expect(answers.filter(answer => answer.status === 201)).toHaveLength(10)
     const refused = answers.filter(answer => answer.status !== 201)
     expect(new Set(refused.map(answer => `${answer.status} ${answer.body.error.code}`))).toEqual(
@@ -103,7 +103,7 @@ describe('enrolment', () => {
     const { data } = (await own.call('GET', '/monitoring/licenses')).body
     expect(data.reduce((sum: number, row: Json) => sum + row.used_count, 0)).toBe(10)
     expect((await own.call('GET', '/monitoring/agents')).body.meta.total).toBe(10)
-    // A refused enrolment leaves no draft behind.
+    // A refused enrollment leaves no draft behind.
     expect((await own.call('GET', '/servers')).body.meta.total).toBe(10)
   })
 

@@ -23,7 +23,7 @@ const newHost = (more: Json = {}): Json => ({
   agent_version: '1.2.3',
   ...more,
 })
-const enrol = (
+const enroll = (
   license: string,
   who: Json,
   by: Collector = collector,
@@ -36,12 +36,12 @@ const codeOf = (answer: Answer) => [answer.status, answer.body.error?.code ?? nu
 const row = async (id: string): Promise<Json> =>
   (await hub.hub.database.client`select * from monitoring_agents where id = ${id}`)[0]
 
-describe('a successful enrolment', () => {
+describe('a successful enrollment', () => {
   test('[ENR-006] [ENR-007] [ENR-032] [ENR-033] [COL-006] [HAG-001] gives an agent token and stores the agent with its hash', async () => {
     const { token } = await license()
     const who = newHost({ proto_version: 1 })
     const { id } = await server({ name: who.hostname, hostname: who.hostname })
-    const { status, body } = await enrol(token, who)
+    const { status, body } = await enroll(token, who)
     expect(status).toBe(201)
     expect(body.data).toMatchObject({ company_id: tenant.companyId, server_id: id, config: { interval_seconds: 30 } })
     expect(body.data.agent_token).toMatch(/^agt_[0-9A-Za-z]{43}$/)
@@ -63,7 +63,7 @@ describe('a successful enrolment', () => {
     const { token, data } = await license()
     const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
-    const { body } = await enrol(token, who)
+    const { body } = await enroll(token, who)
     const after = (await tenant.call('GET', `/monitoring/licenses/${data.id}`)).body.data
     expect(after.used_count).toBe(1)
     expect(Date.parse(after.last_used_at)).toBeGreaterThan(Date.now() - 60_000)
@@ -76,7 +76,7 @@ describe('a successful enrolment', () => {
     const { token } = await license()
     const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
-    const { body } = await enrol(token, who)
+    const { body } = await enroll(token, who)
     const found = await collector.call('GET', `/agents?token_hash=${sha256Hex(body.data.agent_token)}`)
     expect(found.body.data.agent).toMatchObject({ agent_id: body.data.agent_id, state: 'active', version: 1 })
   })
@@ -84,7 +84,7 @@ describe('a successful enrolment', () => {
 
 describe('refusals consume no use of the license', () => {
   test('[ENR-003] [ENR-008] an unknown license is invalid_token, the former field name is not accepted', async () => {
-    expect(codeOf(await enrol('lic_unknown', newHost()))).toEqual([401, 'invalid_token'])
+    expect(codeOf(await enroll('lic_unknown', newHost()))).toEqual([401, 'invalid_token'])
     const { token } = await license()
     const old = await collector.call('POST', '/enroll', { enroll_token: token, ...newHost() })
     expect(old.status).toBe(422)
@@ -95,7 +95,7 @@ describe('refusals consume no use of the license', () => {
     const os = { family: 'linux', name: '', version: '', kernel: '', arch: '' }
     const who = newHost({ os, agent_version: '', machine_id: '' })
     await server({ name: who.hostname, hostname: who.hostname })
-    const { status, body } = await enrol(token, who)
+    const { status, body } = await enroll(token, who)
     expect(status).toBe(201)
     const stored = { os_family: 'linux', os_version: null, arch: null, agent_version: null, machine_id: null }
     expect(await row(body.data.agent_id)).toMatchObject(stored)
@@ -103,56 +103,56 @@ describe('refusals consume no use of the license', () => {
 
   test('[ENR-008] [ENR-014] [ENR-025] a machine without a name is asked for its license first, and paired by what else there is', async () => {
     for (const hostname of ['', '  '])
-      expect(codeOf(await enrol('lic_unknown', newHost({ hostname })))).toEqual([401, 'invalid_token'])
+      expect(codeOf(await enroll('lic_unknown', newHost({ hostname })))).toEqual([401, 'invalid_token'])
     const { token } = await license()
-    expect(codeOf(await enrol(token, newHost({ hostname: '' })))).toEqual([422, 'binding_failed'])
+    expect(codeOf(await enroll(token, newHost({ hostname: '' })))).toEqual([422, 'binding_failed'])
     const auto = await hub.tenant()
     await auto.call('PATCH', '/monitoring/settings', { auto_create_server: true })
     const open = await license({}, auto)
-    expect(codeOf(await enrol(open.token, newHost({ hostname: '' })))).toEqual([422, 'binding_failed'])
+    expect(codeOf(await enroll(open.token, newHost({ hostname: '' })))).toEqual([422, 'binding_failed'])
     const { id } = await server({ name: 'nameless', ip_address: '10.78.0.1' })
     const who = newHost({ hostname: '', ip_addresses: ['10.78.0.1'] })
-    const { status, body } = await enrol(token, who)
+    const { status, body } = await enroll(token, who)
     expect([status, body.data.server_id]).toEqual([201, id])
     expect((await row(body.data.agent_id)).hostname).toBeNull()
     expect((await tenant.call('GET', `/monitoring/agents/${body.data.agent_id}`)).body.data.hostname).toBeNull()
-    expect(codeOf(await enrol(token, who))).toEqual([409, 'already_enrolled'])
+    expect(codeOf(await enroll(token, who))).toEqual([409, 'already_enrolled'])
     const { hostname: _none, ...without } = newHost()
-    expect((await enrol(token, without)).status).toBe(422)
+    expect((await enroll(token, without)).status).toBe(422)
   })
 
   test('[ENR-009] [LIC-039] [LIC-040] a revoked license is token_revoked; its agents keep working', async () => {
     const { token, data } = await license()
     const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
-    const { body } = await enrol(token, who)
+    const { body } = await enroll(token, who)
     await tenant.call('POST', `/monitoring/licenses/${data.id}/revoke`)
-    expect(codeOf(await enrol(token, newHost()))).toEqual([401, 'token_revoked'])
+    expect(codeOf(await enroll(token, newHost()))).toEqual([401, 'token_revoked'])
     expect((await row(body.data.agent_id)).state).toBe('active')
   })
 
-  test('[ENR-010] [LIC-044] [LIC-050] a regenerated key enrols no new machine, the new one does', async () => {
+  test('[ENR-010] [LIC-044] [LIC-050] a regenerated key enrolls no new machine, the new one does', async () => {
     const { token, data } = await license()
     const [first, second] = [newHost(), newHost()]
     for (const who of [first, second]) await server({ name: who.hostname, hostname: who.hostname })
-    const { body } = await enrol(token, first)
+    const { body } = await enroll(token, first)
     const fresh = (await tenant.call('POST', `/monitoring/licenses/${data.id}/regenerate`)).body
-    expect(codeOf(await enrol(token, second))).toEqual([401, 'token_revoked'])
-    expect((await enrol(fresh.token, second)).status).toBe(201)
+    expect(codeOf(await enroll(token, second))).toEqual([401, 'token_revoked'])
+    expect((await enroll(fresh.token, second)).status).toBe(201)
     expect((await row(body.data.agent_id)).state).toBe('active')
   })
 
   test('[ENR-011] an expired license is token_expired', async () => {
     const { token, data } = await license({ expires_at: '2999-01-01T00:00:00Z' })
     await hub.hub.database.client`update monitoring_licenses set expires_at = now() where id = ${data.id}`
-    expect(codeOf(await enrol(token, newHost()))).toEqual([401, 'token_expired'])
+    expect(codeOf(await enroll(token, newHost()))).toEqual([401, 'token_expired'])
   })
 
-  test('[ENR-012] [ENR-019] a used license is token_used, also when machines enrol at the same time', async () => {
+  test('[ENR-012] [ENR-019] a used license is token_used, also when machines enroll at the same time', async () => {
     const { token, data } = await license({ max_uses: 3 })
     const crowd = Array.from({ length: 8 }, () => newHost())
     for (const who of crowd) await server({ name: who.hostname, hostname: who.hostname })
-    const answers = await Promise.all(crowd.map(who => enrol(token, who)))
+    const answers = await Promise.all(crowd.map(who => enroll(token, who)))
     expect(answers.filter(answer => answer.status === 201)).toHaveLength(3)
     expect(answers.filter(answer => answer.status !== 201).map(codeOf)).toEqual(Array(5).fill([409, 'token_used']))
     const after = (await tenant.call('GET', `/monitoring/licenses/${data.id}`)).body.data
@@ -164,11 +164,11 @@ describe('refusals consume no use of the license', () => {
     const { token } = await license({ collector_id: other.id })
     const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
-    expect(codeOf(await enrol(token, who))).toEqual([401, 'invalid_token'])
+    expect(codeOf(await enroll(token, who))).toEqual([401, 'invalid_token'])
     // The token says who forwards: naming the right collector does not help the wrong one.
     const pretended = { ...who, collector_id: other.id }
-    expect(codeOf(await enrol(token, pretended))).toEqual([401, 'invalid_token'])
-    expect((await enrol(token, who, other)).status).toBe(201)
+    expect(codeOf(await enroll(token, pretended))).toEqual([401, 'invalid_token'])
+    expect((await enroll(token, who, other)).status).toBe(201)
   })
 
   test('[ENR-015] [ENR-016] [ENR-017] [ENR-018] beyond the quota it is quota_exceeded; revoked agents do not count', async () => {
@@ -177,26 +177,26 @@ describe('refusals consume no use of the license', () => {
     await hub.hub.database.client`update monitoring_licenses set max_uses = 10 where company_id = ${small.companyId}`
     const crowd = Array.from({ length: 5 }, () => newHost())
     for (const who of crowd) await server({ name: who.hostname, hostname: who.hostname }, small)
-    const answers = await Promise.all(crowd.map(who => enrol(token, who)))
+    const answers = await Promise.all(crowd.map(who => enroll(token, who)))
     const good = answers.filter(answer => answer.status === 201)
     expect(good).toHaveLength(2)
     expect(answers.filter(answer => answer.status !== 201).map(codeOf)).toEqual(Array(3).fill([422, 'quota_exceeded']))
     await small.call('POST', `/monitoring/agents/${good[0]!.body.data.agent_id}/revoke`)
     const waiting = crowd.find((_, index) => answers[index]!.status !== 201)
-    expect((await enrol(token, waiting)).status).toBe(201)
+    expect((await enroll(token, waiting)).status).toBe(201)
   })
 
   test('[ENR-013] [ENR-030] the same machine is already_enrolled until its agent is revoked', async () => {
     const { token, data } = await license()
     const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
-    const first = (await enrol(token, who)).body.data
-    const refused = await enrol(token, who)
+    const first = (await enroll(token, who)).body.data
+    const refused = await enroll(token, who)
     expect(codeOf(refused)).toEqual([409, 'already_enrolled'])
     expect(refused.body.error.message).toContain('Revoke that agent first')
     expect((await tenant.call('GET', `/monitoring/licenses/${data.id}`)).body.data.used_count).toBe(1)
     await tenant.call('POST', `/monitoring/agents/${first.agent_id}/revoke`)
-    const again = await enrol(token, who)
+    const again = await enroll(token, who)
     expect(again.status).toBe(201)
     expect(again.body.data.agent_id).not.toBe(first.agent_id)
   })
@@ -205,8 +205,8 @@ describe('refusals consume no use of the license', () => {
     const { token } = await license()
     const [original, clone] = [newHost(), newHost()]
     for (const who of [original, clone]) await server({ name: who.hostname, hostname: who.hostname })
-    await enrol(token, original)
-    const { status, body } = await enrol(token, { ...clone, machine_id: original.machine_id })
+    await enroll(token, original)
+    const { status, body } = await enroll(token, { ...clone, machine_id: original.machine_id })
     expect(status).toBe(201)
     const audit = (await tenant.call('GET', `/audit-log/subjects/agent/${body.data.agent_id}`)).body.data
     expect(audit.map((entry: Json) => entry.action)).toContain('agent.clone_detected')
@@ -217,16 +217,16 @@ describe('pairing', () => {
   test('[ENR-023] [ENR-024] a pinned license pairs with its server, whatever the machine says of itself', async () => {
     const { id } = await server({ name: 'pinned', hostname: 'other-name' })
     const { token } = await license({ server_id: id, max_uses: 1 })
-    expect((await enrol(token, newHost())).body.data.server_id).toBe(id)
+    expect((await enroll(token, newHost())).body.data.server_id).toBe(id)
   })
 
   test('[ENR-025] [ENR-026] without a pin the address counts first, then the hostname', async () => {
     const byAddress = await server({ name: 'by address', hostname: 'a', ip_address: '10.9.8.7' })
     const byName = await server({ name: 'by name', hostname: 'named-host' })
     const { token } = await license()
-    const first = await enrol(token, newHost({ hostname: 'named-host', ip_addresses: ['fe80::1', '10.9.8.7'] }))
+    const first = await enroll(token, newHost({ hostname: 'named-host', ip_addresses: ['fe80::1', '10.9.8.7'] }))
     expect(first.body.data.server_id).toBe(byAddress.id)
-    const second = await enrol(token, newHost({ hostname: 'NAMED-host', ip_addresses: ['10.0.0.250'] }))
+    const second = await enroll(token, newHost({ hostname: 'NAMED-host', ip_addresses: ['10.0.0.250'] }))
     expect(second.body.data.server_id).toBe(byName.id)
   })
 
@@ -235,14 +235,14 @@ describe('pairing', () => {
     await server({ name: 'foreign', hostname: 'foreign-host', ip_address: '10.77.0.1' }, other)
     const { token } = await license()
     const who = newHost({ hostname: 'foreign-host', ip_addresses: ['10.77.0.1'] })
-    expect(codeOf(await enrol(token, who))).toEqual([422, 'binding_failed'])
+    expect(codeOf(await enroll(token, who))).toEqual([422, 'binding_failed'])
   })
 
   test('[ENR-029] [HAG-003] with auto_create_server a draft waits for approval, its agent is pending until then', async () => {
     const own = await hub.tenant()
     await own.call('PATCH', '/monitoring/settings', { auto_create_server: true })
     const { token } = await license({}, own)
-    const { status, body } = await enrol(token, newHost({ hostname: 'newcomer', ip_addresses: ['10.3.3.3'] }))
+    const { status, body } = await enroll(token, newHost({ hostname: 'newcomer', ip_addresses: ['10.3.3.3'] }))
     expect(status).toBe(201)
     const draft = (await own.call('GET', `/servers/${body.data.server_id}`)).body.data
     expect(draft).toMatchObject({ name: 'newcomer', status: 'draft', origin: 'agent', ip_address: '10.3.3.3' })
@@ -260,7 +260,7 @@ describe('brute force', () => {
     try {
       const by = await strict.collector()
       const attempt = (address: string) =>
-        enrol('lic_guess', newHost(), by, { 'X-Forwarded-For': `${address}, 192.0.2.1` })
+        enroll('lic_guess', newHost(), by, { 'X-Forwarded-For': `${address}, 192.0.2.1` })
       for (let n = 0; n < 10; n++) expect((await attempt('198.51.100.1')).status).toBe(401)
       const refused = await attempt('198.51.100.1')
       expect(codeOf(refused)).toEqual([429, 'rate_limited'])

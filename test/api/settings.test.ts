@@ -200,11 +200,11 @@ describe('by the clock', () => {
   test('[LIC-048] [LIC-049] agents on a regenerated license are revoked after migrate_until, and their data purged', async () => {
     const own = await hub.tenant()
     const { token, data } = (await own.call('POST', '/monitoring/licenses', { name: 'x', max_uses: 5 })).body
-    const enrol = async (name: string) => {
+    const enroll = async (name: string) => {
       await own.call('POST', '/servers', { name, hostname: name })
       return (await collector.call('POST', '/enroll', { license: token, hostname: name, machine_id: name })).body.data
     }
-    const [moved, left, spared] = [await enrol('moved'), await enrol('left'), await enrol('spared')]
+    const [moved, left, spared] = [await enroll('moved'), await enroll('left'), await enroll('spared')]
     await own.call('POST', `/monitoring/licenses/${data.id}/regenerate`)
     const hash = (await sql`select token_hash from monitoring_agents where id = ${moved.agent_id}`)[0]?.token_hash
     await collector.call('POST', `/agents/${moved.agent_id}/renew`, { token_hash: hash })

@@ -74,7 +74,7 @@ for (const [kind, plant] of [
   test(`${kind} that was planted as the lock of an agent, or as its token in the making, leads nowhere`, () => {
     const state = join(folder, 'state')
     mkdirSync(state)
-    // The directory of a service's own user, in which root enrols: who runs this as root sees the owner kept out.
+    // The directory of a service's own user, in which root enrolls: who runs this as root sees the owner kept out.
     if (process.geteuid?.() === 0) chownSync(state, 65_534, 65_534)
     plant(join(state, 'token.tmp'))
     plant(join(state, 'agent.lock'))

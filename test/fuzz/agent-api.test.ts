@@ -107,7 +107,7 @@ test('[WIRE-040] whatever is sent, the answer is one of the contract, never a fa
     const text = await response.text()
     seen.set(response.status, (seen.get(response.status) ?? 0) + 1)
     const where = `seed ${seed}, run ${run}, ${method} ${path}: ${response.status} ${text.slice(0, 100)}`
-    // 503: the scripted hub answers enrolment and renewal with something that is no answer to them.
+    // 503: the scripted hub answers enrollment and renewal with something that is no answer to them.
     expect([200, 202, 204, 304, 400, 401, 404, 405, 413, 422, 426, 429, 503], where).toContain(response.status)
     if (response.status < 400) continue
     const { error } = JSON.parse(text) as { error: { code: string; message: string } }

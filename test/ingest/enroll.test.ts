@@ -55,7 +55,7 @@ const accept = (state = 'active') => {
   }
 }
 
-test('[ENR-001] [ENR-004] [ENR-005] [ENR-041] [WIRE-013] [WIRE-031] an enrolment is forwarded, and its token works at once', async () => {
+test('[ENR-001] [ENR-004] [ENR-005] [ENR-041] [WIRE-013] [WIRE-031] an enrollment is forwarded, and its token works at once', async () => {
   accept()
   const response = await enroll({}, { 'x-forwarded-for': '203.0.113.9' })
   expect(response.status).toBe(200)
@@ -162,7 +162,7 @@ test('[WIRE-042] a body that is no EnrollRequest answers 400', async () => {
   expect(await errorOf(response)).toBe('400 bad_request')
 })
 
-test('[ENR-039] an enrolment while the hub cannot be reached answers 503 unavailable', async () => {
+test('[ENR-039] an enrollment while the hub cannot be reached answers 503 unavailable', async () => {
   await rig.hub.stop()
   expect(await errorOf(await enroll())).toBe('503 unavailable')
   rig.hub.restart()

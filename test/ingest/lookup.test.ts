@@ -112,7 +112,7 @@ test('the log says once which agent is refused, and why, without its token', asy
       .sort(),
   ).toEqual([
     [400, 'bad_request', 'an agent is refused: the body is no whole zstd frame'],
-    [403, 'agent_revoked', 'an agent is refused: this agent was revoked; enrol it again'],
+    [403, 'agent_revoked', 'an agent is refused: this agent was revoked; enroll it again'],
   ])
   expect(JSON.stringify(rig.logLines)).not.toContain(token)
 })
@@ -223,7 +223,7 @@ test('[REG-023] what the hub refuses of a renewal: 404 is 401, 429 is 429, every
   rig.hub.restart()
 })
 
-test('without a hub pushed agents can send, and enrolment says that it cannot', async () => {
+test('without a hub pushed agents can send, and enrollment says that it cannot', async () => {
   const own = await startRig({ withoutHub: true, agents: [] })
   const record = parseAgentRecord(agentRecord())
   if (isRecordFault(record)) throw new Error(record.field)

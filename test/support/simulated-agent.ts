@@ -1,4 +1,4 @@
-// An agent that a test drives: it enrols with a licence and sends the batches that the test tells it to, over the real protocol.
+// An agent that a test drives: it enrolls with a licence and sends the batches that the test tells it to, over the real protocol.
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import {
   EnrollRequestSchema,
@@ -27,7 +27,7 @@ export class SimulatedAgent {
     readonly token: string,
   ) {}
 
-  /** Enrols a machine of this hostname; the hub must be able to pair it. */
+  /** Enrolls a machine of this hostname; the hub must be able to pair it. */
   static async enroll(agentUrl: string, license: string, hostname: string): Promise<SimulatedAgent> {
     const request = create(EnrollRequestSchema, {
       license,
@@ -44,7 +44,7 @@ export class SimulatedAgent {
     })
     const bytes = new Uint8Array(await response.arrayBuffer())
     if (response.status !== 200)
-      throw new Error(`enrolment answered ${response.status}: ${new TextDecoder().decode(bytes)}`)
+      throw new Error(`enrollment answered ${response.status}: ${new TextDecoder().decode(bytes)}`)
     const { agentId, agentToken } = fromBinary(EnrollResponseSchema, bytes)
     return new SimulatedAgent(agentUrl, agentId, agentToken)
   }

@@ -100,7 +100,7 @@ for (const [form, command] of commands) {
     )
   }, 100_000)
 
-  test(`${form}: [ENR-041, EVAL-005, EVAL-011] two machines that enrol are judged each by itself`, async () => {
+  test(`${form}: [ENR-041, EVAL-005, EVAL-011] two machines that enroll are judged each by itself`, async () => {
     for (const name of ['sim-a', 'sim-b']) {
       const created = await site.api('POST', '/api/v1/servers', { name, hostname: name })
       expect(created.status).toBe(201)

@@ -178,7 +178,7 @@ test('each executable says its version, checks its configuration and names every
   }
 })
 
-test('[OPS-016] [BUS-004] [OPS-017] ingest, worker and agent start from their files, say ready, and this machine enrols', async () => {
+test('[OPS-016] [BUS-004] [OPS-017] ingest, worker and agent start from their files, say ready, and this machine enrolls', async () => {
   // Whoever starts first waits for nobody.
   const [ingestReady, workerReady] = await Promise.all([ingest.start(), worker.start()])
   expect(ingestReady).toMatchObject({ agent_url: agentUrl, pid: ingest.pid })

@@ -1,4 +1,4 @@
-// Who this agent is, as enrolment made it: the file `token` of the state directory.
+// Who this agent is, as enrollment made it: the file `token` of the state directory.
 import { sha256Hex } from '../../../core/series/hash.ts'
 import { IDENTITY_FILE } from '../config.ts'
 import type { StateDir } from './state-dir.ts'
@@ -8,7 +8,7 @@ export type Identity = {
   readonly token: string
   readonly issuedAtMs: number
   readonly collectorUrl: string
-  /** Hash of the licence it was enrolled with: another licence in the configuration is an operator's wish to enrol anew. */
+  /** Hash of the licence it was enrolled with: another licence in the configuration is an operator's wish to enroll anew. */
   readonly licenseHash: string
   /** The collector said agent_revoked: nothing is sent until the machine is enrolled again. */
   readonly isRevoked: boolean

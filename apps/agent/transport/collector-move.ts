@@ -51,7 +51,7 @@ function writeMove(dir: StateDir, { url, signedAtMs, configuredUrl }: Move): voi
 
 /**
  * The newest address that the operator signed and this agent was told, moved or not; null without one, and when it was signed with another key.
- * It outlives a new enrolment: what is older is played again by somebody.
+ * It outlives a new enrollment: what is older is played again by somebody.
  */
 function readSeen(dir: StateDir, keyHash: string): SeenAddress | null {
   let fields: ReadonlyMap<string, unknown>

@@ -1,4 +1,4 @@
-// Enrolment: the licence becomes an identity (document 3 "Agent to collector" /enroll, "Errors"; decisions G-26, G-27).
+// Enrollment: the licence becomes an identity (document 3 "Agent to collector" /enroll, "Errors"; decisions G-26, G-27).
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type Action, actionFor } from '../../../core/agent/response-action.ts'
 import {
@@ -13,7 +13,7 @@ import { type Identity, isAgentToken, licenseHash } from '../state/identity.ts'
 import type { StateDir } from '../state/state-dir.ts'
 import type { CollectorClient, Reply } from './collector-client.ts'
 
-export type Enrolment =
+export type Enrollment =
   | { readonly kind: 'enrolled'; readonly identity: Identity; readonly config: AgentConfig | null }
   | { readonly kind: 'refused'; readonly message: string }
   | {
@@ -23,7 +23,7 @@ export type Enrolment =
       readonly isUpgradeRequired: boolean
     }
 
-export type EnrolmentContext = {
+export type EnrollmentContext = {
   readonly client: CollectorClient
   readonly dir: StateDir
   readonly files: HostFiles
@@ -43,7 +43,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   quota_exceeded: 'the plan has no room for another agent',
 }
 
-function requestBody(license: string, { dir, files, platform }: EnrolmentContext): Uint8Array {
+function requestBody(license: string, { dir, files, platform }: EnrollmentContext): Uint8Array {
   return toBinary(
     EnrollRequestSchema,
     create(EnrollRequestSchema, {
@@ -57,7 +57,7 @@ function requestBody(license: string, { dir, files, platform }: EnrolmentContext
   )
 }
 
-function enrolled(reply: Reply, license: string, context: EnrolmentContext): Enrolment {
+function enrolled(reply: Reply, license: string, context: EnrollmentContext): Enrollment {
   try {
     const response = fromBinary(EnrollResponseSchema, reply.body)
     if (response.agentId === '' || !isAgentToken(response.agentToken)) throw new Error('no agent_id or agent_token')
@@ -72,7 +72,7 @@ function enrolled(reply: Reply, license: string, context: EnrolmentContext): Enr
     return { kind: 'enrolled', identity, config: response.config ?? null }
   } catch {
     // Asking again would use up the licence a second time, or meet already_enrolled.
-    return { kind: 'refused', message: 'the collector answered an enrolment that cannot be understood' }
+    return { kind: 'refused', message: 'the collector answered an enrollment that cannot be understood' }
   }
 }
 
@@ -88,7 +88,7 @@ function storageFault(dir: StateDir): string | null {
 }
 
 /** One attempt. */
-export async function enroll(license: string, context: EnrolmentContext): Promise<Enrolment> {
+export async function enroll(license: string, context: EnrollmentContext): Promise<Enrollment> {
   const fault = storageFault(context.dir)
   if (fault !== null) return { kind: 'later', message: fault, retryAfterMs: null, isUpgradeRequired: false }
   const body = requestBody(license, context)
@@ -97,7 +97,7 @@ export async function enroll(license: string, context: EnrolmentContext): Promis
   if (action === 'success') return enrolled(reply, license, context)
   const code = reply.kind === 'answer' ? reply.code : null
   const advice = code !== null ? ADVICE[code] : undefined
-  const message = `enrolment: ${code ? `${code}: ` : ''}${advice ?? reply.message}`
+  const message = `enrollment: ${code ? `${code}: ` : ''}${advice ?? reply.message}`
   if (action === 'report') return { kind: 'refused', message }
   const retryAfterMs = reply.kind === 'answer' ? reply.retryAfterMs : null
   return { kind: 'later', message, retryAfterMs, isUpgradeRequired: action === 'upgrade' }

@@ -20,7 +20,7 @@ export const agentRoutes: readonly Route[] = [
   list({
     path: PATH,
     tag: TAG,
-    summary: 'List agents, newest enrolment first',
+    summary: 'List agents, newest enrollment first',
     permissions: VIEW,
     of: agentCollection,
   }),

@@ -39,7 +39,7 @@ export function inventoryAddresses(facts: Unchecked): string[] {
   })
 }
 
-/** What the inventory says of each field; null where it says nothing. `hostname` is the agent's at its enrolment. */
+/** What the inventory says of each field; null where it says nothing. `hostname` is the agent's at its enrollment. */
 export function inventoryValues(facts: Unchecked, hostname: string | null) {
   const os = isObject(facts.os) ? facts.os : {}
   const cpu = isObject(facts.cpu) ? facts.cpu : {}

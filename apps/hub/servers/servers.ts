@@ -1,4 +1,4 @@
-// Servers: the inventory that scopes, enrolment and suppression rest on (decision G-108). A change of status, subnet or
+// Servers: the inventory that scopes, enrollment and suppression rest on (decision G-108). A change of status, subnet or
 // datacenter raises the version of the machine's agents (document 1 "Registry consistency rule").
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'

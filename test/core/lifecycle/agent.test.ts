@@ -4,7 +4,7 @@ import {
   connectivityOf,
   rotateToken,
   serverStatusOfRecord,
-  stateAtEnrolment,
+  stateAtEnrollment,
   type TokenPair,
 } from '../../../core/lifecycle/agent.ts'
 
@@ -58,8 +58,8 @@ describe('rotation', () => {
 
 describe('states', () => {
   test('[HAG-003] [HAG-004] pending with a draft, online by last_seen_at and the agent.down alert', () => {
-    expect(stateAtEnrolment('draft')).toBe('pending')
-    expect(stateAtEnrolment('maintenance')).toBe('active')
+    expect(stateAtEnrollment('draft')).toBe('pending')
+    expect(stateAtEnrollment('maintenance')).toBe('active')
     const seen = (ageMs: number | null, hasDownAlert = false, state: TokenPair['state'] = 'active') =>
       connectivityOf({ state, lastSeenAtMs: ageMs === null ? null : NOW - ageMs }, hasDownAlert, NOW)
     expect(seen(300_000)).toBe('online')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { enrolRefusal, isEditable, type LicenseDates, licenseStatus } from '../../../core/lifecycle/license.ts'
+import { enrollRefusal, isEditable, type LicenseDates, licenseStatus } from '../../../core/lifecycle/license.ts'
 
 const NOW = 1_800_000_000_000
 const license = (more: Partial<LicenseDates> = {}): LicenseDates => ({
@@ -35,9 +35,9 @@ describe('licence', () => {
     ])
   })
 
-  test('[ENR-009] [ENR-010] [ENR-011] [ENR-012] [ENR-022] why it does not enrol, in the order of the checks', () => {
+  test('[ENR-009] [ENR-010] [ENR-011] [ENR-012] [ENR-022] why it does not enroll, in the order of the checks', () => {
     const code = (more: Partial<LicenseDates>, pin: string | null = null, by: string | null = 'c1') =>
-      enrolRefusal({ ...license(more), collectorId: pin }, by, NOW)
+      enrollRefusal({ ...license(more), collectorId: pin }, by, NOW)
     expect(code({})).toBeNull()
     expect(code({}, 'c1')).toBeNull()
     expect(code({}, 'c2')).toEqual({ status: 401, code: 'invalid_token' })

@@ -1,4 +1,4 @@
-// POST /agent/v1/enroll: a licence becomes an agent token (document 1 "/enroll"; document 3 "Enrolment"; decisions G-26 to G-30, G-39).
+// POST /agent/v1/enroll: a licence becomes an agent token (document 1 "/enroll"; document 3 "Enrollment"; decisions G-26 to G-30, G-39).
 // The hub decides; the collector hands on what it says, and knows the agent before it answers.
 
 import { create, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
@@ -72,7 +72,7 @@ export async function enroll(
   if (read instanceof ApiError) return read
   const { message, isJson } = read
   if (message.license === '') return badRequest('field license is missing')
-  if (!context.hub) return unavailable('enrolment needs the hub, and none is configured')
+  if (!context.hub) return unavailable('enrollment needs the hub, and none is configured')
   const clientAddress = context.proxies.clientAddress(peer, headers.get('x-forwarded-for'))
   const answer = await context.hub.enroll(enrollBody(message, protocol.version), clientAddress)
   if (answer.kind !== 'ok') return enrollError(context, answer)
@@ -100,7 +100,7 @@ function osOf({ os }: EnrollRequest): Record<string, string> {
 /** What the hub refused, in the agent's words (decision G-27). */
 function enrollError(context: IngestContext, answer: Exclude<HubResponse, { kind: 'ok' }>): ApiError {
   if (answer.kind === 'unreachable') {
-    context.log.warn({ reason: describeResponse(answer) }, 'cannot enrol an agent')
+    context.log.warn({ reason: describeResponse(answer) }, 'cannot enroll an agent')
     return unavailable('the hub cannot be reached')
   }
   const { status, code } = answer
@@ -117,7 +117,7 @@ function enrollError(context: IngestContext, answer: Exclude<HubResponse, { kind
       ? new ApiError(422, code, "the plan's number of agents is reached")
       : new ApiError(422, 'binding_failed', 'no server could be paired with this machine')
   if (status === 429) return rateLimited(answer.retryAfterSeconds ?? RETRY_SECONDS_DEFAULT)
-  context.log.error({ reason: describeResponse(answer) }, 'cannot enrol an agent')
+  context.log.error({ reason: describeResponse(answer) }, 'cannot enroll an agent')
   return hubFault(answer)
 }
 
@@ -135,7 +135,7 @@ async function finish(context: IngestContext, data: JsonObject, isJson: boolean)
     typeof agentToken === 'string' &&
     agentToken !== ''
   if (!isComplete) {
-    context.log.error("the hub's answer to an enrolment is not complete")
+    context.log.error("the hub's answer to an enrollment is not complete")
     return unavailable('the hub cannot answer now')
   }
   const tokenHash = sha256Hex(agentToken)

@@ -19,7 +19,8 @@ export const badRequest = (message: string): ApiError => new ApiError(400, 'bad_
 export const tooLarge = (message: string): ApiError => new ApiError(413, 'too_large', message)
 export const unauthorized = (): ApiError =>
   new ApiError(401, 'unauthorized', 'the agent token is missing, wrong or expired')
-export const agentRevoked = (): ApiError => new ApiError(403, 'agent_revoked', 'this agent was revoked; enrol it again')
+export const agentRevoked = (): ApiError =>
+  new ApiError(403, 'agent_revoked', 'this agent was revoked; enroll it again')
 export const unavailable = (message: string, retryAfterSeconds = 30): ApiError =>
   new ApiError(503, 'unavailable', message, retryAfterSeconds)
 export const rateLimited = (seconds: number): ApiError =>

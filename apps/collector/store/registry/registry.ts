@@ -103,7 +103,7 @@ export class AgentRegistry {
     return ids.flatMap(id => this.agents.get(id) ?? [])
   }
 
-  /** The agent that stands for a machine: the latest non-revoked one, by enrolment where the hub says it, else by version. */
+  /** The agent that stands for a machine: the latest non-revoked one, by enrollment where the hub says it, else by version. */
   latestOfServer(companyId: string, serverId: string): AgentRecord | undefined {
     let latest: AgentRecord | undefined
     for (const record of this.agentsOfServer(serverId)) {

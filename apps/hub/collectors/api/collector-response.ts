@@ -118,8 +118,8 @@ export const agentsResponse = answer(
   }),
 )
 
-export const enrolResponse = answer(
-  named('Enrolment', {
+export const enrollResponse = answer(
+  named('Enrollment', {
     agent_id: id(),
     company_id: id(),
     server_id: id(),

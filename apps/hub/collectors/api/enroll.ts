@@ -4,8 +4,8 @@
 import { randomUUID } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { and, eq, sql } from 'drizzle-orm'
-import { stateAtEnrolment } from '../../../../core/lifecycle/agent.ts'
-import { enrolRefusal } from '../../../../core/lifecycle/license.ts'
+import { stateAtEnrollment } from '../../../../core/lifecycle/agent.ts'
+import { enrollRefusal } from '../../../../core/lifecycle/license.ts'
 import { plainAddress, rateKeyOf } from '../../../../core/network/ip-address.ts'
 import { type AuditEntry, writeAudit } from '../../audit/audit.ts'
 import { type AgentQuota, countedAgents, lockAgentQuota } from '../../companies/agent-quota.ts'
@@ -22,7 +22,7 @@ import { refreshScopes } from '../../scopes/scope.ts'
 
 const osField = optional(text(128))
 
-export const enrolBody = Type.Object({
+export const enrollBody = Type.Object({
   license: text(256),
   /** May be empty: the licence is looked at first, and a machine without a name is paired otherwise, or not at all. */
   hostname: text(253, 0),
@@ -34,9 +34,9 @@ export const enrolBody = Type.Object({
   collector_id: optional(uuid()),
 })
 /** What a machine says of itself; null instead of a name that says nothing. */
-type EnrolBody = Omit<Static<typeof enrolBody>, 'hostname'> & { readonly hostname: string | null }
+type EnrollBody = Omit<Static<typeof enrollBody>, 'hostname'> & { readonly hostname: string | null }
 
-/** Why an enrolment is refused, in words that the agent's operator can act on. */
+/** Why an enrollment is refused, in words that the agent's operator can act on. */
 const REFUSALS = {
   invalid_token: 'license_invalid',
   token_revoked: 'license_revoked',
@@ -57,7 +57,7 @@ async function findServer(
   tx: Tx,
   companyId: string,
   pinnedId: string | null,
-  body: EnrolBody,
+  body: EnrollBody,
 ): Promise<{ id: string; status: ServerStatus } | null> {
   const alive = and(eq(servers.companyId, companyId), sql`${servers.deletedAt} is null`)
   const columns = { id: servers.id, status: servers.status }
@@ -97,7 +97,7 @@ async function refuseOverLimit(check: Promise<void>): Promise<void> {
 }
 
 /** A server that waits for approval, made from what the machine says of itself. */
-async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrolBody): Promise<Pairing> {
+async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrollBody): Promise<Pairing> {
   const id = randomUUID()
   const taken = await tx.db.execute(sql`select 1 from servers
     where company_id = ${companyId} and lower(name) = lower(${hostname}) and deleted_at is null`)
@@ -117,7 +117,7 @@ async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string
   return { serverId: id, status: 'draft', isNew: true }
 }
 
-async function pair(hub: Hub, tx: Tx, companyId: string, pinnedId: string | null, body: EnrolBody): Promise<Pairing> {
+async function pair(hub: Hub, tx: Tx, companyId: string, pinnedId: string | null, body: EnrollBody): Promise<Pairing> {
   const found = await findServer(tx, companyId, pinnedId, body)
   if (found) return { serverId: found.id, status: found.status, isNew: false }
   const [setting] = await tx.db.execute<{ auto_create_server: boolean }>(
@@ -132,7 +132,7 @@ async function checkQuota(tx: Tx, quota: AgentQuota): Promise<void> {
 }
 
 /** The hostname under which the same machine_id is enrolled already, if it is a clone. Throws for the same machine. */
-async function checkMachine(tx: Tx, companyId: string, body: EnrolBody): Promise<string | null> {
+async function checkMachine(tx: Tx, companyId: string, body: EnrollBody): Promise<string | null> {
   if (!body.machine_id) return null
   const same = await tx.db.execute<{ hostname: string | null }>(sql`
     select hostname from monitoring_agents
@@ -143,7 +143,7 @@ async function checkMachine(tx: Tx, companyId: string, body: EnrolBody): Promise
 }
 
 type Forwarder = {
-  /** The collector that the enrolment comes through; null when nobody knows, or token and body disagree. */
+  /** The collector that the enrollment comes through; null when nobody knows, or token and body disagree. */
   readonly through: string | null
   /** The collector that the body names, if there is one with that id. */
   readonly named: string | null
@@ -168,7 +168,7 @@ export type Enrolled = {
   readonly config: { readonly interval_seconds: number }
 }
 
-async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, body: EnrolBody): Promise<Enrolled> {
+async function enrollLocked(context: RouteContext, tx: Tx, companyId: string, body: EnrollBody): Promise<Enrolled> {
   const { hub } = context
   const quota = await lockAgentQuota(tx, companyId)
   const [license] = await tx.db
@@ -178,7 +178,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
     .for('update')
   if (!license) throw refused(401, 'invalid_token')
   const { through, named } = await forwarderOf(tx, context, body.collector_id ?? null)
-  const refusal = enrolRefusal(
+  const refusal = enrollRefusal(
     {
       revokedAtMs: license.revokedAt?.getTime() ?? null,
       supersededAtMs: license.supersededAt?.getTime() ?? null,
@@ -215,7 +215,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
     arch: body.os?.arch ?? null,
     agentVersion: body.agent_version ?? null,
     protoVersion: body.proto_version ?? null,
-    state: stateAtEnrolment(pairing.status),
+    state: stateAtEnrollment(pairing.status),
     enrolledAt: new Date(hub.now()),
   })
   tx.touch('agents', [agentId])
@@ -223,7 +223,7 @@ async function enrolLocked(context: RouteContext, tx: Tx, companyId: string, bod
     .update(licenses)
     .set({ usedCount: license.usedCount + 1, lastUsedAt: new Date(hub.now()) })
     .where(eq(licenses.id, license.id))
-  await auditEnrolment(context, tx, { companyId, agentId, license, pairing, body, cloneOf })
+  await auditEnrollment(context, tx, { companyId, agentId, license, pairing, body, cloneOf })
   const [setting] = await tx.db.execute<{ default_interval: number }>(
     sql`select default_interval from monitoring_settings where company_id = ${companyId}`,
   )
@@ -241,11 +241,11 @@ type EnrollmentInput = {
   agentId: string
   license: { id: string }
   pairing: Pairing
-  body: EnrolBody
+  body: EnrollBody
   cloneOf: string | null
 }
 
-async function auditEnrolment(context: RouteContext, tx: Tx, facts: EnrollmentInput): Promise<void> {
+async function auditEnrollment(context: RouteContext, tx: Tx, facts: EnrollmentInput): Promise<void> {
   const entry: Omit<AuditEntry, 'action'> = {
     companyId: facts.companyId,
     actor: { type: 'collector', id: context.caller.user.id, name: context.caller.user.name },
@@ -271,10 +271,10 @@ async function auditEnrolment(context: RouteContext, tx: Tx, facts: EnrollmentIn
 const sourceAddress = (context: RouteContext): string =>
   plainAddress(context.forwardedFor?.split(',')[0]?.trim() || context.ip)
 
-/** Enrols a machine. Attempts are limited by the address of the machine. */
-export async function enrol(context: RouteContext, given: Static<typeof enrolBody>): Promise<Enrolled> {
+/** Enrolls a machine. Attempts are limited by the address of the machine. */
+export async function enroll(context: RouteContext, given: Static<typeof enrollBody>): Promise<Enrolled> {
   const { hub } = context
-  const body: EnrolBody = { ...given, hostname: given.hostname.trim() || null }
+  const body: EnrollBody = { ...given, hostname: given.hostname.trim() || null }
   const address = sourceAddress(context)
   const rateKey = `enroll ${rateKeyOf(address)}`
   const failures = hub.failureWindows.peek(rateKey, hub.config['rate.enroll_failures'])
@@ -287,7 +287,7 @@ export async function enrol(context: RouteContext, given: Static<typeof enrolBod
       where l.token_hash = ${tokenHash(body.license)} and c.deleted_at is null`)
     const companyId = found[0]?.company_id
     if (companyId === undefined) throw refused(401, 'invalid_token')
-    return await inTransaction(hub.database.db, tx => enrolLocked(context, tx, companyId, body))
+    return await inTransaction(hub.database.db, tx => enrollLocked(context, tx, companyId, body))
   } catch (error) {
     if (error instanceof ApiError && error.status < 500)
       hub.failureWindows.take(rateKey, hub.config['rate.enroll_failures'])

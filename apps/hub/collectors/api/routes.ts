@@ -11,7 +11,7 @@ import {
   agentsResponse,
   checkRecord,
   companySettings,
-  enrolResponse,
+  enrollResponse,
   eventsBody,
   eventsResponse,
   feedResponse,
@@ -25,7 +25,7 @@ import {
   silenceRecord,
 } from './collector-response.ts'
 import { collectorSettings } from './company-settings.ts'
-import { enrol, enrolBody } from './enroll.ts'
+import { enroll, enrollBody } from './enroll.ts'
 import { takeEvents } from './events.ts'
 import {
   agentById,
@@ -95,9 +95,9 @@ export const collectorRoutes: readonly Route[] = [
     summary: 'Exchange a license for an agent token',
     permissions: COLLECTOR,
     status: 201,
-    body: enrolBody,
-    answer: enrolResponse,
-    handle: async context => ({ data: await enrol(context, context.body) }),
+    body: enrollBody,
+    answer: enrollResponse,
+    handle: async context => ({ data: await enroll(context, context.body) }),
   }),
   route({
     method: 'GET',

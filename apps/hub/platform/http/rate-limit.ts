@@ -1,4 +1,4 @@
-// Fixed windows, counted in memory: of 60 seconds for requests (decision G-10), of other lengths for enrolments (G-30).
+// Fixed windows, counted in memory: of 60 seconds for requests (decision G-10), of other lengths for enrollments (G-30).
 import { LRUCache } from 'lru-cache'
 
 type Window = { readonly startedAtMs: number; count: number }

@@ -17,7 +17,7 @@ export type RouteContext = {
   readonly companyId: string
   readonly params: Readonly<Record<string, string>>
   readonly ip: string
-  /** X-Forwarded-For as it came; believed by the enrolment only, from a collector's token. */
+  /** X-Forwarded-For as it came; believed by the enrollment only, from a collector's token. */
   readonly forwardedFor: string | null
   readonly userAgent: string | null
   readonly language: Language

@@ -16,7 +16,7 @@ type Json = Record<string, unknown>
 const OPENAPI_VERSION = '3.1.0'
 
 const TAGS: Readonly<Record<string, string>> = {
-  'Monitoring licenses': 'Keys by which machines enrol.',
+  'Monitoring licenses': 'Keys by which machines enroll.',
   Servers: 'The inventory of machines, their health, their time series.',
   'Monitoring agents': 'The agents that report for machines.',
   Alerts: 'What rules found. Only events of collectors create alerts.',
