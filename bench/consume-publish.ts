@@ -1,5 +1,5 @@
 // Publishes rounds of batches on a bus, in groups as ingest commits them under load; says over IPC after each commit.
-// Usage: bun bench/consume-publish.ts BUS_PATH MACHINES FROM_ROUND ROUNDS
+// Usage: bun bench/consume-publish.ts BUS_PATH SERVERS FROM_ROUND ROUNDS
 import { FileBusWriter } from '../apps/collector/bus/file-bus-writer.ts'
 import { EntryEncoder } from '../core/bus/entry.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
@@ -7,7 +7,7 @@ import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
 import { hostSeries } from './batches.ts'
 import { company, uuid } from './default-rules.ts'
 
-const [path = '', machines = '', fromRound = '', rounds = ''] = process.argv.slice(2)
+const [path = '', servers = '', fromRound = '', rounds = ''] = process.argv.slice(2)
 const SERIES = 150
 /** Batches of one commit: what comes in a few milliseconds at thousands of requests a second. */
 const GROUP = 20
@@ -41,13 +41,13 @@ for (let round = Number(fromRound); round < Number(fromRound) + Number(rounds); 
   batch.definitions.length = 0
   if (round === 0) batch.definitions.push(...keys.map((key, seriesIndex) => ({ seriesIndex, key })))
   let pending: Promise<unknown>[] = []
-  for (let machine = 0; machine < Number(machines); machine++) {
+  for (let server = 0; server < Number(servers); server++) {
     for (let index = 0; index < SERIES; index++) {
       batch.tsMs[index] = atMs
-      batch.value[index] = 20 + ((index + round + machine) % 40)
+      batch.value[index] = 20 + ((index + round + server) % 40)
     }
-    const serverId = uuid('2', machine)
-    const header = { companyId: company, serverId, agentId: uuid('3', machine), receivedAtMs: atMs, seq: round }
+    const serverId = uuid('2', server)
+    const header = { companyId: company, serverId, agentId: uuid('3', server), receivedAtMs: atMs, seq: round }
     pending.push(bus.publish(serverId, encoder.encode({ ...header, intervalSeconds: 30 }, batch)))
     if (pending.length === GROUP) {
       await Promise.all(pending)

@@ -1,5 +1,5 @@
 // Samples a CPU second through the reading of the bus, the hand-over to the shard threads and evaluation under the default rules, as
-// batches come. Usage: bun bench/consume.ts [MACHINES] [ROUNDS] [THREADS]. A process of its own publishes (`consume-publish.ts`); the CPU
+// batches come. Usage: bun bench/consume.ts [SERVERS] [ROUNDS] [THREADS]. A process of its own publishes (`consume-publish.ts`); the CPU
 // time is that of this one, all threads, from the third round on, until all is evaluated. Prints one JSON line.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { ShardPool } from '../apps/collector/worker/evaluation/shard-pool.ts'
 import { limits } from '../core/limits.ts'
 import { defaultRules } from './default-rules.ts'
 
-const [machines = '2000', rounds = '20', threads = '1'] = process.argv.slice(2)
+const [servers = '2000', rounds = '20', threads = '1'] = process.argv.slice(2)
 const SERIES = 150
 
 const dir = mkdtempSync(join(tmpdir(), 'consume-'))
@@ -22,11 +22,11 @@ const cpuMs = (): number => {
 /** Runs the publisher for some rounds; resolves once what it published is evaluated. */
 async function publish(pool: ShardPool, fromRound: number, count: number): Promise<void> {
   const publisher = Bun.spawn(
-    ['bun', join(import.meta.dir, 'consume-publish.ts'), busPath, machines, String(fromRound), String(count)],
+    ['bun', join(import.meta.dir, 'consume-publish.ts'), busPath, servers, String(fromRound), String(count)],
     { stdout: 'inherit', stderr: 'inherit', ipc: () => pool.wake() },
   )
   if ((await publisher.exited) !== 0) throw new Error('the publisher failed')
-  const published = Number(machines) * (fromRound + count)
+  const published = Number(servers) * (fromRound + count)
   while ((await pool.status()).some(({ position }) => position < published)) await Bun.sleep(2)
 }
 
@@ -61,11 +61,11 @@ try {
   await publish(pool, 2, Number(rounds))
   const spentMs = cpuMs() - beforeMs
   const statuses = await pool.status()
-  const samples = Number(machines) * SERIES * Number(rounds)
+  const samples = Number(servers) * SERIES * Number(rounds)
   console.log(
     JSON.stringify({
       bench: 'consume',
-      machines: Number(machines),
+      servers: Number(servers),
       threads: Number(threads),
       samples,
       states: statuses.reduce((sum, { states }) => sum + states, 0),

@@ -49,7 +49,7 @@ keys.forEach((key, index) => {
 })
 batch.seriesCount = SERIES
 
-/** All machines of one round behind each other, as the bus hands them out. Receive time and sample time are the round's. */
+/** All servers of one round behind each other, as the bus hands them out. Receive time and sample time are the round's. */
 function groupOf(servers: number, turn: number, hasDefinitions: boolean, pointsASeries = 1): Uint8Array {
   const atMs = START_MS + turn * ROUND_MS
   batch.definitions.length = 0
@@ -104,7 +104,7 @@ function evaluationWith(rules: readonly RawRule[]): EvaluationState {
   return evaluation
 }
 
-/** CPU ms of `ROUNDS` rounds over all machines. */
+/** CPU ms of `ROUNDS` rounds over all servers. */
 function measure(evaluation: EvaluationState, servers: number, pointsASeries = 1): number {
   const reader = new EntryReader()
   let position = 0

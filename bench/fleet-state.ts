@@ -1,6 +1,6 @@
-// What the evaluation of a fleet asks of one process: the memory of 15 million active series of 100,000 machines, and how long the
-// others wait while a rule is edited that touches all machines of a company, or a shard is saved. Each question in a process of its
-// own; argument: the number of machines.
+// What the evaluation of a fleet asks of one process: the memory of 15 million active series of 100,000 servers, and how long the
+// others wait while a rule is edited that touches all servers of a company, or a shard is saved. Each question in a process of its
+// own; argument: the number of servers.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { fullSeriesKey, seriesId } from '../core/series/series-key.ts'
 import { hostSeries } from './batches.ts'
 
 const SERIES = 150
-/** Of these, so many are of this machine alone, as checks are. */
+/** Of these, so many are of this host alone, as checks are. */
 const OWN_SERIES = 5
 const MACHINES_A_GROUP = 500
 const START_MS = 1_767_225_600_000
@@ -27,8 +27,8 @@ const uuid = (digit: string, index: number): string =>
   `${digit}0000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
 const shared = hostSeries(SERIES).map(({ name, labels }) => fullSeriesKey(name, labels))
-const ownKey = (machine: number, own: number): string =>
-  `port_up{check="check ${own}",target="host-${machine}:${8000 + own}"}`
+const ownKey = (server: number, own: number): string =>
+  `port_up{check="check ${own}",target="host-${server}:${8000 + own}"}`
 
 const ruleOf = (companyId: string, index: number, metric: string, fields: Partial<RawRule>): RawRule => ({
   id: uuid('1', index),
@@ -65,7 +65,7 @@ const defaultRules = (companyId: string, first: number): RawRule[] => [
   ruleOf(companyId, first + 6, 'cert_days_left', { operator: '<', threshold: 3, for_seconds: 0, severity: 'critical' }),
 ]
 
-/** Hands out the batches of one round of all machines; keeps when it was asked. */
+/** Hands out the batches of one round of all servers; keeps when it was asked. */
 class FleetBus implements BusReader {
   readonly partitions = [0]
   /** How long it was not looked at, each time: what waits on it waits so long. Making a batch does not count. */
@@ -76,8 +76,8 @@ class FleetBus implements BusReader {
   private readonly ids = shared.map(key => seriesId(key))
 
   constructor(
-    private readonly machines: number,
-    private readonly companyOf: (machine: number) => string,
+    private readonly servers: number,
+    private readonly companyOf: (server: number) => string,
   ) {}
 
   private round = 0
@@ -89,26 +89,26 @@ class FleetBus implements BusReader {
     this.next = 0
   }
 
-  private entry(machine: number): Uint8Array {
+  private entry(server: number): Uint8Array {
     const { batch } = this
     const atMs = START_MS + this.round * ROUND_MS
     batch.clear()
     for (let index = 0; index < SERIES; index++) {
       const isOwn = index >= SERIES - OWN_SERIES
-      const key = isOwn ? ownKey(machine, index) : shared[index]!
+      const key = isOwn ? ownKey(server, index) : shared[index]!
       const { lo, hi } = isOwn ? seriesId(key) : this.ids[index]!
       batch.idLo[index] = lo
       batch.idHi[index] = hi
       batch.pointStart[index + 1] = index + 1
       batch.tsMs[index] = atMs
       batch.value[index] = 1 + ((index + this.round) % 40) / 100
-      if (this.round === 1 && (isOwn || machine < 64 * 20)) batch.definitions.push({ seriesIndex: index, key })
+      if (this.round === 1 && (isOwn || server < 64 * 20)) batch.definitions.push({ seriesIndex: index, key })
     }
     batch.seriesCount = SERIES
     batch.pointCount = SERIES
-    const serverId = uuid('a', machine)
+    const serverId = uuid('a', server)
     const header = {
-      companyId: this.companyOf(machine),
+      companyId: this.companyOf(server),
       serverId,
       agentId: serverId,
       seq: this.round,
@@ -125,7 +125,7 @@ class FleetBus implements BusReader {
   }
 
   private nextGroup(): BusGroup[] {
-    const count = Math.min(MACHINES_A_GROUP, this.machines - this.next)
+    const count = Math.min(MACHINES_A_GROUP, this.servers - this.next)
     if (this.round === 0 || count <= 0) return []
     const bytes = Buffer.concat(Array.from({ length: count }, (_, index) => this.entry(this.next + index)))
     this.next += count
@@ -151,10 +151,10 @@ type Site = {
   readonly end: () => void
 }
 
-function newSite(machines: number, companyOf: (machine: number) => string, rules: readonly RawRule[]): Site {
+function newSite(servers: number, companyOf: (server: number) => string, rules: readonly RawRule[]): Site {
   const directory = mkdtempSync(join(tmpdir(), 'fleet-'))
   const store = new EvaluationStore(directory, directory)
-  const bus = new FleetBus(machines, companyOf)
+  const bus = new FleetBus(servers, companyOf)
   const clock = { nowMs: START_MS }
   const { flapWindowMs: windowMs, flapTransitions: transitions, flapStableMs: stableMs } = limits
   const config = {
@@ -202,22 +202,22 @@ function waitsOf(bus: FleetBus): { medianMs: number; longestMs: number } {
   return { medianMs: round(waits[waits.length >> 1]!), longestMs: round(waits.at(-1)!) }
 }
 
-async function memory(machines: number): Promise<void> {
-  const companies = Math.ceil(machines / 1000)
-  const companyOf = (machine: number): string => uuid('c', machine % companies)
+async function memory(servers: number): Promise<void> {
+  const companies = Math.ceil(servers / 1000)
+  const companyOf = (server: number): string => uuid('c', server % companies)
   await settleMemory()
   const before = process.memoryUsage().rss
   const rules = Array.from({ length: companies }, (_, company) => defaultRules(uuid('c', company), company * 10)).flat()
-  const site = newSite(machines, companyOf, rules)
+  const site = newSite(servers, companyOf, rules)
   await playRound(site)
   await playRound(site)
   await settleMemory()
   const bytes = process.memoryUsage().rss - before
-  const series = machines * SERIES
+  const series = servers * SERIES
   const states = site.loop.evaluation.states.count
   say({
     question: 'memory of the evaluation of a fleet',
-    machines,
+    servers,
     series,
     states,
     keys: site.loop.evaluation.dictionary.size,
@@ -232,18 +232,18 @@ async function memory(machines: number): Promise<void> {
     clock.nowMs += limits.rulesStateIntervalMs / limits.stateShards + 1
     await site.loop.turn()
   }
-  say({ question: 'every shard saved, all machines swept: evaluation waits', machines, ...waitsOf(bus) })
+  say({ question: 'every shard saved, all servers swept: evaluation waits', servers, ...waitsOf(bus) })
   site.end()
 }
 
 async function ruleEdit(
-  machines: number,
+  servers: number,
   name: string,
   isListed: boolean,
   edit: (rule: RawRule) => RawRule,
 ): Promise<void> {
   const companyId = uuid('c', 1)
-  const ids = Array.from({ length: machines }, (_, machine) => uuid('a', machine))
+  const ids = Array.from({ length: servers }, (_, server) => uuid('a', server))
   const listed = (rule: RawRule): RawRule => ({
     ...rule,
     scope: { ...rule.scope, all: false },
@@ -252,7 +252,7 @@ async function ruleEdit(
   const rules = defaultRules(companyId, 0).map(rule => (isListed ? listed(rule) : rule))
   // The main thread packs a rule and hands it over; what the shard thread does of that counts.
   const packed = rules.map(packRule)
-  const site = newSite(machines, () => companyId, packed)
+  const site = newSite(servers, () => companyId, packed)
   await playRound(site)
   await playRound(site)
   await site.loop.sweep(site.clock.nowMs)
@@ -268,8 +268,8 @@ async function ruleEdit(
   await playRound(site)
   await site.loop.sweep(site.clock.nowMs)
   say({
-    question: `a rule edit that touches every machine: ${name}: evaluation waits`,
-    machines,
+    question: `a rule edit that touches every server: ${name}: evaluation waits`,
+    servers,
     states: site.loop.evaluation.states.count,
     inForceMs: round(inForceMs),
     ...waitsOf(site.bus),
@@ -277,12 +277,12 @@ async function ruleEdit(
   site.end()
 }
 
-const questions: Record<string, (machines: number) => Promise<void>> = {
+const questions: Record<string, (servers: number) => Promise<void>> = {
   memory,
-  threshold: machines => ruleEdit(machines, 'threshold', false, rule => ({ ...rule, threshold: 80 })),
-  signature: machines => ruleEdit(machines, 'signature', false, rule => ({ ...rule, matchers: { mount: '/' } })),
-  scope: machines =>
-    ruleEdit(machines, 'one machine less in a list of all', true, rule => ({
+  threshold: servers => ruleEdit(servers, 'threshold', false, rule => ({ ...rule, threshold: 80 })),
+  signature: servers => ruleEdit(servers, 'signature', false, rule => ({ ...rule, matchers: { mount: '/' } })),
+  scope: servers =>
+    ruleEdit(servers, 'one server less in a list of all', true, rule => ({
       ...rule,
       resolved_server_ids: rule.resolved_server_ids.slice(1),
     })),

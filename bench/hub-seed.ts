@@ -10,7 +10,7 @@ import { createLogger } from '../apps/hub/platform/telemetry.ts'
 export const sizes = {
   servers: 10_000,
   rules: 1_000,
-  /** Of the rules: those whose scope is the tag that the benchmark gives to every machine. */
+  /** Of the rules: those whose scope is the tag that the benchmark gives to every server. */
   taggedRules: 100,
   alerts: 100_000,
   events: 1_000_000,
@@ -43,8 +43,8 @@ export function seededId(kind: string, n: number): string {
 const SEEDED_ID = `create function pg_temp.id(kind text, n bigint) returns uuid language sql immutable as
   $$ select overlay(overlay(md5(kind || n) placing '4' from 13) placing '8' from 17)::uuid $$`
 
-/** The machines, agents and rules of the company, and the machines of its neighbours. */
-async function seedMachines(sql: postgres.Sql, company: string): Promise<void> {
+/** The servers, agents and rules of the company, and the servers of its neighbours. */
+async function seedServers(sql: postgres.Sql, company: string): Promise<void> {
   const { servers, rules, taggedRules, others, serversOfOther } = sizes
   await sql`insert into companies (id, name, slug) select pg_temp.id('company', i), 'Other ' || i, 'other-' || i
     from generate_series(1, ${others}::int) i`
@@ -171,7 +171,7 @@ export async function seedHub(databaseUrl: string): Promise<Seeded> {
     await sql.unsafe(SEEDED_ID)
     // Without the checks of references, which take most of the time. The counts that triggers keep are made once.
     await sql`set session_replication_role = replica`
-    await seedMachines(sql, seeded.companyId)
+    await seedServers(sql, seeded.companyId)
     await seedAlerts(sql, seeded.companyId)
     await seedRecords(sql, seeded)
     await sql`insert into monitoring_alert_counts select company_id, state, severity, count(*) from monitoring_alerts group by 1, 2, 3`

@@ -1,5 +1,5 @@
 // The hub on a database of some size, over HTTP, as a process of its own on embedded PostgreSQL: 10,000 servers, 1,000 rules, 100,000
-// alerts and a million alert events in one company, 90,000 machines in others.
+// alerts and a million alert events in one company, 90,000 servers in others.
 // Usage: bun bench/hub.ts [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT]. With --data the seeded database is kept in
 // DIR and used again; with --paths only lists whose path has a TEXT are asked for. Prints a line for every list on
 // standard error, and one JSON line.
@@ -250,7 +250,7 @@ async function sync() {
   return { synced_agents: result, sync_seconds: seconds, sync_cpu_hub: cpuHub, sync_cpu_db: cpuDb }
 }
 
-/** Gives a tag to every machine, which 100 rules have as their scope, while others read. */
+/** Gives a tag to every server, which 100 rules have as their scope, while others read. */
 async function tags() {
   const readers = ['/servers', '/monitoring/alerts', '/monitoring/rules', `/servers/${seenServer}`]
   const quiet = await atPace(call, readers, PER_SECOND, sent => sent >= REQUESTS)

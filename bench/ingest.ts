@@ -107,7 +107,7 @@ function threadTimes(): Map<string, number> {
 
 const body = batchBytes(hostSeries(SERIES), 1, Date.now(), index => index + 0.25)
 
-/** How fast the machine is at the moment: what the generated code takes to decode one such batch, us of processor time. */
+/** How fast the server is at the moment: what the generated code takes to decode one such batch, us of processor time. */
 function generatedDecodeUs(): number {
   const before = process.cpuUsage()
   for (let call = 0; call < CALIBRATION_CALLS; call++) fromBinary(MetricsBatchSchema, body)

@@ -1,8 +1,8 @@
-// What a point costs on its way from the bus to the samples store, engine included, and how fast the newest values of one machine among
+// What a point costs on its way from the bus to the samples store, engine included, and how fast the newest values of one server among
 // many are read. Prints one JSON line a question. CPU is of the whole process: the thread's own by what it did, the engine's threads
 // together, until the merges of what was counted are over. The next block waits until the engine has nothing left to merge, as in a store
 // that keeps up: without that, parts gather and a run is merged seldom. The first blocks are not counted: what is measured is a worker
-// at work, not one whose code is being compiled. Options: points a block, blocks, machines.
+// at work, not one whose code is being compiled. Options: points a block, blocks, servers.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,15 +35,15 @@ const percentile = (sorted: readonly number[], share: number): number =>
 const round = (value: number): number => Math.round(value * 10) / 10
 const say = (line: Record<string, unknown>): void => console.log(JSON.stringify({ bench: 'insert', ...line }))
 
-/** The series of one machine: the whole catalogue, the rest as more disks. */
-function seriesOfMachine(): string[] {
+/** The series of one server: the whole catalogue, the rest as more disks. */
+function seriesOfServer(): string[] {
   const keys = metrics.map(({ name }) => fullSeriesKey(name, {}))
   for (let disk = 0; keys.length < SERIES; disk++)
     keys.push(fullSeriesKey('disk_used_percent', { device: `sd${disk}`, mount: `/data/${disk}`, fstype: 'ext4' }))
   return keys
 }
 
-const keys = seriesOfMachine()
+const keys = seriesOfServer()
 const ids = keys.map(seriesId)
 const batch = new SampleBatch()
 ids.forEach((id, index) => {
@@ -108,7 +108,7 @@ async function insertBlock(): Promise<void> {
   pointsStored += rows
   spent.blocks++
   spent.hold += await ofThread(() => {
-    for (const machine of block.machines()) latest.take(machine)
+    for (const server of block.servers()) latest.take(server)
     latest.blockStored()
   })
   block.clear()
@@ -149,7 +149,7 @@ async function merged(quietLooks: number): Promise<void> {
   }
 }
 
-/** Round after round all machines send; a block is of the reads that fill it. */
+/** Round after round all servers send; a block is of the reads that fill it. */
 async function blocks(from: number, to: number): Promise<void> {
   for (let read = from * readsABlock; read < to * readsABlock; read++) {
     spent.add += await addBatches((read % readsARound) * BATCHES, Math.floor(read / readsARound))
@@ -163,12 +163,12 @@ async function blocks(from: number, to: number): Promise<void> {
 for (let turn = 0; turn < COMPILED_AFTER; turn++) {
   for (let first = 0; first < SERVERS; first += BATCHES) await addBatches(first, 0)
   block.write(writer, 0)
-  for (const machine of block.machines()) latest.take(machine)
+  for (const server of block.servers()) latest.take(server)
   block.clear()
 }
 await blocks(0, WARM_UP_BLOCKS)
 await merged(10)
-// That the store is read for all machines once after a start is no part of a row.
+// That the store is read for all servers once after a start is no part of a row.
 latest.stop()
 spent = { ...nothing }
 const runsBefore = await runsSoFar()
@@ -182,7 +182,7 @@ const runs = await runsSoFar()
 const inserted = runs.inserted - runsBefore.inserted
 say({
   question: 'CPU a point, ns',
-  machines: SERVERS,
+  servers: SERVERS,
   points: spent.rows,
   blocks: spent.blocks,
   points_a_run: round(spent.rows / inserted),
@@ -209,8 +209,8 @@ async function timed(question: string, act: (server: number) => Promise<unknown>
 }
 
 const newest = (server: number) => latest.read(COMPANY, serverId(server), keyMetrics, Date.now() - 15 * 60_000)
-await timed('newest values of the key metrics of a machine', newest)
-await timed('one hour of one metric of a machine, raw', server =>
+await timed('newest values of the key metrics of a server', newest)
+await timed('one hour of one metric of a server, raw', server =>
   samples.querySeries(
     {
       companyId: COMPANY,

@@ -1,4 +1,4 @@
-// From the arrival of a sample to its event in the hub, on an idle machine: the whole product, one violating or recovering sample after the
+// From the arrival of a sample to its event in the hub, on an idle host: the whole product, one violating or recovering sample after the
 // other, each judged by a rule without `for`. Usage: bun bench/latency.ts [EVENTS]. Prints one JSON line with p50 and p99 in ms: from the
 // moment before the request is sent to the hub's own time of receipt.
 import postgres from 'postgres'

@@ -6,7 +6,7 @@ import { companiesWithSamples, rememberRetention } from '../apps/collector/store
 import { expireSamples, purgeSamples, reclaim } from '../apps/collector/store/clickhouse/samples-delete.ts'
 import { runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
 import { Janitor } from '../apps/collector/worker/samples/retention-sweep.ts'
-import { machineSeries, readRecording } from './samples-fleet.ts'
+import { readRecording, serverSeries } from './samples-fleet.ts'
 import { companyOf, cpuMsOf, openBenchStore, rounded, say, serverOf, storeFleet } from './samples-store.ts'
 
 const companies = Number(process.argv[2] ?? 1000)
@@ -54,7 +54,7 @@ say('samples-delete', {
 const fleet = Array.from({ length: 100 }, (_, index) => ({
   companyId: companyOf(companies + index),
   serverId: serverOf(companies + index),
-  series: machineSeries(readRecording(), index, 1),
+  series: serverSeries(readRecording(), index, 1),
 }))
 let turn = 0
 /** One block of other companies, as it comes every second; how long it took. */

@@ -1,5 +1,5 @@
-// A fleet made from the recording of one real machine, for figures of size and speed: values are drawn again from the recorded ones
-// as whole counts (ticks, bytes, operations), so that they have the grain that an agent would report, and no two machines or
+// A fleet made from the recording of one real server, for figures of size and speed: values are drawn again from the recorded ones
+// as whole counts (ticks, bytes, operations), so that they have the grain that an agent would report, and no two servers or
 // hours repeat each other byte by byte.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,10 +44,10 @@ export function readRecording(): Recording {
   return { intervalSeconds: RECORDED_SECONDS, series }
 }
 
-/** A further disk or interface of a machine, by the labels that it gets; the recorded one is the first. */
+/** A further disk or interface of a server, by the labels that it gets; the recorded one is the first. */
 type Unit = { readonly labels: Readonly<Record<string, string>>; readonly scale: number }
 
-/** How many further file systems with a disk, and interfaces, a machine has beside the recorded ones: about 110 series with all. */
+/** How many further file systems with a disk, and interfaces, a server has beside the recorded ones: about 110 series with all. */
 const DISKS = 3
 const INTERFACES = 2
 
@@ -58,7 +58,7 @@ const keyWith = (name: string, labels: Readonly<Record<string, string>>): string
   return inner.length > 0 ? `${name}{${inner.join(',')}}` : name
 }
 
-/** Where in the recording a machine is at each of its intervals: pieces of 5 to 30 minutes, from random places, each scaled anew. */
+/** Where in the recording a server is at each of its intervals: pieces of 5 to 30 minutes, from random places, each scaled anew. */
 function pieces(random: () => number, count: number, recorded: number, stride: number) {
   const at = new Uint32Array(count)
   const scale = new Float64Array(count)
@@ -93,14 +93,14 @@ function drawn(name: string, value: number, factor: number, seconds: number, ran
   return Math.round(noisy)
 }
 
-/** Levels (memory, disks) keep their place on a machine; they move by what moved in the recording. */
+/** Levels (memory, disks) keep their place on a server; they move by what moved in the recording. */
 const isLevel = (name: string): boolean => /^(mem|disk_(used|free|inodes))/.test(name)
 
 /**
- * The series of machine `index` over `count` intervals. `isRounded` is whether values are as agents report them, or with every digit
+ * The series of server `index` over `count` intervals. `isRounded` is whether values are as agents report them, or with every digit
  * of the division they come from.
  */
-export function machineSeries(recording: Recording, index: number, count: number, isRounded = true): FleetSeries[] {
+export function serverSeries(recording: Recording, index: number, count: number, isRounded = true): FleetSeries[] {
   const random = randomFrom(index * 7919 + 17)
   const stride = Math.round(INTERVAL_MS / 1000 / recording.intervalSeconds)
   const units = (kind: string, names: readonly Unit[]) => ({ kind, names })

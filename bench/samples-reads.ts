@@ -1,5 +1,5 @@
 // How fast are reads in a large store? One series over 24 hours of raw samples, one series over 400 days of 1-hour cells, the newest
-// values of one machine among few and among many, while samples keep coming in. Options: machines, series a machine, hours, interval in s.
+// values of one server among few and among many, while samples keep coming in. Options: servers, series a server, hours, interval in s.
 import { SamplesReader } from '../apps/collector/store/clickhouse/samples-query.ts'
 import { LatestValues } from '../apps/collector/worker/samples/latest-values.ts'
 import type { SeriesPlan } from '../core/query/query-plan.ts'
@@ -18,7 +18,7 @@ import {
   timesOf,
 } from './samples-store.ts'
 
-const machines = Number(process.argv[2] ?? 4_000)
+const servers = Number(process.argv[2] ?? 4_000)
 const seriesCount = Number(process.argv[3] ?? 100)
 const hours = Number(process.argv[4] ?? 25)
 const intervalSeconds = Number(process.argv[5] ?? 30)
@@ -37,7 +37,7 @@ const ids = keys.map(key => {
   return (BigInt(hi) << 32n) + BigInt(lo)
 })
 const { store, remove } = await openBenchStore('reads')
-/** Machine m is serverOf(m), in SQL. */
+/** Server m is serverOf(m), in SQL. */
 const server = `toUUID(concat(substring(leftPad(lower(hex(toUInt64(m) * 2654435761)), 16, '0'), 9), '-0000-4000-8000-', leftPad(lower(hex(toUInt64(m))), 12, '0')))`
 
 /** The points of a run as they lie in the store (core/samples/block/chunk.ts), of ten values of two decimals. */
@@ -46,12 +46,12 @@ const run = (stepMs: number): string =>
   `concat(char(2), reinterpretAsFixedString(toInt64(5000 + number % 1000)), char(1), reinterpretAsFixedString(toUInt16(${RUN - 1})),
      reinterpretAsFixedString(toUInt32(${stepMs})), substring(sipHash128(number), 1, ${RUN - 1}))`
 
-/** Rows for each machine and series, every `stepMs`. */
+/** Rows for each server and series, every `stepMs`. */
 const rowsSql = (
   table: string,
   columns: string,
   values: string,
-  machineCount: number,
+  serverCount: number,
   rows: number,
   firstMs: number,
   stepMs: number,
@@ -59,7 +59,7 @@ const rowsSql = (
   `INSERT INTO bench.${table} (company_id, server_id, series_id, ts, ${columns})
    SELECT toUUID('${COMPANY}'), ${server}, [${ids.join(',')}][s + 1], fromUnixTimestamp64Milli(toInt64(${firstMs}) + t * ${stepMs}, 'UTC'), ${values}
    FROM (SELECT number, intDiv(number, ${seriesCount * rows}) AS m, intDiv(number, ${rows}) % ${seriesCount} AS s, number % ${rows} AS t
-         FROM numbers(${machineCount * seriesCount * rows}))
+         FROM numbers(${serverCount * seriesCount * rows}))
    SETTINGS max_threads = 1, max_insert_threads = 1, max_partitions_per_insert_block = 0`
 
 const pointsADay = DAY_MS / (intervalSeconds * 1000)
@@ -73,7 +73,7 @@ for (let from = firstMs; from < endMs; ) {
         'samples_raw',
         'seq, points',
         `1, ${run(intervalSeconds * 1000)}`,
-        machines,
+        servers,
         rows,
         from,
         RUN * intervalSeconds * 1000,
@@ -81,14 +81,14 @@ for (let from = firstMs; from < endMs; ) {
     )
   from = next
 }
-const cellMachines = Math.min(machines, 10)
+const cellServers = Math.min(servers, 10)
 const cellsFirstMs = Math.floor((endMs - 399 * DAY_MS) / HOUR_MS) * HOUR_MS
 await store.command(
   rowsSql(
     'rollup_1h',
     'count, decimals, last_digits, below, above, beside',
     '120, 2, cityHash64(number) % 10000, 5, 7, 900',
-    cellMachines,
+    cellServers,
     399 * 24,
     cellsFirstMs,
     HOUR_MS,
@@ -100,10 +100,10 @@ const months = await store.rows(
 )
 for (const [month] of months.slice(0, -1))
   await store.command(`OPTIMIZE TABLE bench.rollup_1h PARTITION ${month} FINAL`)
-for (let from = 0; from < machines; from += 500)
+for (let from = 0; from < servers; from += 500)
   await defineSeries(
     store,
-    Array.from({ length: Math.min(500, machines - from) }, (_, index) => ({
+    Array.from({ length: Math.min(500, servers - from) }, (_, index) => ({
       companyId: COMPANY,
       serverId: serverOf(from + index),
     })),
@@ -132,19 +132,19 @@ for (const table of ['samples_raw', 'rollup_1h']) {
   )
   say('samples-reads', { question: `rows and parts of ${table}`, rows: held?.[0], parts: held?.[1] })
 }
-say('samples-reads', { question: 'the store', series_hours: machines * seriesCount * hours })
+say('samples-reads', { question: 'the store', series_hours: servers * seriesCount * hours })
 const pick = (turn: number, count: number): string => serverOf((turn * 7919) % count)
-await timesOf(5, turn => reader.querySeries(plan({ serverId: pick(turn, machines) }), 0))
+await timesOf(5, turn => reader.querySeries(plan({ serverId: pick(turn, servers) }), 0))
 say('samples-reads', {
   question: 'one series, 24 hours, raw',
   points: Math.floor(pointsADay),
-  ...(await timesOf(READS, turn => reader.querySeries(plan({ serverId: pick(turn, machines) }), 0))),
+  ...(await timesOf(READS, turn => reader.querySeries(plan({ serverId: pick(turn, servers) }), 0))),
 })
 say('samples-reads', {
   question: 'one series, 400 days, cells of 1 hour',
   ...(await timesOf(READS, turn =>
     reader.querySeries(
-      plan({ serverId: pick(turn, cellMachines), fromMs: cellsFirstMs, stepMs: 24 * HOUR_MS, source: '1h' }),
+      plan({ serverId: pick(turn, cellServers), fromMs: cellsFirstMs, stepMs: 24 * HOUR_MS, source: '1h' }),
       endMs,
     ),
   )),
@@ -160,16 +160,16 @@ const status = new LatestValues({
 const latest = (count: number) =>
   timesOf(READS, turn => status.read(COMPANY, pick(turn, count), keyMetrics, Date.now() - 15 * 60_000))
 say('samples-reads', {
-  question: 'newest values of a machine, from the store, keys unknown',
-  ...(await latest(machines)),
+  question: 'newest values of a server, from the store, keys unknown',
+  ...(await latest(servers)),
 })
 status.start()
 await Bun.sleep(50)
-const loading = await latest(machines)
-say('samples-reads', { question: 'newest values of a machine, while those of all are read after a start', ...loading })
+const loading = await latest(servers)
+say('samples-reads', { question: 'newest values of a server, while those of all are read after a start', ...loading })
 const loadBeganMs = performance.now()
 const loadCpuMs = await cpuMsOf(async () => {
-  // A machine that never was is answered at once when all are known.
+  // A server that never was is answered at once when all are known.
   for (let askedMs = 2; askedMs > 1; await Bun.sleep(200)) {
     const beganMs = performance.now()
     await status.read(COMPANY, companyOf(9), keyMetrics, Date.now() - 15 * 60_000)
@@ -177,13 +177,13 @@ const loadCpuMs = await cpuMsOf(async () => {
   }
 })
 say('samples-reads', {
-  question: 'newest values of all machines, the rest of them',
+  question: 'newest values of all servers, the rest of them',
   seconds: rounded((performance.now() - loadBeganMs) / 1000),
-  cpu_ms_a_machine: rounded(loadCpuMs / machines, 2),
+  cpu_ms_a_machine: rounded(loadCpuMs / servers, 2),
 })
 
-// Samples keep coming in: a block a second of the first thousand machines.
-const sending = Math.min(machines, 1_000)
+// Samples keep coming in: a block a second of the first thousand servers.
+const sending = Math.min(servers, 1_000)
 const fresh = Array.from({ length: sending }, (_, index) => ({
   companyId: COMPANY,
   serverId: serverOf(index),
@@ -193,7 +193,7 @@ let isWriting = true
 const writing = (async () => {
   for (let turn = 0; isWriting; turn++) {
     await storeFleet(store, fresh, endMs + turn, block => {
-      for (const machine of block.machines()) status.take(machine)
+      for (const server of block.servers()) status.take(server)
     })
     await Bun.sleep(900)
   }
@@ -201,12 +201,12 @@ const writing = (async () => {
 await Bun.sleep(10_000)
 for (const count of [10, sending])
   say('samples-reads', {
-    question: `newest values of a machine among ${count} that send, samples coming in`,
+    question: `newest values of a server among ${count} that send, samples coming in`,
     ...(await latest(count)),
   })
 say('samples-reads', {
-  question: `newest values of a machine among ${machines}, most of which do not send, samples coming in`,
-  ...(await latest(machines)),
+  question: `newest values of a server among ${servers}, most of which do not send, samples coming in`,
+  ...(await latest(servers)),
 })
 isWriting = false
 await writing

@@ -1,13 +1,13 @@
 // What do rollups cost: in the steady state, a pass every minute while samples come in, at an interval of 30 s and with one sample a cell
 // (300 s), with cells from samples as they pass and from the raw samples; for an hour that a whole fleet sends late; for one cell that few
-// or many machines send late? CPU of the process, engine included.
+// or many servers send late? CPU of the process, engine included.
 import type { ClickHouse } from '../apps/collector/store/clickhouse/clickhouse.ts'
 import { computableBeforeMs, insertLateCells, runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
 import { CellStream } from '../core/samples/rollup/cell-stream.ts'
-import { INTERVAL_MS, machineSeries, readRecording } from './samples-fleet.ts'
+import { INTERVAL_MS, readRecording, serverSeries } from './samples-fleet.ts'
 import { companyOf, cpuMsOf, openBenchStore, rounded, say, serverOf, storeFleet } from './samples-store.ts'
 
-const machines = Number(process.argv[2] ?? 500)
+const servers = Number(process.argv[2] ?? 500)
 const minutes = Number(process.argv[3] ?? 60)
 const HOUR_MS = 3_600_000
 const MINUTE_MS = 60_000
@@ -15,16 +15,16 @@ const CELL_MS = 300_000
 const startMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS
 const recording = readRecording()
 const intervals = (minutes * MINUTE_MS) / INTERVAL_MS
-const whole = Array.from({ length: machines }, (_, index) => ({
+const whole = Array.from({ length: servers }, (_, index) => ({
   companyId: companyOf(Math.floor(index / 4)),
   serverId: serverOf(index),
-  series: machineSeries(recording, index, intervals),
+  series: serverSeries(recording, index, intervals),
 }))
 const seriesCount = whole[0]?.series.length ?? 0
 const part = (from: number, to: number, every = 1) =>
-  whole.map(machine => ({
-    ...machine,
-    series: machine.series.map(({ key, values }) => ({
+  whole.map(server => ({
+    ...server,
+    series: server.series.map(({ key, values }) => ({
       key,
       values: values.subarray(from, to).filter((_, at) => at % every === 0),
     })),
@@ -58,7 +58,7 @@ async function steady(store: ClickHouse, intervalSeconds: 30 | 300, isStreamed: 
     spent.insert += await cpuMsOf(async () => {
       const stored = await storeFleet(store, due, startMs + minute * MINUTE_MS, block => {
         const before = process.cpuUsage()
-        for (const machine of block.machines()) stream?.add(machine, claimedMs)
+        for (const server of block.servers()) stream?.add(server, claimedMs)
         const used = process.cpuUsage(before)
         added += (used.user + used.system) / 1000
       })
@@ -75,7 +75,7 @@ async function steady(store: ClickHouse, intervalSeconds: 30 | 300, isStreamed: 
     cells: isStreamed ? 'from samples as they pass' : 'from the raw samples',
     rows,
     cells_5m: Number(cells?.[0]),
-    series: machines * seriesCount,
+    series: servers * seriesCount,
     insert_and_merges: aRow(spent.insert, rows),
     stream: aRow(spent.stream, rows),
     rollups: aRow(spent.rollups, rows),
@@ -104,15 +104,15 @@ const late = async (question: string, count: number, fromMs: number, spanMs: num
   })
   say('samples-rollups', {
     question,
-    machines: count,
+    servers: count,
     cells: noted.length,
     cpu_ms: rounded(ms),
     ns_a_touched_row: aRow(ms, touched),
   })
 }
 const lateFromMs = startMs + 30 * MINUTE_MS
-await late('late: one cell of one machine', 1, lateFromMs, CELL_MS)
-await late('late: one cell of a tenth of the machines', Math.ceil(machines / 10), lateFromMs, CELL_MS)
-await late('late: one cell of every machine', machines, lateFromMs, CELL_MS)
-await late('late: half an hour of every machine', machines, startMs, 30 * MINUTE_MS)
+await late('late: one cell of one server', 1, lateFromMs, CELL_MS)
+await late('late: one cell of a tenth of the servers', Math.ceil(servers / 10), lateFromMs, CELL_MS)
+await late('late: one cell of every server', servers, lateFromMs, CELL_MS)
+await late('late: half an hour of every server', servers, startMs, 30 * MINUTE_MS)
 await remove()

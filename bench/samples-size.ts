@@ -1,10 +1,10 @@
 // How large is a sample on the disk, after merges, of a fleet with realistic values? Raw samples, and both rollups by raw sample.
-// Options: machines, hours; a third word `unrounded` takes every digit of a division, as agents other than ours may send.
+// Options: servers, hours; a third word `unrounded` takes every digit of a division, as agents other than ours may send.
 import { runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
-import { INTERVAL_MS, machineSeries, readRecording } from './samples-fleet.ts'
+import { INTERVAL_MS, readRecording, serverSeries } from './samples-fleet.ts'
 import { companyOf, mergeAll, openBenchStore, rounded, say, serverOf, sizeOf, storeFleet } from './samples-store.ts'
 
-const machines = Number(process.argv[2] ?? 8)
+const servers = Number(process.argv[2] ?? 8)
 const hours = Number(process.argv[3] ?? 24)
 const isRounded = process.argv[4] !== 'unrounded'
 const HOUR_MS = 3_600_000
@@ -13,10 +13,10 @@ const endMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
 
 const { store, remove } = await openBenchStore('size')
 const recording = readRecording()
-const fleet = Array.from({ length: machines }, (_, index) => ({
+const fleet = Array.from({ length: servers }, (_, index) => ({
   companyId: companyOf(Math.floor(index / 4)),
   serverId: serverOf(index),
-  series: machineSeries(recording, index, intervals, isRounded),
+  series: serverSeries(recording, index, intervals, isRounded),
 }))
 const { rows } = await storeFleet(store, fleet, endMs - hours * HOUR_MS)
 await mergeAll(store, 'samples_raw')

@@ -64,7 +64,7 @@ export async function openBenchStore(name: string) {
   }
 }
 
-/** Writes definitions of the series of a machine. */
+/** Writes definitions of the series of a server. */
 export async function defineSeries(
   store: ClickHouse,
   owners: readonly { companyId: string; serverId: string }[],
@@ -80,7 +80,7 @@ export async function defineSeries(
   await store.insertBlock('series', writer.finish(), `series-${owners[0]?.serverId}-${owners.length}`)
 }
 
-/** Stores samples in blocks as the writer of the collector makes them: in the order of time, what all machines send in five minutes together. */
+/** Stores samples in blocks as the writer of the collector makes them: in the order of time, what all servers send in five minutes together. */
 const block = new SampleBlock()
 const writer = new NativeWriter()
 const reader = new EntryReader()

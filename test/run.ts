@@ -25,7 +25,7 @@ function placeOfScratch(): string {
 const scratch = mkdtempSync(join(placeOfScratch(), 'check-'))
 chmodSync(scratch, 0o711)
 
-/** Far more than any command takes on a slow machine: one that hangs is ended then, and has failed. */
+/** Far more than any command takes on a slow host: one that hangs is ended then, and has failed. */
 const LIMIT_MS = 600_000
 
 /** The loads of what runs together may come to so much of the cores: their highest points do not fall together. */

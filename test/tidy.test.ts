@@ -311,7 +311,7 @@ describe('files', () => {
       [/\btest\.(skip|only|todo)\b|\bdescribe\.(skip|only)\b/, 'a test runs always'],
       [/\bas any\b|: any\b/, 'give it a type'],
       [/@ts-ignore|@ts-nocheck/, 'mend the type'],
-      [/\/(root|home)\/[a-z]/, 'no path of a machine'],
+      [/\/(root|home)\/[a-z]/, 'no path of a server'],
     ]
     refuse(
       sources

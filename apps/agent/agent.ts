@@ -44,7 +44,7 @@ export type StartOptions = {
 }
 
 export type RunningAgent = {
-  /** Null until this machine is enrolled. */
+  /** Null until this host is enrolled. */
   readonly agentId: string | null
   readonly state: AgentState
   /** Resolves with the agent's id once it is enrolled; with null when enrollment is refused, or the agent stops before. */
@@ -240,7 +240,7 @@ class Agent implements RunningAgent {
       return null
     }
     if (license === null) {
-      this.#fail('this machine is not enrolled, and there is no license')
+      this.#fail('this host is not enrolled, and there is no license')
       return null
     }
     forgetMove(this.#parts.dir)

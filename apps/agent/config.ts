@@ -26,14 +26,14 @@ import packageFile from '../../package.json' with { type: 'json' }
 /** Set by the build of a release; absent when run from source. */
 declare const SVC_BUILD_VERSION: string | undefined
 export const agentVersion: string = typeof SVC_BUILD_VERSION === 'string' ? SVC_BUILD_VERSION : packageFile.version
-/** In the state directory, once the machine is enrolled. */
+/** In the state directory, once the host is enrolled. */
 export const IDENTITY_FILE = 'token'
 export const DEFAULT_CONFIG_FILE = '/etc/svc-agent/agent.yaml'
 
 export const agentKeys = {
-  collector_url: text(null, 'Address of the collector, https; plain http only on this machine'),
-  license: secret('Licence that enrolls this machine; needed once'),
-  interval: duration(limits.intervalSecondsDefault * 1000, 'How often the machine is sampled', {
+  collector_url: text(null, 'Address of the collector, https; plain http only on this host'),
+  license: secret('Licence that enrolls this host; needed once'),
+  interval: duration(limits.intervalSecondsDefault * 1000, 'How often the host is sampled', {
     min: limits.intervalSecondsMin * 1000,
     max: limits.intervalSecondsMax * 1000,
   }),
@@ -52,7 +52,7 @@ export const agentKeys = {
   'collectors.net_include': list([], 'Interfaces to report, instead of the defaults'),
   'collectors.net_exclude': list([], 'Interfaces to leave out'),
   'collectors.uptime': boolean(true, 'Uptime'),
-  checks: map('Checks of this machine by id: type, and name, port and proto, target, or url and expect_status'),
+  checks: map('Checks of this host by id: type, and name, port and proto, target, or url and expect_status'),
   'tls.ca_file': text(null, 'PEM file of the authority that signs the collector certificate'),
   'log.level': text('info', 'How much is logged', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   renew_period: duration(limits.renewPeriodMs, 'Age at which the token is renewed', { min: 60_000 }),
@@ -94,7 +94,7 @@ export type AgentOptions = {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Why an address of a collector cannot be used; null when it can. Plain http is for this machine only. */
+/** Why an address of a collector cannot be used; null when it can. Plain http is for this host only. */
 export function collectorUrlFault(url: string): string | null {
   if (!URL.canParse(url)) return 'must be an address such as https://collector.example.com'
   const { protocol, hostname, username, password, search, hash } = new URL(url)
@@ -103,7 +103,7 @@ export function collectorUrlFault(url: string): string | null {
   if (protocol === 'https:') return null
   if (protocol !== 'http:') return 'must be https'
   const isLoopback = hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname)
-  return isLoopback ? null : 'must be https: plain http is for this machine only'
+  return isLoopback ? null : 'must be https: plain http is for this host only'
 }
 
 function localChecks(config: Config<typeof agentKeys>, faults: ConfigFault[]): Check[] {
@@ -151,7 +151,7 @@ function readReleaseKey(path: string | null, faults: ConfigFault[]): string | nu
   const pem = readPem('update.public_key_file', path, faults)
   if (pem === null) return null
   try {
-    // A private key would pass for its public half, and has no place on this machine.
+    // A private key would pass for its public half, and has no place on this host.
     if (!pem.includes('PRIVATE KEY') && createPublicKey(pem).asymmetricKeyType === 'ed25519') return pem
   } catch {
     // Told below, without what the file holds.
@@ -236,7 +236,7 @@ export function resolveAgentOptions(sources: ConfigSources): { options: AgentOpt
   return { options, faults }
 }
 
-/** Reads the configuration of this machine. A missing default file is no fault; a named one that is missing is. */
+/** Reads the configuration of this host. A missing default file is no fault; a named one that is missing is. */
 export function loadAgentOptions(
   file: string | null,
   options: Readonly<Record<string, unknown>>,
@@ -260,7 +260,7 @@ export function loadAgentOptions(
       return readFileSync(secretPath, 'utf8')
     },
   })
-  // A licence is needed once: an operator may remove its file from a machine that is enrolled.
+  // A licence is needed once: an operator may remove its file from a host that is enrolled.
   const isEnrolled = existsSync(join(resolved.options.stateDir, IDENTITY_FILE))
   const isNeedless = ({ key, value }: ConfigFault) => key === 'license_file' && missing.has(value) && isEnrolled
   return { options: resolved.options, faults: [...fileFaults, ...resolved.faults.filter(fault => !isNeedless(fault))] }

@@ -150,7 +150,7 @@ export function install(order: InstallOrder): void {
   if (owner !== null) ensureFolder(PATHS.state, 0o700, owner)
   if (root !== null) {
     say(
-      `on the machine itself: make the user ${USER}, give it ${dirname(PATHS.executable)} and ${PATHS.license}, enable ${SERVICE};`,
+      `on the host itself: make the user ${USER}, give it ${dirname(PATHS.executable)} and ${PATHS.license}, enable ${SERVICE};`,
     )
     say(`or run ${PATHS.executable} install there, which does all of it`)
     return

@@ -224,9 +224,7 @@ const withCommon = (command: Command): Command =>
     .option('--collector-url <url>', 'address of the collector')
     .option('--ca-file <file>', 'authority that signs the certificate of the collector')
 
-const program = new Command('agent')
-  .description('Samples this machine and reports to a collector')
-  .version(agentVersion)
+const program = new Command('agent').description('Samples this host and reports to a collector').version(agentVersion)
 withCommon(program.command('run').description('sample and report until stopped'))
   .option('--ready-file <file>', 'written once the agent is enrolled and runs')
   .addOption(new Option('--watcher <pid>', 'process that tries this version').hideHelp())
@@ -245,7 +243,7 @@ withCommon(program.command('enroll').description('exchange a licence for a token
   .option('--license <license>', 'the licence; - reads it from standard input')
   .option('--license-file <file>', 'file that holds the licence')
   .action(enrollOnce)
-withCommon(program.command('status').description('what the agent on this machine says of itself'))
+withCommon(program.command('status').description('what the agent on this host says of itself'))
   .option('--json', 'as JSON')
   .action(showStatus)
 withCommon(program.command('check-config').description('say every fault of the configuration')).action(

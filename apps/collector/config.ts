@@ -120,11 +120,11 @@ export const workerKeys = {
   'alerting.presence_sweep': duration(limits.presenceSweepMs, 'how often silent agents are looked for', { min: 100 }),
   'alerting.sweep_interval': duration(10 * SECOND_MS, 'how often no-data and reminders are looked at', { min: 100 }),
   'alerting.startup_grace_min': duration(0, 'no agent.down for so long after a start, at least'),
-  'alerting.group_down.enabled': boolean(true, 'many silent machines of a group are one incident'),
-  'alerting.group_down.window': duration(limits.groupDownWindowMs, 'machines silent since at most so long count', {
+  'alerting.group_down.enabled': boolean(true, 'many silent servers of a group are one incident'),
+  'alerting.group_down.window': duration(limits.groupDownWindowMs, 'servers silent since at most so long count', {
     min: SECOND_MS,
   }),
-  'alerting.group_down.min': integer(limits.groupDownMin, 'silent machines that make an incident', { min: 1 }),
+  'alerting.group_down.min': integer(limits.groupDownMin, 'silent servers that make an incident', { min: 1 }),
   'alerting.group_down.ratio': decimal(limits.groupDownRatio, 'share of the group that is silent', { min: 0, max: 1 }),
   'alerting.group_down.companies': map('window, min and ratio by company id'),
   'settings.cache': duration(5 * MINUTE_MS, 'how long settings of a company are kept'),
@@ -219,7 +219,7 @@ export function groupOverrides(config: WorkerConfig): Map<string, { windowMs?: n
   )
 }
 
-/** Plain HTTP stays on this machine, served or called, unless the operator says otherwise (decision G-15). */
+/** Plain HTTP stays on this host, served or called, unless the operator says otherwise (decision G-15). */
 function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const faults: ConfigFault[] = []
   const isAllowed = config['listen.insecure'] === true
@@ -231,7 +231,7 @@ function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
       faults.push({
         key,
         value,
-        message: 'would serve plain HTTP beyond this machine; set listen.insecure to allow it',
+        message: 'would serve plain HTTP beyond this host; set listen.insecure to allow it',
       })
   }
   const hubUrl = config['hub.url']
@@ -240,7 +240,7 @@ function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
     faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
   else if (url.protocol === 'http:' && !isAllowed && !isLoopback(url.hostname))
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another machine; use https' })
+    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another server; use https' })
   return faults
 }
 

@@ -245,7 +245,7 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
     ]),
     silencesActive: ofWorker.gauge('svc_silences_active', 'Silences that hold now.'),
     checksLoaded: gauge('svc_checks_loaded', 'Checks in force.'),
-    checksTruncated: gauge('svc_checks_truncated', 'Machines to which more than 50 checks apply.'),
+    checksTruncated: gauge('svc_checks_truncated', 'Servers to which more than 50 checks apply.'),
     agentsOnline: ofWorker.gauge('svc_agents_online', 'Agents that are online.'),
     groupsOpen: ofWorker.gauge('svc_groups_open', 'Open wide-area incidents.'),
     purges: ofWorker.counter('svc_purges_total', 'Purges, by result.', ['result']),

@@ -91,7 +91,7 @@ export const hubKeys = {
   'agents.token_rotation': boolean(true, 'whether agents can renew their tokens'),
   'notifications.group_wait': duration(
     30 * SECOND_MS,
-    'how long the loss of a machine in a subnet or datacenter waits for a wide-area incident before it is told; 0s: not at all',
+    'how long the loss of a server in a subnet or datacenter waits for a wide-area incident before it is told; 0s: not at all',
     { min: 0, max: 600 * SECOND_MS },
   ),
   'webhooks.allow_private': boolean(false, 'webhooks may go to private addresses and plain http'),

@@ -32,7 +32,7 @@ export async function applyExpiredPlans(hub: Hub): Promise<void> {
 }
 
 /**
- * Agents that are still on a regenerated licence after migrate_until are revoked, and the data of machines that are left
+ * Agents that are still on a regenerated licence after migrate_until are revoked, and the data of servers that are left
  * without an agent are deleted (decisions G-19, G-20). An agent whose last rotation failed at the hub or collector is spared.
  */
 export async function endLicenseMigrations(hub: Hub): Promise<void> {

@@ -72,7 +72,7 @@ export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults
     faults.push({
       key: 'bus.kind',
       value: config['bus.kind'],
-      message: 'must be sqlite: the all-in-one is one machine',
+      message: 'must be sqlite: the all-in-one is one server',
     })
   const site: SiteConfig = {
     hub: facts => ({ ...config, listen: options.hubListen, 'ops.listen': null, ...facts }),

@@ -23,7 +23,7 @@ type Options = SiteOptions & {
 
 function readOptions(argv: readonly string[]): Options {
   const command = new Command('standalone')
-    .description('A whole monitoring site on this machine: hub, collector, databases and an agent.')
+    .description('A whole monitoring site on this host: hub, collector, databases and an agent.')
     .version(packageFile.version)
     .argument('[command]', 'check-config: read the configuration, say every fault, start nothing')
     .option('--data-dir <dir>', 'everything it keeps', './data')
@@ -32,7 +32,7 @@ function readOptions(argv: readonly string[]): Options {
     .option('--agent-listen <host:port>', 'agent API', '127.0.0.1:8081')
     .option('--admin-listen <host:port>', 'collector admin API', '127.0.0.1:8082')
     .option('--ops-listen <host:port>', '/healthz, /readyz, /metrics', '127.0.0.1:8083')
-    .option('--no-local-agent', 'no agent for this machine')
+    .option('--no-local-agent', 'no agent for this host')
     .option('--ready-file <file>', 'written once everything answers, removed at the stop')
     .exitOverride()
   command.parse(

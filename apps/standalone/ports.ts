@@ -1,4 +1,4 @@
-// Ports of this machine: which is free, and whether an address can be served, asked before anything starts.
+// Ports of this host: which is free, and whether an address can be served, asked before anything starts.
 import { createServer } from 'node:net'
 import { splitAddress } from '../../core/config/address.ts'
 import { reason, StartFault } from './data-dir.ts'
@@ -44,7 +44,7 @@ export async function checkAddress(option: string, address: string): Promise<voi
 function told(error: Error): string {
   const code = 'code' in error ? error.code : ''
   if (code === 'EADDRINUSE') return 'another process has it; stop that one, or give this one another port'
-  if (code === 'EADDRNOTAVAIL') return 'this machine has no such address'
+  if (code === 'EADDRNOTAVAIL') return 'this host has no such address'
   if (code === 'EACCES') return 'this user may not serve it; ports below 1024 need root'
   return reason(error)
 }

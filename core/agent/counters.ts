@@ -4,7 +4,7 @@
 /** One reading of a group of counters, at an instant of the monotonic clock. */
 export type CounterReading = {
   readonly elapsedMs: number
-  /** Counter values by subject (a device, an interface; '' for the machine), in the reader's fixed order. */
+  /** Counter values by subject (a device, an interface; '' for the host), in the reader's fixed order. */
   readonly bySubject: ReadonlyMap<string, readonly number[]>
 }
 

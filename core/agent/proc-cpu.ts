@@ -1,4 +1,4 @@
-// CPU, load and uptime of a Linux machine, from the text of /proc/stat, /proc/loadavg and /proc/uptime (metrics.md 1-15, 53).
+// CPU, load and uptime of a Linux host, from the text of /proc/stat, /proc/loadavg and /proc/uptime (metrics.md 1-15, 53).
 import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
 import { plain, type Sample } from './sample.ts'
 
@@ -19,7 +19,7 @@ const MODE_METRICS = [
 
 export type CpuReading = CounterReading & { readonly cores: number; readonly bootAtMs: number | null }
 
-/** Ticks of /proc/stat: the whole machine under '', each core under its number. */
+/** Ticks of /proc/stat: the whole host under '', each core under its number. */
 export function parseProcStat(text: string, elapsedMs: number): CpuReading {
   const bySubject = new Map<string, number[]>()
   let bootAtMs: number | null = null

@@ -1,4 +1,4 @@
-// File systems and block devices of a Linux machine, from /proc/self/mountinfo, statfs(2) and /proc/diskstats
+// File systems and block devices of a Linux host, from /proc/self/mountinfo, statfs(2) and /proc/diskstats
 // (metrics.md 29-43). Used percent = used / (used + available to users), as df.
 import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
 import { isFileSystemReported, type NameFilter } from './filters.ts'
@@ -73,7 +73,7 @@ export function reportedMounts(mounts: readonly Mount[], filter: NameFilter): Mo
   return [...byDevice.values()].sort((a, b) => (a.mount < b.mount ? -1 : 1))
 }
 
-/** Whether a file system lives on another machine or in a process, so that asking for its size may hang for ever. */
+/** Whether a file system lives on another host or in a process, so that asking for its size may hang for ever. */
 export const mayHang = (fstype: string): boolean =>
   /^(?:nfs|nfs4|cifs|smb3|smbfs|ceph|afs|9p|lustre|glusterfs|gpfs|beegfs|ocfs2|gfs2|ncpfs|davfs|orangefs|virtiofs|vboxsf|vmhgfs|fuse|fuseblk|fuse\..*)$/.test(
     fstype,

@@ -1,4 +1,4 @@
-// Memory and swap of a Linux machine, from the text of /proc/meminfo and /proc/vmstat (metrics.md 16-28).
+// Memory and swap of a Linux host, from the text of /proc/meminfo and /proc/vmstat (metrics.md 16-28).
 // Memory used = total - available.
 import { type CounterReading, counterDeltas, fieldsOfLines, windowSeconds } from './counters.ts'
 import { plain, type Sample } from './sample.ts'
@@ -66,7 +66,7 @@ export function swapSamples(previous: CounterReading | null, current: CounterRea
   ]
 }
 
-/** The page size of the machine from /proc/self/auxv (pairs of little-endian 64-bit words); 4096 when it does not say. */
+/** The page size of the host from /proc/self/auxv (pairs of little-endian 64-bit words); 4096 when it does not say. */
 export function pageBytesOfAuxv(auxv: Uint8Array): number {
   const view = new DataView(auxv.buffer, auxv.byteOffset, auxv.byteLength)
   for (let at = 0; at + 16 <= auxv.byteLength; at += 16) {

@@ -1,4 +1,4 @@
-// Network interfaces and local sockets of a Linux machine, from /proc/net/dev, /sys/class/net and /proc/net/{tcp,udp}
+// Network interfaces and local sockets of a Linux host, from /proc/net/dev, /sys/class/net and /proc/net/{tcp,udp}
 // (metrics.md 44-52, 55).
 import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
 import type { Sample } from './sample.ts'

@@ -53,7 +53,7 @@ export type MergedConfig = {
   readonly warnings: readonly string[]
 }
 
-/** A batch smaller than this cannot hold one cycle of a common machine. */
+/** A batch smaller than this cannot hold one cycle of a common host. */
 const BATCH_BYTES_MIN = 16 * 1024
 const FILTERS_MAX = 64
 

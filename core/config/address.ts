@@ -1,4 +1,4 @@
-// Addresses of configuration keys, `HOST:PORT`, and what counts as this machine.
+// Addresses of configuration keys, `HOST:PORT`, and what counts as this host.
 
 /** The host, without the brackets of IPv6, and the port of an address key. */
 export function splitAddress(value: string): { hostname: string; port: number } {
@@ -10,18 +10,18 @@ export function splitAddress(value: string): { hostname: string; port: number } 
 export const urlOf = (scheme: 'http' | 'https', hostname: string, port: number): string =>
   `${scheme}://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`
 
-/** Plain HTTP is served and called without leave on this machine only (decision G-15). */
+/** Plain HTTP is served and called without leave on this host only (decision G-15). */
 export const isLoopback = (hostname: string): boolean =>
   hostname === 'localhost' || hostname === '::1' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 
-/** Every address of this machine. */
+/** Every address of this host. */
 export const isWildcard = (hostname: string): boolean => ['0.0.0.0', '::', '[::]'].includes(hostname)
 
 /** What to do about an address that cannot be served on, by the code the system gave; null for a code that says nothing more. */
 export function listenAdvice(code: unknown): string | null {
   if (code === 'EADDRINUSE') return 'another process has the port; stop that one, or change listen'
   if (code === 'EACCES') return 'a port below 1024 needs the capability CAP_NET_BIND_SERVICE'
-  if (code === 'EADDRNOTAVAIL') return 'this machine has no such address'
+  if (code === 'EADDRNOTAVAIL') return 'this host has no such address'
   return null
 }
 

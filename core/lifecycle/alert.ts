@@ -49,7 +49,7 @@ export type AlertBook = {
   readonly latest: Alert | null
   /** Open group alerts of the company, oldest first. */
   readonly groups: readonly Alert[]
-  /** Active agent.down alerts of machines. */
+  /** Active agent.down alerts of servers. */
   readonly downOf: (serverId: string) => readonly Alert[]
   /** Alerts in state grouped of a group. */
   readonly childrenOf: (groupId: string) => readonly Alert[]
@@ -273,7 +273,7 @@ function applyGroupUpdate(book: AlertBook, event: AlertEvent): Outcome {
   return { changed: [group, ...attach(book, group)], alertId: group.id, notify: null }
 }
 
-/** The children of a group that ends: into another open group that lists their machine, or resolved with the group. */
+/** The children of a group that ends: into another open group that lists their server, or resolved with the group. */
 function releaseChildren(book: AlertBook, group: Alert, atMs: number): Alert[] {
   const others = book.groups.filter(other => other.id !== group.id)
   return book.childrenOf(group.id).map(child => {
@@ -316,7 +316,7 @@ export function applyEvent(book: AlertBook, event: AlertEvent, context: EventCon
   }
 }
 
-/** A group closed by hand gives its children back as open alerts, or to another open group that lists their machine. */
+/** A group closed by hand gives its children back as open alerts, or to another open group that lists their server. */
 export function closeGroup(group: Alert, children: readonly Alert[], otherGroups: readonly Alert[]): Alert[] {
   return children.map(child => {
     const next = groupWith(

@@ -1,5 +1,5 @@
 // The life of a licence: its status is computed from its dates and counts, never stored (document 1 "License status",
-// decisions G-17, G-18), and whether it may still enroll a machine (decisions G-26, G-27).
+// decisions G-17, G-18), and whether it may still enroll a server (decisions G-26, G-27).
 
 export const licenseStatuses = ['active', 'expired', 'exhausted', 'revoked', 'superseded'] as const
 export type LicenseStatus = (typeof licenseStatuses)[number]
@@ -30,7 +30,7 @@ export type EnrollRefusal = {
 }
 
 /**
- * Why a licence does not enroll a machine for `collectorId`, or null when it does. The order of checks is revocation,
+ * Why a licence does not enroll a server for `collectorId`, or null when it does. The order of checks is revocation,
  * expiry, use count, collector pin; a superseded key answers like a revoked one.
  */
 export function enrollRefusal(

@@ -1,4 +1,4 @@
-// Which names a listener on loopback answers to. It needs no token, because nobody else reaches it; but a page in a browser on this machine
+// Which names a listener on loopback answers to. It needs no token, because nobody else reaches it; but a page in a browser on this host
 // does, once the name of its own server leads to 127.0.0.1 (DNS rebinding). Such a request carries that name as its Host.
 import { isLoopback } from '../config/address.ts'
 import { parseAddress } from './ip-address.ts'

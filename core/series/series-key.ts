@@ -1,4 +1,4 @@
-// The identity of a series on a machine: `metric{label="value"}` with sorted labels (document 2 "Series state key",
+// The identity of a series on a server: `metric{label="value"}` with sorted labels (document 2 "Series state key",
 // decision G-72), and the 64-bit id derived from it that the bus, the evaluation and the samples store use.
 import { limits } from '../limits.ts'
 import { sha256Hex, sha256Words } from './hash.ts'
@@ -32,7 +32,7 @@ export function shortenSeriesKey(full: string): string {
   return `${truncateUtf8(full, HEAD_BYTES)}~${sha256Hex(full).slice(0, HASH_CHARS)}`
 }
 
-/** The id of a series, from its full key: the same on every machine, in every process. */
+/** The id of a series, from its full key: the same on every server, in every process. */
 export function seriesId(full: string): SeriesId {
   return sha256Words(full)
 }

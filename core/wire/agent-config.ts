@@ -1,4 +1,4 @@
-// The checks that a machine runs and the configuration that its agent is given, with the ETag that changes exactly when the
+// The checks that a server runs and the configuration that its agent is given, with the ETag that changes exactly when the
 // content does (document 1 "Check sync envelope"; document 3 "Agent config semantics"; decisions G-52, G-54).
 
 import { limits } from '../limits.ts'
@@ -103,20 +103,20 @@ export type CheckCounts = {
   readonly disabled: number
 }
 
-/** A machine as the registry names it; several agents of one machine name it more than once. */
-export type Machine = { readonly companyId: string; readonly serverId: string }
+/** A server as the registry names it; several agents of one server name it more than once. */
+export type Server = { readonly companyId: string; readonly serverId: string }
 
-/** What a set means for the machines there are, for the status call. */
+/** What a set means for the servers there are, for the status call. */
 export type CheckCoverage = {
-  /** Machines to which at least one check applies. */
+  /** Servers to which at least one check applies. */
   readonly servers: number
-  /** Machines to which more than 50 checks apply. */
+  /** Servers to which more than 50 checks apply. */
   readonly truncated: number
 }
 
 const noChecks: readonly AgentCheck[] = []
 
-/** The checks in force, by company and machine. Immutable: another pull makes another set. */
+/** The checks in force, by company and server. Immutable: another pull makes another set. */
 export class CheckSet {
   private readonly companies = new Map<string, CompanyChecks>()
   readonly counts: CheckCounts
@@ -166,12 +166,12 @@ export class CheckSet {
     return own ? [...company.all, ...own] : company.all
   }
 
-  /** How many of these machines have checks, and how many have more than they are given. */
-  coverage(machines: Iterable<Machine>): CheckCoverage {
+  /** How many of these servers have checks, and how many have more than they are given. */
+  coverage(servers: Iterable<Server>): CheckCoverage {
     const seen = new Set<string>()
     let truncated = 0
     if (this.companies.size > 0)
-      for (const { companyId, serverId } of machines) {
+      for (const { companyId, serverId } of servers) {
         const company = this.companies.get(companyId)
         if (!company || seen.has(serverId)) continue
         const count = company.all.length + (company.byServer.get(serverId)?.length ?? 0)
@@ -182,7 +182,7 @@ export class CheckSet {
     return { servers: seen.size, truncated }
   }
 
-  /** The checks of a machine: the first 50 by ascending id. */
+  /** The checks of a server: the first 50 by ascending id. */
   checksOf(companyId: string, serverId: string): readonly AgentCheck[] {
     const checks = this.allOf(companyId, serverId)
     if (checks.length === 0) return noChecks

@@ -82,7 +82,7 @@ test('Retry-After is read in seconds and as a date', () => {
   g('Wed, 31 Dec 2025 00:00:00 GMT', 0)
   for (const unreadable of ['', '-1', '1.5', 'soon', '99999999999', 'Xxx, nonsense']) g(unreadable, null)
   g(null, null)
-  // The clock of this machine is years behind that of the server.
+  // The clock of this host is years behind that of the server.
   const date = 'Thu, 01 Jan 2026 00:00:30 GMT'
   expect(parseRetryAfter('Thu, 01 Jan 2026 00:01:00 GMT', date, 0)).toBe(30_000)
 })

@@ -29,7 +29,7 @@ test('[AGT-011] an interval outside 10 to 300 seconds is refused', () => {
   for (const interval of ['10s', '300s']) expect(resolve({ interval }).faults).toEqual([])
 })
 
-test('plain http is for this machine only, and an address carries no credentials', () => {
+test('plain http is for this host only, and an address carries no credentials', () => {
   const f = (url: string, isGood: boolean) =>
     expect(`${url} ${collectorUrlFault(url) === null}`).toBe(`${url} ${isGood}`)
   f('https://collector.example.com', true)
@@ -93,7 +93,7 @@ test('file, environment and secret files are read; a licence never shows in a fa
   expect(JSON.stringify(resolve({ license: ['lic_secret'] }).faults)).not.toContain('lic_secret')
 })
 
-test('checks of this machine are read from the file, and faulty ones are named', () => {
+test('checks of this host are read from the file, and faulty ones are named', () => {
   const checks = { web: { type: 'http', url: 'http://127.0.0.1/', expect_status: 204, timeout_seconds: 3 } }
   expect(resolve({ checks }).options.settings.checks).toEqual([
     { id: 'web', type: 'http', timeoutMs: 3_000, url: 'http://127.0.0.1/', expectStatus: 204 },

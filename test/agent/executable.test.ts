@@ -89,7 +89,7 @@ test(
     expect(enrolled.out).toContain(peer.agentId)
     expect(enrolled.out).not.toContain('agt_first')
     expect(statSync(join(stateDir(), 'token')).mode & 0o777).toBe(0o600)
-    // The licence is gone from the machine, though the configuration still names its file.
+    // The licence is gone from the host, though the configuration still names its file.
     const path = join(folder, 'bare.yaml')
     writeFileSync(path, `state_dir: ${stateDir()}\nlicense_file: ${join(folder, 'gone')}\n`)
     expect((await command('check-config', '--config', path, '--state-dir', join(folder, 'fresh'))).err).toContain(
@@ -120,7 +120,7 @@ test(
 )
 
 test(
-  'agent enroll refuses plain http to another machine',
+  'agent enroll refuses plain http to another host',
   async () => {
     const args = ['--license', 'lic_x', '--collector-url', 'http://collector.example.com', '--state-dir', stateDir()]
     const refused = await command('enroll', ...args)

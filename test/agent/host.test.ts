@@ -1,4 +1,4 @@
-// The collectors on another machine: a folder that looks like one, and disks that do not answer.
+// The collectors on another host: a folder that looks like one, and disks that do not answer.
 import { expect, test } from 'bun:test'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -43,7 +43,7 @@ const SIZE = { bsize: 1024, blocks: 1000, bfree: 400, bavail: 200, files: 50, ff
 const namesOf = (rig: Rig, index: number): Set<string> =>
   new Set(rig.peer.batches[index]?.series.map(({ name }) => name))
 
-test('a Linux machine reports every metric of the catalogue that is not a check', () =>
+test('a Linux host reports every metric of the catalogue that is not a check', () =>
   withRig(async rig => {
     const roots = makeHost(rig)
     await rig.start({ 'collectors.cpu_per_core': true }, { roots, statFs: async () => SIZE })
@@ -82,7 +82,7 @@ test('what the system does not let the agent read is left out and told once, and
       4,
     )
     await rig.clock.runFor(120_000, 4)
-    // The memory of the first machine, then all three of the second, once each.
+    // The memory of the first host, then all three of the second, once each.
     expect(rig.lines('cannot collect').map(({ collector }) => collector)).toEqual(['memory', 'uptime', 'memory', 'cpu'])
   }))
 
@@ -170,7 +170,7 @@ test('of hundreds of file systems few are asked at one instant, and dead ones ke
   expect(most - 20).toBeLessThanOrEqual(8)
 })
 
-test('a file system of another machine is asked by a child process, with the same numbers', async () => {
+test('a file system of another host is asked by a child process, with the same numbers', async () => {
   const root = { mount: '/', device: 'x', fstype: 'ext4', isReadonly: false, deviceNumber: '0:1' }
   const here = await askStatFs(root)
   const child = await askStatFs({ ...root, fstype: 'nfs4' })
@@ -220,7 +220,7 @@ test('[AGT-031] the machine id of Windows is the machine GUID of the registry', 
   expect(parseMachineGuid('ERROR: The system was unable to find the key')).toBeNull()
 })
 
-test('a machine without machine-id is given one, which stays', () =>
+test('a host without machine-id is given one, which stays', () =>
   withRig(async rig => {
     const roots = makeHost(rig, { 'etc/machine-id': 'uninitialized\n' })
     const agent = await rig.start({}, { roots, statFs: async () => SIZE })

@@ -113,7 +113,7 @@ test('memory used is total less available', () => {
   })
 })
 
-test('a kernel that estimates nothing available, and a machine without swap', () => {
+test('a kernel that estimates nothing available, and a host without swap', () => {
   const found = values(memorySamples('MemTotal: 1000 kB\nMemFree: 200 kB\nBuffers: 50 kB\nCached: 300 kB\n'))
   expect(found.mem_available_bytes).toBe(550 * 1024)
   expect(found.swap_used_percent).toBe(0)
@@ -156,7 +156,7 @@ test('mounts are read with their escapes; each file system once, under its short
   ])
 })
 
-test('file systems of other machines may hang, local ones do not', () => {
+test('file systems of other hosts may hang, local ones do not', () => {
   for (const fstype of ['nfs', 'nfs4', 'cifs', 'fuse.sshfs', 'ceph', '9p']) expect(mayHang(fstype)).toBe(true)
   for (const fstype of ['ext4', 'xfs', 'btrfs', 'zfs', 'vfat']) expect(mayHang(fstype)).toBe(false)
 })

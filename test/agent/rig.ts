@@ -9,7 +9,7 @@ import { type AgentOptions, resolveAgentOptions } from '../../apps/agent/config.
 import { Peer } from './peer.ts'
 import { TestClock } from './test-clock.ts'
 
-// Virtual days are thousands of real requests: a busy machine may need its time for them.
+// Virtual days are thousands of real requests: a busy host may need its time for them.
 setDefaultTimeout(60_000)
 
 export const LICENSE = 'lic_secret_of_the_test'

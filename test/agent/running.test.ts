@@ -173,7 +173,7 @@ test('an agent beside its collector may send its first cycle, rates included, af
     expect(rig.peer.points('cpu_usage_percent').length + rig.peer.points('net_interface_up').length).toBeGreaterThan(0)
   }))
 
-test('a machine that is enrolled anew keeps nothing of what the former agent buffered or was told', () =>
+test('a host that is enrolled anew keeps nothing of what the former agent buffered or was told', () =>
   withRig(async rig => {
     rig.peer.setConfig({ etag: 'one', intervalSeconds: 60 })
     const agent = await rig.start()

@@ -277,13 +277,13 @@ describe('rules that come with a check', () => {
 
   test('[HCK-019] they follow its target and scope, and are disabled and deleted with it', async () => {
     const own = await hub.tenant()
-    const machine = (await own.call('POST', '/servers', { name: 'm' })).body.data.id
+    const server = (await own.call('POST', '/servers', { name: 'm' })).body.data.id
     const made = await check({ target: { name: 'one' } }, own)
     const path = `/monitoring/checks/${made.id}`
-    await own.call('PATCH', path, { target: { name: 'two' }, scope: { server_ids: [machine] } })
+    await own.call('PATCH', path, { target: { name: 'two' }, scope: { server_ids: [server] } })
     expect(await ruleOf(made, own)).toMatchObject({
       matchers: { name: 'two' },
-      scope: { all: false, server_ids: [machine] },
+      scope: { all: false, server_ids: [server] },
       resolved_server_count: 1,
       version: 2,
     })
@@ -297,17 +297,17 @@ describe('rules that come with a check', () => {
 })
 
 describe('limits', () => {
-  test('[HCK-015] a save after which more than 50 checks apply to one machine is refused', async () => {
+  test('[HCK-015] a save after which more than 50 checks apply to one server is refused', async () => {
     const own = await hub.tenant()
-    const machine = (await own.call('POST', '/servers', { name: 'crowded' })).body.data.id
+    const server = (await own.call('POST', '/servers', { name: 'crowded' })).body.data.id
     await hub.hub.database
       .client`insert into monitoring_checks (id, company_id, name, scope, resolved_server_ids, type, target)
       select gen_random_uuid(), ${own.companyId}, 'c', '{"all":true,"server_ids":[]}', '{}', 'service', jsonb_build_object('name', 's' || n)
       from generate_series(1, 49) n`
-    const last = await check({ scope: { server_ids: [machine] } }, own)
-    const refused = await post(draft({ scope: { server_ids: [machine] } }), own)
+    const last = await check({ scope: { server_ids: [server] } }, own)
+    const refused = await post(draft({ scope: { server_ids: [server] } }), own)
     expect([refused.status, refused.body.errors.scope[0]]).toEqual([422, expect.stringContaining('crowded')])
-    const off = await check({ scope: { server_ids: [machine] }, enabled: false }, own)
+    const off = await check({ scope: { server_ids: [server] }, enabled: false }, own)
     expect((await own.call('POST', `/monitoring/checks/${off.id}/enable`)).status).toBe(422)
     await own.call('POST', `/monitoring/checks/${last.id}/disable`)
     expect((await own.call('POST', `/monitoring/checks/${off.id}/enable`)).status).toBe(200)

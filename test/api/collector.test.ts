@@ -17,11 +17,11 @@ afterAll(() => hub.stop())
 const sql = (strings: TemplateStringsArray, ...values: (string | number | null)[]) =>
   hub.hub.database.client(strings, ...values)
 
-let machines = 0
+let servers = 0
 async function enrolled(
   by: Tenant = tenant,
 ): Promise<{ agentId: string; serverId: string; token: string; licenseId: string }> {
-  const name = `m${++machines}`
+  const name = `m${++servers}`
   await by.call('POST', '/servers', { name, hostname: name })
   const license = (await by.call('POST', '/monitoring/licenses', { name })).body
   const { data } = (
@@ -372,9 +372,9 @@ describe('inventory', () => {
   })
 
   test('[COL-052] [COL-056] [COL-060] [HSV-023] [HSV-024] [HSV-025] [HSV-026] the newest report is kept, with the hash of its canonical JSON', async () => {
-    const machine = await enrolled()
+    const server = await enrolled()
     const send = async (more: Json) =>
-      (await collector.call('POST', '/inventory', { items: [item(machine, more)] })).body.data
+      (await collector.call('POST', '/inventory', { items: [item(server, more)] })).body.data
     expect(await send({})).toEqual({ accepted: 1, rejected: [] })
     expect(await send({ reported_at: '2026-05-02T10:00:00Z', facts: { os: { name: 'Debian 14' } } })).toMatchObject({
       accepted: 1,
@@ -382,28 +382,28 @@ describe('inventory', () => {
     expect(await send({ reported_at: '2026-05-01T11:00:00Z', facts: { os: { name: 'older' } } })).toMatchObject({
       accepted: 1,
     })
-    const { data } = (await tenant.call('GET', `/servers/${machine.serverId}/inventory`)).body
+    const { data } = (await tenant.call('GET', `/servers/${server.serverId}/inventory`)).body
     expect(data.facts).toEqual({ os: { name: 'Debian 14' } })
     expect(data.facts_hash).toBe(sha256Hex('{"os":{"name":"Debian 14"}}'))
     await send({ reported_at: '2026-05-03T10:00:00Z' })
     const sorted = '{"cpu":{"cores":4,"threads":8},"memory_total_bytes":"8589934592","os":{"name":"Debian"}}'
-    expect((await tenant.call('GET', `/servers/${machine.serverId}/inventory`)).body.data.facts_hash).toBe(
+    expect((await tenant.call('GET', `/servers/${server.serverId}/inventory`)).body.data.facts_hash).toBe(
       sha256Hex(sorted),
     )
   })
 
   test('[COL-057] [COL-058] [COL-059] items that do not match their agent are rejected and store nothing', async () => {
-    const [machine, other, revoked] = [await enrolled(), await enrolled(), await enrolled()]
+    const [server, other, revoked] = [await enrolled(), await enrolled(), await enrolled()]
     const foreign = await hub.tenant()
     await tenant.call('POST', `/monitoring/agents/${revoked.agentId}/revoke`)
     const { body } = await collector.call('POST', '/inventory', {
       items: [
-        item(machine, { server_id: other.serverId }),
-        item(machine, { company_id: foreign.companyId }),
-        item(machine, { agent_id: crypto.randomUUID() }),
-        item(machine, { facts: 'none' }),
+        item(server, { server_id: other.serverId }),
+        item(server, { company_id: foreign.companyId }),
+        item(server, { agent_id: crypto.randomUUID() }),
+        item(server, { facts: 'none' }),
         item(revoked),
-        item(machine),
+        item(server),
       ],
     })
     expect(body.data.accepted).toBe(1)
@@ -419,15 +419,15 @@ describe('inventory', () => {
   })
 
   test('[COL-053] [COL-054] [COL-055] a batch that is none is refused as a whole', async () => {
-    const machine = await enrolled()
-    const many = Array.from({ length: 101 }, () => item(machine))
+    const server = await enrolled()
+    const many = Array.from({ length: 101 }, () => item(server))
     for (const body of [{ items: many }, { items: [] }, {}, [], { items: ['x'] }, '{"items":'])
       expect((await collector.call('POST', '/inventory', body)).body.error.code).toBe('invalid_batch')
     const large = await collector.call('POST', '/inventory', {
-      items: [item(machine, { facts: { timezone: 'x'.repeat(1 << 20) } })],
+      items: [item(server, { facts: { timezone: 'x'.repeat(1 << 20) } })],
     })
     expect([large.status, large.body.error.code]).toEqual([413, 'too_large'])
-    expect((await tenant.call('GET', `/servers/${machine.serverId}/inventory`)).status).toBe(404)
+    expect((await tenant.call('GET', `/servers/${server.serverId}/inventory`)).status).toBe(404)
   })
 })
 
@@ -436,42 +436,42 @@ describe('renewal', () => {
     collector.call('POST', `/agents/${agentId}/renew`, { token_hash: sha256Hex(token), collector_id: collector.id })
 
   test('[COL-074] [COL-075] [COL-078] [COL-079] [COL-086] [COL-088] [AUD-005] [LIC-046] the current hash gives a new token, the old one stays for 24 hours', async () => {
-    const machine = await enrolled()
-    const successor = (await tenant.call('POST', `/monitoring/licenses/${machine.licenseId}/regenerate`)).body.data
-    const before = await agent(machine.agentId)
-    const { status, body } = await renew(machine.agentId, machine.token)
+    const server = await enrolled()
+    const successor = (await tenant.call('POST', `/monitoring/licenses/${server.licenseId}/regenerate`)).body.data
+    const before = await agent(server.agentId)
+    const { status, body } = await renew(server.agentId, server.token)
     expect(status).toBe(200)
     const { agent_token, old_token_valid_until, agent: record } = body.data
     expect(agent_token).toMatch(/^agt_[0-9A-Za-z]{43}$/)
     const hours = (Date.parse(old_token_valid_until) - Date.now()) / 3_600_000
     expect(hours).toBeWithin(23.9, 24.01)
     expect(record).toEqual({
-      agent_id: machine.agentId,
+      agent_id: server.agentId,
       company_id: tenant.companyId,
-      server_id: machine.serverId,
+      server_id: server.serverId,
       state: 'active',
       token_hash: sha256Hex(agent_token),
-      prev_token_hash: sha256Hex(machine.token),
+      prev_token_hash: sha256Hex(server.token),
       prev_token_expires_at: old_token_valid_until,
       version: before.version + 1,
     })
-    expect((await agent(machine.agentId)).sync_version).toBeGreaterThan(before.sync_version)
-    for (const token of [agent_token, machine.token])
+    expect((await agent(server.agentId)).sync_version).toBeGreaterThan(before.sync_version)
+    for (const token of [agent_token, server.token])
       expect((await collector.call('GET', `/agents?token_hash=${sha256Hex(token)}`)).body.data.agent.agent_id).toBe(
-        machine.agentId,
+        server.agentId,
       )
-    const audit = await tenant.call('GET', `/audit-log/subjects/agent/${machine.agentId}`)
+    const audit = await tenant.call('GET', `/audit-log/subjects/agent/${server.agentId}`)
     expect(audit.body.data[0].action).toBe('agent.rotate')
     for (const secret of [agent_token, sha256Hex(agent_token)]) expect(JSON.stringify(audit.body)).not.toContain(secret)
-    expect((await tenant.call('GET', `/monitoring/agents/${machine.agentId}`)).body.data.license_id).toBe(successor.id)
+    expect((await tenant.call('GET', `/monitoring/agents/${server.agentId}`)).body.data.license_id).toBe(successor.id)
   })
 
   test('[COL-080] the previous hash in validity replaces the current token and keeps the overlap', async () => {
-    const machine = await enrolled()
-    const first = (await renew(machine.agentId, machine.token)).body.data
-    const second = (await renew(machine.agentId, machine.token)).body.data
+    const server = await enrolled()
+    const first = (await renew(server.agentId, server.token)).body.data
+    const second = (await renew(server.agentId, server.token)).body.data
     expect(second.agent.token_hash).not.toBe(first.agent.token_hash)
-    expect(second.agent.prev_token_hash).toBe(sha256Hex(machine.token))
+    expect(second.agent.prev_token_hash).toBe(sha256Hex(server.token))
     expect(second.old_token_valid_until).toBe(first.old_token_valid_until)
     expect((await collector.call('GET', `/agents?token_hash=${first.agent.token_hash}`)).status).toBe(404)
   })
@@ -493,8 +493,8 @@ describe('renewal', () => {
   })
 
   test('[COL-076] [COL-087] more than three rotations an hour answer 429, also at the same time', async () => {
-    const machine = await enrolled()
-    const answers = await Promise.all(Array.from({ length: 6 }, () => renew(machine.agentId, machine.token)))
+    const server = await enrolled()
+    const answers = await Promise.all(Array.from({ length: 6 }, () => renew(server.agentId, server.token)))
     expect(answers.filter(answer => answer.status === 200)).toHaveLength(3)
     const refused = answers.filter(answer => answer.status !== 200)
     expect(refused.map(answer => answer.body.error.code)).toEqual(['rate_limited', 'rate_limited', 'rate_limited'])

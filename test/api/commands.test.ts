@@ -376,7 +376,7 @@ describe('service accounts and servers', () => {
   })
 
   test('servers are created and deleted, softly and for good', async () => {
-    const { company_id } = await json('company', 'create', '--name', 'Machines')
+    const { company_id } = await json('company', 'create', '--name', 'Servers')
     await json('user', 'create', '--company', company_id, '--email', 'm@m.test', '--name', 'M', '--admin')
     const nobody = await run(['user', 'create', '--company', company_id, '--email', 'nobody', '--name', 'N', '--admin'])
     expect([nobody.code, nobody.error.includes('email')]).toEqual([1, true])

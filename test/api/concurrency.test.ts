@@ -81,7 +81,7 @@ describe('feeds', () => {
 })
 
 describe('enrollment', () => {
-  test('[ENR-018] 50 machines at once through two collectors and two licences: the quota is met and not passed', async () => {
+  test('[ENR-018] 50 servers at once through two collectors and two licences: the quota is met and not passed', async () => {
     const own = await hub.tenant({ agent_quota: 10, metrics_retention_days: null })
     const tokens: string[] = []
     for (const name of ['a', 'b'])

@@ -26,10 +26,10 @@ const hears = (online: number | null) => {
       : { status: 200, body: { data: {} } }
 }
 
-type Machine = { readonly serverId: string; readonly agentId: string }
+type Server = { readonly serverId: string; readonly agentId: string }
 
 /** A server with an agent that was seen so long ago, or never. */
-async function machine(by: Tenant, name: string, seenSecondsAgo: number | null): Promise<Machine> {
+async function server(by: Tenant, name: string, seenSecondsAgo: number | null): Promise<Server> {
   const serverId = (await by.call('POST', '/servers', { name })).body.data.id
   const { token } = (await by.call('POST', '/monitoring/licenses', { name, server_id: serverId })).body
   const body = { license: token, hostname: name, machine_id: serverId, collector_id: collector.id }
@@ -46,11 +46,11 @@ const overviewOf = async (by: Tenant): Promise<Json> => (await by.call('GET', '/
 test('[HAG-004] [HSV-007] the records give one answer: in the list, the agents, the counts and the live page', async () => {
   hears(null)
   const own = await hub.tenant()
-  await machine(own, 'a-reports', 10)
-  await machine(own, 'b-silent', 400)
-  const lost = await machine(own, 'c-lost', 10)
-  await machine(own, 'd-new', null)
-  const pending = await machine(own, 'e-pending', 10)
+  await server(own, 'a-reports', 10)
+  await server(own, 'b-silent', 400)
+  const lost = await server(own, 'c-lost', 10)
+  await server(own, 'd-new', null)
+  const pending = await server(own, 'e-pending', 10)
   await own.call('POST', '/servers', { name: 'f-bare' })
   await hub.hub.database.client`update monitoring_agents set state = 'pending' where id = ${pending.agentId}`
   const down = alertEvent(own, lost.serverId, 'agent.down', {
@@ -95,7 +95,7 @@ test('[HST-005] what the collector hears moves servers and agents alike: the cou
   }
   // A fresh site: the agent sends, and the records follow within a minute.
   const fresh = await hub.tenant()
-  await machine(fresh, 'new', null)
+  await server(fresh, 'new', null)
   const one = { total: 1, online: 1, down: 0, unknown: 0 }
   await f(fresh, 1, one, { total: 1, online: 1, offline: 0, pending: 0 })
   await f(fresh, 9, one, { total: 1, online: 1, offline: 0, pending: 0 })
@@ -103,9 +103,9 @@ test('[HST-005] what the collector hears moves servers and agents alike: the cou
   await f(fresh, null, { total: 1, online: 0, down: 0, unknown: 1 }, { total: 1, online: 0, offline: 1, pending: 0 })
 
   const own = await hub.tenant()
-  await machine(own, 'reports', 10)
-  await machine(own, 'silent', 400)
-  await machine(own, 'new', null)
+  await server(own, 'reports', 10)
+  await server(own, 'silent', 400)
+  await server(own, 'new', null)
   await own.call('POST', '/servers', { name: 'bare' })
   const agents = (online: number) => ({ total: 3, online, offline: 3 - online, pending: 0 })
   await f(own, 0, { total: 4, online: 0, down: 1, unknown: 3 }, agents(0))

@@ -207,7 +207,7 @@ describe('webhooks', () => {
     expect(came('/hangs')).toBe(70)
   })
 
-  test('[NTF-006] a webhook is told of the machines of its scope, and begins anew when it is enabled', async () => {
+  test('[NTF-006] a webhook is told of the servers of its scope, and begins anew when it is enabled', async () => {
     const own = await quietTenant()
     const [inside, outside] = [await server(own, { tags: ['hooked'] }), await server(own)]
     const { data } = await webhook(own, { scope: { tags: ['hooked'] } })
@@ -222,7 +222,7 @@ describe('webhooks', () => {
 })
 
 describe('e-mail', () => {
-  test('[HUB-043] the scope of a webhook or a group address names machines of the company, and the audit says what changed', async () => {
+  test('[HUB-043] the scope of a webhook or a group address names servers of the company, and the audit says what changed', async () => {
     const [own, other] = [await quietTenant(), await hub.tenant()]
     const foreign = await server(other)
     const url = `http://127.0.0.1:${receiver.port}/x`
@@ -361,7 +361,7 @@ describe('suppression', () => {
     expect([hooks.length, mailServer.mails.length]).toEqual([1, 1])
   })
 
-  test('[NTF-004] a wide-area incident is one message on each channel, whatever its machines send', async () => {
+  test('[NTF-004] a wide-area incident is one message on each channel, whatever its servers send', async () => {
     const own = await hub.tenant()
     const members = [await server(own), await server(own), await server(own)]
     await webhook(own)
@@ -386,7 +386,7 @@ describe('suppression', () => {
     expect(mailServer.mails).toHaveLength(2)
   })
 
-  /** A wide-area incident in the order in which a collector sends it: the machines first, some of them batches before. */
+  /** A wide-area incident in the order in which a collector sends it: the servers first, some of them batches before. */
   const incident = (own: Tenant, members: readonly string[]) => ({
     group: (type: string) =>
       event(own, members[0] ?? '', type, {
@@ -403,7 +403,7 @@ describe('suppression', () => {
         event(own, id, type, { rule_id: 'agent_down', series_key: `agent:${id}`, severity: 'critical', value: 90 }),
       ),
   })
-  /** Gives a machine an agent. */
+  /** Gives a server an agent. */
   const withAgent = async (own: Tenant, id: string, state = 'active'): Promise<string> => {
     const agentId = crypto.randomUUID()
     await hub.hub.database
@@ -412,7 +412,7 @@ describe('suppression', () => {
     return id
   }
   const monitored = async (own: Tenant, body: Json): Promise<string> => withAgent(own, await server(own, body))
-  /** A company whose incidents have so many machines at least. */
+  /** A company whose incidents have so many servers at least. */
   const companyOf = async (min: number | null): Promise<Tenant> => {
     const own = await quietTenant()
     await own.call('PATCH', '/monitoring/settings', { group_down_min: min })
@@ -427,7 +427,7 @@ describe('suppression', () => {
     await idle()
   }
 
-  test('[NTF-004] machines whose loss came before the incident in the same batch have no message of their own', async () => {
+  test('[NTF-004] servers whose loss came before the incident in the same batch have no message of their own', async () => {
     const own = await quietTenant()
     const members = [await server(own), await server(own)]
     await webhook(own)
@@ -437,7 +437,7 @@ describe('suppression', () => {
     expect(told()).toEqual(['group_down'])
   })
 
-  test('[NTF-004] the loss of a machine in a datacenter waits for the incident, whose message is then the only one', async () => {
+  test('[NTF-004] the loss of a server in a datacenter waits for the incident, whose message is then the only one', async () => {
     const own = await companyOf(2)
     const members = [await monitored(own, { datacenter: 'd' }), await monitored(own, { datacenter: 'd' })]
     const { group, of } = incident(own, members)
@@ -450,7 +450,7 @@ describe('suppression', () => {
     expect(told().sort()).toEqual(['group_down', 'group_resolved'])
   })
 
-  test('[NTF-006] a loss that no incident claims is told once when it has waited, at once when the machine is back, never when it was closed', async () => {
+  test('[NTF-006] a loss that no incident claims is told once when it has waited, at once when the server is back, never when it was closed', async () => {
     const own = await companyOf(1)
     const [lost, back, closed] = [
       await monitored(own, { datacenter: 'd' }),
@@ -470,7 +470,7 @@ describe('suppression', () => {
     expect(hooks.map(hook => [hook.body.type, hook.body.data.alert.server.id])).toEqual([['agent.down', lost]])
   })
 
-  /** Whether the loss of the first machine is told at once. */
+  /** Whether the loss of the first server is told at once. */
   const isToldAtOnce = async (own: Tenant, id: string): Promise<boolean> => {
     hooks.length = 0
     await send(...incident(own, []).of('agent.down', [id]))
@@ -478,9 +478,9 @@ describe('suppression', () => {
     return told().length === 1
   }
 
-  test('[GRP-007] [NTF-006] a loss is told at once where too few machines have an agent for an incident', async () => {
+  test('[GRP-007] [NTF-006] a loss is told at once where too few servers have an agent for an incident', async () => {
     const own = await companyOf(3)
-    const machines = async (body: Json, states: readonly (string | null)[]): Promise<string> => {
+    const servers = async (body: Json, states: readonly (string | null)[]): Promise<string> => {
       const ids: string[] = []
       for (const state of states) {
         const id = await server(own, body)
@@ -489,19 +489,17 @@ describe('suppression', () => {
       return ids[0] ?? ''
     }
     const three = ['active', 'pending', 'active']
-    expect(await isToldAtOnce(own, await machines({ datacenter: 'two' }, ['active', 'active']))).toBe(true)
-    expect(await isToldAtOnce(own, await machines({ datacenter: 'three' }, three))).toBe(false)
-    expect(await isToldAtOnce(own, await machines({ subnet_id: 'three' }, three))).toBe(false)
-    expect(await isToldAtOnce(own, await machines({ datacenter: 'bare' }, ['active', 'active', null]))).toBe(true)
-    expect(await isToldAtOnce(own, await machines({ datacenter: 'left' }, ['active', 'active', 'revoked']))).toBe(true)
-    expect(await isToldAtOnce(own, await machines({}, three))).toBe(true)
+    expect(await isToldAtOnce(own, await servers({ datacenter: 'two' }, ['active', 'active']))).toBe(true)
+    expect(await isToldAtOnce(own, await servers({ datacenter: 'three' }, three))).toBe(false)
+    expect(await isToldAtOnce(own, await servers({ subnet_id: 'three' }, three))).toBe(false)
+    expect(await isToldAtOnce(own, await servers({ datacenter: 'bare' }, ['active', 'active', null]))).toBe(true)
+    expect(await isToldAtOnce(own, await servers({ datacenter: 'left' }, ['active', 'active', 'revoked']))).toBe(true)
+    expect(await isToldAtOnce(own, await servers({}, three))).toBe(true)
     // One of the two groups is enough.
-    expect(await isToldAtOnce(own, await machines({ datacenter: 'lonely', subnet_id: 'three' }, ['active']))).toBe(
-      false,
-    )
+    expect(await isToldAtOnce(own, await servers({ datacenter: 'lonely', subnet_id: 'three' }, ['active']))).toBe(false)
   })
 
-  test('[GRP-003] [GRP-007] without a setting an incident has five machines, of one company', async () => {
+  test('[GRP-003] [GRP-007] without a setting an incident has five servers, of one company', async () => {
     const [own, other] = [await companyOf(null), await companyOf(null)]
     const ids: string[] = []
     for (let at = 0; at < 4; at++) ids.push(await monitored(own, { datacenter: 'd' }))

@@ -101,7 +101,7 @@ describe('refusals consume no use of the license', () => {
     expect(await row(body.data.agent_id)).toMatchObject(stored)
   })
 
-  test('[ENR-008] [ENR-014] [ENR-025] a machine without a name is asked for its license first, and paired by what else there is', async () => {
+  test('[ENR-008] [ENR-014] [ENR-025] a server without a name is asked for its license first, and paired by what else there is', async () => {
     for (const hostname of ['', '  '])
       expect(codeOf(await enroll('lic_unknown', newHost({ hostname })))).toEqual([401, 'invalid_token'])
     const { token } = await license()
@@ -131,7 +131,7 @@ describe('refusals consume no use of the license', () => {
     expect((await row(body.data.agent_id)).state).toBe('active')
   })
 
-  test('[ENR-010] [LIC-044] [LIC-050] a regenerated key enrolls no new machine, the new one does', async () => {
+  test('[ENR-010] [LIC-044] [LIC-050] a regenerated key enrolls no new server, the new one does', async () => {
     const { token, data } = await license()
     const [first, second] = [newHost(), newHost()]
     for (const who of [first, second]) await server({ name: who.hostname, hostname: who.hostname })
@@ -148,7 +148,7 @@ describe('refusals consume no use of the license', () => {
     expect(codeOf(await enroll(token, newHost()))).toEqual([401, 'token_expired'])
   })
 
-  test('[ENR-012] [ENR-019] a used license is token_used, also when machines enroll at the same time', async () => {
+  test('[ENR-012] [ENR-019] a used license is token_used, also when servers enroll at the same time', async () => {
     const { token, data } = await license({ max_uses: 3 })
     const crowd = Array.from({ length: 8 }, () => newHost())
     for (const who of crowd) await server({ name: who.hostname, hostname: who.hostname })
@@ -186,7 +186,7 @@ describe('refusals consume no use of the license', () => {
     expect((await enroll(token, waiting)).status).toBe(201)
   })
 
-  test('[ENR-013] [ENR-030] the same machine is already_enrolled until its agent is revoked', async () => {
+  test('[ENR-013] [ENR-030] the same server is already_enrolled until its agent is revoked', async () => {
     const { token, data } = await license()
     const who = newHost()
     await server({ name: who.hostname, hostname: who.hostname })
@@ -214,7 +214,7 @@ describe('refusals consume no use of the license', () => {
 })
 
 describe('pairing', () => {
-  test('[ENR-023] [ENR-024] a pinned license pairs with its server, whatever the machine says of itself', async () => {
+  test('[ENR-023] [ENR-024] a pinned license pairs with its server, whatever the server says of itself', async () => {
     const { id } = await server({ name: 'pinned', hostname: 'other-name' })
     const { token } = await license({ server_id: id, max_uses: 1 })
     expect((await enroll(token, newHost())).body.data.server_id).toBe(id)
@@ -255,7 +255,7 @@ describe('pairing', () => {
 })
 
 describe('brute force', () => {
-  test('[ENR-034] [ENR-035] attempts are limited by the address of the machine', async () => {
+  test('[ENR-034] [ENR-035] attempts are limited by the address of the server', async () => {
     const strict = await TestHub.start({ 'rate.enroll_failures': 10, 'rate.enroll_per_minute': 30 })
     try {
       const by = await strict.collector()

@@ -272,7 +272,7 @@ describe('validation', () => {
 })
 
 describe('scope', () => {
-  test('[RUL-004] [HRL-028] [HRL-029] tags, environments, roles and datacenters become machines of the own company, together with those that are named, or all', async () => {
+  test('[RUL-004] [HRL-028] [HRL-029] tags, environments, roles and datacenters become servers of the own company, together with those that are named, or all', async () => {
     const own = await hub.tenant()
     const other = await hub.tenant()
     const tagged = await server({ tags: ['web', 'x'] }, own)
@@ -298,7 +298,7 @@ describe('scope', () => {
     expect(foreign.status).toBe(422)
   })
 
-  test('[HRL-030] [HRL-031] [HRL-032] [HRL-033] a change of machines raises sync_version exactly when the set changes, never version', async () => {
+  test('[HRL-030] [HRL-031] [HRL-032] [HRL-033] a change of servers raises sync_version exactly when the set changes, never version', async () => {
     const own = await hub.tenant()
     const target = await server({ tags: ['a'] }, own)
     const { id } = await rule({ scope: { tags: ['b'] } }, own)
@@ -368,7 +368,7 @@ describe('preview', () => {
     admin.answer = () => ({ status: 200, body: { data: {} } })
   })
 
-  test('[HRL-003] a draft says when it would have fired over the last hours, machine by machine', async () => {
+  test('[HRL-003] a draft says when it would have fired over the last hours, server by server', async () => {
     const own = await hub.tenant()
     const [calm, busy] = [await server({ name: 'calm' }, own), await server({ name: 'busy' }, own)]
     const stepMs = 30_000

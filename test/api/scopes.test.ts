@@ -47,7 +47,7 @@ async function expectInStep(before: readonly Row[]): Promise<Row[]> {
   return now
 }
 
-test('[HRL-028 HRL-030 HRL-031 HRL-032] after any change of machines, by one or by many, every scope holds what it covers, and only changed ones have a new number', async () => {
+test('[HRL-028 HRL-030 HRL-031 HRL-032] after any change of servers, by one or by many, every scope holds what it covers, and only changed ones have a new number', async () => {
   const ids: string[] = []
   for (let made = 0; made < 12; made++) {
     const answer = await tenant.call('POST', '/servers', {
@@ -113,7 +113,7 @@ test('[HRL-028 HRL-030 HRL-031 HRL-032] after any change of machines, by one or 
   }
 })
 
-test('a thousand machines get a tag by one request: all are answered in order, each is audited once', async () => {
+test('a thousand servers get a tag by one request: all are answered in order, each is audited once', async () => {
   const { db } = hub.hub.database
   const own = await hub.tenant()
   await db.execute(sql`insert into servers (id, company_id, name)

@@ -125,7 +125,7 @@ describe('records', () => {
     expect((await tenant.call('GET', `/monitoring/alerts/${alert.id}`)).status).toBe(404)
   })
 
-  test('[HAL-048] [HSV-041] an incident that was reported on a deleted server gives its other machines back as open', async () => {
+  test('[HAL-048] [HSV-041] an incident that was reported on a deleted server gives its other servers back as open', async () => {
     const [one, two] = [(await server()).id as string, (await server()).id as string]
     const agentIds = [await agentOn(one), await agentOn(two)]
     const base = {

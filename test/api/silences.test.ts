@@ -112,7 +112,7 @@ describe('silences', () => {
     expect((await tenant.call('POST', `/monitoring/silences/${id}/end`)).status).toBe(422)
   })
 
-  test('[HSI-007] [HSI-014] tags are resolved to machines of the own company, and followed', async () => {
+  test('[HSI-007] [HSI-014] tags are resolved to servers of the own company, and followed', async () => {
     const own = await hub.tenant()
     const other = await hub.tenant()
     const [first, foreign] = [await server({ tags: ['quiet'] }, own), await server({ tags: ['quiet'] }, other)]

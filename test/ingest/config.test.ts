@@ -79,7 +79,7 @@ test('[CFG-010] [CFG-011] [CFG-012] [SYNC-024] [ING-006] the etag changes with t
   expect((await getConfig()).config.etag).toBe(config.etag)
 })
 
-test('[CFG-005] [CFG-006] [CFG-017] checks of another company or machine are not given, whatever the request says', async () => {
+test('[CFG-005] [CFG-006] [CFG-017] checks of another company or server are not given, whatever the request says', async () => {
   rig.hub.feeds.checks!.push(
     check('foreign', { company_id: id('other company'), sync_version: 2 }),
     check('elsewhere', { scope: { all: false, server_ids: [id('other server')] }, sync_version: 3 }),

@@ -156,7 +156,7 @@ test('a collector_id that the hub cannot have given is a fault of the configurat
   expect(f(id('collector'))).toEqual([])
 })
 
-test('plain HTTP beyond this machine is a fault of the configuration, served or called', () => {
+test('plain HTTP beyond this host is a fault of the configuration, served or called', () => {
   const f = (file: Record<string, unknown>) =>
     loadCollectorConfig(allCollectorKeys, file, {}).faults.map(fault => fault.key)
   const open = {

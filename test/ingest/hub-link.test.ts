@@ -242,7 +242,7 @@ test('[OPS-001] [OPS-002] a clock that differs by more than 5 s is said once, an
   expect(await f(-7000)).toBe(1)
 })
 
-test('plain http to another machine is refused', () => {
+test('plain http to another server is refused', () => {
   expect(() => makeClient({ url: 'http://hub.example.net' })).toThrow('plain http')
   expect(() => makeClient({ url: 'http://hub.example.net', isPlainAllowed: true })).not.toThrow()
   expect(() => makeClient({ url: 'https://hub.example.net' })).not.toThrow()

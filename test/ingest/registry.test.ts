@@ -134,7 +134,7 @@ test('a change of token leaves only the tokens of the record', () => {
   expect(registry.byTokenHash(sha256Hex(token), NOW_MS)).toBeUndefined()
 })
 
-test('the latest non-revoked agent stands for a machine', () => {
+test('the latest non-revoked agent stands for a server', () => {
   const registry = open()
   const agent = (name: string, changes: Record<string, unknown>) =>
     record({ agent_id: id(name), token_hash: sha256Hex(name), ...changes })
@@ -199,7 +199,7 @@ test('[SYNC-013] a restart has records and cursor as they were; the file is the 
   expect(statSync(path()).mode & 0o077).toBe(0)
 })
 
-test('[HAL-039] the hostname of a machine is kept; a file from before it is completed by the same records of the feed', () => {
+test('[HAL-039] the hostname of a server is kept; a file from before it is completed by the same records of the feed', () => {
   expect(record({ hostname: undefined }).hostname).toBe('')
   const named = record({ hostname: 'web-1.example.net' })
   expect(named.hostname).toBe('web-1.example.net')

@@ -33,7 +33,7 @@ async function handOvers(rig: Rig): Promise<number> {
   return Number(/^svc_ingest_hand_overs_total (\d+)/m.exec(await rig.metricsText())?.[1] ?? 0)
 }
 
-/** Agents 0 … count - 1 of one company, each on a machine of its own, with token `agt_<index>`. */
+/** Agents 0 … count - 1 of one company, each on a server of its own, with token `agt_<index>`. */
 const manyAgents = (count: number) =>
   times(count, index =>
     agentRecord({
@@ -100,7 +100,7 @@ test('[ING-024] [ING-025] [OPS-005] the series limit of a company is exact over 
     },
   ))
 
-test('[BUS-004] the bus keeps the order of the batches of a machine, whichever threads they meet', () =>
+test('[BUS-004] the bus keeps the order of the batches of a server, whichever threads they meet', () =>
   withThreads({ keys: unlimited, agents: manyAgents(12) }, async rig => {
     await Promise.all(
       times(12, async agent => {
@@ -162,15 +162,15 @@ test('[REG-015] [REG-016] a revocation holds in every thread at once, and so doe
     expect(renewed.map(({ status }) => status)).toEqual(times(8, () => 200))
   }))
 
-test('an agent that moves to another machine while its connections hop starts its series anew', () =>
+test('an agent that moves to another server while its connections hop starts its series anew', () =>
   withThreads({ keys: unlimited }, async rig => {
     for (let round = 0; round < 8; round++) {
       await Promise.all(times(6, () => fresh(rig, { series: someSeries(4) })))
       const record = rig.registry.byAgent(agentId)!
-      rig.registry.push({ ...record, version: record.version + 1, serverId: id(`machine ${round}`) })
+      rig.registry.push({ ...record, version: record.version + 1, serverId: id(`server ${round}`) })
       expect((await fresh(rig, { series: someSeries(4) })).status).toBe(200)
       const last = (await rig.published()).at(-1)
-      expect([last?.serverId, last?.keys.length]).toEqual([id(`machine ${round}`), 4])
+      expect([last?.serverId, last?.keys.length]).toEqual([id(`server ${round}`), 4])
       expect(await rig.metricsText()).toContain('svc_ingest_active_series 4')
     }
   }))

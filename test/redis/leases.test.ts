@@ -53,7 +53,7 @@ function openWorker(prefix: string, owner: string) {
     leases,
     running,
     told,
-    /** As a machine that stands still: nothing is renewed any more. */
+    /** As a server that stands still: nothing is renewed any more. */
     cut: (on: boolean) => {
       isCut = on
     },

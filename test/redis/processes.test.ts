@@ -10,10 +10,10 @@ import {
   agentOf,
   failing,
   type Json,
-  type Machine,
-  machineOf,
   type Process,
+  type Server,
   Site,
+  serverOf,
   shardsByWorker,
 } from './processes.ts'
 
@@ -21,33 +21,33 @@ setDefaultTimeout(120_000)
 
 const UNLIMITED = { 'ingest.limits.metrics_per_minute': '1000000', 'ingest.limits.metrics_burst': '1000000' }
 const isAbove = (sample: number): boolean => sample % 4 < 2
-const MACHINES = 8
-/** About two seconds, on a machine that is busy with other tests. */
+const SERVERS = 8
+/** About two seconds, on a server that is busy with other tests. */
 const RELOAD_MS = 4_000
 const CACHE_TTL_MS = 1_000
 const PACE_MS = 10
 
-/** Sends sample after sample of a machine, each until it is acknowledged, to one ingest node and the other in turn. */
-async function pump(ingests: readonly Process[], machine: Pumped, isOver: () => boolean): Promise<void> {
-  const agents = ingests.map(ingest => agentFor(ingest, machine))
-  for (let turn = 0; !isOver() || machine.acked % 4 !== 0; turn++) {
-    const tsMs = machine.baseMs + machine.acked * 1000
-    const series = [{ name: 'swap_used_percent', points: [[tsMs, isAbove(machine.acked) ? 90 : 10]] as const }]
+/** Sends sample after sample of a server, each until it is acknowledged, to one ingest node and the other in turn. */
+async function pump(ingests: readonly Process[], server: Pumped, isOver: () => boolean): Promise<void> {
+  const agents = ingests.map(ingest => agentFor(ingest, server))
+  for (let turn = 0; !isOver() || server.acked % 4 !== 0; turn++) {
+    const tsMs = server.baseMs + server.acked * 1000
+    const series = [{ name: 'swap_used_percent', points: [[tsMs, isAbove(server.acked) ? 90 : 10]] as const }]
     const { status } = await agents[turn % agents.length]!.send(series, 300)
-    if (status === 200) machine.acked++
-    else if (status === 503) machine.refused++
+    if (status === 200) server.acked++
+    else if (status === 503) server.refused++
     else throw new Error(`ingest answered ${status}`)
     await pause(PACE_MS)
   }
 }
 
-type Pumped = Machine & { readonly baseMs: number; acked: number; refused: number }
+type Pumped = Server & { readonly baseMs: number; acked: number; refused: number }
 
-/** The events of a machine as the hub takes them: the same event again is the same event. */
-function eventsOf(site: Site, machine: Machine): Json[] {
+/** The events of a server as the hub takes them: the same event again is the same event. */
+function eventsOf(site: Site, server: Server): Json[] {
   const seen = new Set<unknown>()
   return site.hub.taken.filter(event => {
-    const isNew = event.server_id === machine.serverId && !seen.has(event.event_id)
+    const isNew = event.server_id === server.serverId && !seen.has(event.event_id)
     if (isNew) seen.add(event.event_id)
     return isNew
   })
@@ -65,14 +65,14 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
   try {
     const company = id('kill company')
     const baseMs = Date.now() - 20 * 3_600_000
-    const machines: Pumped[] = Array.from({ length: MACHINES }, (_, index) => ({
-      ...machineOf(company, `machine ${index}`),
+    const servers: Pumped[] = Array.from({ length: SERVERS }, (_, index) => ({
+      ...serverOf(company, `server ${index}`),
       baseMs,
       acked: 0,
       refused: 0,
     }))
-    expect(new Set(machines.map(machine => shardOfServer(machine.serverId))).size).toBeGreaterThan(4)
-    site.hub.feeds.agents!.push(...machines.map(machine => agentOf(machine)))
+    expect(new Set(servers.map(server => shardOfServer(server.serverId))).size).toBeGreaterThan(4)
+    site.hub.feeds.agents!.push(...servers.map(server => agentOf(server)))
     site.addRule(company)
     const [first, second, ...ingests] = await Promise.all([
       site.startWorker(),
@@ -82,8 +82,8 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
     ])
     await until('the shards to be shared out', async () => String(await shardsByWorker(site)) === '32,32')
     let isOver = false
-    const pumps = machines.map(machine => pump(ingests, machine, () => isOver))
-    const progress = () => Math.min(...machines.map(machine => machine.acked))
+    const pumps = servers.map(server => pump(ingests, server, () => isOver))
+    const progress = () => Math.min(...servers.map(server => server.acked))
     const goesOn = async (what: string): Promise<void> => {
       const from = progress()
       await until(what, () => progress() > from + 20, 30_000)
@@ -98,7 +98,7 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
     )
     await goesOn('work after the move')
     await site.redis.kill()
-    await until('ingest to refuse', () => machines.every(machine => machine.refused > 0))
+    await until('ingest to refuse', () => servers.every(server => server.refused > 0))
     await site.redis.start()
     await goesOn('work after Redis was killed')
     const third = await site.startWorker()
@@ -110,19 +110,19 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
     await Promise.all(pumps)
     await until('the bus to be empty', () => busIsEmpty(third))
     const store = openClickHouse({ url: site.clickhouse.url, database: site.database })
-    for (const machine of machines) {
-      await until('the last event', () => eventsOf(site, machine).length >= machine.acked / 2, 30_000)
-      const told = eventsOf(site, machine).map(
+    for (const server of servers) {
+      await until('the last event', () => eventsOf(site, server).length >= server.acked / 2, 30_000)
+      const told = eventsOf(site, server).map(
         event => `${event.type} ${(Date.parse(String(event.occurred_at)) - baseMs) / 1000}`,
       )
-      const expected = Array.from({ length: machine.acked / 2 }, (_, change) =>
+      const expected = Array.from({ length: server.acked / 2 }, (_, change) =>
         change % 2 === 0 ? `alert.opened ${change * 2}` : `alert.resolved ${change * 2}`,
       )
       expect(told).toEqual(expected)
       const rows = await store.rows(
-        `SELECT count() FROM ${site.database}.samples WHERE server_id = '${machine.serverId}'`,
+        `SELECT count() FROM ${site.database}.samples WHERE server_id = '${server.serverId}'`,
       )
-      expect(rows.map(row => row.map(Number))).toEqual([[machine.acked]])
+      expect(rows.map(row => row.map(Number))).toEqual([[server.acked]])
     }
     await store.close()
   } finally {
@@ -132,7 +132,7 @@ test('[BUS-005, OPS-016, SNAP-008] workers killed and Redis killed in mid-work: 
 
 describe('two of each', () => {
   const company = id('company of two')
-  const machines = Array.from({ length: 8 }, (_, index) => machineOf(company, `machine ${index}`))
+  const servers = Array.from({ length: 8 }, (_, index) => serverOf(company, `server ${index}`))
   let site: Site
   let workers: Process[]
   let ingests: Process[]
@@ -147,22 +147,22 @@ describe('two of each', () => {
       'registry.sync_interval': '1h',
       'redis.cache_ttl': `${CACHE_TTL_MS}ms`,
     })
-    site.hub.feeds.agents!.push(...machines.map(machine => agentOf(machine)))
+    site.hub.feeds.agents!.push(...servers.map(server => agentOf(server)))
     workers = await Promise.all([site.startWorker(), site.startWorker()])
     ingests = await Promise.all([site.startIngest(), site.startIngest()])
     await until('the shards to be shared out', async () => String(await shardsByWorker(site)) === '32,32', 30_000)
   })
   afterAll(() => site.close())
 
-  /** One sample of a machine, a minute after the one before. */
-  async function swap(machine: Machine, value: number): Promise<number> {
+  /** One sample of a server, a minute after the one before. */
+  async function swap(server: Server, value: number): Promise<number> {
     const tsMs = Date.now() - 3_600_000 + ++minute * 1000
     const series = [{ name: 'swap_used_percent', points: [[tsMs, value]] as const }]
-    return (await agentFor(ingests[0]!, machine).send(series, 300)).status
+    return (await agentFor(ingests[0]!, server).send(series, 300)).status
   }
 
   test('[SYNC-032, SYNC-033] a reload call at one worker makes both workers pull and apply rules, silences and checks within about 2 s', async () => {
-    for (const machine of machines) expect(await swap(machine, 90)).toBe(200)
+    for (const server of servers) expect(await swap(server, 90)).toBe(200)
     site.addRule(company)
     const pulls = (feed: string): number => site.hub.to(`/${feed}`).length
     const before = { rules: pulls('rules'), silences: pulls('silences'), checks: pulls('checks') }
@@ -178,17 +178,17 @@ describe('two of each', () => {
     )
     for (const worker of workers)
       await until('the rule', async () => (await admin(worker, 'GET', '/status')).body.data.rules.loaded === 1)
-    for (const machine of machines) expect(await swap(machine, 91)).toBe(200)
-    await until('an alert of each', () => machines.every(machine => eventsOf(site, machine).length === 1))
+    for (const server of servers) expect(await swap(server, 91)).toBe(200)
+    await until('an alert of each', () => servers.every(server => eventsOf(site, server).length === 1))
   })
 
-  test("[PRES-013, PRES-017] each worker knows how a machine stands whose shard is the other one's", async () => {
+  test("[PRES-013, PRES-017] each worker knows how a server stands whose shard is the other one's", async () => {
     for (const worker of workers) {
-      for (const machine of machines) {
-        const path = `/servers/${machine.serverId}/alerting?company_id=${company}`
+      for (const server of servers) {
+        const path = `/servers/${server.serverId}/alerting?company_id=${company}`
         const { body } = await admin(worker, 'GET', path)
         expect(body.data.series.map((series: Json) => series.state)).toEqual(['firing'])
-        const status = await admin(worker, 'GET', `/servers/${machine.serverId}/status?company_id=${company}`)
+        const status = await admin(worker, 'GET', `/servers/${server.serverId}/status?company_id=${company}`)
         expect(status.body.data.state).toBe('online')
       }
       const summary = await admin(worker, 'GET', `/companies/${company}/summary`)
@@ -205,11 +205,11 @@ describe('two of each', () => {
   })
 
   test('[REG-015, REG-018] an agent that one worker revokes is refused by every ingest node within redis.cache_ttl', async () => {
-    const machine = machines[7]!
+    const server = servers[7]!
     const send = (ingest: Process) =>
-      agentFor(ingest, machine).send([{ name: 'uptime_seconds', points: [[Date.now(), 1]] }])
+      agentFor(ingest, server).send([{ name: 'uptime_seconds', points: [[Date.now(), 1]] }])
     for (const ingest of ingests) expect((await send(ingest)).status).toBe(200)
-    expect((await admin(workers[0]!, 'DELETE', `/agents/${machine.agentId}`)).status).toBe(204)
+    expect((await admin(workers[0]!, 'DELETE', `/agents/${server.agentId}`)).status).toBe(204)
     for (const ingest of ingests)
       await until(
         'the refusal',
@@ -219,34 +219,34 @@ describe('two of each', () => {
         },
         CACHE_TTL_MS * 2,
       )
-    // It was the machine's last agent: its open alert ends, on whichever worker has it.
-    const isOpen = () => eventsOf(site, machine).at(-1)?.type === 'alert.opened'
+    // It was the server's last agent: its open alert ends, on whichever worker has it.
+    const isOpen = () => eventsOf(site, server).at(-1)?.type === 'alert.opened'
     await until('its alert to end', () => !isOpen(), 30_000)
   })
 
-  test('[PUR-009, PUR-011, OPS-018] a purge at one worker makes the other one forget the machine and drop its batches, without an event', async () => {
+  test('[PUR-009, PUR-011, OPS-018] a purge at one worker makes the other one forget the server and drop its batches, without an event', async () => {
     const tenant = id('company to purge')
-    const fleet = Array.from({ length: 6 }, (_, index) => machineOf(tenant, `machine ${index}`))
-    site.hub.feeds.agents!.push(...fleet.map(machine => agentOf(machine)))
+    const fleet = Array.from({ length: 6 }, (_, index) => serverOf(tenant, `server ${index}`))
+    site.hub.feeds.agents!.push(...fleet.map(server => agentOf(server)))
     site.addRule(tenant)
     expect((await admin(workers[0]!, 'POST', '/reload/rules')).status).toBe(202)
     for (const worker of workers)
       await until('the rule', async () => (await admin(worker, 'GET', '/status')).body.data.rules.loaded === 2)
-    for (const machine of fleet) expect(await swap(machine, 90)).toBe(200)
-    await until('an alert of each', () => fleet.every(machine => eventsOf(site, machine).length === 1))
+    for (const server of fleet) expect(await swap(server, 90)).toBe(200)
+    await until('an alert of each', () => fleet.every(server => eventsOf(site, server).length === 1))
     const firing = async (worker: Process): Promise<number> =>
       (await admin(worker, 'GET', '/status')).body.data.rules.firing
-    // Each worker counts the states of all; one of the machines before was revoked.
-    const others = machines.length - 1
+    // Each worker counts the states of all; one of the servers before was revoked.
+    const others = servers.length - 1
     for (const worker of workers)
       await until('all to be counted', async () => (await firing(worker)) === others + fleet.length)
     expect((await admin(workers[1]!, 'DELETE', `/companies/${tenant}/data`)).status).toBe(200)
     expect(await site.redis.client.hlen('svc:purge:tombstones')).toBe(1)
     for (const worker of workers) await until('both to forget', async () => (await firing(worker)) === others)
-    for (const machine of fleet) expect(eventsOf(site, machine).map(event => event.type)).toEqual(['alert.opened'])
+    for (const server of fleet) expect(eventsOf(site, server).map(event => event.type)).toEqual(['alert.opened'])
     await until('the outboxes to be empty', async () => {
       const outboxes = await Promise.all(
-        fleet.map(machine => site.redis.client.xlen(`svc:outbox:${shardOfServer(machine.serverId)}`)),
+        fleet.map(server => site.redis.client.xlen(`svc:outbox:${shardOfServer(server.serverId)}`)),
       )
       return outboxes.every(length => length === 0)
     })
@@ -254,7 +254,7 @@ describe('two of each', () => {
 
   test('[PUR-013] while Redis is away ingest and the admin API answer 503 and /readyz names it; afterwards everything goes on by itself', async () => {
     await site.redis.kill()
-    expect(await swap(machines[0]!, 90)).toBe(503)
+    expect(await swap(servers[0]!, 90)).toBe(503)
     for (const ingest of ingests) expect(await failing(ingest)).toContain('bus')
     for (const worker of workers) {
       await until('the worker to say so', async () => (await failing(worker)).includes('redis'))
@@ -266,14 +266,14 @@ describe('two of each', () => {
     const late = await site.startIngest()
     expect(await failing(late)).toEqual(['bus'])
     const point = [{ name: 'uptime_seconds', points: [[Date.now(), 1]] as const }]
-    expect((await agentFor(late, machines[1]!).send(point)).status).toBe(503)
+    expect((await agentFor(late, servers[1]!).send(point)).status).toBe(503)
     await site.redis.start()
     await until('the one that started meanwhile', async () => (await failing(late)).length === 0)
-    expect((await agentFor(late, machines[1]!).send(point)).status).toBe(200)
+    expect((await agentFor(late, servers[1]!).send(point)).status).toBe(200)
     for (const ingest of ingests)
       await until('ingest to take batches', async () => !(await failing(ingest)).includes('bus'))
-    expect(await swap(machines[0]!, 10)).toBe(200)
-    await until('the alert to resolve', () => eventsOf(site, machines[0]!).at(-1)?.type === 'alert.resolved', 40_000)
+    expect(await swap(servers[0]!, 10)).toBe(200)
+    await until('the alert to resolve', () => eventsOf(site, servers[0]!).at(-1)?.type === 'alert.resolved', 40_000)
     for (const running of [...ingests, ...workers]) {
       expect(running.log()).toContain('cannot reach Redis')
       await until('the log to say that it is back', () => running.log().includes('Redis answers again'))

@@ -17,14 +17,14 @@ const root = join(import.meta.dir, '../..')
 // biome-ignore lint/suspicious/noExplicitAny: answers over HTTP, checked by the expectations of the test
 export type Json = any
 
-export type Machine = {
+export type Server = {
   readonly companyId: string
   readonly serverId: string
   readonly agentId: string
   readonly token: string
 }
 
-export const machineOf = (companyId: string, name: string): Machine => ({
+export const serverOf = (companyId: string, name: string): Server => ({
   companyId,
   serverId: id(`${companyId} server ${name}`),
   agentId: id(`${companyId} agent ${name}`),
@@ -43,13 +43,13 @@ export type Process = {
 let syncVersion = 0
 
 /** A record of the agents feed. */
-export const agentOf = (machine: Machine, changes: Record<string, unknown> = {}): Record<string, unknown> => ({
-  agent_id: machine.agentId,
-  company_id: machine.companyId,
-  server_id: machine.serverId,
+export const agentOf = (server: Server, changes: Record<string, unknown> = {}): Record<string, unknown> => ({
+  agent_id: server.agentId,
+  company_id: server.companyId,
+  server_id: server.serverId,
   collector_id: null,
   state: 'active',
-  token_hash: sha256Hex(machine.token),
+  token_hash: sha256Hex(server.token),
   prev_token_hash: null,
   prev_token_expires_at: null,
   server_status: '',
@@ -78,7 +78,7 @@ export class Site {
     return new Site(await startTestRedis(), keys)
   }
 
-  /** A rule on swap_used_percent > 50 of every machine of the company. */
+  /** A rule on swap_used_percent > 50 of every server of the company. */
   addRule(companyId: string, changes: Record<string, unknown> = {}): void {
     this.hub.feeds.rules!.push({
       id: id(`rule of ${companyId}`),
@@ -181,8 +181,8 @@ export class Site {
   }
 }
 
-export const agentFor = (ingest: Process, machine: Machine): SimulatedAgent =>
-  new SimulatedAgent(ingest.url, machine.agentId, machine.token)
+export const agentFor = (ingest: Process, server: Server): SimulatedAgent =>
+  new SimulatedAgent(ingest.url, server.agentId, server.token)
 
 export async function admin(worker: Process, method: string, path: string): Promise<{ status: number; body: Json }> {
   const response = await fetch(`${worker.url}/internal/v1${path}`, {

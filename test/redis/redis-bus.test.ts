@@ -60,7 +60,7 @@ async function valuesAfter(reader: RedisBusReader, partition: number, from: numb
   }
 }
 
-test('a batch goes to the partition of its machine', async () => {
+test('a batch goes to the partition of its host', async () => {
   const { writer, reader } = openBus()
   const servers = Array.from({ length: 20 }, (_, index) => `22222222-2222-4222-8222-2222222222${10 + index}`)
   await Promise.all(servers.map((serverId, index) => writer.publish(serverId, entry(index, serverId))))

@@ -78,7 +78,7 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   expect(await redis.keys(`${keys.ruleText('')}*`)).toEqual([])
 })
 
-test('[PRES-016] [PRES-004] an owner whose lease went to another worker can write nothing more, so that a machine is declared lost once', async () => {
+test('[PRES-016] [PRES-004] an owner whose lease went to another worker can write nothing more, so that a server is declared lost once', async () => {
   const keys = freshKeys()
   const oldToken = await lease(keys, 'first')
   const old = await openStore(keys, oldToken)
@@ -102,11 +102,11 @@ test('[PRES-016] [PRES-004] an owner whose lease went to another worker can writ
   expect(await redis.get(keys.snapshot(eventShard))).toBeNull()
   expect(await redis.scard(keys.seriesKeys(eventShard))).toBe(0)
   expect(await redis.get(`t${prefixes}:agent:${eventAgent}:st`)).toBe('down 5000')
-  expect(await outbox.downMachines()).toEqual([[eventServer, 5000]])
+  expect(await outbox.downServers()).toEqual([[eventServer, 5000]])
   current.commit([{ ...alertEvent(8, 'agent.up'), rule_id: 'agent_down' }], [], 2, 1000)
   await current.settled()
   expect(await redis.get(`t${prefixes}:agent:${eventAgent}:st`)).toBe('up 8000')
-  expect(await outbox.downMachines()).toEqual([])
+  expect(await outbox.downServers()).toEqual([])
 })
 
 test('[PRES-004] presence that no event tells is written too: the first batch of an agent, and its end', async () => {

@@ -6,12 +6,12 @@ import { shardOfServer } from '../../core/bus/entry.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { until } from '../support/until.ts'
 import { ruleRecord } from '../worker/rig.ts'
-import { machineOf } from './processes.ts'
+import { serverOf } from './processes.ts'
 import { adminToken, type TestWorker, Workers } from './workers.ts'
 
 setDefaultTimeout(90_000)
 
-const fleetOf = (name: string) => Array.from({ length: 6 }, (_, index) => machineOf(id(name), `machine ${index}`))
+const fleetOf = (name: string) => Array.from({ length: 6 }, (_, index) => serverOf(id(name), `server ${index}`))
 const early = fleetOf('company of the start')
 const late = fleetOf('company of two workers')
 let site: Workers
@@ -25,16 +25,16 @@ const reload = (worker: TestWorker, feed: string): Promise<Response> =>
 
 beforeAll(async () => {
   site = await Workers.open()
-  site.addMachines([...early, ...late])
+  site.addServers([...early, ...late])
 })
 afterAll(() => site.close())
 
-/** One sample of each machine after the reload of a rule for them: each opens an alert, or none ever will. */
+/** One sample of each server after the reload of a rule for them: each opens an alert, or none ever will. */
 async function judgedFromTheReloadOn(fleet: typeof early): Promise<void> {
   site.hub.feeds.rules!.push(ruleRecord(fleet[0]!.companyId))
   expect((await reload(first, 'rules')).status).toBe(202)
   await site.send(fleet, 90)
-  await until('an alert of each', () => fleet.every(machine => site.typesOf(machine).join() === 'alert.opened'))
+  await until('an alert of each', () => fleet.every(server => site.typesOf(server).join() === 'alert.opened'))
 }
 
 test('[SYNC-034] a reload right after the start: the first sample after its 202 is judged by the new rule', async () => {
@@ -46,7 +46,7 @@ test('[SYNC-034] a reload at one of two workers: the first sample after its 202 
   await until('the first to have every shard', async () => (await site.shares()) === '64')
   await site.start()
   await until('the shards to be shared out', async () => (await site.shares()) === '32,32')
-  expect(new Set(late.map(machine => shardOfServer(machine.serverId))).size).toBeGreaterThan(3)
+  expect(new Set(late.map(server => shardOfServer(server.serverId))).size).toBeGreaterThan(3)
   await judgedFromTheReloadOn(late)
 })
 

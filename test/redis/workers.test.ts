@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { shardOfServer } from '../../core/bus/entry.ts'
 import { id } from '../ingest/scripted-hub.ts'
 import { until } from '../support/until.ts'
-import { type Json, type Machine, machineOf } from './processes.ts'
+import { type Json, type Server, serverOf } from './processes.ts'
 import { type TestWorker, Workers } from './workers.ts'
 
 setDefaultTimeout(90_000)
@@ -11,8 +11,8 @@ const LOST_MS = 95_000
 const STEP_MS = 45_000
 
 const company = id('company of two workers')
-const fleet = Array.from({ length: 6 }, (_, index) => machineOf(company, `fleet ${index}`))
-const alone = Array.from({ length: 4 }, (_, index) => machineOf(company, `alone ${index}`))
+const fleet = Array.from({ length: 6 }, (_, index) => serverOf(company, `fleet ${index}`))
+const alone = Array.from({ length: 4 }, (_, index) => serverOf(company, `alone ${index}`))
 const all = [...fleet, ...alone]
 let site: Workers
 let first: TestWorker
@@ -21,29 +21,29 @@ let second: TestWorker
 const isGroup = (event: Json): boolean => String(event.type).startsWith('group_')
 const groups = (): string[] =>
   site.events(isGroup).map(event => `${event.type} ${event.group_key} ${event.member_server_ids.length}`)
-/** Sweeps of several threads find the machines of a group one after the other: how many it is opened with is theirs, where it ends is not. */
+/** Sweeps of several threads find the servers of a group one after the other: how many it is opened with is theirs, where it ends is not. */
 function toldOf(count: number): Promise<unknown> {
   return until(`the group to tell of ${count}`, () => groups().at(-1)?.endsWith(` datacenter:d1 ${count}`))
 }
-const allOf = (machines: readonly Machine[], types: string): boolean =>
-  machines.every(
-    machine =>
+const allOf = (servers: readonly Server[], types: string): boolean =>
+  servers.every(
+    server =>
       site
-        .events(event => !isGroup(event) && event.server_id === machine.serverId)
+        .events(event => !isGroup(event) && event.server_id === server.serverId)
         .map(event => event.type)
         .join() === types,
   )
 
-/** What other processes may read of the presence of these machines' agents, without the time. */
-async function presences(machines: readonly Machine[]): Promise<(string | undefined)[]> {
-  const states = await site.server.client.mget(machines.map(machine => `svc:agent:${machine.agentId}:st`))
+/** What other processes may read of the presence of these servers' agents, without the time. */
+async function presences(servers: readonly Server[]): Promise<(string | undefined)[]> {
+  const states = await site.server.client.mget(servers.map(server => `svc:agent:${server.agentId}:st`))
   return states.map(state => state?.split(' ')[0])
 }
 
 beforeAll(async () => {
   site = await Workers.open()
-  site.addMachines(fleet, { datacenter: 'd1' })
-  site.addMachines(alone)
+  site.addServers(fleet, { datacenter: 'd1' })
+  site.addServers(alone)
   first = await site.start()
   await until('the first to have every shard', async () => (await site.shares()) === '64', 30_000)
   second = await site.start()
@@ -52,12 +52,12 @@ beforeAll(async () => {
 afterAll(() => site.close())
 
 describe('presence and groups', () => {
-  test('[PRES-004, PRES-016, PRES-017, GRP-002] machines of shards of both workers that fall silent are each told lost once, and their group once', async () => {
-    expect(new Set(fleet.map(machine => shardOfServer(machine.serverId) < 32)).size).toBe(2)
+  test('[PRES-004, PRES-016, PRES-017, GRP-002] servers of shards of both workers that fall silent are each told lost once, and their group once', async () => {
+    expect(new Set(fleet.map(server => shardOfServer(server.serverId) < 32)).size).toBe(2)
     await site.send(all)
     await until('evaluation', () => site.isEvaluated())
     await until('presence of all to be written', async () => (await presences(all)).every(state => state === 'up'))
-    // The machines that stand alone go on sending.
+    // The servers that stand alone go on sending.
     for (let passed = 0; passed < LOST_MS; passed += STEP_MS) {
       site.clock.advance(STEP_MS)
       await site.send(alone)
@@ -109,7 +109,7 @@ describe('presence and groups', () => {
 
 describe('a Redis that cuts and forgets', () => {
   const ruled = id('company of a rule')
-  const machines = Array.from({ length: 5 }, (_, index) => machineOf(ruled, `machine ${index}`))
+  const servers = Array.from({ length: 5 }, (_, index) => serverOf(ruled, `server ${index}`))
 
   test('connections that are cut end no alert and double none', async () => {
     site.hub.feeds.rules!.push({
@@ -137,15 +137,15 @@ describe('a Redis that cuts and forgets', () => {
     await until('the rule', () => site.hub.to('/rules').length >= 2)
     await until('the alerts', async () => {
       site.clock.advance(1000)
-      await site.send(machines, 90)
-      return allOf(machines, 'alert.opened')
+      await site.send(servers, 90)
+      return allOf(servers, 'alert.opened')
     })
     for (let cut = 0; cut < 3; cut++) {
       await site.server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
       site.clock.advance(1000)
-      await site.send(machines, cut % 2 === 0 ? 10 : 90)
+      await site.send(servers, cut % 2 === 0 ? 10 : 90)
       const types = ['alert.opened', 'alert.resolved', 'alert.opened', 'alert.resolved'].slice(0, cut + 2)
-      await until('what follows', () => allOf(machines, types.join()), 40_000)
+      await until('what follows', () => allOf(servers, types.join()), 40_000)
     }
     expect([...first.failures, ...second.failures]).toEqual([])
   })
@@ -158,8 +158,8 @@ describe('a Redis that cuts and forgets', () => {
       'new alerts',
       async () => {
         site.clock.advance(1000)
-        await site.send(machines, 90)
-        return machines.every(machine => site.typesOf(machine).length > 4)
+        await site.send(servers, 90)
+        return servers.every(server => site.typesOf(server).length > 4)
       },
       40_000,
     )

@@ -20,7 +20,7 @@ import { startClickHouseServer } from '../support/clickhouse-server.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { ownClock } from '../worker/clock.ts'
-import { agentOf, type Json, type Machine } from './processes.ts'
+import { agentOf, type Json, type Server } from './processes.ts'
 
 export const adminToken = 'admin-token-of-the-hub'
 const root = join(import.meta.dir, '../..')
@@ -40,7 +40,7 @@ export class Workers {
   private readonly database = freshDatabase()
   private readonly keys = redisKeys('svc:')
   private readonly running = new Set<TestWorker>()
-  private readonly machines: Record<string, unknown>[] = []
+  private readonly servers: Record<string, unknown>[] = []
 
   private constructor(
     readonly server: TestRedis,
@@ -54,9 +54,9 @@ export class Workers {
     return new Workers(server, redis)
   }
 
-  /** Machines as every worker finds them in the agents feed. Before the first worker. */
-  addMachines(machines: readonly Machine[], changes: Record<string, unknown> = {}): void {
-    this.machines.push(...machines.map(machine => agentOf(machine, changes)))
+  /** Servers as every worker finds them in the agents feed. Before the first worker. */
+  addServers(servers: readonly Server[], changes: Record<string, unknown> = {}): void {
+    this.servers.push(...servers.map(server => agentOf(server, changes)))
   }
 
   async start(): Promise<TestWorker> {
@@ -81,8 +81,8 @@ export class Workers {
     const log = pino({ level: 'info' }, { write: (line: string) => void logLines.push(JSON.parse(line)) })
     const opened = await openWorkerStorage(config, log)
     const registry = new AgentRegistry(null)
-    const records = this.machines.flatMap(machine => {
-      const record = parseAgentRecord(machine)
+    const records = this.servers.flatMap(server => {
+      const record = parseAgentRecord(server)
       return isRecordFault(record) ? [] : [record]
     })
     registry.apply(records, { since: 1, syncedAtMs: Date.now() })
@@ -133,11 +133,11 @@ export class Workers {
     return new RedisBusWriter({ redis, keys, bytesMax, ageMaxMs: 24 * 3_600_000, onError: () => {} })
   }
 
-  /** A sample of every machine, now. */
-  async send(machines: readonly Machine[], value = 1): Promise<void> {
+  /** A sample of every server, now. */
+  async send(servers: readonly Server[], value = 1): Promise<void> {
     const writer = this.writer()
     const nowMs = Date.now()
-    for (const { companyId, serverId, agentId } of machines) {
+    for (const { companyId, serverId, agentId } of servers) {
       const series = [{ metric: 'swap_used_percent', points: [[nowMs, value]] as const }]
       const from = { agentId, intervalSeconds: 30 }
       const entry = entryOf(companyId, serverId, series, nowMs, from)
@@ -150,7 +150,7 @@ export class Workers {
     return (await busStats(this.redis, this.keys)).lagEntries === 0
   }
 
-  /** The events of a machine or a company in the order in which they came; the same event again is left out. */
+  /** The events of a server or a company in the order in which they came; the same event again is left out. */
   events(of: (event: Json) => boolean): Json[] {
     const seen = new Set<unknown>()
     return this.hub.taken.filter(event => {
@@ -160,8 +160,8 @@ export class Workers {
     })
   }
 
-  typesOf(machine: Machine): string[] {
-    return this.events(event => event.server_id === machine.serverId).map(event => String(event.type))
+  typesOf(server: Server): string[] {
+    return this.events(event => event.server_id === server.serverId).map(event => String(event.type))
   }
 
   /** Shards by worker, the smallest number first. */

@@ -334,7 +334,7 @@ describe('the admin API', () => {
     expect(await dataOf(empty)).toEqual({ agents_total: 0, online: 0, offline: 0 })
   })
 
-  test('[ADM-017] [ADM-018] the status of a machine has state, last_seen and its latest values; 404 for another company', async () => {
+  test('[ADM-017] [ADM-018] the status of a server has state, last_seen and its latest values; 404 for another company', async () => {
     const nowMs = Date.now()
     await store(COMPANY, SERVER, [
       [nowMs - 20 * MINUTE_MS, 1],
@@ -408,7 +408,7 @@ describe('the admin API', () => {
     ])
   })
 
-  test('[QRY-018] [QRY-019] [QRY-032] a machine of another company, and an unknown one, give 200 with empty series', async () => {
+  test('[QRY-018] [QRY-019] [QRY-032] a server of another company, and an unknown one, give 200 with empty series', async () => {
     for (const path of [seriesPath(OTHER_COMPANY, SERVER), seriesPath(COMPANY, FOREIGN)]) {
       const response = await call('GET', path)
       expect(response.status).toBe(200)
@@ -457,7 +457,7 @@ describe('the admin API', () => {
     expect((await dataOf(await call('GET', seriesPath(COMPANY, SERVER)))).series).not.toEqual([])
   })
 
-  test('[PUR-002] [PUR-005] [PUR-006] [PUR-007] [PUR-012] [PUR-014] a purge of a machine takes its data, and of no other', async () => {
+  test('[PUR-002] [PUR-005] [PUR-006] [PUR-007] [PUR-012] [PUR-014] a purge of a server takes its data, and of no other', async () => {
     const nowMs = Date.now()
     await store(COMPANY, SIBLING, [[nowMs - MINUTE_MS, 5]])
     await store(OTHER_COMPANY, FOREIGN, [[nowMs - MINUTE_MS, 6]])
@@ -475,7 +475,7 @@ describe('the admin API', () => {
     expect(await read(OTHER_COMPANY, FOREIGN)).toEqual([6])
   })
 
-  test('[STO-007] [PUR-010] [PUR-003] what a purged machine still has on the bus is dropped; a second purge answers 200', async () => {
+  test('[STO-007] [PUR-010] [PUR-003] what a purged server still has on the bus is dropped; a second purge answers 200', async () => {
     const before = await samples.stats()
     await store(COMPANY, SERVER, [[Date.now() - MINUTE_MS, 9]])
     const after = await samples.stats()
@@ -496,7 +496,7 @@ describe('the admin API', () => {
     await until('the second deletion', async () => (await read()).length === 0)
   })
 
-  test('[PUR-001] [PUR-014] a purge of a company takes every machine of it', async () => {
+  test('[PUR-001] [PUR-014] a purge of a company takes every server of it', async () => {
     const response = await call('DELETE', `/internal/v1/companies/${COMPANY}/data`)
     expect(response.status).toBe(200)
     expect(await dataOf(response)).toMatchObject({ scope: 'company', id: COMPANY })

@@ -9,7 +9,7 @@ import { engineDirectory, openTestStore } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 
 const MEMORY = '/dev/shm'
-/** A name that another user of the machine can work out, as blocks once had it. */
+/** A name that another user of the server can work out, as blocks once had it. */
 const guessable = join(MEMORY, `samples-${sha256Hex(resolve(engineDirectory)).slice(0, 16)}`)
 const cell = {
   companyId: '11111111-1111-4111-8111-111111111111',

@@ -11,7 +11,7 @@ import { randomFrom } from '../support/random.ts'
 
 const COMPANIES = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222']
 const TURNS_OF_TRUST = 20
-const MACHINES = 14
+const SERVERS = 14
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const TURNS = 160
@@ -19,7 +19,7 @@ const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 5 * HOUR_MS + 7 * MIN
 const CELL_COLUMNS =
   'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside'
 
-/** What the samples of a machine look like: the last two have values whose sums depend on the order, and are read again. */
+/** What the samples of a server look like: the last two have values whose sums depend on the order, and are read again. */
 const kinds: readonly ((random: () => number) => number)[] = [
   random => Math.floor(random() * 1000),
   random => Math.floor(random() * 10_000) / 100 - 50,
@@ -33,7 +33,7 @@ const kinds: readonly ((random: () => number) => number)[] = [
 
 const isCells = (table: string): boolean => table === 'rollup_5m' || table === 'rollup_1h'
 const serverOf = (index: number): string => `aaaaaaaa-0000-4000-8000-0000000000${index + 10}`
-const kindOf = (machine: number) => kinds[machine < kinds.length ? machine : machine - kinds.length]!
+const kindOf = (server: number) => kinds[server < kinds.length ? server : server - kinds.length]!
 const companyOf = (index: number): string => COMPANIES[index % 2]!
 
 describe('cells of samples as they come', () => {
@@ -49,9 +49,9 @@ describe('cells of samples as they come', () => {
   let store: ClickHouse
   let worker: ReturnType<typeof openWorker>
   const tombstones = new Map<number, number>()
-  /** The time that a machine sent last, in a turn before: to be sent again with another value. */
+  /** The time that a server sent last, in a turn before: to be sent again with another value. */
   const sentBefore: number[][] = []
-  /** What was sent last for each time, by machine and series. */
+  /** What was sent last for each time, by server and series. */
   const truth = new Map<string, Map<number, number>>()
 
   /** A worker as after a start: it knows what is stored and nothing else. */
@@ -106,9 +106,9 @@ describe('cells of samples as they come', () => {
   }
 
   const living = (): Tombstone[] =>
-    [...tombstones].map(([machine, untilMs]) => ({
-      companyId: companyOf(machine),
-      serverId: serverOf(machine),
+    [...tombstones].map(([server, untilMs]) => ({
+      companyId: companyOf(server),
+      serverId: serverOf(server),
       untilMs,
     }))
 
@@ -119,32 +119,32 @@ describe('cells of samples as they come', () => {
     await worker.start()
   }
 
-  async function send(machine: number, times: readonly number[], seriesCount: number): Promise<void> {
+  async function send(server: number, times: readonly number[], seriesCount: number): Promise<void> {
     if (times.length === 0) return
     const series = Array.from({ length: seriesCount }, (_, index): TestSeries => {
-      const points = times.map(tsMs => [tsMs, kindOf(machine)(random)] as const)
+      const points = times.map(tsMs => [tsMs, kindOf(server)(random)] as const)
       return { metric: 'disk_used_percent', labels: { mount: `/${index}` }, points }
     })
-    const isDropped = (tombstones.get(machine) ?? 0) > clockMs
+    const isDropped = (tombstones.get(server) ?? 0) > clockMs
     series.forEach(({ points }, index) => {
-      const key = `${serverOf(machine)} ${index}`
+      const key = `${serverOf(server)} ${index}`
       const known = truth.get(key) ?? new Map<number, number>()
       truth.set(key, known)
       if (!isDropped) for (const [tsMs, value] of points) known.set(tsMs, value)
     })
-    const entry = entryOf(companyOf(machine), serverOf(machine), series, clockMs)
-    expect(await bus.writer.publish(serverOf(machine), entry)).toBeNull()
+    const entry = entryOf(companyOf(server), serverOf(server), series, clockMs)
+    expect(await bus.writer.publish(serverOf(server), entry)).toBeNull()
   }
 
-  async function purge(machine: number): Promise<void> {
-    tombstones.set(machine, clockMs + 4 * MINUTE_MS)
+  async function purge(server: number): Promise<void> {
+    tombstones.set(server, clockMs + 4 * MINUTE_MS)
     worker.writer.setTombstones(living())
     await worker.writer.flush()
     await worker.writer.settled()
-    for (const [key, points] of truth) if (key.startsWith(serverOf(machine))) points.clear()
+    for (const [key, points] of truth) if (key.startsWith(serverOf(server))) points.clear()
     await worker.rollups.exclusively(async () => {
       worker.stream.invalidateAll()
-      await purgeSamples(store, companyOf(machine), serverOf(machine))
+      await purgeSamples(store, companyOf(server), serverOf(server))
       worker.stream.invalidateAll()
     })
   }
@@ -153,23 +153,23 @@ describe('cells of samples as they come', () => {
 
   async function turnOf(turn: number): Promise<void> {
     clockMs = START + turn * MINUTE_MS
-    for (let machine = 0; machine < MACHINES; machine++) {
-      // Machines 3 and 5 send one sample a cell; the clock of machine 2 is ahead.
-      if ((machine === 3 || machine === 5) && turn % 5 !== 0) continue
-      const atMs = clockMs - below(2_000) + (machine === 2 ? 4 * MINUTE_MS : 0)
+    for (let server = 0; server < SERVERS; server++) {
+      // Servers 3 and 5 send one sample a cell; the clock of server 2 is ahead.
+      if ((server === 3 || server === 5) && turn % 5 !== 0) continue
+      const atMs = clockMs - below(2_000) + (server === 2 ? 4 * MINUTE_MS : 0)
       if (random() < 0.03) continue
-      await send(machine, machine === 3 || machine === 5 ? [atMs] : [atMs - 30_000, atMs], 3 + (turn % 40 < 20 ? 2 : 0))
-      if (random() < 0.003) await send(machine, [atMs], 2)
-      if (random() < 0.004) await send(machine, sentBefore[machine] ?? [], 2)
-      if (random() < 0.004) await send(machine, [atMs - 10_000 - below(4) * MINUTE_MS], 2)
-      if (random() < 0.005) await send(machine, [atMs - below(60) * MINUTE_MS], 2)
-      sentBefore[machine] = [atMs]
+      await send(server, server === 3 || server === 5 ? [atMs] : [atMs - 30_000, atMs], 3 + (turn % 40 < 20 ? 2 : 0))
+      if (random() < 0.003) await send(server, [atMs], 2)
+      if (random() < 0.004) await send(server, sentBefore[server] ?? [], 2)
+      if (random() < 0.004) await send(server, [atMs - 10_000 - below(4) * MINUTE_MS], 2)
+      if (random() < 0.005) await send(server, [atMs - below(60) * MINUTE_MS], 2)
+      sentBefore[server] = [atMs]
     }
     // After each of these every open cell is read from raw: with some turns between them the others come from the stream.
     const mayDistrust = turn - distrustedTurn >= TURNS_OF_TRUST
     const [isPurge, isRestart] = [random() < 0.05, random() < 0.03]
     if (mayDistrust && (isPurge || isRestart)) distrustedTurn = turn
-    if (mayDistrust && isPurge) await purge(below(MACHINES))
+    if (mayDistrust && isPurge) await purge(below(SERVERS))
     // What is sent under a tombstone is read under it, too.
     if ([...tombstones.values()].some(untilMs => untilMs > clockMs)) await worker.writer.flush()
     if (mayDistrust && isRestart) await restart()

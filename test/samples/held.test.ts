@@ -68,8 +68,8 @@ describe('samples that are held before they are stored', () => {
     const reader = new SamplesReader(
       store,
       () => Date.now(),
-      (...machine) => writer.bufferedOf(...machine),
-      (...machine) => writer.pendingDefinitions(...machine),
+      (...server) => writer.bufferedOf(...server),
+      (...server) => writer.pendingDefinitions(...server),
     )
     clockMs = NOW
     const running = writer.run()
@@ -237,7 +237,7 @@ describe('samples that are held before they are stored', () => {
     await until('they are stored', () => writer.blocksStored === 1)
   })
 
-  test('[STO-007] [PUR-010] what is held of a purged machine is answered no more, and never stored', async () => {
+  test('[STO-007] [PUR-010] what is held of a purged server is answered no more, and never stored', async () => {
     const { writer, reader, send } = start(openBus())
     for (const index of [1, 2]) await send(server(index), [{ metric: METRIC, points: [[NOW, index]] }])
     await definitionsAreStored()
@@ -310,7 +310,7 @@ describe('samples that are held before they are stored', () => {
   })
 })
 
-test('[PUR-010] a machine that came back after its purge is found, however many others there are', () => {
+test('[PUR-010] a server that came back after its purge is found, however many others there are', () => {
   const block = new SampleBlock()
   const entries = new EntryReader()
   const add = (serverId: string, value: number): void => {

@@ -17,7 +17,7 @@ const MINUTE_MS = 60_000
 const NOW = Math.floor(Date.now() / 1_000) * 1_000
 const SINCE = NOW - limits.statusValueAgeMs
 
-describe('newest values of a machine', () => {
+describe('newest values of a server', () => {
   let store: ClickHouse
   const ends: (() => Promise<void>)[] = []
 
@@ -49,12 +49,12 @@ describe('newest values of a machine', () => {
           asked.values++
           return reader.newestSamples(...args)
         },
-        newestOfMachines: async (...args) => {
-          const found = await reader.newestOfMachines(...args)
+        newestOfServers: async (...args) => {
+          const found = await reader.newestOfServers(...args)
           await onLoad()
           return found
         },
-        machinesOf: metrics => reader.machinesOf(metrics),
+        serversOf: metrics => reader.serversOf(metrics),
         keysOf: (...args) => reader.keysOf(...args).finally(() => asked.keys++),
       },
       nowMs: () => NOW,
@@ -73,7 +73,7 @@ describe('newest values of a machine', () => {
         reader.forgetDefinitions()
         latest.learn(definitions)
       },
-      onStored: machine => latest.take(machine),
+      onStored: server => latest.take(server),
       onTrouble: error => troubles.push(error),
     })
     const running = writer.run()
@@ -94,7 +94,7 @@ describe('newest values of a machine', () => {
       await writer.flush()
       await until('the keys are known', () => asked.keys > 0)
     }
-    /** Once all machines are known, one that never was is answered without the store. */
+    /** Once all servers are known, one that never was is answered without the store. */
     const loaded = () =>
       until('the store was read', async () => {
         const before = asked.values
@@ -127,7 +127,7 @@ describe('newest values of a machine', () => {
     return { seed, random: randomFrom(seed) }
   }
 
-  test('whatever comes, in whatever order, they are what the store says, which is asked once a machine', async () => {
+  test('whatever comes, in whatever order, they are what the store says, which is asked once a server', async () => {
     const { seed, random } = seeded()
     const worker = startWorker()
     await worker.settle()
@@ -143,7 +143,7 @@ describe('newest values of a machine', () => {
     expect(worker.asked.values).toBeLessThanOrEqual(6)
   })
 
-  test('[ADM-017] after a start they are known of every machine, whether it sends or not, and the store is not asked', async () => {
+  test('[ADM-017] after a start they are known of every server, whether it sends or not, and the store is not asked', async () => {
     const { seed, random } = seeded()
     const before = startWorker()
     for (let batch = 0; batch < 40; batch++) await before.send(server(batch % 10), someOf(random))

@@ -34,7 +34,7 @@ describe('a purge in the samples store', () => {
         { company: companyId, server: serverId },
       )
   }
-  /** Tables in which a machine has rows. */
+  /** Tables in which a server has rows. */
   const tablesWith = async (companyId: string, serverId: string): Promise<string[]> => {
     const found: string[] = []
     for (const table of tables) {
@@ -61,7 +61,7 @@ describe('a purge in the samples store', () => {
   })
   afterAll(() => store.close())
 
-  test('[PUR-007] [PUR-014] a machine leaves every table, and no other machine or company does', async () => {
+  test('[PUR-007] [PUR-014] a server leaves every table, and no other server or company does', async () => {
     await purgeSamples(store, COMPANY, SERVER)
     expect(await tablesWith(COMPANY, SERVER)).toEqual([])
     expect(await tablesWith(COMPANY, SIBLING)).toEqual(tables)

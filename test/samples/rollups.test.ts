@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000
 const END = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 25 * MINUTE_MS + 4_000
 const START = END - 26 * HOUR_MS
 
-/** What was sent last for each time, by machine and label. */
+/** What was sent last for each time, by server and label. */
 type Truth = Map<string, Map<number, number>>
 
 describe('samples that are sent in any order', () => {
@@ -61,7 +61,7 @@ describe('samples that are sent in any order', () => {
     await store.close()
   })
 
-  /** Sends some points of a machine and notes what must be read from now on. */
+  /** Sends some points of a server and notes what must be read from now on. */
   async function send(serverId: string, mounts: readonly string[], times: readonly number[]): Promise<void> {
     const series: TestSeries[] = mounts.map(mount => {
       const values = new Map<number, number>(times.map(tsMs => [tsMs, below(1000) / 8]))
@@ -227,7 +227,7 @@ describe('samples that are sent in any order', () => {
     const serverId = 'aaaaaaaa-0000-4000-8000-000000000009'
     await send(serverId, ['/'], times)
     await writer.flush()
-    // Noted as late, and not computed yet: up to here the cells of other machines are complete, of this one there are none.
+    // Noted as late, and not computed yet: up to here the cells of other servers are complete, of this one there are none.
     const complete = await readCompleteness(store)
     const each = plan({ serverId, source: '1h', stepMs: 2 * HOUR_MS, toMs: END - 2 * HOUR_MS })
     expect((await new SamplesReader(store, () => Date.now()).querySeries(each, complete['1h'])).series).toEqual([])
@@ -387,7 +387,7 @@ describe('an hour without the store', () => {
   const bus = openTestBus()
   const reader = bus.openReader()
   const end = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
-  const machines = 4
+  const servers = 4
   const points = 20
   let store: ClickHouse
   beforeAll(async () => {
@@ -423,8 +423,8 @@ describe('an hour without the store', () => {
     })
     const running = writer.run()
     for (let turn = 0; turn < 120; turn++)
-      for (let machine = 0; machine < machines; machine++) {
-        const serverId = `aaaaaaaa-0000-4000-8000-0000000001${machine}0`
+      for (let server = 0; server < servers; server++) {
+        const serverId = `aaaaaaaa-0000-4000-8000-0000000001${server}0`
         const tsMs = end - HOUR_MS + turn * 30_000
         const series = Array.from({ length: points }, (_, disk) => ({
           metric: METRIC,
@@ -435,7 +435,7 @@ describe('an hour without the store', () => {
       }
     const stored = writer.flush()
     await until('a failed insert', () => writer.insertErrors > 0)
-    expect(await writer.lagEntries()).toBe(120 * machines)
+    expect(await writer.lagEntries()).toBe(120 * servers)
     // A pass that came now would leave the cells of the hour for later.
     expect(writer.arrivedBeforeMs()).toBe(end - HOUR_MS)
     expect(computableBeforeMs(end + 5 * MINUTE_MS, writer.arrivedBeforeMs())).toBeLessThan(end - HOUR_MS)
@@ -443,7 +443,7 @@ describe('an hour without the store', () => {
     await store.command(`RENAME TABLE ${db}.samples_away TO ${db}.samples_raw`)
     await stored
     await writer.settled()
-    expect(await store.rows(`SELECT count() FROM ${db}.samples`)).toEqual([[120 * machines * points]])
+    expect(await store.rows(`SELECT count() FROM ${db}.samples`)).toEqual([[120 * servers * points]])
     expect(await store.rows(`SELECT count() FROM ${db}.rollup_late`)).toEqual([[0]])
     await schedule.runNow(end + 5 * MINUTE_MS)
     for (const [cell, count] of [
@@ -451,7 +451,7 @@ describe('an hour without the store', () => {
       ['1h', 1],
     ] as const)
       expect(await store.rows(`SELECT count(), sum(count) FROM ${db}.rollup_${cell}`)).toEqual([
-        [count * machines * points, 120 * machines * points],
+        [count * servers * points, 120 * servers * points],
       ])
     writer.stop()
     await running

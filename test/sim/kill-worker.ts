@@ -22,13 +22,13 @@ const random = randomOf(Number(seedText))
 const command =
   given.length > 0 ? given : [process.execPath, join(import.meta.dir, '../../apps/collector/worker/main.ts')]
 
-const MACHINES = 12
+const SERVERS = 12
 const STEP_MS = 40
 const DRAIN_MAX_MS = 600_000
 /** Beyond the time after which a silent worker's leases are free. */
 const AWAY_MS = 13_000
 const company = id('kill company')
-const machines = Array.from({ length: MACHINES }, (_, index) => id(`kill machine ${index}`))
+const servers = Array.from({ length: SERVERS }, (_, index) => id(`kill server ${index}`))
 const startMs = Date.now() - 12 * 3_600_000
 
 /** Crossed with every sample, up and down. */
@@ -46,7 +46,7 @@ const waiting = ruleRecord({
 })
 const rules = [crossed, waiting]
 
-/** A batch of each machine: when it came, and the value under the waiting rule. */
+/** A batch of each server: when it came, and the value under the waiting rule. */
 type Step = { readonly receivedAtMs: number; readonly values: readonly number[] }
 const steps: Step[] = []
 
@@ -54,10 +54,10 @@ async function send(site: KillSite, index: number): Promise<void> {
   const { receivedAtMs, values } = steps[index]!
   const atMs = startMs + index * 1000
   await Promise.all(
-    machines.map((serverId, machine) => {
+    servers.map((serverId, server) => {
       const series = [
         { metric: 'swap_used_percent', points: [[atMs, index % 2 === 0 ? 90 : 10] as const] },
-        { metric: 'mem_used_percent', points: [[atMs, values[machine]!] as const] },
+        { metric: 'mem_used_percent', points: [[atMs, values[server]!] as const] },
       ]
       return site.publish(serverId, entryOf(company, serverId, series, receivedAtMs))
     }),
@@ -68,9 +68,9 @@ let isOver = false
 /** Sends as long as workers are killed, and to the end of an alert. */
 async function load(site: KillSite): Promise<void> {
   const level = randomOf(Number(seedText) + 1)
-  const values = machines.map(() => 70)
+  const values = servers.map(() => 70)
   while (!isOver || steps.length % 2 !== 0) {
-    for (const machine of values.keys()) if (level.chance(0.4)) values[machine] = level.pick([50, 70, 90])
+    for (const server of values.keys()) if (level.chance(0.4)) values[server] = level.pick([50, 70, 90])
     steps.push({ receivedAtMs: Date.now(), values: [...values] })
     await send(site, steps.length - 1)
     await Bun.sleep(STEP_MS)
@@ -165,7 +165,7 @@ for (const key of new Set([...expected.kept.keys(), ...found.kept.keys()])) {
 if (found.open.join() !== expected.open.join()) faults.push(`open: ${found.open.join()}, not ${expected.open.join()}`)
 // What is known without any worker: every sample opens or ends the alert of the one rule.
 const crossings = [...expected.kept].filter(([key]) => key.includes(crossed.id)).flatMap(([, events]) => events).length
-if (crossings !== steps.length * MACHINES) faults.push(`${crossings} crossings of ${steps.length * MACHINES} were told`)
+if (crossings !== steps.length * SERVERS) faults.push(`${crossings} crossings of ${steps.length * SERVERS} were told`)
 for (const fault of faults) console.log(fault)
 console.log(
   JSON.stringify({
@@ -175,7 +175,7 @@ console.log(
     deaths,
     ready,
     takeovers: await site.takeovers(),
-    batches: steps.length * MACHINES,
+    batches: steps.length * SERVERS,
     events: [...expected.kept.values()].flat().length,
     resent: eventsOf(site).length - [...found.kept.values()].flat().length,
     faults: faults.length,

@@ -61,7 +61,7 @@ type Watch = {
   peaks: number[]
   readonly flap: Flap
 }
-type Machine = {
+type Server = {
   readonly companyId: string
   agentId: string
   state: 'unknown' | 'up' | 'down'
@@ -77,7 +77,7 @@ const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
 export class Oracle {
   readonly events: OracleEvent[] = []
   private readonly watches = new Map<string, Watch>()
-  private readonly machines = new Map<string, Machine>()
+  private readonly servers = new Map<string, Server>()
   private readonly goneAgents = new Set<string>()
   private readonly replacedAgents = new Set<string>()
   private readonly attributes = new Map<string, ServerAttributes>()
@@ -93,7 +93,7 @@ export class Oracle {
   take(step: OracleStep): void {
     switch (step.kind) {
       case 'started':
-        // A fresh process knows of machines what it is given: one without an agent has no status (decision G-93).
+        // A fresh process knows of servers what it is given: one without an agent has no status (decision G-93).
         this.attributes.clear()
         this.graceFromMs = step.atMs
         return
@@ -122,8 +122,8 @@ export class Oracle {
   open(): string[] {
     const open: string[] = []
     for (const [key, watch] of this.watches) if (watch.isFiring || watch.flap.isFlapping) open.push(key)
-    for (const [serverId, machine] of this.machines)
-      if (machine.state === 'down') open.push(`${serverId}|agent_down|agent:${machine.agentId}`)
+    for (const [serverId, server] of this.servers)
+      if (server.state === 'down') open.push(`${serverId}|agent_down|agent:${server.agentId}`)
     return open.sort()
   }
 
@@ -148,7 +148,7 @@ export class Oracle {
     return rule.scope.all || rule.scope.server_ids.includes(serverId) || rule.resolved_server_ids.includes(serverId)
   }
 
-  /** Document 2 "Rule changes": lazily, at an evaluation or a sweep of the machine. */
+  /** Document 2 "Rule changes": lazily, at an evaluation or a sweep of the server. */
   private settleRules(serverId: string, atMs: number): void {
     for (const [key, watch] of this.watches) {
       if (watch.serverId !== serverId) continue
@@ -173,14 +173,14 @@ export class Oracle {
 
   private serverRemoved(serverId: string, agentId: string, atMs: number): void {
     this.attributes.delete(serverId)
-    const machine = this.machines.get(serverId)
-    if (machine?.agentId !== agentId) return
+    const server = this.servers.get(serverId)
+    if (server?.agentId !== agentId) return
     for (const [key, watch] of this.watches)
       if (watch.serverId === serverId) {
         this.endForRule(watch, 'out_of_scope', atMs)
         this.watches.delete(key)
       }
-    this.machines.delete(serverId)
+    this.servers.delete(serverId)
     this.goneAgents.add(agentId)
   }
 
@@ -365,17 +365,17 @@ export class Oracle {
     return isSilent ? 'silence' : null
   }
 
-  private intervalSeconds(serverId: string, machine: Machine): number {
+  private intervalSeconds(serverId: string, server: Server): number {
     const isValid = (interval: number) => interval >= 10 && interval <= 300
-    if (isValid(machine.intervalSeconds)) return machine.intervalSeconds
+    if (isValid(server.intervalSeconds)) return server.intervalSeconds
     const managed = this.attributes.get(serverId)?.intervalSeconds ?? 0
     return isValid(managed) ? managed : 30
   }
 
   private seen({ serverId, companyId, agentId, intervalSeconds, receivedAtMs }: SimBatch): void {
-    let machine = this.machines.get(serverId)
-    if (!machine) {
-      machine = {
+    let server = this.servers.get(serverId)
+    if (!server) {
+      server = {
         companyId,
         agentId,
         state: 'unknown',
@@ -384,39 +384,39 @@ export class Oracle {
         intervalSeconds: 0,
         downSinceMs: 0,
       }
-      this.machines.set(serverId, machine)
+      this.servers.set(serverId, server)
     }
-    if (machine.agentId !== agentId) {
-      this.replacedAgents.add(machine.agentId)
-      machine.agentId = agentId
-      machine.state = 'unknown'
+    if (server.agentId !== agentId) {
+      this.replacedAgents.add(server.agentId)
+      server.agentId = agentId
+      server.state = 'unknown'
     }
     this.replacedAgents.delete(agentId)
-    machine.lastBatchMs = receivedAtMs
-    if (machine.state === 'down')
-      this.agentEvent(serverId, machine, 'agent.up', receivedAtMs, 0, seconds(receivedAtMs - machine.downSinceMs))
-    machine.state = 'up'
-    machine.lastSeenMs = Math.max(machine.lastSeenMs, receivedAtMs)
-    if (intervalSeconds > 0) machine.intervalSeconds = intervalSeconds
+    server.lastBatchMs = receivedAtMs
+    if (server.state === 'down')
+      this.agentEvent(serverId, server, 'agent.up', receivedAtMs, 0, seconds(receivedAtMs - server.downSinceMs))
+    server.state = 'up'
+    server.lastSeenMs = Math.max(server.lastSeenMs, receivedAtMs)
+    if (intervalSeconds > 0) server.intervalSeconds = intervalSeconds
   }
 
   private agentEvent(
     serverId: string,
-    machine: Machine,
+    server: Server,
     type: string,
     atMs: number,
     value: number,
     durationSeconds: number | null,
   ): void {
     this.events.push({
-      key: `${serverId}|agent_down|agent:${machine.agentId}`,
+      key: `${serverId}|agent_down|agent:${server.agentId}`,
       type,
       atMs,
       value,
-      threshold: Math.max(3 * this.intervalSeconds(serverId, machine), 90),
+      threshold: Math.max(3 * this.intervalSeconds(serverId, server), 90),
       severity: 'critical',
       version: 0,
-      suppressed: this.suppression(machine.companyId, serverId, atMs),
+      suppressed: this.suppression(server.companyId, serverId, atMs),
       reason: null,
       durationSeconds,
       peak: null,
@@ -427,8 +427,8 @@ export class Oracle {
 
   private sweep(part: SweepPart, nowMs: number): void {
     if (part === 'servers')
-      for (const [serverId, machine] of this.machines) {
-        this.sweepPresence(serverId, machine, nowMs)
+      for (const [serverId, server] of this.servers) {
+        this.sweepPresence(serverId, server, nowMs)
         this.settleRules(serverId, nowMs)
       }
     else
@@ -436,26 +436,26 @@ export class Oracle {
         part === 'states' ? this.sweepState(watch, nowMs) : this.sweepFlap(watch, nowMs)
   }
 
-  private sweepPresence(serverId: string, machine: Machine, nowMs: number): void {
-    const interval = this.intervalSeconds(serverId, machine)
+  private sweepPresence(serverId: string, server: Server, nowMs: number): void {
+    const interval = this.intervalSeconds(serverId, server)
     const isGrace = nowMs < this.graceFromMs + 2 * interval * 1000
-    if (machine.state !== 'up' || isGrace || machine.lastSeenMs >= nowMs - Math.max(3 * interval, 90) * 1000) return
-    machine.state = 'down'
-    machine.downSinceMs = nowMs
-    this.agentEvent(serverId, machine, 'agent.down', nowMs, seconds(nowMs - machine.lastSeenMs), null)
+    if (server.state !== 'up' || isGrace || server.lastSeenMs >= nowMs - Math.max(3 * interval, 90) * 1000) return
+    server.state = 'down'
+    server.downSinceMs = nowMs
+    this.agentEvent(serverId, server, 'agent.down', nowMs, seconds(nowMs - server.lastSeenMs), null)
   }
 
   /** Document 2 "No-data sweep", then reminders. */
   private sweepState(watch: Watch, nowMs: number): void {
     const rule = this.rules.get(watch.ruleId)
-    const machine = this.machines.get(watch.serverId)
-    if (!rule || !machine) return
-    const interval = this.intervalSeconds(watch.serverId, machine)
+    const server = this.servers.get(watch.serverId)
+    if (!rule || !server) return
+    const interval = this.intervalSeconds(watch.serverId, server)
     const isSilent =
       nowMs - watch.lastReceivedMs > this.settings.noDataAfterMs &&
-      machine.state === 'up' &&
-      machine.lastBatchMs > watch.lastReceivedMs &&
-      nowMs - machine.lastBatchMs <= Math.max(3 * interval, 90) * 1000
+      server.state === 'up' &&
+      server.lastBatchMs > watch.lastReceivedMs &&
+      nowMs - server.lastBatchMs <= Math.max(3 * interval, 90) * 1000
     if (isSilent) {
       if (!watch.isFiring) watch.barrier = watch.samples.length
       if (rule.no_data === 'alert' && !watch.isFiring) {

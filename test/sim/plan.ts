@@ -43,7 +43,7 @@ export type Plan = {
   readonly actions: readonly TimedAction[]
 }
 
-type Machine = {
+type Server = {
   readonly serverId: string
   readonly companyId: string
   readonly intervalMs: number
@@ -66,7 +66,7 @@ const SERIES = [
 class PlanMaker {
   readonly random: Random
   readonly actions: TimedAction[] = []
-  readonly machines: Machine[] = []
+  readonly servers: Server[] = []
   readonly rules = new Map<string, RawRule>()
   readonly lastForm = new Map<string, RawRule>()
   readonly silences: RawSilence[] = []
@@ -86,7 +86,7 @@ class PlanMaker {
     const { random } = this
     const count = random.between(1, 3)
     for (let index = 0; index < count; index++)
-      this.machines.push({
+      this.servers.push({
         serverId: uuid('5', index + 1),
         companyId: uuid('c', random.chance(0.8) ? 1 : 2),
         intervalMs: random.pick([10, 30, 30, 60]) * SECOND,
@@ -94,11 +94,11 @@ class PlanMaker {
         status: random.chance(0.1) ? 'maintenance' : '',
         isGone: false,
       })
-    for (const machine of this.machines) this.describe(START_MS, machine)
+    for (const server of this.servers) this.describe(START_MS, server)
     for (let index = random.between(1, 4); index > 0; index--) this.rule(`${index}`)
     this.rulesChange(START_MS)
     this.control()
-    for (const machine of this.machines) this.traffic(machine)
+    for (const server of this.servers) this.traffic(server)
     this.failures()
     const order = this.actions.map((action, index) => ({ action, index }))
     order.sort((a, b) => a.action.atMs - b.action.atMs || a.index - b.index)
@@ -118,7 +118,7 @@ class PlanMaker {
     }
   }
 
-  private describe(atMs: number, { serverId, companyId, status, intervalMs, isGone, agentNumber }: Machine): void {
+  private describe(atMs: number, { serverId, companyId, status, intervalMs, isGone, agentNumber }: Server): void {
     const attributes: ServerAttributes | null = isGone
       ? null
       : { companyId, status, subnetId: '', datacenter: '', hostname: '', intervalSeconds: intervalMs / SECOND }
@@ -135,7 +135,7 @@ class PlanMaker {
     const isNewSignature = !held || random.chance(0.3)
     const metric = isNewSignature ? random.pick(['cpu_usage_percent', 'disk_used_percent']) : held.metric
     const isAll = isNewSignature ? random.chance(0.6) : held.scope.all
-    const ids = this.machines.filter(() => random.chance(0.6)).map(machine => machine.serverId)
+    const ids = this.servers.filter(() => random.chance(0.6)).map(server => server.serverId)
     const threshold = isLow ? 20 : random.pick([90, 90, 95, 50])
     const rule: RawRule = {
       id,
@@ -175,15 +175,15 @@ class PlanMaker {
   private control(): void {
     const { random } = this
     for (let atMs = START_MS; atMs < this.endMs; atMs += random.between(20, 400) * SECOND) {
-      const machine = random.pick(this.machines)
+      const server = random.pick(this.servers)
       const choice = random.between(0, 9)
       if (choice <= 3) this.rule(`${random.between(1, 4)}`)
       else if (choice === 4) this.rules.delete(uuid('1', random.between(1, 4)))
       if (choice <= 4) this.rulesChange(atMs)
       else if (choice <= 6) this.silence(atMs)
       else if (choice === 7) {
-        machine.status = random.pick(['', 'maintenance', 'decommissioned'])
-        this.describe(atMs, machine)
+        server.status = random.pick(['', 'maintenance', 'decommissioned'])
+        this.describe(atMs, server)
       } else if (choice === 8 && random.chance(0.6)) this.add(atMs, { kind: 'overflow' })
     }
   }
@@ -198,7 +198,7 @@ class PlanMaker {
         id: uuid('9', silences.length + 1),
         company_id: uuid('c', random.between(1, 2)),
         sync_version: 1,
-        scope: { all: isAll, server_ids: isAll ? [] : [random.pick(this.machines).serverId] },
+        scope: { all: isAll, server_ids: isAll ? [] : [random.pick(this.servers).serverId] },
         starts_at: new Date(startsAtMs).toISOString(),
         ends_at: new Date(startsAtMs + random.between(30, 900) * SECOND).toISOString(),
       })
@@ -206,15 +206,15 @@ class PlanMaker {
     this.add(atMs, { kind: 'silences', silences: [...silences] })
   }
 
-  /** What the agent of a machine sends: regular, silent and back-filled, late, doubled; its last agent may be revoked. */
-  private traffic(machine: Machine): void {
+  /** What the agent of a server sends: regular, silent and back-filled, late, doubled; its last agent may be revoked. */
+  private traffic(server: Server): void {
     const { random } = this
     const levels = new Map<string, number>()
     let silentUntilMs = 0
     let buffered: Map<string, [number, number][]> | null = null
     const absentUntilMs = new Map<string, number>()
-    for (let atMs = START_MS + random.between(0, 9000); atMs < this.endMs; atMs += machine.intervalMs) {
-      if (random.chance(0.01) && !machine.isGone) this.replaceAgent(atMs, machine)
+    for (let atMs = START_MS + random.between(0, 9000); atMs < this.endMs; atMs += server.intervalMs) {
+      if (random.chance(0.01) && !server.isGone) this.replaceAgent(atMs, server)
       if (silentUntilMs <= atMs && random.chance(0.02)) {
         silentUntilMs = atMs + random.between(1, 12) * MINUTE
         buffered = random.chance(0.6) ? new Map() : null
@@ -226,15 +226,15 @@ class PlanMaker {
       }
       const series = this.shuffled(points, buffered)
       buffered = null
-      this.send(machine, series, atMs)
+      this.send(server, series, atMs)
     }
   }
 
-  private replaceAgent(atMs: number, machine: Machine): void {
+  private replaceAgent(atMs: number, server: Server): void {
     const { random } = this
-    this.describe(atMs, { ...machine, isGone: true })
-    machine.agentNumber += 10
-    this.describe(atMs + random.between(1, 30) * SECOND, machine)
+    this.describe(atMs, { ...server, isGone: true })
+    server.agentNumber += 10
+    this.describe(atMs + random.between(1, 30) * SECOND, server)
   }
 
   private sample(
@@ -267,9 +267,9 @@ class PlanMaker {
     return series
   }
 
-  private send(machine: Machine, series: readonly SimSeries[], atMs: number): void {
+  private send(server: Server, series: readonly SimSeries[], atMs: number): void {
     const { random } = this
-    const { companyId, serverId, agentNumber, intervalMs } = machine
+    const { companyId, serverId, agentNumber, intervalMs } = server
     const batch: SimBatch = {
       companyId,
       serverId,

@@ -69,7 +69,7 @@ test('[SUP-001] suppressed or not, the same events are told at the same time und
   expect(suppressed).toBeGreaterThan(WORLDS)
 })
 
-test("[SUP-009] another company's rules, silences and machines never matter", async () => {
+test("[SUP-009] another company's rules, silences and servers never matter", async () => {
   let foreign = 0
   for (const seed of seeds) {
     // A kill counts what is written, and would strike elsewhere; how long a stop lasts must not be left to chance. Work that piles up

@@ -24,7 +24,7 @@ const heartbeat = (serverId: string, receivedAtMs: number): Uint8Array =>
 
 const CPU = 'cpu_usage_percent'
 
-/** A batch of one sample of the processor; the first of a machine announces the series. */
+/** A batch of one sample of the processor; the first of a server announces the series. */
 function sampleOf(receivedAtMs: number, value: number, isFirst = false): Uint8Array {
   const batch = new SampleBatch()
   const { lo, hi } = seriesId(CPU)
@@ -42,7 +42,7 @@ function sampleOf(receivedAtMs: number, value: number, isFirst = false): Uint8Ar
   )
 }
 
-/** A loop over both machines; `nowMs` is its clock; `rules` what it is given at its start. */
+/** A loop over both servers; `nowMs` is its clock; `rules` what it is given at its start. */
 function loopOf(
   bus: MemoryBus,
   store: MemoryStore,
@@ -156,7 +156,7 @@ class SlowStore extends MemoryStore {
   }
 }
 
-/** A loop that is about to save the shard of one machine on a slow medium, and the turn in which it does. */
+/** A loop that is about to save the shard of one server on a slow medium, and the turn in which it does. */
 async function savingSlowly() {
   const bus = new MemoryBus()
   const store = new SlowStore(new Fuse())

@@ -47,8 +47,8 @@ const told = (plan: Plan): string =>
     )
     .join('\n')
 
-test('[SNAP-006, SNAP-008] keys of a machine that left before its first snapshot are kept when it comes back', async () => {
-  // Found by its seed: a shard without machines was passed by, and the keys that waited for it were taken and thrown away.
+test('[SNAP-006, SNAP-008] keys of a server that left before its first snapshot are kept when it comes back', async () => {
+  // Found by its seed: a shard without servers was passed by, and the keys that waited for it were taken and thrown away.
   expect(await faultsOf(planOf(1167))).toEqual([])
 })
 

@@ -67,7 +67,7 @@ export type TestSeries = {
 
 const AGENT = '99999999-9999-4999-8999-999999999999'
 
-/** One batch of a machine as it lies on the bus, with the definition of every series in it. */
+/** One batch of a server as it lies on the bus, with the definition of every series in it. */
 export function entryOf(
   companyId: string,
   serverId: string,

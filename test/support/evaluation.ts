@@ -1,4 +1,4 @@
-// An evaluation that a test feeds by hand: one machine, one batch at a time.
+// An evaluation that a test feeds by hand: one server, one batch at a time.
 
 import { applyEntry } from '../../core/alerting/evaluate/evaluator.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
@@ -23,7 +23,7 @@ export function evaluationWith(rules: readonly RawRule[], flapping: Partial<Flap
   return evaluation
 }
 
-/** A batch of the machine: points by key of the series, with the keys of those that are announced. Returns the events. */
+/** A batch of the server: points by key of the series, with the keys of those that are announced. Returns the events. */
 export function send(
   evaluation: EvaluationState,
   receivedAtMs: number,

@@ -27,7 +27,7 @@ export class SimulatedAgent {
     readonly token: string,
   ) {}
 
-  /** Enrolls a machine of this hostname; the hub must be able to pair it. */
+  /** Enrolls a server of this hostname; the hub must be able to pair it. */
   static async enroll(agentUrl: string, license: string, hostname: string): Promise<SimulatedAgent> {
     const request = create(EnrollRequestSchema, {
       license,

@@ -1,5 +1,5 @@
 // What a newcomer does, against the real executable: start, list the server, read its CPU, break a rule, see the alert, mend it, see it
-// resolved. The machine's own agent and two simulated ones report.
+// resolved. The server's own agent and two simulated ones report.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -37,8 +37,8 @@ for (const [form, command] of commands) {
     expect(collector).toMatchObject({ base_url: site.facts.agent_url, admin_url: site.facts.admin_url })
   })
 
-  test(`${form}: this machine is listed, and its CPU of the last ten minutes can be read`, async () => {
-    const servers = await until('this machine in the list', async () => {
+  test(`${form}: this host is listed, and its CPU of the last ten minutes can be read`, async () => {
+    const servers = await until('this host in the list', async () => {
       const found = await list('/api/v1/servers?include=health')
       return found.length > 0 && found
     })
@@ -71,7 +71,7 @@ for (const [form, command] of commands) {
     expect(health.data.summary.memory_percent).toBeGreaterThan(0)
   }, 60_000)
 
-  test(`${form}: [HAL-037, HAL-038] a rule that this machine breaks opens an alert within two reporting cycles; mended, it resolves`, async () => {
+  test(`${form}: [HAL-037, HAL-038] a rule that this host breaks opens an alert within two reporting cycles; mended, it resolves`, async () => {
     const rule = await site.api('POST', '/api/v1/monitoring/rules', {
       name: 'Memory above one percent',
       kind: 'threshold',
@@ -100,7 +100,7 @@ for (const [form, command] of commands) {
     )
   }, 100_000)
 
-  test(`${form}: [ENR-041, EVAL-005, EVAL-011] two machines that enroll are judged each by itself`, async () => {
+  test(`${form}: [ENR-041, EVAL-005, EVAL-011] two servers that enroll are judged each by itself`, async () => {
     for (const name of ['sim-a', 'sim-b']) {
       const created = await site.api('POST', '/api/v1/servers', { name, hostname: name })
       expect(created.status).toBe(201)

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 const KILLS = Number(process.env.KILLS ?? 20)
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const AGENTS = 6
-/** Samples of a machine go two above the threshold, two below, and so on. */
+/** Samples of a server go two above the threshold, two below, and so on. */
 const isAbove = (sample: number): boolean => sample % 4 < 2
 /** A value of its own for nearly every sample, so that an average shows one that is missing or doubled. */
 const sampleValue = (sample: number): number => (isAbove(sample) ? 60 : 0) + ((sample * 7) % 31)
@@ -40,18 +40,18 @@ function randomOf(seed: number): () => number {
   }
 }
 
-type Machine = { readonly name: string; token: string; agentId: string; serverId: string; acked: number }
+type Server = { readonly name: string; token: string; agentId: string; serverId: string; acked: number }
 
 /** Sends sample after sample, each until it is acknowledged, as an agent with a buffer does; ends when the site is gone. */
-async function pump(site: SiteProcess, machine: Machine, baseMs: number, isOver: () => boolean): Promise<void> {
-  const agent = new SimulatedAgent(site.facts.agent_url, machine.agentId, machine.token)
-  agent.seq = machine.acked
+async function pump(site: SiteProcess, server: Server, baseMs: number, isOver: () => boolean): Promise<void> {
+  const agent = new SimulatedAgent(site.facts.agent_url, server.agentId, server.token)
+  agent.seq = server.acked
   while (!isOver()) {
-    const sample = machine.acked
+    const sample = server.acked
     const points: [number, number][] = [[baseMs + sample * 1000, sampleValue(sample)]]
     try {
       const { status } = await agent.send([{ name: 'swap_used_percent', points }], 300)
-      if (status === 200) machine.acked++
+      if (status === 200) server.acked++
     } catch {
       return
     }
@@ -82,13 +82,13 @@ test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keep
   const start = () => startSiteProcess({ dataDir, config: CONFIG, args: ['--no-local-agent'] })
   let site = await start()
   try {
-    const machines: Machine[] = []
+    const servers: Server[] = []
     for (let index = 0; index < AGENTS; index++) {
       const name = `machine-${index}`
       const created = await site.api('POST', '/api/v1/servers', { name, hostname: name })
       expect(created.status).toBe(201)
       const { agentId, token } = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, name)
-      machines.push({ name, token, agentId, serverId: created.body.data.id, acked: 0 })
+      servers.push({ name, token, agentId, serverId: created.body.data.id, acked: 0 })
     }
     const rule = await site.api('POST', '/api/v1/monitoring/rules', {
       name: 'swap',
@@ -109,7 +109,7 @@ test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keep
     const baseMs = Date.now() - 20 * 3_600_000
     for (let kill = 0; kill < KILLS; kill++) {
       let isOver = false
-      const pumps = machines.map(machine => pump(site, machine, baseMs, () => isOver))
+      const pumps = servers.map(server => pump(site, server, baseMs, () => isOver))
       const killAt = performance.now() + 100 + random() * 1400
       await until('the moment to kill', () => performance.now() >= killAt)
       await site.kill()
@@ -117,30 +117,27 @@ test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keep
       await Promise.all(pumps)
       site = await start()
     }
-    // The last sample of each machine is below the threshold: every alert that opened must have resolved.
-    for (const machine of machines) {
-      const agent = new SimulatedAgent(site.facts.agent_url, machine.agentId, machine.token)
-      agent.seq = machine.acked
+    // The last sample of each server is below the threshold: every alert that opened must have resolved.
+    for (const server of servers) {
+      const agent = new SimulatedAgent(site.facts.agent_url, server.agentId, server.token)
+      agent.seq = server.acked
       // What was under way at the last kill may be stored without its acknowledgement: it is sent again, as an agent does.
       do {
-        const tsMs = baseMs + machine.acked * 1000
-        const sent = await agent.send(
-          [{ name: 'swap_used_percent', points: [[tsMs, sampleValue(machine.acked)]] }],
-          300,
-        )
+        const tsMs = baseMs + server.acked * 1000
+        const sent = await agent.send([{ name: 'swap_used_percent', points: [[tsMs, sampleValue(server.acked)]] }], 300)
         expect(sent.status).toBe(200)
-        machine.acked++
-      } while (machine.acked % 4 !== 0)
+        server.acked++
+      } while (server.acked % 4 !== 0)
     }
     await until('bus and outbox to drain', async () => {
       const { data } = await adminJson(site, '/status')
       return data.bus_lag === 0 && data.outbox_depth === 0
     })
     let samples = 0
-    for (const machine of machines) {
-      samples += machine.acked
-      await expectSamples(site, machine, baseMs)
-      await expectAlerts(site, machine, rule.body.data.id, baseMs)
+    for (const server of servers) {
+      samples += server.acked
+      await expectSamples(site, server, baseMs)
+      await expectAlerts(site, server, rule.body.data.id, baseMs)
     }
     console.log(`${samples} samples acknowledged, ${samples / 4} alerts`)
     expect(samples).toBeGreaterThan(AGENTS * 4)
@@ -151,17 +148,17 @@ test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keep
 }, 600_000)
 
 /** Every acknowledged sample is stored, once, with its value. Samples are a second apart, a query's step is 30 s: counted in the database's own terms, by sum. */
-async function expectSamples(site: SiteProcess, machine: Machine, baseMs: number): Promise<void> {
+async function expectSamples(site: SiteProcess, server: Server, baseMs: number): Promise<void> {
   const from = new Date(baseMs).toISOString()
-  const to = new Date(baseMs + machine.acked * 1000).toISOString()
+  const to = new Date(baseMs + server.acked * 1000).toISOString()
   const query = (agg: string) =>
     adminJson(
       site,
-      `/servers/${machine.serverId}/series?company_id=${site.facts.company_id}&metric=swap_used_percent&from=${from}&to=${to}&step=30s&agg=${agg}`,
+      `/servers/${server.serverId}/series?company_id=${site.facts.company_id}&metric=swap_used_percent&from=${from}&to=${to}&step=30s&agg=${agg}`,
     )
   const average: [number, number][] = (await query('avg')).data.series[0].points
   const expected = new Map<number, number[]>()
-  for (let sample = 0; sample < machine.acked; sample++) {
+  for (let sample = 0; sample < server.acked; sample++) {
     const bucket = Math.floor((baseMs + sample * 1000) / 30_000) * 30_000
     expected.set(bucket, [...(expected.get(bucket) ?? []), sampleValue(sample)])
   }
@@ -174,12 +171,12 @@ async function expectSamples(site: SiteProcess, machine: Machine, baseMs: number
 }
 
 /** One alert for every time that the value rose, all resolved, each with its opening and its resolving event. */
-async function expectAlerts(site: SiteProcess, machine: Machine, ruleId: string, baseMs: number): Promise<void> {
-  const alerts = (await allPages(site, `/api/v1/monitoring/alerts?server_id=${machine.serverId}`)).filter(
+async function expectAlerts(site: SiteProcess, server: Server, ruleId: string, baseMs: number): Promise<void> {
+  const alerts = (await allPages(site, `/api/v1/monitoring/alerts?server_id=${server.serverId}`)).filter(
     alert => alert.rule?.id === ruleId,
   )
   expect(alerts.filter(alert => alert.state !== 'resolved')).toEqual([])
   const openedAt = alerts.map(alert => (Date.parse(alert.opened_at) - baseMs) / 1000).sort((a, b) => a - b)
-  expect(openedAt).toEqual(Array.from({ length: machine.acked / 4 }, (_, rise) => rise * 4))
+  expect(openedAt).toEqual(Array.from({ length: server.acked / 4 }, (_, rise) => rise * 4))
   expect(alerts.filter(alert => alert.event_count !== 2)).toEqual([])
 }

@@ -178,7 +178,7 @@ test('each executable says its version, checks its configuration and names every
   }
 })
 
-test('[OPS-016] [BUS-004] [OPS-017] ingest, worker and agent start from their files, say ready, and this machine enrolls', async () => {
+test('[OPS-016] [BUS-004] [OPS-017] ingest, worker and agent start from their files, say ready, and this host enrolls', async () => {
   // Whoever starts first waits for nobody.
   const [ingestReady, workerReady] = await Promise.all([ingest.start(), worker.start()])
   expect(ingestReady).toMatchObject({ agent_url: agentUrl, pid: ingest.pid })
@@ -197,10 +197,10 @@ test('[OPS-016] [BUS-004] [OPS-017] ingest, worker and agent start from their fi
   expect((await adminStatus()).role).toBe('worker')
 })
 
-test('[PRES-017] metrics of this machine arrive, are stored, and its health says online', async () => {
+test('[PRES-017] metrics of this host arrive, are stored, and its health says online', async () => {
   const { id } = await serverOf('this')
   const health = await until(
-    'the machine to be online',
+    'the server to be online',
     async () => {
       const { body } = await api('GET', `/servers/${id}/health`)
       return body.data.status === 'online' && body.data.metrics.mem_used_percent.length > 0 && body
@@ -254,7 +254,7 @@ test('[REG-014] a revoked agent gets 403 with its next batch', async () => {
   expect((await data('GET', `/servers/${serverId}`)).id).toBe(serverId)
 })
 
-test('[REG-015] [REG-017] the send after the answer of DELETE is refused; a machine is known to the admin API with its first batch', async () => {
+test('[REG-015] [REG-017] the send after the answer of DELETE is refused; a server is known to the admin API with its first batch', async () => {
   const { sender, serverId } = await simulated('deleted')
   expect((await sender.send([])).status).toBe(200)
   const headers = { authorization: `Bearer ${adminToken}` }
@@ -293,7 +293,7 @@ test('[ADM-024] [SYNC-024] [SYNC-032] [SYNC-033] a check made in the hub is in t
   })
   expect(checks).toMatchObject({ invalid: 0, disabled: 0, truncated: 0, last_sync_error: null })
   expect(checks.since).toBeGreaterThan(0)
-  // Every machine of the company, since the check is for all.
+  // Every server of the company, since the check is for all.
   expect(checks.servers).toBeGreaterThanOrEqual(2)
 })
 
@@ -361,11 +361,11 @@ test('with the collector stopped the health of a server is answered with availab
 })
 
 test('[ING-038] [SNAP-006] [SNAP-007] each process is restarted in turn under load: no acknowledged sample is missing, every alert is told once', async () => {
-  const machines = await Promise.all(Array.from({ length: 4 }, (_, index) => simulated(`load-${index}`)))
-  const acked = machines.map(() => 0)
+  const servers = await Promise.all(Array.from({ length: 4 }, (_, index) => simulated(`load-${index}`)))
+  const acked = servers.map(() => 0)
   const baseMs = Date.now() - 7_200_000
   let isOver = false
-  const pumps = machines.map(async ({ sender }, index) => {
+  const pumps = servers.map(async ({ sender }, index) => {
     while (!isOver) {
       const sample = acked[index]!
       try {
@@ -405,7 +405,7 @@ test('[ING-038] [SNAP-006] [SNAP-007] each process is restarted in turn under lo
     },
     60_000,
   )
-  for (const [index, { serverId }] of machines.entries()) {
+  for (const [index, { serverId }] of servers.entries()) {
     const count = acked[index]!
     expect(count).toBeGreaterThan(20)
     const window = `from=${new Date(baseMs).toISOString()}&to=${new Date(baseMs + count * 30_000).toISOString()}`

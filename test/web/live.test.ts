@@ -31,7 +31,7 @@ async function newServer(by: Tenant, name: string, hostname = `${name}.example.t
   return body.data.id
 }
 
-/** A machine whose agent was seen `secondsAgo`. */
+/** A server whose agent was seen `secondsAgo`. */
 async function newSeenServer(by: Tenant, name: string, secondsAgo: number): Promise<string> {
   const serverId = await newServer(by, name)
   const { call } = await theCollector()

@@ -100,7 +100,7 @@ test('flapping and suppression: what is withheld, and who is not told', () => {
   expect(answer(evaluation, START_MS + 60_000).series[0]).toMatchObject({ suppressed_by: null })
 })
 
-test('rules that cover no series of the machine: out of scope, not sent, not matched, invalid', () => {
+test('rules that cover no series of the server: out of scope, not sent, not matched, invalid', () => {
   const rule = (id: number, fields: Parameters<typeof ruleRecord>[0]) => ruleRecord({ id: `rule ${id}`, ...fields })
   const evaluation = evaluationWith([
     rule(1, { scope: { all: false, server_ids: [], tags: [], environments: [], roles: [], datacenters: [] } }),
@@ -111,8 +111,8 @@ test('rules that cover no series of the machine: out of scope, not sent, not mat
   send(evaluation, START_MS, { [CPU]: 1, [DISK]: 1 }, [CPU, DISK])
   expect(answer(evaluation).series).toEqual([])
   expect(answer(evaluation).rules.map(each => `${each.rule_id}: ${each.decision}`)).toEqual([
-    'rule 1: the machine is not in its scope',
-    'rule 2: the machine sends no series of mem_used_percent',
+    'rule 1: the server is not in its scope',
+    'rule 2: the server sends no series of mem_used_percent',
     'rule 3: none of its 1 series of disk_used_percent matches the matchers',
     'rule 4: invalid (metric): metric: must be a metric of the catalogue',
   ])
@@ -121,7 +121,7 @@ test('rules that cover no series of the machine: out of scope, not sent, not mat
 test('a rule on series whose names are not known here says so, until ingest has told them', () => {
   const evaluation = evaluationWith([ruleRecord({ id: 'rule 1', metric: 'cpu_usage_percent' })])
   send(evaluation, START_MS, { [CPU]: 95, [DISK]: 1 })
-  expect(answer(evaluation).rules[0]?.decision).toContain("the names of 2 of the machine's series are not known here")
+  expect(answer(evaluation).rules[0]?.decision).toContain("the names of 2 of the server's series are not known here")
   send(evaluation, START_MS + 30_000, { [CPU]: 95, [DISK]: 1 }, [CPU, DISK])
   expect(answer(evaluation)).toMatchObject({ series: [{ rule_id: 'rule 1' }], rules: [] })
 })

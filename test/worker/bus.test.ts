@@ -257,7 +257,7 @@ describe('the bus in a file', () => {
 })
 
 describe('the bus after the power was cut', () => {
-  /** What the disk of a machine has after it lost its power: the mark of the end may be old or missing. */
+  /** What the disk of a server has after it lost its power: the mark of the end may be old or missing. */
   async function filled(count: number): Promise<string> {
     const path = newPath()
     const writer = openWriter(path)

@@ -8,7 +8,7 @@ import { collectorPaths } from '../../apps/collector/config.ts'
 import { hubToken, id, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { entryOf } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
-import { adminToken, type Json, machineOf, ruleRecord } from './rig.ts'
+import { adminToken, type Json, ruleRecord, serverOf } from './rig.ts'
 
 setDefaultTimeout(120_000)
 const main = join(import.meta.dir, '../../apps/collector/worker/main.ts')
@@ -127,7 +127,7 @@ function heard(serverId: string): string[] {
 
 test('[SNAP-008] [EVT-005] killed again and again under load, the worker tells every opening and every end once, in order', async () => {
   const { dataDir, bus } = newSite()
-  const machines = Array.from({ length: 12 }, (_, index) => machineOf(company, `crash ${index}`))
+  const servers = Array.from({ length: 12 }, (_, index) => serverOf(company, `crash ${index}`))
   const rounds = 5
   const startMs = Date.now() - 600_000
   let step = 0
@@ -138,7 +138,7 @@ test('[SNAP-008] [EVT-005] killed again and again under load, the worker tells e
     for (let count = 0; count < 100; count++, step++) {
       const tsMs = startMs + step * 1000
       await Promise.all(
-        machines.map(({ serverId }) =>
+        servers.map(({ serverId }) =>
           bus.publish(
             serverId,
             entryOf(company, serverId, [{ metric: 'swap_used_percent', points: [[tsMs, step % 2 === 0 ? 90 : 10]] }]),
@@ -163,7 +163,7 @@ test('[SNAP-008] [EVT-005] killed again and again under load, the worker tells e
     60_000,
   )
   const expected = Array.from({ length: total }, (_, index) => (index % 2 === 0 ? 'alert.opened' : 'alert.resolved'))
-  for (const { serverId } of machines) expect(heard(serverId)).toEqual(expected)
+  for (const { serverId } of servers) expect(heard(serverId)).toEqual(expected)
   // What was sent twice had the id it had before.
   const ids = new Map<string, string>()
   for (const event of hub.taken) {
@@ -177,14 +177,14 @@ test('[SNAP-008] [EVT-005] killed again and again under load, the worker tells e
 
 test('a snapshot that cannot be read after a crash: the journal gives the open alerts, and a line of the log says so', async () => {
   const { dataDir, bus } = newSite()
-  const machine = machineOf(company, 'damaged')
+  const server = serverOf(company, 'damaged')
   const send = (value: number) => {
-    const entry = entryOf(company, machine.serverId, [{ metric: 'swap_used_percent', points: [[Date.now(), value]] }])
-    return bus.publish(machine.serverId, entry)
+    const entry = entryOf(company, server.serverId, [{ metric: 'swap_used_percent', points: [[Date.now(), value]] }])
+    return bus.publish(server.serverId, entry)
   }
   const first = await Worker.start(dataDir, { rules_state_interval: '1h' })
   await send(90)
-  await until('the alert', () => heard(machine.serverId).length === 1)
+  await until('the alert', () => heard(server.serverId).length === 1)
   await first.kill()
   const snapshots = join(dataDir, 'alerting', 'snapshots')
   for (let shard = 0; shard < 64; shard++)
@@ -196,26 +196,26 @@ test('a snapshot that cannot be read after a crash: the journal gives the open a
   await until('the alert to be open', async () => (await second.status()).rules.firing === 1)
   await send(91)
   await send(10)
-  await until('its end', () => heard(machine.serverId).length >= 2)
-  expect(heard(machine.serverId)).toEqual(['alert.opened', 'alert.resolved'])
+  await until('its end', () => heard(server.serverId).length >= 2)
+  expect(heard(server.serverId)).toEqual(['alert.opened', 'alert.resolved'])
   expect(await second.stop()).toBe(0)
   await bus.close()
 })
 
 test('[SYNC-013] [SYNC-012] killed, and started while the hub is away: the last rules run, and the alerts come when it is back', async () => {
   const { dataDir, bus } = newSite()
-  const machine = machineOf(company, 'hub away')
+  const server = serverOf(company, 'hub away')
   const first = await Worker.start(dataDir)
   await until('the rules to be kept', async () => existsSync(join(dataDir, 'feeds', 'rules.json')))
   await first.kill()
   await hub.stop()
   const second = await Worker.start(dataDir)
   expect((await second.status()).rules.loaded).toBe(1)
-  const entry = entryOf(company, machine.serverId, [{ metric: 'swap_used_percent', points: [[Date.now(), 90]] }])
-  await bus.publish(machine.serverId, entry)
+  const entry = entryOf(company, server.serverId, [{ metric: 'swap_used_percent', points: [[Date.now(), 90]] }])
+  await bus.publish(server.serverId, entry)
   await until('the event in the outbox', async () => (await second.status()).outbox_depth === 1)
   hub.restart()
-  await until('the alert', () => heard(machine.serverId).length === 1, 30_000)
+  await until('the alert', () => heard(server.serverId).length === 1, 30_000)
   expect(await second.stop()).toBe(0)
   await bus.close()
 })

@@ -91,7 +91,7 @@ test('notes of rules go when every snapshot has passed them; the last of a rule 
 test('of a rule that was handed over packed the whole record is kept', () => {
   const directory = newDirectory()
   const store = new EvaluationStore(directory, directory)
-  const ids = Array.from({ length: 1000 }, (_, index) => uuidFromText(`machine ${index}`))
+  const ids = Array.from({ length: 1000 }, (_, index) => uuidFromText(`server ${index}`))
   const rule = ruleRecord({ scope: { ...ruleRecord({}).scope, all: false }, resolved_server_ids: ids })
   const packed = packRule(rule)
   expect(packed.resolved_server_ids).toEqual([])

@@ -25,7 +25,7 @@ const root = join(import.meta.dir, '../..')
 export type Json = any
 
 let syncVersion = 0
-/** A rule of the feed on swap_used_percent > 50 of every machine of the company, with the next sync_version. */
+/** A rule of the feed on swap_used_percent > 50 of every server of the company, with the next sync_version. */
 export const ruleRecord = (companyId: string, changes: Record<string, unknown> = {}): Record<string, unknown> => ({
   id: id(`rule of ${companyId}`),
   version: 1,
@@ -50,7 +50,7 @@ export const ruleRecord = (companyId: string, changes: Record<string, unknown> =
   ...changes,
 })
 
-/** A silence of the feed over every machine of the company, with the next sync_version. */
+/** A silence of the feed over every server of the company, with the next sync_version. */
 export const silenceRecord = (
   companyId: string,
   startsAtMs: number,
@@ -68,10 +68,10 @@ export const silenceRecord = (
   ...changes,
 })
 
-/** A machine with one active agent. */
-export type Machine = { readonly companyId: string; readonly serverId: string; readonly agentId: string }
+/** A server with one active agent. */
+export type Server = { readonly companyId: string; readonly serverId: string; readonly agentId: string }
 
-export const machineOf = (companyId: string, name: string): Machine => ({
+export const serverOf = (companyId: string, name: string): Server => ({
   companyId,
   serverId: id(`${companyId} server ${name}`),
   agentId: id(`${companyId} agent ${name}`),
@@ -122,14 +122,14 @@ export class WorkerRig {
     return this.worker
   }
 
-  /** Puts machines into the registry, as the agents feed would. */
-  addMachine(machine: Machine, changes: Record<string, unknown> = {}): void {
+  /** Puts servers into the registry, as the agents feed would. */
+  addServer(server: Server, changes: Record<string, unknown> = {}): void {
     const record = parseAgentRecord({
-      agent_id: machine.agentId,
-      company_id: machine.companyId,
-      server_id: machine.serverId,
+      agent_id: server.agentId,
+      company_id: server.companyId,
+      server_id: server.serverId,
       state: 'active',
-      token_hash: id(`hash ${machine.agentId}`).replaceAll('-', '').padEnd(64, '0'),
+      token_hash: id(`hash ${server.agentId}`).replaceAll('-', '').padEnd(64, '0'),
       prev_token_hash: null,
       prev_token_expires_at: null,
       server_status: '',
@@ -209,17 +209,17 @@ export class WorkerRig {
     if (this.failures.length > 0) throw new Error('a thread of the worker failed', { cause: this.failures[0] })
   }
 
-  /** One batch of a machine on the bus. */
-  async publish(machine: Machine, series: readonly TestSeries[], receivedAtMs = Date.now()): Promise<void> {
-    const { companyId, serverId, agentId } = machine
+  /** One batch of a server on the bus. */
+  async publish(server: Server, series: readonly TestSeries[], receivedAtMs = Date.now()): Promise<void> {
+    const { companyId, serverId, agentId } = server
     const entry = entryOf(companyId, serverId, series, receivedAtMs, { agentId })
     const refusal = await this.bus.publish(serverId, entry)
     if (refusal) throw new Error(`the bus refused: ${refusal}`)
   }
 
   /** One point of swap_used_percent, the metric of ruleRecord. */
-  async swap(machine: Machine, value: number, tsMs = Date.now()): Promise<void> {
-    await this.publish(machine, [{ metric: 'swap_used_percent', points: [[tsMs, value]] }], tsMs)
+  async swap(server: Server, value: number, tsMs = Date.now()): Promise<void> {
+    await this.publish(server, [{ metric: 'swap_used_percent', points: [[tsMs, value]] }], tsMs)
   }
 
   /** Nothing tells of a sweep that found nothing: the time of five of them passes. */
@@ -242,15 +242,15 @@ export class WorkerRig {
     return (await this.admin('GET', '/status')).body.data
   }
 
-  /** Types of the events that the hub took of a machine, in order; of one series with `seriesKey`. */
-  eventsOf(machine: { readonly serverId: string }, seriesKey?: string): Json[] {
+  /** Types of the events that the hub took of a server, in order; of one series with `seriesKey`. */
+  eventsOf(server: { readonly serverId: string }, seriesKey?: string): Json[] {
     return this.hub.taken.filter(
-      event => event.server_id === machine.serverId && (seriesKey === undefined || event.series_key === seriesKey),
+      event => event.server_id === server.serverId && (seriesKey === undefined || event.series_key === seriesKey),
     )
   }
 
-  typesOf(machine: { readonly serverId: string }, seriesKey?: string): string[] {
-    return this.eventsOf(machine, seriesKey).map(event => String(event.type))
+  typesOf(server: { readonly serverId: string }, seriesKey?: string): string[] {
+    return this.eventsOf(server, seriesKey).map(event => String(event.type))
   }
 
   logged(message: string): Json[] {

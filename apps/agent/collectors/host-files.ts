@@ -1,4 +1,4 @@
-// The files of a Linux machine that collectors read. The roots can be given, so that tests show another machine.
+// The files of a Linux host that collectors read. The roots can be given, so that tests show another host.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

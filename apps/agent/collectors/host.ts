@@ -1,4 +1,4 @@
-// What this machine is called: operating system, machine id, addresses. MAC addresses are not read into anything.
+// What this host is called: operating system, machine id, addresses. MAC addresses are not read into anything.
 import { spawnSync } from 'node:child_process'
 import { hostname, networkInterfaces, release, version } from 'node:os'
 import { compileFilter, isInterfaceReported } from '../../../core/agent/filters.ts'
@@ -54,7 +54,7 @@ export function nicsOf(interfaces: ReturnType<typeof networkInterfaces>): Nic[] 
   return nics.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** The addresses by which the hub may pair this machine with a server it knows. */
+/** The addresses by which the hub may pair this host with a server it knows. */
 export const ipAddresses = (): string[] => nicsOf(networkInterfaces()).flatMap(({ ips }) => ips)
 
-export const machineName = (): string => hostname()
+export const hostName = (): string => hostname()

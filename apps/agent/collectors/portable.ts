@@ -9,16 +9,16 @@ import type { Collector } from './linux.ts'
 
 function cpuReading(elapsedMs: number): CpuReading {
   const bySubject = new Map<string, number[]>()
-  const machine = [0, 0, 0, 0, 0, 0, 0, 0]
+  const host = [0, 0, 0, 0, 0, 0, 0, 0]
   cpus().forEach(({ times }, core) => {
     const ticks = [times.user, times.nice, times.sys, times.idle, 0, times.irq, 0, 0]
     bySubject.set(String(core), ticks)
     ticks.forEach((value, mode) => {
-      machine[mode] = (machine[mode] ?? 0) + value
+      host[mode] = (host[mode] ?? 0) + value
     })
   })
   const cores = bySubject.size
-  bySubject.set('', machine)
+  bySubject.set('', host)
   return { elapsedMs, bySubject, cores, bootAtMs: null }
 }
 

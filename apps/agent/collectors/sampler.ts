@@ -40,7 +40,7 @@ export class Sampler {
     }
     try {
       const samples = await collector.collect(elapsedMs, settings)
-      // A machine may have no disk and no network that is reported; it has a processor, memory and an uptime.
+      // A host may have no disk and no network that is reported; it has a processor, memory and an uptime.
       const isLacking = samples.length === 0 && collector.name !== 'disk' && collector.name !== 'net'
       if (isLacking) this.#fail(collector, 'the system shows nothing of it')
       else this.#failing.delete(collector.name)

@@ -1,5 +1,5 @@
 // Sizes of file systems, without ever waiting for one that does not answer: a dead NFS server must not stop the agent.
-// File systems of other machines are asked by a child process, because a call that hangs would take a thread of this one.
+// File systems of other hosts are asked by a child process, because a call that hangs would take a thread of this one.
 import { statfs } from 'node:fs/promises'
 import { type Mount, mayHang, type StatFs } from '../../../core/agent/proc-disk.ts'
 
@@ -28,7 +28,7 @@ async function statFsByChild(mount: string): Promise<StatFs> {
 /** statfs(2), in this process for local file systems, in a child for those that may hang. */
 export const askStatFs: AskStatFs = mount => (mayHang(mount.fstype) ? statFsByChild(mount.mount) : statfs(mount.mount))
 
-/** A machine with hundreds of network mounts must not start hundreds of processes at one instant. */
+/** A host with hundreds of network mounts must not start hundreds of processes at one instant. */
 const QUESTIONS_AT_A_TIME = 8
 
 /** Asks for sizes with a deadline. A question still open from an earlier cycle is not asked again. */

@@ -10,7 +10,7 @@ export type Identity = {
   readonly collectorUrl: string
   /** Hash of the licence it was enrolled with: another licence in the configuration is an operator's wish to enroll anew. */
   readonly licenseHash: string
-  /** The collector said agent_revoked: nothing is sent until the machine is enrolled again. */
+  /** The collector said agent_revoked: nothing is sent until the host is enrolled again. */
   readonly isRevoked: boolean
 }
 
@@ -19,7 +19,7 @@ export const isAgentToken = (text: string): boolean => /^agt_[0-9A-Za-z]{20,200}
 
 export const licenseHash = (license: string): string => sha256Hex(license)
 
-/** The identity on disk; null when this machine was never enrolled, or the file cannot be understood. */
+/** The identity on disk; null when this host was never enrolled, or the file cannot be understood. */
 export function readIdentity(state: StateDir): Identity | null {
   const text = state.read(IDENTITY_FILE)
   if (text === null) return null

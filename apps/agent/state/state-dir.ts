@@ -19,7 +19,7 @@ export class StateDir {
   /** The user of the folder where root works in it beside an agent of that user; null for who runs this process. */
   readonly owner: FileOwner | null
 
-  /** The file system is read-only, as after a fault of the disk: a machine that must stay visible, from memory. */
+  /** The file system is read-only, as after a fault of the disk: a host that must stay visible, from memory. */
   readonly isReadOnly: boolean
 
   /** Opens the directory, making it when it is not there. Throws when its permissions do not let this user write. */
@@ -63,7 +63,7 @@ export class StateDir {
     rmSync(join(this.path, name), { force: true })
   }
 
-  /** What identifies this machine where the system has no machine-id: made once and kept. */
+  /** What identifies this host where the system has no machine-id: made once and kept. */
   madeMachineId(): string {
     const known = this.read('machine-id')?.trim()
     if (known) return known
@@ -75,7 +75,7 @@ export class StateDir {
 
 /**
  * Numbers that only grow, over restarts and crashes too: a crash skips the rest of a block. A new block never starts below the
- * clock, so that they grow even over the restarts of a machine whose disk takes nothing.
+ * clock, so that they grow even over the restarts of a host whose disk takes nothing.
  */
 export class SeqCounter {
   readonly #state: StateDir

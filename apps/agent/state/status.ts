@@ -1,4 +1,4 @@
-// What the agent says about itself on its own machine: status.json, which `agent status` shows (decision G-61).
+// What the agent says about itself on its own host: status.json, which `agent status` shows (decision G-61).
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'

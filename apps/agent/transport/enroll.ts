@@ -6,7 +6,7 @@ import {
   EnrollRequestSchema,
   EnrollResponseSchema,
 } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { ipAddresses, machineId, machineName, osInfo } from '../collectors/host.ts'
+import { hostName, ipAddresses, machineId, osInfo } from '../collectors/host.ts'
 import type { HostFiles } from '../collectors/host-files.ts'
 import { agentVersion } from '../config.ts'
 import { type Identity, isAgentToken, licenseHash } from '../state/identity.ts'
@@ -38,8 +38,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   token_revoked: 'the licence is revoked or replaced: use the current one',
   token_expired: 'the licence has expired: use another one',
   token_used: 'the licence has no uses left: raise its max_uses, or use another one',
-  already_enrolled: 'this machine is enrolled already: revoke its agent on the hub first',
-  binding_failed: 'no server fits this machine: create it on the hub with this hostname or address, or pin the licence',
+  already_enrolled: 'this host is enrolled already: revoke its agent on the hub first',
+  binding_failed: 'no server fits this host: create it on the hub with this hostname or address, or pin the licence',
   quota_exceeded: 'the plan has no room for another agent',
 }
 
@@ -48,7 +48,7 @@ function requestBody(license: string, { dir, files, platform }: EnrollmentContex
     EnrollRequestSchema,
     create(EnrollRequestSchema, {
       license,
-      hostname: machineName(),
+      hostname: hostName(),
       ipAddresses: ipAddresses(),
       machineId: machineId(files, platform, dir),
       os: osInfo(files, platform),

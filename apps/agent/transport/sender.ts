@@ -158,7 +158,7 @@ export class Sender {
     if (ack.droppedPoints > 0) log.warn({ points: ack.droppedPoints }, 'the collector dropped points')
     const skewMs = Number(ack.serverTimeMs) - clock.now()
     const isSkewed = ack.serverTimeMs > 0n && Math.abs(skewMs) > SKEW_WARN_MS
-    status.warn('clock', isSkewed ? ['the clock of this machine differs from the collector by more than a minute'] : [])
+    status.warn('clock', isSkewed ? ['the clock of this host differs from the collector by more than a minute'] : [])
     return ack.configEtag
   }
 

@@ -165,7 +165,7 @@ export class Uplink {
     }
     if (task.name !== 'metrics') return
     status.warn('protocol', [])
-    // A batch that was refused is given up: the machine is online, and its operator must see that nothing of it arrives.
+    // A batch that was refused is given up: the host is online, and its operator must see that nothing of it arrives.
     status.update(
       isRefusal(reply) ? { lastError: reply.message } : { lastSuccessAtMs: clock.now(), lastError: null },
       'online',

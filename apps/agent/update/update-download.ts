@@ -127,7 +127,7 @@ async function unpack(from: string, to: string): Promise<void> {
   rmSync(from)
 }
 
-/** What a staged executable says that it is: one for another machine, or a broken one, says nothing. */
+/** What a staged executable says that it is: one for another host, or a broken one, says nothing. */
 async function statedVersion(path: string): Promise<string | null> {
   try {
     const child = Bun.spawn([path, '--version'], {

@@ -22,7 +22,7 @@ export type PurgeDeps = {
     readonly write: (tombstone: Tombstone) => Promise<void>
   }
   readonly registry: {
-    /** Remove every agent of a company or of one machine of it; resolve to how many there were. */
+    /** Remove every agent of a company or of one server of it; resolve to how many there were. */
     readonly removeCompany: (companyId: string) => Promise<number>
     readonly removeServer: (companyId: string, serverId: string) => Promise<number>
   }
@@ -42,7 +42,7 @@ export type AdminDeps = {
     readonly push: (record: AgentRecord) => Promise<{ readonly applied: boolean; readonly version: number }>
     /** Revokes at once, for ever; an unknown agent too. */
     readonly revoke: (agentId: string) => Promise<void>
-    /** Whether the machine has an agent of this company, revoked ones included. */
+    /** Whether the server has an agent of this company, revoked ones included. */
     readonly hasServer: (companyId: string, serverId: string) => boolean
     readonly summary: (companyId: string) => Promise<{ agentsTotal: number; online: number; offline: number }>
   }
@@ -54,7 +54,7 @@ export type AdminDeps = {
   }
   readonly reload: (feed: ReloadFeed) => Promise<ReloadOutcome>
   readonly status: () => Promise<CollectorStatus>
-  /** The alerting state of a machine as JSON, or null when the machine is not of the company. */
+  /** The alerting state of a server as JSON, or null when the server is not of the company. */
   readonly alerting: (companyId: string, serverId: string) => Promise<JsonObject | null>
   /** Retention of a company: cached, the last known while the hub is silent, null for one never seen. */
   readonly retention: (companyId: string) => Promise<RetentionSettings | null>

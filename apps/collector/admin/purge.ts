@@ -1,4 +1,4 @@
-// Purge of a company or a machine: tombstone, registry, data, and the data once more for what was on its way (document 3
+// Purge of a company or a server: tombstone, registry, data, and the data once more for what was on its way (document 3
 // "Purge"; decision G-140). Every step may run again.
 import type { PurgeResponse } from '../../../core/admin-api/calls.ts'
 import { AdminError } from './admin-error.ts'

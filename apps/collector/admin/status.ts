@@ -1,4 +1,4 @@
-// What the collector says of itself, of a company and of a machine (document 3 "Hub to collector admin API"; decisions G-112
+// What the collector says of itself, of a company and of a server (document 3 "Hub to collector admin API"; decisions G-112
 // and G-131). Names become snake_case here and nowhere else.
 import type {
   CollectorStatusResponse,
@@ -67,7 +67,7 @@ export async function companySummary(deps: AdminDeps, { params }: AdminCall): Pr
   return { agents_total: agentsTotal, online, offline }
 }
 
-/** The company and machine of a call that is about one machine; 404 where they do not belong together. */
+/** The company and server of a call that is about one server; 404 where they do not belong together. */
 function ownedServer(deps: AdminDeps, { params, query }: AdminCall): { companyId: string; serverId: string } {
   const companyId = uuidOf('company_id', query.get('company_id'))
   const serverId = params.server_id?.toLowerCase() ?? ''

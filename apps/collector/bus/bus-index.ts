@@ -1,4 +1,4 @@
-// What the writer and the readers of a bus on one machine know in common, beside the groups themselves: which segments there are, how far
+// What the writer and the readers of a bus on one host know in common, beside the groups themselves: which segments there are, how far
 // each consumer has come, when the bus last refused. A SQLite file in WAL mode; segments lie in a folder beside it.
 import { Database, SQLiteError } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync } from 'node:fs'

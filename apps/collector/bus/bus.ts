@@ -1,4 +1,4 @@
-// The bus between ingest and worker: durable, ordered a machine, at least once, bounded (decision G-142). An entry leaves it
+// The bus between ingest and worker: durable, ordered a server, at least once, bounded (decision G-142). An entry leaves it
 // when every consumer has passed it; at the bound ingest refuses, and nothing acknowledged is dropped.
 
 /** Some entries one after another: positions firstPosition … firstPosition + count - 1 of one partition. */

@@ -1,4 +1,4 @@
-// The bus on one machine as a thread reads it: groups in their order, as far as they are on the disk for good.
+// The bus on one host as a thread reads it: groups in their order, as far as they are on the disk for good.
 import { closeSync, fstatSync, openSync } from 'node:fs'
 import type { BusGroup, BusReader } from './bus.ts'
 import { BusIndex, type Segment } from './bus-index.ts'
@@ -17,7 +17,7 @@ export class FileBusReader implements BusReader {
   private readonly index: BusIndex
   private readonly mark: EndMark
   private place: Place | null = null
-  /** The end on the disk, where nobody has noted it since the machine started. */
+  /** The end on the disk, where nobody has noted it since the server started. */
   private found: BusEnd | null = null
   private isClosed = false
 

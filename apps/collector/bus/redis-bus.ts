@@ -1,4 +1,4 @@
-// The bus between machines: a Redis stream a shard (decision G-142). A script gives positions and adds entries in one step and refuses
+// The bus between hosts: a Redis stream a shard (decision G-142). A script gives positions and adds entries in one step and refuses
 // at the bound; what all consumers passed is removed with the step that passes it. An acknowledged batch is in Redis' append-only
 // file with `appendfsync always`. With `everysec` Redis puts the writing off for up to two seconds while its disk is busy: what it acknowledged
 // meanwhile is lost when it is killed then.
@@ -73,7 +73,7 @@ type RedisBusWriterOptions = {
 }
 
 /**
- * The writing side; one a process. What arrives while a script is under way goes with the next one: batches of a machine keep their
+ * The writing side; one a process. What arrives while a script is under way goes with the next one: batches of a server keep their
  * order. A script without an answer is not sent again: its publishers hear that it failed, and agents send again.
  */
 export class RedisBusWriter implements BusWriter {

@@ -1,6 +1,6 @@
 // The checks feed as a set that agents' configs are made of (document 1 "Check sync envelope").
 import type { Logger } from 'pino'
-import { type CheckCounts, type CheckCoverage, CheckSet, type Machine } from '../../../core/wire/agent-config.ts'
+import { type CheckCounts, type CheckCoverage, CheckSet, type Server } from '../../../core/wire/agent-config.ts'
 import type { ChecksSource } from '../ingest/ingest.ts'
 import { FileFeedStore } from '../store/file-feed-store.ts'
 import type { AgentRecord } from '../store/registry/agent-record.ts'
@@ -56,9 +56,9 @@ export class ChecksFeed implements ChecksSource {
     return () => this.listeners.delete(listener)
   }
   counts(): CheckCounts & CheckCoverage {
-    return { ...this.set.counts, ...this.set.coverage(this.machines()) }
+    return { ...this.set.counts, ...this.set.coverage(this.servers()) }
   }
-  private *machines(): Iterable<Machine> {
+  private *servers(): Iterable<Server> {
     for (const record of this.registry.all()) if (record.state !== 'revoked') yield record
   }
   start(): Promise<SyncResult> {

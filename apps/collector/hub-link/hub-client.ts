@@ -63,7 +63,7 @@ export type HubClientOptions = {
   readonly url: string
   readonly token: string
   readonly collectorId: string | null
-  /** Plain http to other machines is refused unless this is set. */
+  /** Plain http to other servers is refused unless this is set. */
   readonly isPlainAllowed: boolean
   readonly log: Logger
   readonly nowMs: () => number
@@ -98,7 +98,7 @@ export class HubClient {
   private skewWarnedAtMs = Number.NEGATIVE_INFINITY
   private ownTokenNotedAtMs = Number.NEGATIVE_INFINITY
 
-  /** Throws when the address of the hub is plain http to another machine. */
+  /** Throws when the address of the hub is plain http to another server. */
   constructor(options: HubClientOptions) {
     const url = new URL(options.url)
     if (url.protocol === 'http:' && !isLoopback(url.hostname) && !options.isPlainAllowed)

@@ -1,4 +1,4 @@
-// Where an ingest process has its bus and its registry: on the disk of its machine, beside the worker, or in Redis with the other
+// Where an ingest process has its bus and its registry: on the disk of its host, beside the worker, or in Redis with the other
 // processes of its collector (decisions G-142 and G-144). main.ts chooses by bus.kind.
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'

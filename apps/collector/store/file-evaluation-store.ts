@@ -155,7 +155,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       yield { position: row.position, record: JSON.parse(row.record) }
   }
 
-  /** Keys of series that machines of the shard send. */
+  /** Keys of series that servers of the shard send. */
   keys(shard: number): string[] {
     return this.database
       .query<{ full_key: string }, [number]>('SELECT full_key FROM shard_keys WHERE shard = ?')
@@ -317,7 +317,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .immediate()
   }
 
-  /** Events of a purged company, or of one machine of it, and its open alerts. */
+  /** Events of a purged company, or of one server of it, and its open alerts. */
   removeEventsOf(companyId: string, serverId: string | null): void {
     this.database
       .query("DELETE FROM outbox WHERE event ->> 'company_id' = ?1 AND (?2 IS NULL OR event ->> 'server_id' = ?2)")

@@ -54,7 +54,7 @@ function sumOf(all: readonly ProcessHeartbeat[]): ProcessHeartbeat {
   }
 }
 
-/** On one machine: a file a role in data_dir, where each role has one process. */
+/** On one host: a file a role in data_dir, where each role has one process. */
 export class FileHeartbeats implements HeartbeatBoard {
   constructor(
     private readonly parts: {
@@ -80,7 +80,7 @@ export class FileHeartbeats implements HeartbeatBoard {
   }
 }
 
-/** Over machines: a field a process in one hash. */
+/** Over servers: a field a process in one hash. */
 export class RedisHeartbeats implements HeartbeatBoard {
   private readonly name = `${hostname()}:${process.pid}`
 

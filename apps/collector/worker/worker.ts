@@ -70,7 +70,7 @@ export type RunningWorker = {
   readonly stop: () => Promise<void>
 }
 
-/** The attributes of a machine after a change of its agents: the latest agent that is not revoked speaks for it. */
+/** The attributes of a server after a change of its agents: the latest agent that is not revoked speaks for it. */
 function attributesUpdate(
   registry: AgentRegistry,
   companyId: string,

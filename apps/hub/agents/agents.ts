@@ -11,7 +11,7 @@ import { invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { type AgentRow, findAgent } from './agent-list.ts'
 
-/** Raises version and feed number of agents whose record changed through their machine or company, and pushes them. */
+/** Raises version and feed number of agents whose record changed through their server or company, and pushes them. */
 export async function touchAgents(hub: Hub, tx: Tx, agentIds: readonly string[]): Promise<void> {
   if (agentIds.length === 0) return
   await tx.db.execute(
@@ -59,7 +59,7 @@ export async function revokeAgent(context: RouteContext, id: string, reason: str
   })
 }
 
-/** Moves an agent to another machine of the company; a pending one becomes active when that machine is approved. */
+/** Moves an agent to another server of the company; a pending one becomes active when that server is approved. */
 export async function reassignAgent(context: RouteContext, id: string, serverId: string): Promise<AgentRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
@@ -102,7 +102,7 @@ export async function deleteAgent(context: RouteContext, id: string): Promise<vo
   })
 }
 
-/** The non-revoked agents of machines. */
+/** The non-revoked agents of servers. */
 export async function agentsOfServers(db: Executor, serverIds: readonly string[]): Promise<string[]> {
   if (serverIds.length === 0) return []
   const rows = await db

@@ -125,7 +125,7 @@ export async function alertsByIds(db: Executor, companyId: string, ids: readonly
     .orderBy(...NEWEST_FIRST)
 }
 
-/** Open and acknowledged alerts of a machine, newest first. */
+/** Open and acknowledged alerts of a server, newest first. */
 export async function openAlertsOf(db: Executor, companyId: string, serverId: string): Promise<AlertRow[]> {
   return selectAlerts(db)
     .where(

@@ -37,7 +37,7 @@ export const checkCollection = collection({
     search: search(checks.name),
   },
   within: {
-    // The checks that apply to a machine.
+    // The checks that apply to a server.
     server_id: filter(
       uuid(),
       serverId => sql`((${checks.scope}->>'all')::boolean or ${serverId} = any(${checks.resolvedServerIds}))`,

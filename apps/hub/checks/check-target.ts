@@ -63,7 +63,7 @@ export function parseTarget(type: CheckType, raw: Unchecked): Parsed {
 
 const UP_METRICS = { service: 'service_up', port: 'port_up', tcp: 'tcp_connect_up', http: 'http_up' } as const
 
-/** The matchers that pick the series of a check, whatever machine it runs on. */
+/** The matchers that pick the series of a check, whatever server it runs on. */
 export function targetMatchers(type: CheckType, target: Target): RawMatchers {
   const text = (value: string | number | undefined): string => String(value ?? '')
   switch (type) {

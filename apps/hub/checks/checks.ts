@@ -15,8 +15,8 @@ import { NO_SCOPE, resolvedIds, type ScopeInput, validScope } from '../scopes/sc
 import { type CheckRow, findCheck, presentCheck } from './check-list.ts'
 import { defaultCheckRule, isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
 
-/** Refuses a save after which more than 50 enabled checks would apply to one machine, naming the first (G-120). */
-async function checkMachineLimit(tx: Tx, companyId: string): Promise<void> {
+/** Refuses a save after which more than 50 enabled checks would apply to one server, naming the first (G-120). */
+async function checkServerLimit(tx: Tx, companyId: string): Promise<void> {
   const [over] = await tx.db.execute<{ name: string }>(sql`
     with general as (select count(*)::int as count from monitoring_checks
       where company_id = ${companyId} and deleted_at is null and enabled and (scope->>'all')::boolean),
@@ -55,7 +55,7 @@ async function refuseSharedSeries(
   if (others.some(other => isSameSeries(type, other.target, target))) throw invalidField('target', 'check_exists')
 }
 
-/** True when an enabled rule covers the same metric, threshold and severity for the check's machines (G-91). */
+/** True when an enabled rule covers the same metric, threshold and severity for the check's servers (G-91). */
 async function isCovered(tx: Tx, companyId: string, check: typeof checks.$inferSelect): Promise<boolean> {
   if (check.type !== 'cert') return false
   const { metric, threshold, severity } = defaultCheckRule('cert', check.name)
@@ -146,7 +146,7 @@ export async function createCheck(
       createdBy: context.caller.user.id,
     })
     await checkCompanyLimit(hub, tx, companyId, 'checks')
-    if (input.enabled ?? true) await checkMachineLimit(tx, companyId)
+    if (input.enabled ?? true) await checkServerLimit(tx, companyId)
     const made = await findCheck(tx.db, companyId, id)
     if (made.check.serverIdCount > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
     await createRules(context, tx, made.check)
@@ -217,7 +217,7 @@ export async function updateCheck(
         updatedAt: new Date(hub.now()),
       })
       .where(eq(checks.id, id))
-    if (enabled) await checkMachineLimit(tx, companyId)
+    if (enabled) await checkServerLimit(tx, companyId)
     const after = await findCheck(tx.db, companyId, id)
     await followRules(context, tx, after, check.enabled)
     if (after.check.serverIdCount > check.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')

@@ -1,4 +1,4 @@
-// GET /monitoring/checks/{check}/results: the latest result of a check on each machine, read from the collector.
+// GET /monitoring/checks/{check}/results: the latest result of a check on each server, read from the collector.
 
 import { sql } from 'drizzle-orm'
 import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
@@ -13,7 +13,7 @@ import { defaultCheckRule, targetMatchers } from './check-target.ts'
 
 export type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
 
-/** The machines of one page of the check's scope, each with its newest value within 15 minutes. */
+/** The servers of one page of the check's scope, each with its newest value within 15 minutes. */
 export async function checkResults(hub: Hub, row: CheckRow, page: Page) {
   const { check } = row
   const { db } = hub.database

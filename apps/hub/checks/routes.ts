@@ -75,7 +75,7 @@ export const checkRoutes: readonly Route[] = [
     method: 'GET',
     path: '/monitoring/checks/:check/results',
     tag: TAG,
-    summary: 'The latest result on each machine',
+    summary: 'The latest result on each server',
     permissions: VIEW,
     subject,
     query: Type.Object(pageQuery),

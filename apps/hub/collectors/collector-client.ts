@@ -79,7 +79,7 @@ export class CollectorClient {
     const url = URL.parse(adminUrl)
     if (!url) return 'refused_address'
     if (url.protocol === 'http:' && !isLoopback(url.hostname) && !this.config['listen.insecure']) {
-      this.log.error({ collector_id: row.id }, 'plain http to another machine is refused: the collector is not called')
+      this.log.error({ collector_id: row.id }, 'plain http to another server is refused: the collector is not called')
       return 'refused_address'
     }
     return { id: row.id, adminUrl: adminUrl.replace(/\/+$/, ''), adminToken }
@@ -125,7 +125,7 @@ export class CollectorClient {
     return typeof reached === 'string' ? null : reached
   }
 
-  /** The collector to ask about a machine: its agent's, else the first online one; null when there is none. */
+  /** The collector to ask about a server: its agent's, else the first online one; null when there is none. */
   async targetOfServer(companyId: string, serverId: string): Promise<CollectorTarget | null> {
     const rows = await this.database.db.execute<TargetRow>(sql`
       select c.id, c.admin_url, c.admin_token_sealed from monitoring_agents a

@@ -58,7 +58,7 @@ export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promi
 
 export type PurgeScope = { readonly scope: 'company' | 'server'; readonly company_id: string; readonly id: string }
 
-/** After the commit every collector deletes the data of a company or a machine. */
+/** After the commit every collector deletes the data of a company or a server. */
 export const purgeAtCollectors = (hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> =>
   callCollectors(hub, tx, 'collector.purge', [{ payload: purge, key: `${purge.scope} ${purge.id}` }])
 

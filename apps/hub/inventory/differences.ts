@@ -30,7 +30,7 @@ const toNumber = (value: unknown): number | null => {
   return Number.isFinite(number) && number > 0 ? number : null
 }
 
-/** The addresses of a machine's network interfaces, in their order, without prefix lengths. */
+/** The addresses of a server's network interfaces, in their order, without prefix lengths. */
 export function inventoryAddresses(facts: Unchecked): string[] {
   const nics = Array.isArray(facts.nics) ? facts.nics : []
   return nics.flatMap((nic: unknown) => {

@@ -12,7 +12,7 @@ import { differencesOf, type InventoryField, inventoryValues } from './differenc
 
 type Facts = typeof inventoryFacts.$inferSelect
 
-/** The newest facts of a machine and the hostname of its newest agent; 404 without facts. */
+/** The newest facts of a server and the hostname of its newest agent; 404 without facts. */
 async function factsOf(
   db: Executor,
   companyId: string,

@@ -1,4 +1,4 @@
-// Licences: the keys by which machines enroll (document 1 "Licenses"; decisions G-17 to G-23).
+// Licences: the keys by which servers enroll (document 1 "Licenses"; decisions G-17 to G-23).
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { isEditable } from '../../../core/lifecycle/license.ts'

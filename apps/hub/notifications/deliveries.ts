@@ -87,7 +87,7 @@ export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDe
   return rows.map(row => row.id)
 }
 
-/** True when the scope of a webhook or a group address covers the machine. */
+/** True when the scope of a webhook or a group address covers the server. */
 function covers(scope: Readonly<Record<string, unknown>>, server: Attributes): boolean {
   const has = (list: unknown, value: string | null) => Array.isArray(list) && value !== null && list.includes(value)
   return (

@@ -38,7 +38,7 @@ async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
         user_id uuid, company_id uuid, type text, title text, body text, link text, created_at timestamptz)`)
 }
 
-/** The names that people know things by, and what decides which webhooks and group addresses cover the machine. */
+/** The names that people know things by, and what decides which webhooks and group addresses cover the server. */
 const namesOf = (db: Executor, companyId: string, ids: readonly string[]) =>
   db
     .select({

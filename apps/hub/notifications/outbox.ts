@@ -69,7 +69,7 @@ async function endWaiting(tx: Tx, told: readonly Notification[]): Promise<void> 
 }
 
 /**
- * People and systems are told after the commit. The loss of a machine of `groupableIds` waits a while: machines of one
+ * People and systems are told after the commit. The loss of a server of `groupableIds` waits a while: servers of one
  * incident are lost one after the other, and once a group claims them its message stands for all of theirs.
  */
 export async function enqueueNotifications(

@@ -9,7 +9,7 @@ import { enqueueNotifications, type Notification } from './outbox.ts'
 
 const AT_ONCE = 200
 
-/** Whether alert `a` is suppressed now, by its machine's status or by a silence that covers it. */
+/** Whether alert `a` is suppressed now, by its server's status or by a silence that covers it. */
 const IS_SUPPRESSED_NOW = sql`(
   exists (select 1 from servers s where s.id = a.server_id and s.status in ('maintenance', 'decommissioned'))
   or exists (select 1 from monitoring_silences q where q.company_id = a.company_id and q.deleted_at is null

@@ -50,7 +50,7 @@ const defaults: Readonly<Record<NotifyType, Readonly<Record<NotificationLanguage
   },
   group_down: {
     en: {
-      title: '[{severity}] Wide-area incident: {value} machines are silent',
+      title: '[{severity}] Wide-area incident: {value} servers are silent',
       body: 'Group {rule}, since {opened_at}. {link}',
     },
     vi: { title: '[{severity}] Sự cố diện rộng: {value} máy im lặng', body: 'Nhóm {rule}, từ {opened_at}. {link}' },

@@ -1,5 +1,5 @@
 // POST /rules/preview: what a draft covers, which of the latest values violate it (decision G-66), and when it would have fired
-// over the last hours: the stored samples of its machines run through the collectors' own evaluation.
+// over the last hours: the stored samples of its servers run through the collectors' own evaluation.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
 import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
@@ -20,14 +20,14 @@ import { type RuleInput, validRule } from './rules.ts'
 export const PREVIEW_HOURS_MAX = 168
 const HOURS_DEFAULT = 24
 const SERVERS_SHOWN = 15
-/** Samples are read of so many machines at most: a preview is a look, not a report. */
+/** Samples are read of so many servers at most: a preview is a look, not a report. */
 const SERVERS_READ = 25
 const READ_AT_ONCE = 5
 const SERIES_SHOWN = 100
 const FIRINGS_SHOWN = 20
 const HOUR_MS = 3_600_000
 
-type Machine = { readonly id: string; readonly name: string }
+type Server = { readonly id: string; readonly name: string }
 type Window = { readonly fromMs: number; readonly toMs: number; readonly stepMs: number }
 
 /** Whole steps that keep the answer of the collector within its bound. */
@@ -37,7 +37,7 @@ function windowOf(hours: number, nowMs: number): Window {
   return { fromMs: nowMs - rangeMs, toMs: nowMs, stepMs: steps * limits.queryStepMinMs }
 }
 
-/** The stored series of a metric on a machine; null when the collector cannot answer. */
+/** The stored series of a metric on a server; null when the collector cannot answer. */
 async function readSeries(
   hub: Hub,
   companyId: string,
@@ -68,8 +68,8 @@ const presentFiring = (firing: Firing) => ({
   peak_value: firing.peakValue,
 })
 
-/** The newest values of a machine, and whether they violate. */
-function latestOf(machine: Machine, series: readonly ReplayedSeries[], rule: RawRule, nowMs: number) {
+/** The newest values of a server, and whether they violate. */
+function latestOf(server: Server, series: readonly ReplayedSeries[], rule: RawRule, nowMs: number) {
   const compiled = compileRule(rule)
   if (compiled.kind !== 'compiled') return []
   const { operatorCode, threshold } = evaluatedRule(compiled.rule)
@@ -78,15 +78,15 @@ function latestOf(machine: Machine, series: readonly ReplayedSeries[], rule: Raw
     if (tsMs < nowMs - limits.statusValueAgeMs) return []
     const key = seriesKey(rule.metric ?? '', labels)
     const violating = violates(operatorCode, value, threshold)
-    return [{ server_id: machine.id, series_key: key, value, violating }]
+    return [{ server_id: server.id, series_key: key, value, violating }]
   })
 }
 
-function pastOf(machine: Machine, series: readonly ReplayedSeries[], rule: RawRule, { stepMs, toMs }: Window) {
-  const firings = firingsOf(replayRule({ rule, serverId: machine.id, series, stepMs, toMs }))
+function pastOf(server: Server, series: readonly ReplayedSeries[], rule: RawRule, { stepMs, toMs }: Window) {
+  const firings = firingsOf(replayRule({ rule, serverId: server.id, series, stepMs, toMs }))
   const firingMs = firings.reduce((sum, firing) => sum + (firing.resolvedAtMs ?? toMs) - firing.openedAtMs, 0)
   return {
-    server: machine,
+    server: server,
     series_count: series.length,
     alerts: firings.length,
     firing_seconds: Math.round(firingMs / 1000),
@@ -97,24 +97,24 @@ function pastOf(machine: Machine, series: readonly ReplayedSeries[], rule: RawRu
 
 type Seen = { readonly latest: ReturnType<typeof latestOf>; readonly past: ReturnType<typeof pastOf> }
 
-/** What a few machines at a time show: their samples are let go before those of the next are read. Null: no answer. */
+/** What a few servers at a time show: their samples are let go before those of the next are read. Null: no answer. */
 async function lookAt(
   { hub, companyId }: RouteContext,
-  machines: readonly Machine[],
+  servers: readonly Server[],
   rule: RawRule,
   window: Window,
 ): Promise<(Seen | null)[]> {
   const metric = rule.metric ?? ''
   const { matchers } = compileMatchers(rule.matchers ?? {}, metricByName(metric)?.labels ?? [])
   const seen: (Seen | null)[] = []
-  for (let at = 0; at < machines.length; at += READ_AT_ONCE) {
-    const some = machines.slice(at, at + READ_AT_ONCE)
+  for (let at = 0; at < servers.length; at += READ_AT_ONCE) {
+    const some = servers.slice(at, at + READ_AT_ONCE)
     const reads = await Promise.all(some.map(({ id }) => readSeries(hub, companyId, id, metric, window)))
-    for (const [index, machine] of some.entries()) {
+    for (const [index, server] of some.entries()) {
       const series = reads[index]?.filter(({ labels }) => matchesLabels(matchers, labels))
       seen.push(
         series
-          ? { latest: latestOf(machine, series, rule, window.toMs), past: pastOf(machine, series, rule, window) }
+          ? { latest: latestOf(server, series, rule, window.toMs), past: pastOf(server, series, rule, window) }
           : null,
       )
       // A replay takes milliseconds; other requests come in between.
@@ -124,7 +124,7 @@ async function lookAt(
   return seen
 }
 
-/** Machines that would have alerted most come first. */
+/** Servers that would have alerted most come first. */
 function historyOf(seen: readonly Seen[], { fromMs, toMs, stepMs }: Window) {
   const servers = seen.map(each => each.past).sort((a, b) => b.alerts - a.alerts || b.firing_seconds - a.firing_seconds)
   return {
@@ -143,10 +143,10 @@ export async function previewRule(context: RouteContext, input: RuleInput & { re
   const { db } = hub.database
   const columns = await validRule(db, companyId, input)
   const ids = await resolveScope(db, companyId, columns.scope)
-  const machines = await db.execute<Machine>(sql`
+  const servers = await db.execute<Server>(sql`
     select id, name from servers where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
     order by lower(name), id limit ${SERVERS_READ}`)
-  const base = { matched_servers: ids.length, servers: machines.slice(0, SERVERS_SHOWN) }
+  const base = { matched_servers: ids.length, servers: servers.slice(0, SERVERS_SHOWN) }
   if (columns.metric === null || columns.kind === 'agent_down')
     return { data: { ...base, series: [], violating: 0, history: null }, collector: { available: true, reason: null } }
 
@@ -166,7 +166,7 @@ export async function previewRule(context: RouteContext, input: RuleInput & { re
     deleted: false,
   }
   const window = windowOf(input.hours ?? HOURS_DEFAULT, hub.now())
-  const looked = await lookAt(context, machines, rule, window)
+  const looked = await lookAt(context, servers, rule, window)
   const seen = looked.filter(each => each !== null)
   const series = seen.flatMap(each => each.latest)
   const isAvailable = seen.length === looked.length

@@ -164,7 +164,7 @@ export const ruleRoutes: readonly Route[] = [
   list({
     path: `${PATH}/:rule/servers`,
     tag: TAG,
-    summary: 'The machines that a rule covers',
+    summary: 'The servers that a rule covers',
     permissions: MANAGE,
     subject: rule.subject,
     of: coveredServers,

@@ -87,7 +87,7 @@ export async function defaultRulesOf(db: Executor, companyId: string): Promise<R
     .orderBy(rules.createdAt, rules.id)
 }
 
-/** The machines that a scope covers, by name. */
+/** The servers that a scope covers, by name. */
 export const coveredServers = collectionReadBy({
   filters: {},
   within: { scope: Type.Unsafe<RuleScope>({}) },

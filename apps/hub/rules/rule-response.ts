@@ -80,7 +80,7 @@ const firing = named('PreviewedFiring', {
   peak_value: nullable(Type.Number()),
 })
 
-/** When it would have fired, machine by machine; the newest firings of each. */
+/** When it would have fired, server by server; the newest firings of each. */
 const history = named('RuleHistory', {
   from: time(),
   to: time(),

@@ -1,4 +1,4 @@
-// Alert rules: validated as the collector will compile them, resolved to machines, versioned (document 2 "Rule";
+// Alert rules: validated as the collector will compile them, resolved to servers, versioned (document 2 "Rule";
 // decisions G-65 to G-69). version counts user edits; sync_version is the feed's cursor.
 import { randomUUID } from 'node:crypto'
 import { and, eq } from 'drizzle-orm'
@@ -95,7 +95,7 @@ function columnsOf(input: RuleInput, scope: RuleScope): Columns {
   }
 }
 
-/** What is wrong with a rule, by field: in the eyes of the compiler, and with the company's machines. Its form may be wrong too. */
+/** What is wrong with a rule, by field: in the eyes of the compiler, and with the company's servers. Its form may be wrong too. */
 export async function faultsOfRule(db: Executor, companyId: string, given: Unchecked): Promise<Map<string, Words>> {
   const scope = isScope(given.scope) ? toScope(given.scope) : null
   const faults = new Map<string, Words>()

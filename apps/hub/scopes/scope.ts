@@ -44,7 +44,7 @@ export const NO_SCOPE = {
   resolvedServerIds: [],
 }
 
-/** What is wrong with a scope, by field: it names nothing, or machines that the company does not have. */
+/** What is wrong with a scope, by field: it names nothing, or servers that the company does not have. */
 export async function scopeFaults(db: Executor, companyId: string, scope: RuleScope): Promise<Map<string, Words>> {
   const faults = new Map<string, Words>()
   const names = scope.server_ids.length + scope.tags.length + scope.environments.length
@@ -68,13 +68,13 @@ export async function validScope(db: Executor, companyId: string, input: ScopeIn
   return scope
 }
 
-/** Whether machine `s` is in the scope column of record `r`, which is not all. */
+/** Whether server `s` is in the scope column of record `r`, which is not all. */
 const IN_SCOPE: SQL = sql`s.company_id = r.company_id and s.deleted_at is null and (
   jsonb_exists(r.scope->'server_ids', s.id::text) or jsonb_exists_any(r.scope->'tags', s.tags)
   or jsonb_exists(r.scope->'environments', s.environment) or jsonb_exists(r.scope->'roles', s.role)
   or jsonb_exists(r.scope->'datacenters', s.datacenter))`
 
-/** The machines that a scope covers now, sorted; for `all` every machine of the company. */
+/** The servers that a scope covers now, sorted; for `all` every server of the company. */
 export async function resolveScope(db: Executor, companyId: string, scope: RuleScope): Promise<string[]> {
   if (scope.all) {
     const rows = await db.execute<{ id: string }>(
@@ -108,25 +108,25 @@ const SCOPED: readonly {
 ]
 
 /**
- * Which of the changed machines each set covers now: machines and scopes meet by the words that both have, so that ten thousand machines and
+ * Which of the changed servers each set covers now: servers and scopes meet by the words that both have, so that ten thousand servers and
  * a thousand records cost what they have in common and not what they could have.
  */
 const COVERED: SQL = sql`
   select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'server_ids') w (word)
-    join machines s on s.id::text = w.word
+    join servers s on s.id::text = w.word
   union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'tags') w (word)
-    join (select id, unnest(tags) as word from machines) s on s.word = w.word
+    join (select id, unnest(tags) as word from servers) s on s.word = w.word
   union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'environments') w (word)
-    join machines s on s.environment = w.word
+    join servers s on s.environment = w.word
   union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'roles') w (word)
-    join machines s on s.role = w.word
+    join servers s on s.role = w.word
   union select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'datacenters') w (word)
-    join machines s on s.datacenter = w.word`
+    join servers s on s.datacenter = w.word`
 
 /**
- * Brings resolved_server_ids of a company's rules, silences and checks in step after the given machines were added,
+ * Brings resolved_server_ids of a company's rules, silences and checks in step after the given servers were added,
  * removed or changed. Only records whose set changes get a new sync_version; their business version stays. Records of
- * the same scope are one set, worked out once. A machine that comes with tags counts with those, which are stored later.
+ * the same scope are one set, worked out once. A server that comes with tags counts with those, which are stored later.
  */
 export async function refreshScopes(
   hub: Hub,
@@ -140,7 +140,7 @@ export async function refreshScopes(
   for (const { feed, table, also } of SCOPED) {
     const rows = await tx.db.execute<{ id: string; grown: number }>(sql`
       with given as materialized (select id, tags from jsonb_to_recordset(${given}::jsonb) as x (id uuid, tags text[])),
-      machines as materialized (
+      servers as materialized (
         select s.id, coalesce(g.tags, s.tags) as tags, s.environment, s.role, s.datacenter from servers s join given g on g.id = s.id
         where s.company_id = ${companyId} and s.deleted_at is null),
       sets as materialized (

@@ -1,4 +1,4 @@
-// A change of many machines by one request: one transaction and a statement a table, whatever their number.
+// A change of many servers by one request: one transaction and a statement a table, whatever their number.
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { auditMany, changesBetween } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
@@ -11,7 +11,7 @@ import { refreshScopes } from '../scopes/scope.ts'
 import { type Server, type ServerRow, selectServers } from './server-list.ts'
 import { type ServerInput, tellAgents } from './servers.ts'
 
-/** What a change may set; an ApiError 422 that it throws refuses the one machine. */
+/** What a change may set; an ApiError 422 that it throws refuses the one server. */
 export type BulkChange = (server: Server) => Pick<ServerInput, 'status'> & { readonly tags?: readonly string[] }
 
 type Changed = { readonly before: Server; readonly after: Server }
@@ -94,7 +94,7 @@ async function storeChanged(hub: Hub, tx: Tx, companyId: string, changed: readon
   )
 }
 
-/** The agents of machines whose status, subnet or datacenter changed get newer records (document 1 "Registry consistency rule"). */
+/** The agents of servers whose status, subnet or datacenter changed get newer records (document 1 "Registry consistency rule"). */
 export async function raiseAgentsOf(hub: Hub, tx: Tx, serverIds: readonly string[]): Promise<void> {
   if (serverIds.length === 0) return
   const told = await tx.db.execute<{ id: string }>(sql`

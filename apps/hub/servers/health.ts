@@ -34,7 +34,7 @@ const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
 const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
 const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
-/** What the collector says of a machine now: its state and the newest values. */
+/** What the collector says of a server now: its state and the newest values. */
 export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
@@ -51,7 +51,7 @@ export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Pr
 const MESSAGE_MAX = 200
 const ROOT_MOUNTS = ['/', 'C:']
 
-/** The key values of a machine: percent, load, and when they were sampled. */
+/** The key values of a server: percent, load, and when they were sampled. */
 export function summaryOf(status: Status | null) {
   const first = (name: string): LatestSample | undefined => status?.metrics[name]?.[0]
   const disks = status?.metrics.disk_used_percent ?? []
@@ -130,7 +130,7 @@ export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, sea
 type SeenRow = { server_id: string; state: AgentState; last_seen_at: string | null; has_down: boolean }
 export type Seen = { readonly lastSeenAt: Date | null; readonly state: AgentState; readonly hasDownAlert: boolean }
 
-/** What the hub's own records say of machines' agents. */
+/** What the hub's own records say of servers' agents. */
 export async function lastSeenOf(
   db: Executor,
   companyId: string,

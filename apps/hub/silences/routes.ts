@@ -32,7 +32,7 @@ export const silenceRoutes: readonly Route[] = [
     method: 'POST',
     path: `${PATH}/preview`,
     tag: TAG,
-    summary: 'The machines and open alerts that a scope covers',
+    summary: 'The servers and open alerts that a scope covers',
     permissions: MANAGE,
     body: Type.Object({ scope: scope() }),
     answer: answer(silencePreview),

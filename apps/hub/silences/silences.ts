@@ -39,7 +39,7 @@ export type SilenceInput = {
 
 type Window = { readonly scope: RuleScope; readonly startsAt: Date; readonly endsAt: Date; readonly reason: string }
 
-/** Throws 422 for a scope that names nothing or foreign machines, and for a window that is none. */
+/** Throws 422 for a scope that names nothing or foreign servers, and for a window that is none. */
 async function checkSilence(db: Executor, companyId: string, silence: Window, nowMs: number): Promise<void> {
   const faults: Map<string, Words> = await scopeFaults(db, companyId, silence.scope)
   const [startMs, endMs] = [silence.startsAt.getTime(), silence.endsAt.getTime()]
@@ -57,7 +57,7 @@ async function announce(context: RouteContext, tx: Tx, id: string): Promise<void
 
 type Covered = { id: string; severity: Severity; total: number; by_severity: number; rank: number }
 
-/** How many machines and open alerts a scope would cover, with the first machines and the newest alerts. */
+/** How many servers and open alerts a scope would cover, with the first servers and the newest alerts. */
 export async function previewSilence(db: Executor, companyId: string, input: ScopeInput) {
   const asked = await validScope(db, companyId, input)
   const ids = await resolveScope(db, companyId, asked)

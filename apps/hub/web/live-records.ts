@@ -56,7 +56,7 @@ const searchFilter = (search: string): SQL => {
 }
 
 type CountRow = ServerCounts & { matching: number; page: number }
-type MachineRow = {
+type ServerRow = {
   id: string
   name: string
   hostname: string | null
@@ -66,12 +66,12 @@ type MachineRow = {
   open_alerts: number
   connectivity: Connectivity
 }
-/** The counts stand in every row; without a machine on the page there is one row with nothing else. */
-type PageRow = CountRow & (MachineRow | { id: null })
+/** The counts stand in every row; without a server on the page there is one row with nothing else. */
+type PageRow = CountRow & (ServerRow | { id: null })
 
 export type ServerView = { readonly search: string; readonly state: ServerState | null; readonly page: number }
 
-const toRecord = (row: MachineRow): ServerRecord => ({
+const toRecord = (row: ServerRow): ServerRecord => ({
   id: row.id,
   name: row.name,
   hostname: row.hostname,

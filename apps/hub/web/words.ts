@@ -169,7 +169,7 @@ const texts = {
   empty_title: { en: 'No servers yet', vi: 'Chưa có máy chủ' },
   add_server: { en: 'Add a server', vi: 'Thêm máy chủ' },
   add_text: {
-    en: 'Give the machine a name. You get a licence for it: a key with which its agent reports here.',
+    en: 'Give the server a name. You get a licence for it: a key with which its agent reports here.',
     vi: 'Đặt tên cho máy. Bạn sẽ nhận một giấy phép: khóa để agent trên máy đó gửi dữ liệu về đây.',
   },
   add_name: { en: 'Name of the server', vi: 'Tên máy chủ' },

@@ -1,4 +1,4 @@
-// What the journal of the evaluation says of one state or one machine's presence (see journal.ts).
+// What the journal of the evaluation says of one state or one server's presence (see journal.ts).
 import type { FlapState } from '../evaluate/flapping.ts'
 import type { CompiledRule } from '../rules/rule.ts'
 import type { Presence } from '../state/server-series.ts'
@@ -32,7 +32,7 @@ export type PresenceRecord = {
   readonly presence: Presence
 }
 
-/** The last agent of a machine was revoked: nothing of the machine is left, and what its agents had on their way does not count. */
+/** The last agent of a server was revoked: nothing of the server is left, and what its agents had on their way does not count. */
 export type LeftRecord = {
   readonly kind: 'left'
   readonly key: string

@@ -12,7 +12,7 @@ import { saveRow, stateRecord } from './state-record.ts'
 
 const load = (value: number | null | undefined): number => value ?? Number.NaN
 
-/** A state under the signature that the rule has now goes on; one under another signature restarts when its machine is bound. */
+/** A state under the signature that the rule has now goes on; one under another signature restarts when its server is bound. */
 function loadRow(evaluation: EvaluationState, row: number, saved: readonly (number | null)[], signature: number): void {
   const { states } = evaluation
   const [phase, flags, lag, seq, notifiedAtMs, lastReceivedMs, lastTsMs, lastValue, since, opened, peak] = saved
@@ -88,7 +88,7 @@ function applyState(evaluation: EvaluationState, server: ServerSeries, record: S
   evaluation.flapping.delete(row)
   evaluation.settledUpTo.set(row, position)
   if (record.row === null) {
-    // It stands for its removal while the bus is replayed under the rules of before; then its machine is bound without it.
+    // It stands for its removal while the bus is replayed under the rules of before; then its server is bound without it.
     states.reset(row)
     states.seq[row] = record.lastSeq ?? 0
     states.signature[row] = NO_SIGNATURE
@@ -98,7 +98,7 @@ function applyState(evaluation: EvaluationState, server: ServerSeries, record: S
   if (record.flap) evaluation.flapping.set(row, { ...record.flap, peak: load(record.flap.peak) })
 }
 
-/** The series with this key, taken in where it is new to the machine. */
+/** The series with this key, taken in where it is new to the server. */
 function seriesIndex(evaluation: EvaluationState, server: ServerSeries, fullKey: string): number {
   const { dictionary } = evaluation
   const { lo, hi } = dictionary.idOf(fullKey)

@@ -1,7 +1,7 @@
 // The evaluation state of one shard as bytes, and back (document 2 "State persistence and restart", decision G-148).
 //
 // Format 1, little-endian: magic "SVCEVAL1", CRC-32 of all that follows (uint32), header bytes (uint32), header as UTF-8 JSON,
-// padding to 8, then columns of n states, machine after machine in the order of the header:
+// padding to 8, then columns of n states, server after server in the order of the header:
 //   seq, lastValue                        float64
 //   id low, id high                       uint32
 //   lastTs, lastReceived                  int32, ms before savedAt; states out of that range stand in the extended columns
@@ -108,7 +108,7 @@ function collect(evaluation: EvaluationState, shard: number): { servers: ServerS
   return { servers, rows }
 }
 
-/** Machines of the shard that left; after a day nothing of their agents can be on its way. */
+/** Servers of the shard that left; after a day nothing of their agents can be on its way. */
 function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): LeftRecord[] {
   for (const [key, records] of evaluation.left)
     if (records.every(({ leftAtMs }) => nowMs - leftAtMs > DAY_MS)) evaluation.left.delete(key)
@@ -286,7 +286,7 @@ function readState(
   const { states } = evaluation
   const lo = from.idLo[at]!
   const hi = from.idHi[at]!
-  // The states of a series stand together, and the machine is new here.
+  // The states of a series stand together, and the server is new here.
   const last = server.count - 1
   const isSameSeries = last >= 0 && server.lo(last) === lo && server.hi(last) === hi
   const packed = from.phase[at]!

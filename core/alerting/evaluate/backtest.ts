@@ -1,4 +1,4 @@
-// Would a rule have fired? Stored samples of one machine run through the evaluation as if they came now: the same batches, the
+// Would a rule have fired? Stored samples of one server run through the evaluation as if they came now: the same batches, the
 // same sweeps, the same flapping. What a rule would have told is what it tells in a worker.
 import { EntryReader, encodeEntry } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
@@ -20,7 +20,7 @@ export type Replay = {
   readonly rule: RawRule
   readonly serverId: string
   readonly series: readonly ReplayedSeries[]
-  /** How often the machine reported, as far as the samples show. */
+  /** How often the server reported, as far as the samples show. */
   readonly stepMs: number
   readonly toMs: number
 }
@@ -47,7 +47,7 @@ const settings = {
   },
 }
 
-/** The series of a machine as batches, one a point in time. */
+/** The series of a server as batches, one a point in time. */
 class Batches {
   private readonly next: number[]
   private readonly ids: readonly { readonly full: string; readonly lo: number; readonly hi: number }[]
@@ -104,7 +104,7 @@ class Batches {
   }
 }
 
-/** Every event that the rule would have made of the machine's samples, in order. Reminders are left out. */
+/** Every event that the rule would have made of the server's samples, in order. Reminders are left out. */
 export function replayRule(replay: Replay): AlertEvent[] {
   const evaluation = new EvaluationState(settings)
   const everywhere = { ...replay.rule.scope, all: true }

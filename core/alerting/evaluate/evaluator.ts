@@ -1,4 +1,4 @@
-// The evaluation of the machines that one thread owns: bus entries in, events out (document 2). Nothing here reads a clock: a
+// The evaluation of the servers that one thread owns: bus entries in, events out (document 2). Nothing here reads a clock: a
 // sample is evaluated at the receive time of its batch, a sweep at the time it is given, so that a replay repeats what was.
 import type { EntryReader } from '../../bus/entry.ts'
 import { bindSeen, rebindServer } from '../rules/binding.ts'
@@ -9,7 +9,7 @@ import { closed, opened, remind } from './emit-transition.ts'
 import { type EvaluatedRule, evaluateReturned, settle, type Transition, violates } from './evaluate-sample.ts'
 import { batchSeen } from './presence.ts'
 
-/** Series that a machine may keep without a state before they are given up. */
+/** Series that a server may keep without a state before they are given up. */
 const IDLE_SERIES_MAX = 2000
 
 /** Evaluates the entry that the reader stands on; `position` is its place on the bus. */

@@ -1,4 +1,4 @@
-// Wide-area incidents: many machines of one subnet or one datacenter that fall silent together are told as one group
+// Wide-area incidents: many servers of one subnet or one datacenter that fall silent together are told as one group
 // (document 2 "Wide-area incident grouping"; decisions G-80, G-86, G-87). Fed with what the presence of all shards declares,
 // swept after it. The parameters of a company come from group-parameters.ts.
 import type { ServerAttributes } from '../state/evaluation-state.ts'
@@ -13,7 +13,7 @@ type OpenGroup = {
   /** The member with the smallest server id at opening, for the life of the group. */
   readonly anchorId: string
   readonly openedAtMs: number
-  /** Machines declared lost before this are no members: the window at opening. */
+  /** Servers declared lost before this are no members: the window at opening. */
   readonly membersSinceMs: number
   readonly suppressed: boolean
   readonly suppressReason: SuppressReason | null
@@ -25,17 +25,17 @@ type OpenGroup = {
 export type SavedGroups = { readonly lastSeq: number; readonly open: readonly OpenGroup[] }
 
 export type GroupDownState = {
-  /** Machines declared lost, and when. */
+  /** Servers declared lost, and when. */
   readonly downSinceMs: Map<string, number>
   /** By company and group key. */
   readonly open: Map<string, OpenGroup>
   lastSeq: number
-  /** Machines heard of before it was known who is lost; null = that is known. */
+  /** Servers heard of before it was known who is lost; null = that is known. */
   heard: Set<string> | null
 }
 
 export type GroupSweep = {
-  /** Machines with a non-revoked active agent. */
+  /** Servers with a non-revoked active agent. */
   readonly attributes: ReadonlyMap<string, ServerAttributes>
   readonly parametersOf: (companyId: string) => GroupParameters
   readonly suppressionOf: (companyId: string, serverId: string, atMs: number) => SuppressReason | null
@@ -56,7 +56,7 @@ export const saveGroups = (state: GroupDownState): SavedGroups => ({
   open: [...state.open.values()],
 })
 
-/** agent.down or agent.up of a machine, in the order of its shard. */
+/** agent.down or agent.up of a server, in the order of its shard. */
 export function presenceChanged(state: GroupDownState, serverId: string, presence: 'up' | 'down', atMs: number): void {
   state.heard?.add(serverId)
   if (presence === 'down') state.downSinceMs.set(serverId, atMs)
@@ -64,8 +64,8 @@ export function presenceChanged(state: GroupDownState, serverId: string, presenc
 }
 
 /**
- * The machines that all shards together hold for lost. Members not among them have recovered. The first time, after a start, the shards
- * are asked while they go on: what a machine's shard told meanwhile is at least as new as its answer.
+ * The servers that all shards together hold for lost. Members not among them have recovered. The first time, after a start, the shards
+ * are asked while they go on: what a server's shard told meanwhile is at least as new as its answer.
  */
 export function presenceKnown(
   state: GroupDownState,
@@ -77,7 +77,7 @@ export function presenceKnown(
   for (const [serverId, sinceMs] of down) if (!heard?.has(serverId)) state.downSinceMs.set(serverId, sinceMs)
 }
 
-/** The groups that a machine belongs to. */
+/** The groups that a server belongs to. */
 export function groupKeysOf(attributes: ServerAttributes): string[] {
   const keys: string[] = []
   if (attributes.subnetId) keys.push(`subnet:${attributes.subnetId}`)
@@ -87,7 +87,7 @@ export function groupKeysOf(attributes: ServerAttributes): string[] {
 
 type Group = { readonly companyId: string; readonly groupKey: string; readonly downIds: string[] }
 
-/** The lost machines by group. */
+/** The lost servers by group. */
 function downByGroup(state: GroupDownState, sweep: GroupSweep): Map<string, Group> {
   const groups = new Map<string, Group>()
   for (const serverId of state.downSinceMs.keys()) {
@@ -103,7 +103,7 @@ function downByGroup(state: GroupDownState, sweep: GroupSweep): Map<string, Grou
   return groups
 }
 
-/** How many machines each group has; walked once a sweep, and only when some group is concerned. */
+/** How many servers each group has; walked once a sweep, and only when some group is concerned. */
 function totals(sweep: GroupSweep): Map<string, number> {
   const counts = new Map<string, number>()
   for (const attributes of sweep.attributes.values())
@@ -114,7 +114,7 @@ function totals(sweep: GroupSweep): Map<string, number> {
   return counts
 }
 
-/** What the lost machines of this instant mean for the groups: events, in order. Called after each presence sweep. */
+/** What the lost servers of this instant mean for the groups: events, in order. Called after each presence sweep. */
 export function sweepGroups(state: GroupDownState, sweep: GroupSweep): AlertEvent[] {
   const down = downByGroup(state, sweep)
   const events: AlertEvent[] = []
@@ -152,7 +152,7 @@ function followOpen(
   return [{ ...groupEvent(state, sweep, group, 'group_resolved', totalOf(key)), ...end }]
 }
 
-/** Opens a group when enough machines of it fell silent within the window. */
+/** Opens a group when enough servers of it fell silent within the window. */
 function openGroup(
   state: GroupDownState,
   sweep: GroupSweep,

@@ -1,12 +1,12 @@
-// When a group of machines counts as a wide-area incident, per company and field: what the hub's settings say, else the
+// When a group of servers counts as a wide-area incident, per company and field: what the hub's settings say, else the
 // configuration of the collector for that company, else the default (document 2 "Wide-area incident grouping", GRP-019, GRP-020).
 
 export type GroupParameters = {
-  /** Machines declared silent since at most so long count. */
+  /** Servers declared silent since at most so long count. */
   readonly windowMs: number
-  /** Silent machines at least. */
+  /** Silent servers at least. */
   readonly min: number
-  /** Share of the group's machines at least, in (0, 1]. */
+  /** Share of the group's servers at least, in (0, 1]. */
   readonly ratio: number
 }
 

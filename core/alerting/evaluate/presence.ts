@@ -1,5 +1,5 @@
-// Whether a machine's agent is there (document 2 "Agent presence"; decisions G-46, G-80, G-81): down once, up at the first valid
-// batch. The evaluation of the machine's shard owns it, so the signal is seen in the order of the bus.
+// Whether a server's agent is there (document 2 "Agent presence"; decisions G-46, G-80, G-81): down once, up at the first valid
+// batch. The evaluation of the server's shard owns it, so the signal is seen in the order of the bus.
 import type { EntryReader } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -7,7 +7,7 @@ import type { ServerSeries } from '../state/server-series.ts'
 import { type AlertEvent, agentDownRuleId, type EventType, eventId } from './event.ts'
 import { nextTimeSeq } from './event-maker.ts'
 
-/** The interval that counts for a machine: what its agent reports, else the managed one, else 30 s. */
+/** The interval that counts for a server: what its agent reports, else the managed one, else 30 s. */
 export function presenceIntervalSeconds(reported: number, managed: number): number {
   const isValid = (seconds: number) => seconds >= limits.intervalSecondsMin && seconds <= limits.intervalSecondsMax
   return isValid(reported) ? reported : isValid(managed) ? managed : limits.intervalSecondsDefault
@@ -17,7 +17,7 @@ export function presenceIntervalSeconds(reported: number, managed: number): numb
 export const downAfterMs = (intervalSeconds: number): number =>
   Math.max(3 * intervalSeconds * 1000, limits.presenceDownMinMs)
 
-/** A valid batch came: the machine is up. */
+/** A valid batch came: the server is up. */
 export function batchSeen(
   evaluation: EvaluationState,
   server: ServerSeries,
@@ -41,7 +41,7 @@ export function batchSeen(
   if (reader.intervalSeconds > 0) presence.intervalSeconds = reader.intervalSeconds
 }
 
-/** Another agent speaks for the machine: its presence begins anew; the hub settles the alert of the revoked one. */
+/** Another agent speaks for the server: its presence begins anew; the hub settles the alert of the revoked one. */
 function replaceAgent(evaluation: EvaluationState, server: ServerSeries, reader: EntryReader): void {
   const { presence } = server
   presence.agentWord = reader.agentWord()
@@ -53,7 +53,7 @@ function replaceAgent(evaluation: EvaluationState, server: ServerSeries, reader:
   presence.downSinceMs = 0
 }
 
-/** Declares the agent of a machine lost when its silence is long enough. `graceUntilMs`: start or overflow of the bus, per machine. */
+/** Declares the agent of a server lost when its silence is long enough. `graceUntilMs`: start or overflow of the bus, per server. */
 export function sweepPresence(
   evaluation: EvaluationState,
   server: ServerSeries,

@@ -86,7 +86,7 @@ export function activeSilences(set: SilenceSet, atMs: number): number {
   return active
 }
 
-/** The reason that an event of this machine at `occurredAtMs` is suppressed, or null. `serverStatus` is the current one. */
+/** The reason that an event of this host at `occurredAtMs` is suppressed, or null. `serverStatus` is the current one. */
 export function suppressReason(
   silences: SilenceSet,
   companyId: string,

@@ -1,4 +1,4 @@
-// What time alone does (every 10 s, wall clock): presence, no data, reminders, the end of flapping, rule changes on machines that are
+// What time alone does (every 10 s, wall clock): presence, no data, reminders, the end of flapping, rule changes on servers that are
 // silent, and states that nobody needs any more (document 2 "No-data sweep"; decisions G-75, G-76, G-85, G-86).
 import { limits } from '../../limits.ts'
 import { rebindServer } from '../rules/binding.ts'
@@ -11,7 +11,7 @@ import type { EvaluatedRule } from './evaluate-sample.ts'
 import { isForgettable, isStable } from './flapping.ts'
 import { downAfterMs, presenceIntervalSeconds, sweepPresence } from './presence.ts'
 
-/** Machines in this range of indexes are swept; a caller that must not stall goes in slices. `startedAtMs`: start, or bus overflow. */
+/** Servers in this range of indexes are swept; a caller that must not stall goes in slices. `startedAtMs`: start, or bus overflow. */
 export function sweepServers(
   evaluation: EvaluationState,
   from: number,
@@ -71,7 +71,7 @@ function dropOkSeries(evaluation: EvaluationState, server: ServerSeries, series:
   while (server.head[series]! >= 0) removeState(evaluation, server.head[series]!)
 }
 
-/** The machine is up and a batch came after the series' last one, not long ago. */
+/** The server is up and a batch came after the series' last one, not long ago. */
 function isStillSending(
   evaluation: EvaluationState,
   server: ServerSeries,

@@ -17,7 +17,7 @@ import { hasServerId } from './server-ids.ts'
 export const isInScope = (rule: CompiledRule, serverId: string): boolean =>
   rule.scopeAll || hasServerId(rule.serverIds, serverId)
 
-/** Binds a series that is seen: one that is new to the machine, whose key may have become known, or that is to be bound again. */
+/** Binds a series that is seen: one that is new to the server, whose key may have become known, or that is to be bound again. */
 export function bindSeen(evaluation: EvaluationState, server: ServerSeries, index: number, nowMs: number): void {
   const { dictionary } = evaluation
   const [lo, hi] = [server.lo(index), server.hi(index)]
@@ -68,7 +68,7 @@ export function addState(
 }
 
 /**
- * Brings a machine to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is new. In a replay
+ * Brings a server to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is new. In a replay
  * a state that the journal settled beyond `position` may be of rules that are not in force yet: it is looked at once it is passed.
  */
 export function rebindServer(
@@ -148,8 +148,8 @@ function restart(
 }
 
 /**
- * The last agent of a machine was revoked (decision G-48): its alerts end, its presence goes without an event. `agentIds` are revoked;
- * where another one speaks for the machine already, nothing happens.
+ * The last agent of a server was revoked (decision G-48): its alerts end, its presence goes without an event. `agentIds` are revoked;
+ * where another one speaks for the server already, nothing happens.
  */
 export function leaveScope(
   evaluation: EvaluationState,

@@ -7,10 +7,10 @@ import type { EvaluationState, RuleSlot } from '../state/evaluation-state.ts'
 import type { CompiledRule } from './rule.ts'
 import type { RuleSet } from './rule-set.ts'
 
-/** The number of no signature: a state that has it restarts when its machine is bound. */
+/** The number of no signature: a state that has it restarts when its server is bound. */
 export const NO_SIGNATURE = 0xffff
 
-/** Takes over a new rule set. Machines are bound to it lazily: at their next batch or the next sweep. */
+/** Takes over a new rule set. Servers are bound to it lazily: at their next batch or the next sweep. */
 export function setRules(evaluation: EvaluationState, rules: RuleSet): void {
   for (const [companyId, ofCompany] of rules.companies)
     if (evaluation.rules.companies.get(companyId) !== ofCompany)

@@ -47,7 +47,7 @@ export type RawRule = {
   readonly renotify_seconds: number | null
   readonly enabled: boolean
   readonly deleted: boolean
-  /** Never in the feed: from thread to thread, in place of long lists of machines. */
+  /** Never in the feed: from thread to thread, in place of long lists of servers. */
   readonly packed?: PackedScope
 }
 
@@ -90,7 +90,7 @@ export type CompiledRule = {
   readonly noData: NoDataMode
   readonly renotifyMs: number
   readonly scopeAll: boolean
-  /** The machines covered when scopeAll is false. */
+  /** The servers covered when scopeAll is false. */
   readonly serverIds: ServerIds
   /** (company, metric, matchers, scope.all): when it changes, firing alerts close and evaluation starts anew. */
   readonly signature: string
@@ -119,7 +119,7 @@ const isSeconds = (value: unknown, max: number): boolean =>
 
 const SCOPE_LISTS = ['server_ids', 'tags', 'environments', 'roles', 'datacenters'] as const
 
-/** What is wrong with a scope in form. Whether its machines exist is for the hub to know. */
+/** What is wrong with a scope in form. Whether its servers exist is for the hub to know. */
 function scopeFaults(raw: Unchecked): RuleFault[] {
   const scope = raw.scope
   if (!isObject(scope)) return [{ reason: 'scope', field: 'scope', message: 'must be an object' }]

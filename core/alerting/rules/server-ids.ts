@@ -1,4 +1,4 @@
-// The machines that a rule names, packed: 16 bytes an id in memory that threads share. A rule that lists 100,000 machines is 1.6 MB once,
+// The servers that a rule names, packed: 16 bytes an id in memory that threads share. A rule that lists 100,000 servers is 1.6 MB once,
 // not a set of strings in every thread.
 import { isUuid } from '../../series/uuid.ts'
 
@@ -7,7 +7,7 @@ export type ServerIds = Uint32Array
 
 const WORDS = 4
 
-/** The ids of all lists; what is no UUID names no machine. */
+/** The ids of all lists; what is no UUID names no server. */
 export function packServerIds(lists: readonly (readonly string[])[]): ServerIds {
   const given = lists.flat()
   // As the hub gives them, as a rule.
@@ -53,14 +53,14 @@ function halfOf(id: string, at: number): number {
   return half
 }
 
-/** What a rule that names many machines is handed over with. */
+/** What a rule that names many servers is handed over with. */
 export type PackedScope = {
   readonly serverIds: ServerIds
   /** The record with its lists, JSON in UTF-8: what is kept of the rule. */
   readonly record: Uint8Array
 }
 
-/** The packed machines of a record; null for one that names them itself. A record of the feed cannot hold what this looks for. */
+/** The packed servers of a record; null for one that names them itself. A record of the feed cannot hold what this looks for. */
 export function packedIds(raw: { readonly packed?: PackedScope }): ServerIds | null {
   const ids: unknown = raw.packed?.serverIds
   return ids instanceof Uint32Array ? ids : null

@@ -15,12 +15,12 @@
 //   at 5m disable cpu | enable cpu | delete cpu
 //   at 5m silence quiet scope=all|web-1 in=scope|resolved|top from=5m until=10m company=acme ; at 9m unsilence quiet
 //   at 5m status web-1 maintenance|decommissioned|none ; subnet web-1 s2 ; datacenter web-1 d2
-//   at 5m revoke web-1                         its last agent ; at 9m enroll web-1: a new agent of the machine
+//   at 5m revoke web-1                         its last agent ; at 9m enroll web-1: a new agent of the server
 //   at 5m restart down=10s                     graceful: the bus is drained, the state saved; starts again after `down`
 //   at 5m crash down=10s                       killed: last snapshot, journal and bus are what is left
 //   at 5m snapshot | overflow
 //   at 5m group hub|config min=2 ratio=0.5 window=60s company=acme       one of the three a line; `-` unsets
-//   expect 5m alert.opened cpu web-1 value=95  the event's own time, type, rule, machine, and fields that count
+//   expect 5m alert.opened cpu web-1 value=95  the event's own time, type, rule, server, and fields that count
 //   expect 5m agent.down web-1 ; expect 5m group_down subnet:s1 members=web-1,web-2
 //   expect nothing
 //   until 20m                                  the end; otherwise 1 minute after the last step or expectation

@@ -1,4 +1,4 @@
-// What a scenario of rule behaviour says, once read: machines, settings, steps in time, and the events that must come of them.
+// What a scenario of rule behaviour says, once read: servers, settings, steps in time, and the events that must come of them.
 // Times are ms since the start of the scenario, which is instant 0 of the test's clock.
 import type { RawRule } from '../rules/rule.ts'
 
@@ -28,7 +28,7 @@ export type ScenarioPoint = { readonly tsMs: number; readonly value: number }
 /** `key` is the full series key. */
 export type ScenarioSeries = { readonly key: string; readonly points: readonly ScenarioPoint[] }
 
-/** A rule as the scenario writes it; machines and company by name. */
+/** A rule as the scenario writes it; servers and company by name. */
 export type ScenarioRule = {
   readonly name: string
   readonly company: string
@@ -56,7 +56,7 @@ export type ScenarioSilence = {
   readonly company: string
   readonly all: boolean
   readonly serverNames: readonly string[]
-  /** Where the machines stand: scope.server_ids, scope.resolved_server_ids, or beside the scope. */
+  /** Where the servers stand: scope.server_ids, scope.resolved_server_ids, or beside the scope. */
   readonly place: 'scope' | 'resolved' | 'top'
   readonly fromMs: number
   readonly untilMs: number

@@ -86,10 +86,10 @@ export class ScenarioWorker {
     this.groups = newGroupDown(durable.groups === null ? null : (JSON.parse(durable.groups) as SavedGroups))
     this.consume()
     this.setRules(inputs.rules)
-    presenceKnown(this.groups, this.lostMachines())
+    presenceKnown(this.groups, this.lostServers())
   }
 
-  private *lostMachines(): Generator<readonly [string, number]> {
+  private *lostServers(): Generator<readonly [string, number]> {
     for (const server of this.evaluation.servers)
       if (server?.presence.state === 'down') yield [server.serverId, server.presence.downSinceMs]
   }
@@ -203,7 +203,7 @@ export class ScenarioWorker {
     this.durable.groups = JSON.stringify(saveGroups(this.groups))
   }
 
-  /** Saves every shard, or those that have machines of the companies. */
+  /** Saves every shard, or those that have servers of the companies. */
   snapshot(companies: ReadonlySet<string> | null = null): void {
     this.commit()
     const { seriesKeys } = this.durable

@@ -15,7 +15,7 @@ export type EvaluationSettings = {
   readonly flapping: FlapSettings
 }
 
-/** What the agent registry says of a machine (document 2 "Agent-record attributes"). */
+/** What the agent registry says of a server (document 2 "Agent-record attributes"). */
 export type ServerAttributes = {
   readonly companyId: string
   /** maintenance, decommissioned or empty. */
@@ -58,18 +58,18 @@ export class EvaluationState {
   readonly touchedServers = new Set<ServerSeries>()
   /** Rows whose journalled state already reflects the bus up to this position (after a crash). */
   readonly settledUpTo = new Map<number, number>()
-  /** Machines that left: the bus up to there is not theirs any more (after a crash). */
+  /** Servers that left: the bus up to there is not theirs any more (after a crash). */
   readonly leftUpTo = new Map<string, number>()
   readonly presenceSettledUpTo = new Map<ServerSeries, number>()
   /** States that were removed with an event: the journal says so. */
   removed: StateRecord[] = []
-  /** Machines that lost their last agent, by key: what their revoked agents had on its way does not count. */
+  /** Servers that lost their last agent, by key: what their revoked agents had on its way does not count. */
   readonly left = new Map<string, LeftRecord[]>()
   /** Those since the last `takeJournal`. */
   removedServers: LeftRecord[] = []
   private events: AlertEvent[] = []
   private quietPresence: QuietPresence[] = []
-  /** Each company id once, however many machines name it. */
+  /** Each company id once, however many servers name it. */
   private readonly companyIds = new Map<string, string>()
   evaluations = 0
   samples = 0
@@ -98,7 +98,7 @@ export class EvaluationState {
     if (agentId !== '') this.quietPresence.push({ agentId, state, atMs })
   }
 
-  /** Why an event of this machine at that time is not told to people, or null. */
+  /** Why an event of this host at that time is not told to people, or null. */
   suppressionOf(companyId: string, serverId: string, occurredAtMs: number): SuppressReason | null {
     return suppressReason(this.silences, companyId, serverId, this.attributes.get(serverId)?.status ?? '', occurredAtMs)
   }

@@ -1,4 +1,4 @@
-// States and machines that go: a rule was removed, a machine left scope, a tenant was purged, a series is not needed any more.
+// States and servers that go: a rule was removed, a server left scope, a tenant was purged, a series is not needed any more.
 
 import { stateRecord } from '../durability/state-record.ts'
 import type { EvaluationState } from './evaluation-state.ts'
@@ -26,12 +26,12 @@ export function removeState(evaluation: EvaluationState, row: number): void {
   states.remove(row)
 }
 
-/** Gives up the series of a machine that no rule is bound to; those it still sends come again. */
+/** Gives up the series of a server that no rule is bound to; those it still sends come again. */
 export function dropIdleSeries(evaluation: EvaluationState, server: ServerSeries): void {
   keepSeries(evaluation, server, head => head >= 0)
 }
 
-/** A look at the machines in this range of indexes: series without a state that did not come since the last look are given up. */
+/** A look at the servers in this range of indexes: series without a state that did not come since the last look are given up. */
 export function dropUnseen(evaluation: EvaluationState, from: number, to: number): void {
   for (let at = from; at < to && at < evaluation.servers.length; at++) {
     const server = evaluation.servers[at]
@@ -62,7 +62,7 @@ function releaseSeries(evaluation: EvaluationState, server: ServerSeries, index:
   if (server.head[index] !== UNDEFINED) evaluation.dictionary.release(server.lo(index), server.hi(index))
 }
 
-/** Forgets everything of a machine without an event (purge). */
+/** Forgets everything of a server without an event (purge). */
 export function forgetServer(evaluation: EvaluationState, server: ServerSeries): void {
   for (let index = 0; index < server.count; index++) {
     while (server.head[index]! >= 0) removeState(evaluation, server.head[index]!)

@@ -1,5 +1,5 @@
-// What series ids mean: the id of a series is derived from its key alone, so the dictionary of a thread is shared by all machines
-// and holds each `metric{label="value"}` once, however many machines report it. Keys are kept on disk beside the snapshots, by shard;
+// What series ids mean: the id of a series is derived from its key alone, so the dictionary of a thread is shared by all servers
+// and holds each `metric{label="value"}` once, however many servers report it. Keys are kept on disk beside the snapshots, by shard;
 // a key that no series of the thread has used for long is forgotten here and there. Ingest announces the keys of an agent's series
 // again at least every hour, so that one that comes back is learnt again.
 import type { Labels } from '../../series/labels.ts'
@@ -12,7 +12,7 @@ export type SeriesDefinition = {
   readonly hi: number
   /** Another one with the same low word. */
   next: SeriesDefinition | undefined
-  /** Series of machines that have this key. */
+  /** Series of servers that have this key. */
   uses: number
   /** The last look found it unused, and nothing used it since. */
   isIdle: boolean
@@ -56,7 +56,7 @@ export class SeriesDictionary {
     for (const fullKey of fullKeys) this.noteShard(this.define(fullKey), shard)
   }
 
-  /** Learns a key that a machine of the shard sends; the same key again changes nothing. */
+  /** Learns a key that a server of the shard sends; the same key again changes nothing. */
   learn(shard: number, fullKey: string): SeriesDefinition {
     const definition = this.define(fullKey)
     if (!this.noteShard(definition, shard)) return definition
@@ -94,7 +94,7 @@ export class SeriesDictionary {
     return true
   }
 
-  /** A series of a machine begins to use the key; undefined while the key is not known. */
+  /** A series of a server begins to use the key; undefined while the key is not known. */
   use(lo: number, hi: number): SeriesDefinition | undefined {
     const definition = this.get(lo, hi)
     if (definition) {

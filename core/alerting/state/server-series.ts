@@ -1,4 +1,4 @@
-// What evaluation keeps of one machine: which series it sends, in the order in which it sends them, and the first state bound to
+// What evaluation keeps of one server: which series it sends, in the order in which it sends them, and the first state bound to
 // each. A series that no rule is bound to costs its id and one word.
 
 import type { CompanyRules } from '../rules/rule-set.ts'
@@ -13,7 +13,7 @@ export const UNDEFINED = -4
 
 export type PresenceState = 'unknown' | 'up' | 'down'
 
-/** The agent whose batches are the signal of the machine. */
+/** The agent whose batches are the signal of the server. */
 export type Presence = {
   agentId: string
   /** The last four bytes of the agent id as they lie on the bus: a cheap look whether it is still the same. */
@@ -41,7 +41,7 @@ export class ServerSeries {
   head = noHeads
   /** The rules that the series are bound to; null = they must be bound again. */
   boundTo: CompanyRules | null = null
-  /** States of this machine. */
+  /** States of this host. */
   stateCount = 0
   lastBatchMs = 0
   readonly presence: Presence
@@ -76,7 +76,7 @@ export class ServerSeries {
     return -1
   }
 
-  /** A series that is new to the machine: UNDEFINED until it is bound. */
+  /** A series that is new to the server: UNDEFINED until it is bound. */
   add(lo: number, hi: number): number {
     const index = this.count++
     if (index === this.head.length) this.grow(Math.max(index + 4, Math.ceil(index * GROWTH)))

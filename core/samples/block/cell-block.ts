@@ -1,14 +1,14 @@
 // Cells that samples came for while they were stored, as blocks for the store, in the order of the tables' key.
 
-import type { CellsOfStart, MachineCells } from '../rollup/open-cells.ts'
+import type { CellsOfStart, ServerCells } from '../rollup/open-cells.ts'
 import { CellColumns } from './cell-columns.ts'
 import { BITS } from './decimal.ts'
 import { NativeWriter } from './native-writer.ts'
-import { compareMachineWords, machineWords, WORDS_PER_MACHINE } from './uuid-words.ts'
+import { compareServerWords, serverWords, WORDS_PER_MACHINE } from './uuid-words.ts'
 
 const BLOCK_ROWS = 400_000
 
-/** Writes cells of one start, those of machines that are computed from raw samples left out, and yields the rows of each block. */
+/** Writes cells of one start, those of servers that are computed from raw samples left out, and yields the rows of each block. */
 export class CellBlockWriter {
   private readonly writer = new NativeWriter()
   private readonly columns = new CellColumns()
@@ -19,17 +19,17 @@ export class CellBlockWriter {
   }
 
   /** After each step there is a `block`, to be inserted before the next. */
-  *write({ machines, startMs }: CellsOfStart, version: number): Generator<number> {
+  *write({ servers, startMs }: CellsOfStart, version: number): Generator<number> {
     const { columns } = this
-    const whole = [...machines.values()].filter(({ isRaw }) => !isRaw)
-    const words = machineWords(whole)
+    const whole = [...servers.values()].filter(({ isRaw }) => !isRaw)
+    const words = serverWords(whole)
     const order = [...whole.keys()].sort((a, b) =>
-      compareMachineWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE),
+      compareServerWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE),
     )
     for (const [at, index] of order.entries()) {
-      const machine = whole[index]!
-      columns.machine(words, index * WORDS_PER_MACHINE, machine.length)
-      this.addCells(machine, startMs)
+      const server = whole[index]!
+      columns.server(words, index * WORDS_PER_MACHINE, server.length)
+      this.addCells(server, startMs)
       const isLast = at === order.length - 1
       if (columns.rows === 0 || (columns.rows < BLOCK_ROWS && !isLast)) continue
       columns.write(this.writer, version)
@@ -38,7 +38,7 @@ export class CellBlockWriter {
     }
   }
 
-  private addCells({ chunk, start, length }: MachineCells, startMs: number): void {
+  private addCells({ chunk, start, length }: ServerCells, startMs: number): void {
     const { columns } = this
     const { idLo, idHi, count, after, decimals, last, min, max, sum } = chunk
     for (let at = start; at < start + length; at++) {

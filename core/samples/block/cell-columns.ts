@@ -17,8 +17,8 @@ export type CellValues = {
   readonly sum: number
 }
 
-/** Rows from the end of those of the machine before it to `end`. */
-type MachineRows = { readonly words: Uint32Array; readonly at: number; end: number }
+/** Rows from the end of those of the server before it to `end`. */
+type ServerRows = { readonly words: Uint32Array; readonly at: number; end: number }
 
 const bits = new Float64Array(1)
 const bitWords = new Uint32Array(bits.buffer)
@@ -36,7 +36,7 @@ function grown<Values extends Uint32Array | Uint8Array>(from: Values, to: Values
 
 export class CellColumns {
   rows = 0
-  private readonly machines: MachineRows[] = []
+  private readonly servers: ServerRows[] = []
   /** Those of eight bytes as words. */
   private id = new Uint32Array(ROWS_START * 2)
   private ts = new Uint32Array(ROWS_START * 2)
@@ -50,13 +50,13 @@ export class CellColumns {
 
   clear(): void {
     this.rows = 0
-    this.machines.length = 0
+    this.servers.length = 0
   }
 
-  /** The cells that follow are of the machine whose words lie at `words[at]`, in ClickHouse's form. They are at most so many. */
-  machine(words: Uint32Array, at: number, cellsMax: number): void {
+  /** The cells that follow are of the server whose words lie at `words[at]`, in ClickHouse's form. They are at most so many. */
+  server(words: Uint32Array, at: number, cellsMax: number): void {
     this.reserve(cellsMax)
-    this.machines.push({ words, at, end: this.rows })
+    this.servers.push({ words, at, end: this.rows })
   }
 
   /** A cell whose values are digits at `decimals` places: whole numbers, exact. */
@@ -110,7 +110,7 @@ export class CellColumns {
     this.count[row] = count
     this.after[row] = after
     this.decimals[row] = decimals
-    this.machines[this.machines.length - 1]!.end = this.rows
+    this.servers[this.servers.length - 1]!.end = this.rows
     return row
   }
 
@@ -148,12 +148,12 @@ export class CellColumns {
     writer.repeat(offset, 8, rows * 8)
   }
 
-  /** The ids of a machine are written once and repeated. */
+  /** The ids of a server are written once and repeated. */
   private writeUuids(writer: NativeWriter, name: string, word: number): void {
     let offset = writer.column({ name, type: 'UUID', bytesPerRow: UUID_BYTES }, this.rows)
     const view = writer.memory()
     let row = 0
-    for (const { words, at, end } of this.machines) {
+    for (const { words, at, end } of this.servers) {
       if (end === row) continue
       for (let index = 0; index < WORDS_PER_MACHINE / 2; index++)
         view.setUint32(offset + index * 4, words[at + word + index]!, true)

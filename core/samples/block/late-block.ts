@@ -2,7 +2,7 @@
 import type { NativeWriter } from './native-writer.ts'
 import { writeUuidColumn } from './uuid-words.ts'
 
-/** A 5-minute cell of a machine, by its start. */
+/** A 5-minute cell of a server, by its start. */
 export type LateCell = { readonly companyId: string; readonly serverId: string; readonly startMs: number }
 
 /** Writes cells as a block of the table `rollup_late`; `batch` is the name by which they are computed and forgotten together. */

@@ -1,4 +1,4 @@
-// The order of rows by (owner, series, time), stable. Rows come machine by machine, a few hundred at a time, and a machine sends its series
+// The order of rows by (owner, series, time), stable. Rows come server by server, a few hundred at a time, and a server sends its series
 // in the same order each time: rows are brought together by owner, and an owner's take the order that was right for the one before it
 // that looked alike, if that is right for them too. Otherwise they are ordered by a counting sort on the top of the series id and a pass
 // of insertion that has little left to do. Cheaper than to let the engine compare UUIDs row by row.

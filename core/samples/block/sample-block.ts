@@ -6,9 +6,9 @@ import { ChunkWriter, RUN_POINTS_MAX, RUN_SPAN_MS } from './chunk.ts'
 import { splitDecimal } from './decimal.ts'
 import type { NativeColumn, NativeWriter } from './native-writer.ts'
 import { orderRows, RowOrder } from './row-order.ts'
-import { compareMachineWords, uuidWords, WORDS_PER_MACHINE } from './uuid-words.ts'
+import { compareServerWords, uuidWords, WORDS_PER_MACHINE } from './uuid-words.ts'
 
-/** The cells of the finer rollup; what a machine's samples have touched is noted in them. */
+/** The cells of the finer rollup; what a server's samples have touched is noted in them. */
 export const CELL_5M_MS = 300_000
 const HEADER_WORDS = 24
 const COMPANY_WORD = 2
@@ -18,7 +18,7 @@ const WORD = 2 ** 32
 const DAY_MS = 86_400_000
 const OWNERS_START = 1_024
 
-/** The machine that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
+/** The server that rows belong to. `cells` are the starts of the 5-minute cells that its rows of this block touch. */
 export type BlockOwner = {
   readonly companyId: string
   readonly serverId: string
@@ -26,13 +26,13 @@ export type BlockOwner = {
   lastCellMs: number
   /** Rows before this instant are dropped: the write-locked zone of the company's plan (document 3 "Retention semantics"). */
   lockedBeforeMs: number
-  /** Set when the machine is purged while its rows wait here: they are left out. */
+  /** Set when the server is purged while its rows wait here: they are left out. */
   purged: boolean
   /** Where its rows lie, as they came: [begin, end) one after the other. */
   readonly spans: number[]
 }
 
-/** What the owner of an entry may do: decided once a machine and block, and again for each entry under a tombstone. */
+/** What the owner of an entry may do: decided once a server and block, and again for each entry under a tombstone. */
 export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
 
 export type DroppedRows = { purged: number; retentionLocked: number }
@@ -49,8 +49,8 @@ export type WrittenRows = {
   readonly digits: Float64Array
 }
 
-/** A machine's rows in a block that was written: [begin, end) of the order. */
-export type MachineRows = {
+/** A server's rows in a block that was written: [begin, end) of the order. */
+export type ServerRows = {
   readonly owner: BlockOwner
   readonly written: WrittenRows
   readonly begin: number
@@ -158,7 +158,7 @@ export class SampleBlock {
     this.dropped.retentionLocked = 0
   }
 
-  /** Appends the points of the reader's entry. `ruleOf` is asked once a machine that is not purged. Returns the owner of the rows. */
+  /** Appends the points of the reader's entry. `ruleOf` is asked once a server that is not purged. Returns the owner of the rows. */
   add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
     const index = this.ownerOf(entry, ruleOf)
     const owner = this.owners[index]!
@@ -282,7 +282,7 @@ export class SampleBlock {
   private ownerRanks(): Uint32Array {
     const order = Uint32Array.from(this.owners.keys())
     const words = this.ownerWords
-    order.sort((a, b) => compareMachineWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE))
+    order.sort((a, b) => compareServerWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE))
     const ranks = new Uint32Array(order.length)
     for (let rank = 0; rank < order.length; rank++) ranks[order[rank]!] = rank
     return ranks
@@ -296,13 +296,13 @@ export class SampleBlock {
       this.dropped.purged += owner.spans[span + 1]! - owner.spans[span]!
   }
 
-  /** The oldest cell that a machine's points which wait here lie in; Infinity where there are none. */
+  /** The oldest cell that a server's points which wait here lie in; Infinity where there are none. */
   oldestCellOf(companyId: string, serverId: string): number {
     const owner = this.ownersByName.get(companyId + serverId)
     return !owner || owner.purged ? Number.POSITIVE_INFINITY : Math.min(...owner.cells)
   }
 
-  /** The points of a machine that wait here, in the order in which they came. */
+  /** The points of a server that wait here, in the order in which they came. */
   *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
     const owner = this.ownersByName.get(companyId + serverId)
     if (!owner || owner.purged) return
@@ -314,7 +314,7 @@ export class SampleBlock {
 
   /**
    * Writes the points as a block of samples_raw, in the order of the table's key, of which `seq` says that it came after those with a
-   * lower one. Of points with the same series and time the last that was added stays. Yields after each machine, so that others may have
+   * lower one. Of points with the same series and time the last that was added stays. Yields after each server, so that others may have
    * their turn. Returns the number of points written; 0 leaves the writer as it was.
    */
   *writing(writer: NativeWriter, seq: number): Generator<void, number> {
@@ -352,8 +352,8 @@ export class SampleBlock {
     }
   }
 
-  /** Hands over the rows of the last `write` machine by machine, until the block is cleared. */
-  *machines(): Generator<MachineRows, void> {
+  /** Hands over the rows of the last `write` server by server, until the block is cleared. */
+  *servers(): Generator<ServerRows, void> {
     const { decimals, digits } = this.scratch
     const { rows } = this.scratch.order
     const { idLo, idHi, tsMs, value } = this

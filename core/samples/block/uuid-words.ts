@@ -27,18 +27,18 @@ function compareUuidWords(words: Uint32Array, a: number, b: number): number {
   )
 }
 
-/** The same for machines: by company, then by server. */
-export const compareMachineWords = (words: Uint32Array, a: number, b: number): number =>
+/** The same for servers: by company, then by server. */
+export const compareServerWords = (words: Uint32Array, a: number, b: number): number =>
   compareUuidWords(words, a, b) || compareUuidWords(words, a + 4, b + 4)
 
-/** The words of machines, one after the other. */
-export function machineWords(
-  machines: readonly { readonly companyId: string; readonly serverId: string }[],
+/** The words of servers, one after the other. */
+export function serverWords(
+  servers: readonly { readonly companyId: string; readonly serverId: string }[],
 ): Uint32Array {
-  const words = new Uint32Array(machines.length * WORDS_PER_MACHINE)
+  const words = new Uint32Array(servers.length * WORDS_PER_MACHINE)
   const bytes = new Uint8Array(32)
   const from = new Uint32Array(bytes.buffer)
-  machines.forEach(({ companyId, serverId }, index) => {
+  servers.forEach(({ companyId, serverId }, index) => {
     writeUuid(bytes, 0, companyId)
     writeUuid(bytes, 16, serverId)
     uuidWords(from, 0, words, index * WORDS_PER_MACHINE)
@@ -47,19 +47,19 @@ export function machineWords(
   return words
 }
 
-/** Finds machines by the ids of a block's rows, which come machine by machine. */
-export class MachineIndex {
+/** Finds servers by the ids of a block's rows, which come server by server. */
+export class ServerIndex {
   private readonly places = new Map<string, number>()
   private readonly last = new Uint32Array(WORDS_PER_MACHINE)
   private lastPlace = -1
 
-  /** Of machines that lie one after the other, as `machineWords` gives them. */
+  /** Of servers that lie one after the other, as `serverWords` gives them. */
   constructor(words: Uint32Array) {
     for (let at = 0; at < words.length; at += WORDS_PER_MACHINE)
       this.places.set(words.subarray(at, at + WORDS_PER_MACHINE).join(), at / WORDS_PER_MACHINE)
   }
 
-  /** The place of the machine whose company and server lie at these places of a view; -1 for one that is unknown. */
+  /** The place of the server whose company and server lie at these places of a view; -1 for one that is unknown. */
   placeOf(view: DataView, company: number, server: number): number {
     if (this.lastPlace >= 0 && this.isLast(view, company, server)) return this.lastPlace
     const { last } = this

@@ -3,7 +3,7 @@ import type { SeriesId } from '../../series/series-key.ts'
 import type { BufferedPoint } from '../block/sample-block.ts'
 import type { StoredNewest } from './newest-values.ts'
 
-/** The points of a machine that wait to be stored, in the order in which they came. */
+/** The points of a server that wait to be stored, in the order in which they came. */
 export type BufferedSource = (companyId: string, serverId: string) => Iterable<BufferedPoint>
 
 export const nothingBuffered: BufferedSource = () => []

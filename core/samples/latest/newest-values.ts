@@ -1,15 +1,15 @@
-// The newest value of the series that the status of a machine shows (document 3 "Hub to collector admin API"), kept while samples are
-// stored, so that a status needs no read of the store. What is kept of a machine is whole from some instant on; who asks for older
-// values asks the store, and hands over what it said (`fill`). Once the store was read for all machines (`load`), one that is not here has
+// The newest value of the series that the status of a server shows (document 3 "Hub to collector admin API"), kept while samples are
+// stored, so that a status needs no read of the store. What is kept of a server is whole from some instant on; who asks for older
+// values asks the store, and hands over what it said (`fill`). Once the store was read for all servers (`load`), one that is not here has
 // no value. Memory is bounded: beyond, the store is asked.
 import { limits } from '../../limits.ts'
 import type { SeriesId } from '../../series/series-key.ts'
-import type { BlockOwner, MachineRows, WrittenRows } from '../block/sample-block.ts'
+import type { BlockOwner, ServerRows, WrittenRows } from '../block/sample-block.ts'
 
-/** The newest value of a series of a machine. */
+/** The newest value of a series of a server. */
 export type NewestValue = { readonly key: string; readonly value: number; readonly tsMs: number }
 
-/** Keys of series, over all machines: names of mounts differ from machine to machine, names of metrics do not. */
+/** Keys of series, over all servers: names of mounts differ from server to server, names of metrics do not. */
 export const KEYS_MAX = 200_000
 const VALUES_MAX = 2_000_000
 const SWEEP_MS = 60_000
@@ -29,8 +29,8 @@ const metricOf = (key: string): string => {
   return brace < 0 ? key : key.slice(0, brace)
 }
 
-/** The series of a machine in the order of their ids, each with its newest value. */
-type Machine = {
+/** The series of a server in the order of their ids, each with its newest value. */
+type Server = {
   readonly known: Known[]
   readonly tsMs: number[]
   readonly value: number[]
@@ -45,24 +45,24 @@ const SIGN = 0x8000_0000
 const isBefore = (a: SeriesId, hi: number, lo: number): boolean =>
   a.hi === hi ? (a.lo ^ SIGN) < (lo ^ SIGN) : (a.hi ^ SIGN) < (hi ^ SIGN)
 
-/** By company and machine. */
-export type MachineName = { readonly companyId: string; readonly serverId: string }
+/** By company and server. */
+export type ServerName = { readonly companyId: string; readonly serverId: string }
 /** The newest sample of a series as the store has it. */
 export type StoredNewest = SeriesId & { readonly value: number; readonly tsMs: number }
-const nameOf = ({ companyId, serverId }: MachineName): string => `${companyId}/${serverId}`
+const nameOf = ({ companyId, serverId }: ServerName): string => `${companyId}/${serverId}`
 
 export class NewestValues {
   private readonly metrics: ReadonlySet<string>
-  private readonly machines = new Map<string, Machine>()
+  private readonly servers = new Map<string, Server>()
   private readonly known = new Map<number, Known[]>()
   /** A bit for the low bits of each id; small, so that it stays in the processor's cache. */
   private filter = new Uint32Array(FILTER_START / 32)
   private keyCount = 0
   private valueCount = 0
   private sweptAtMs = 0
-  /** Of machines that are not here, nothing is stored that is not older than this. */
+  /** Of servers that are not here, nothing is stored that is not older than this. */
   private othersWholeFromMs = Number.POSITIVE_INFINITY
-  /** Machines and companies whose samples were deleted, by the start of their names, each with when: what is left of these the store knows. */
+  /** Servers and companies whose samples were deleted, by the start of their names, each with when: what is left of these the store knows. */
   private readonly deletedAtMs = new Map<string, number>()
   private deletions = 0
 
@@ -100,39 +100,39 @@ export class NewestValues {
     return this.known.get(lo)?.find(known => known.hi === hi)
   }
 
-  /** Takes samples of a machine that are stored, if it is one that `isOwn`: all of theirs come here. */
-  take({ owner, written, begin, end }: MachineRows, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
+  /** Takes samples of a server that are stored, if it is one that `isOwn`: all of theirs come here. */
+  take({ owner, written, begin, end }: ServerRows, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
     if (Math.abs(nowMs - this.sweptAtMs) >= SWEEP_MS) this.sweep(nowMs)
-    const machine = this.machines.get(nameOf(owner)) ?? this.add(owner, nowMs, isOwn)
-    if (!machine) return
-    machine.seenAtMs = nowMs
-    this.takeRows(machine, written, begin, end)
+    const server = this.servers.get(nameOf(owner)) ?? this.add(owner, nowMs, isOwn)
+    if (!server) return
+    server.seenAtMs = nowMs
+    this.takeRows(server, written, begin, end)
   }
 
-  private add(owner: BlockOwner, nowMs: number, isOwn: (owner: BlockOwner) => boolean): Machine | undefined {
+  private add(owner: BlockOwner, nowMs: number, isOwn: (owner: BlockOwner) => boolean): Server | undefined {
     return isOwn(owner) ? this.addOwn(owner, nowMs) : undefined
   }
 
-  private addOwn(machineName: MachineName, nowMs: number): Machine | undefined {
+  private addOwn(serverName: ServerName, nowMs: number): Server | undefined {
     if (this.valueCount >= VALUES_MAX) {
       this.othersWholeFromMs = Number.POSITIVE_INFINITY
       return undefined
     }
-    const name = nameOf(machineName)
+    const name = nameOf(serverName)
     const wholeFromMs = Math.min(
       nowMs + AHEAD_MAX_MS,
       this.isDeleted(name) ? Number.POSITIVE_INFINITY : this.othersWholeFromMs,
     )
-    const machine: Machine = { known: [], tsMs: [], value: [], wholeFromMs, seenAtMs: nowMs }
-    this.machines.set(name, machine)
-    return machine
+    const server: Server = { known: [], tsMs: [], value: [], wholeFromMs, seenAtMs: nowMs }
+    this.servers.set(name, server)
+    return server
   }
 
-  /** Rows and series of the machine are both ordered by id. */
-  private takeRows(machine: Machine, written: WrittenRows, begin: number, end: number): void {
+  /** Rows and series of the server are both ordered by id. */
+  private takeRows(server: Server, written: WrittenRows, begin: number, end: number): void {
     const { filter } = this
     const mask = filter.length - 1
-    const { known, tsMs, value } = machine
+    const { known, tsMs, value } = server
     const { rows, idLo, idHi } = written
     let at = 0
     for (let index = begin; index < end; index++) {
@@ -143,7 +143,7 @@ export class NewestValues {
       // Nearly always it is the series after the last one, or the same.
       if (at < known.length && known[at]!.lo !== lo) at++
       if (at >= known.length || known[at]!.lo !== lo || known[at]!.hi !== hi) {
-        const place = this.placeOf(machine, hi, lo)
+        const place = this.placeOf(server, hi, lo)
         if (place < 0) continue
         at = place
       }
@@ -156,39 +156,39 @@ export class NewestValues {
     }
   }
 
-  /** The place of a series among those of the machine, which gets it if it is one to be kept; -1 where it is not. */
-  private placeOf(machine: Machine, hi: number, lo: number): number {
-    const at = placeIn(machine, hi, lo)
-    const there = machine.known[at]
+  /** The place of a series among those of the server, which gets it if it is one to be kept; -1 where it is not. */
+  private placeOf(server: Server, hi: number, lo: number): number {
+    const at = placeIn(server, hi, lo)
+    const there = server.known[at]
     if (there?.lo === lo && there.hi === hi) return at
     const series = this.find(hi, lo)
     if (!series) return -1
-    this.insert(machine, at, series)
+    this.insert(server, at, series)
     return at
   }
 
-  private insert(machine: Machine, at: number, series: Known): void {
-    machine.known.splice(at, 0, series)
-    machine.tsMs.splice(at, 0, Number.NEGATIVE_INFINITY)
-    machine.value.splice(at, 0, 0)
+  private insert(server: Server, at: number, series: Known): void {
+    server.known.splice(at, 0, series)
+    server.tsMs.splice(at, 0, Number.NEGATIVE_INFINITY)
+    server.value.splice(at, 0, 0)
     this.valueCount++
   }
 
   /**
-   * The newest value of every series of `metrics` on a machine of this worker, of those that have one since `sinceMs`, in the order of
+   * The newest value of every series of `metrics` on a server of this worker, of those that have one since `sinceMs`, in the order of
    * their keys. Null where the store is to be asked.
    */
-  values(machineName: MachineName, metrics: readonly string[], sinceMs: number): NewestValue[] | null {
+  values(serverName: ServerName, metrics: readonly string[], sinceMs: number): NewestValue[] | null {
     if (metrics.some(metric => !this.metrics.has(metric))) return null
-    const name = nameOf(machineName)
-    const machine = this.machines.get(name)
-    if (!machine) return sinceMs < this.othersWholeFromMs || this.isDeleted(name) ? null : []
-    if (sinceMs < machine.wholeFromMs) return null
-    const samples = machine.known.map(({ lo, hi }, at) => ({
+    const name = nameOf(serverName)
+    const server = this.servers.get(name)
+    if (!server) return sinceMs < this.othersWholeFromMs || this.isDeleted(name) ? null : []
+    if (sinceMs < server.wholeFromMs) return null
+    const samples = server.known.map(({ lo, hi }, at) => ({
       lo,
       hi,
-      value: machine.value[at]!,
-      tsMs: machine.tsMs[at]!,
+      value: server.value[at]!,
+      tsMs: server.tsMs[at]!,
     }))
     return this.named(samples, metrics, sinceMs)
   }
@@ -204,25 +204,25 @@ export class NewestValues {
     return found.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  /** To be asked for before the store is read, for `fill`. Null where nothing is kept of the machine. */
-  ticket(name: MachineName): object | null {
-    return this.machines.get(nameOf(name)) ?? null
+  /** To be asked for before the store is read, for `fill`. Null where nothing is kept of the server. */
+  ticket(name: ServerName): object | null {
+    return this.servers.get(nameOf(name)) ?? null
   }
 
-  /** What the store said of all series since `sinceMs`. Nothing happens where the machine was forgotten since the ticket was given. */
-  fill(name: MachineName, ticket: object | null, sinceMs: number, samples: readonly StoredNewest[]): void {
-    const machine = this.machines.get(nameOf(name))
-    if (!machine || machine !== ticket) return
-    for (const sample of samples) this.note(machine, sample)
-    machine.wholeFromMs = Math.min(machine.wholeFromMs, sinceMs)
+  /** What the store said of all series since `sinceMs`. Nothing happens where the server was forgotten since the ticket was given. */
+  fill(name: ServerName, ticket: object | null, sinceMs: number, samples: readonly StoredNewest[]): void {
+    const server = this.servers.get(nameOf(name))
+    if (!server || server !== ticket) return
+    for (const sample of samples) this.note(server, sample)
+    server.wholeFromMs = Math.min(server.wholeFromMs, sinceMs)
   }
 
   /** Takes what the store said, unless as new a sample came since. */
-  private note(machine: Machine, { hi, lo, value, tsMs }: StoredNewest): void {
-    const at = this.placeOf(machine, hi | 0, lo | 0)
-    if (at < 0 || tsMs <= machine.tsMs[at]!) return
-    machine.tsMs[at] = tsMs
-    machine.value[at] = value
+  private note(server: Server, { hi, lo, value, tsMs }: StoredNewest): void {
+    const at = this.placeOf(server, hi | 0, lo | 0)
+    if (at < 0 || tsMs <= server.tsMs[at]!) return
+    server.tsMs[at] = tsMs
+    server.value[at] = value
   }
 
   /** To be asked for before the store is read, for `load`. */
@@ -231,30 +231,30 @@ export class NewestValues {
   }
 
   /**
-   * Takes what the store said of several machines of this worker. 'again': samples were deleted since the ticket was given, so that the store
+   * Takes what the store said of several servers of this worker. 'again': samples were deleted since the ticket was given, so that the store
    * is to be asked again; 'full': no room.
    */
-  load(ticket: number, samples: Iterable<MachineName & StoredNewest>, nowMs: number): 'taken' | 'again' | 'full' {
+  load(ticket: number, samples: Iterable<ServerName & StoredNewest>, nowMs: number): 'taken' | 'again' | 'full' {
     if (ticket !== this.deletions) return 'again'
     for (const sample of samples) {
-      const machine = this.machines.get(nameOf(sample)) ?? this.addOwn(sample, nowMs)
-      if (!machine) return 'full'
-      this.note(machine, sample)
+      const server = this.servers.get(nameOf(sample)) ?? this.addOwn(sample, nowMs)
+      if (!server) return 'full'
+      this.note(server, sample)
     }
     return 'taken'
   }
 
-  /** All machines were loaded with what they have since `sinceMs`. */
+  /** All servers were loaded with what they have since `sinceMs`. */
   loaded(sinceMs: number): void {
     this.othersWholeFromMs = sinceMs
-    for (const [name, machine] of this.machines)
-      if (!this.isDeleted(name)) machine.wholeFromMs = Math.min(machine.wholeFromMs, sinceMs)
+    for (const [name, server] of this.servers)
+      if (!this.isDeleted(name)) server.wholeFromMs = Math.min(server.wholeFromMs, sinceMs)
   }
 
-  /** Samples of a company, or of one machine of it, were deleted, or only some of them. */
+  /** Samples of a company, or of one server of it, were deleted, or only some of them. */
   forget(companyId: string, serverId: string | null, nowMs: number): void {
     const start = nameOf({ companyId, serverId: serverId ?? '' })
-    for (const name of serverId === null ? this.machines.keys() : [start]) if (name.startsWith(start)) this.drop(name)
+    for (const name of serverId === null ? this.servers.keys() : [start]) if (name.startsWith(start)) this.drop(name)
     this.deletedAtMs.set(start, nowMs)
     this.deletions++
   }
@@ -266,23 +266,23 @@ export class NewestValues {
 
   /** Samples may be stored that do not come here. */
   forgetAll(): void {
-    this.machines.clear()
+    this.servers.clear()
     this.valueCount = 0
     this.othersWholeFromMs = Number.POSITIVE_INFINITY
     this.deletions++
   }
 
   private drop(name: string): void {
-    this.valueCount -= this.machines.get(name)?.known.length ?? 0
-    this.machines.delete(name)
+    this.valueCount -= this.servers.get(name)?.known.length ?? 0
+    this.servers.delete(name)
   }
 
-  /** Lets go of series that no status shows any more, and of machines without any. */
+  /** Lets go of series that no status shows any more, and of servers without any. */
   private sweep(nowMs: number): void {
     this.sweptAtMs = nowMs
     const keptFromMs = nowMs - KEPT_MS
-    for (const [name, machine] of this.machines) {
-      const { known, tsMs, value } = machine
+    for (const [name, server] of this.servers) {
+      const { known, tsMs, value } = server
       for (let at = known.length - 1; at >= 0; at--) {
         if (tsMs[at]! >= keptFromMs) continue
         known.splice(at, 1)
@@ -290,8 +290,8 @@ export class NewestValues {
         value.splice(at, 1)
         this.valueCount--
       }
-      machine.wholeFromMs = Math.max(machine.wholeFromMs, keptFromMs)
-      if (known.length === 0 && machine.seenAtMs < keptFromMs) this.drop(name)
+      server.wholeFromMs = Math.max(server.wholeFromMs, keptFromMs)
+      if (known.length === 0 && server.seenAtMs < keptFromMs) this.drop(name)
     }
     this.othersWholeFromMs = Math.max(this.othersWholeFromMs, keptFromMs)
     // What was stored before is too old by now to be kept, even if it was ahead of the clock.
@@ -299,8 +299,8 @@ export class NewestValues {
   }
 }
 
-/** Where a series stands among those of the machine, or would. */
-function placeIn({ known }: Machine, hi: number, lo: number): number {
+/** Where a series stands among those of the server, or would. */
+function placeIn({ known }: Server, hi: number, lo: number): number {
   let low = 0
   for (let high = known.length; low < high; ) {
     const middle = (low + high) >>> 1

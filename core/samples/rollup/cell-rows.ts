@@ -2,7 +2,7 @@
 // (block/decimal.ts), whole numbers, so that sums are exact in whatever order. Equal to the cell that SQL computes from the raw samples.
 import { BITS } from '../block/decimal.ts'
 
-/** Rows are made this many at a time. A machine's lie together, so this is also the most that one machine may have. */
+/** Rows are made this many at a time. A server's lie together, so this is also the most that one server may have. */
 export const CHUNK_ROWS = 16_384
 /** Rows of 49 bytes: id 8, four values 32, time of the last sample, count, decimals. */
 export class CellRows {

@@ -1,6 +1,6 @@
 // The open cells of both widths: samples go into cells of 5 minutes, and these, when they are stored, into cells of an hour.
 import { cellMs } from '../../query/query-plan.ts'
-import type { MachineRows } from '../block/sample-block.ts'
+import type { ServerRows } from '../block/sample-block.ts'
 import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX } from './open-cells.ts'
 
 export class CellStream {
@@ -26,10 +26,10 @@ export class CellStream {
     this['1h'].distrustBefore(startMs)
   }
 
-  /** Takes samples of a machine that are stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of them. */
-  add({ owner, written, begin, end }: MachineRows, claimedBeforeMs: number): void {
+  /** Takes samples of a server that are stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of them. */
+  add({ owner, written, begin, end }: ServerRows, claimedBeforeMs: number): void {
     const fine = this['5m']
-    // A machine that sends what it has kept for long: to pick the samples of each cell would take too long.
+    // A server that sends what it has kept for long: to pick the samples of each cell would take too long.
     const isLong = owner.cells.size > STARTS_MAX
     for (const startMs of owner.cells) {
       if (startMs + fine.widthMs <= claimedBeforeMs) continue
@@ -45,12 +45,12 @@ export class CellStream {
   }
 
   /** Takes cells of 5 minutes that were stored into their hour. */
-  passOn({ startMs, machines }: CellsOfStart): void {
+  passOn({ startMs, servers }: CellsOfStart): void {
     const hourMs = this.hourOf(startMs)
-    for (const machine of machines.values()) {
-      const { chunk, start, length } = machine
-      if (machine.isRaw) this['1h'].markDirty(machine, hourMs)
-      else this['1h'].addCells(machine, hourMs, chunk, start, start + length, startMs - hourMs)
+    for (const server of servers.values()) {
+      const { chunk, start, length } = server
+      if (server.isRaw) this['1h'].markDirty(server, hourMs)
+      else this['1h'].addCells(server, hourMs, chunk, start, start + length, startMs - hourMs)
     }
   }
 

@@ -1,6 +1,6 @@
 // The cells that samples still come for, kept while the samples are stored, so that a cell need not be computed from what is on the
 // disk once it ends. A cell is taken from here only where it is provably the same: every sample of its time went through here, each
-// newer than the one before it in its series. Of any other machine and start only that is noted: its cells are computed from the
+// newer than the one before it in its series. Of any other server and start only that is noted: its cells are computed from the
 // raw samples.
 
 import type { WrittenRows } from '../block/sample-block.ts'
@@ -12,8 +12,8 @@ const CHUNKS_MAX = 2_048
 
 export type CellOwner = { readonly companyId: string; readonly serverId: string }
 
-/** The cells of a machine with one start: rows [start, start + length) of a chunk, ordered by the id of the series. */
-export type MachineCells = CellOwner & {
+/** The cells of a server with one start: rows [start, start + length) of a chunk, ordered by the id of the series. */
+export type ServerCells = CellOwner & {
   chunk: CellRows
   start: number
   length: number
@@ -21,10 +21,10 @@ export type MachineCells = CellOwner & {
   isRaw: boolean
 }
 
-/** The cells that start at one instant, by machine. */
+/** The cells that start at one instant, by server. */
 export type CellsOfStart = {
   readonly startMs: number
-  readonly machines: Map<string, MachineCells>
+  readonly servers: Map<string, ServerCells>
   readonly chunks: CellRows[]
 }
 
@@ -41,7 +41,7 @@ export class OpenCells {
   fromMs = Number.POSITIVE_INFINITY
   /** No sample that was stored is in a later cell than this instant is. */
   newestMs = Number.NEGATIVE_INFINITY
-  /** Ids of a machine's series while they are put in order. */
+  /** Ids of a server's series while they are put in order. */
   private readonly lo = new Uint32Array(CHUNK_ROWS)
   private readonly hi = new Uint32Array(CHUNK_ROWS)
   private readonly origin = new Int32Array(CHUNK_ROWS)
@@ -81,37 +81,33 @@ export class OpenCells {
     for (const cells of this.starts.values()) if (cells.startMs < startMs) this.release(this.take(cells.startMs))
   }
 
-  /** The cells of a machine and start are computed from the raw samples, whatever else comes for them. */
+  /** The cells of a server and start are computed from the raw samples, whatever else comes for them. */
   markDirty(owner: CellOwner, startMs: number): void {
     if (!this.isWhole(startMs)) return
     const cells = this.cellsOf(startMs)
-    if (cells) this.machineOf(cells, owner).isRaw = true
+    if (cells) this.serverOf(cells, owner).isRaw = true
   }
 
   /**
-   * Adds cells [begin, end) of `rows`, ordered by id, to cells of a machine that start at `startMs`; theirs start `offsetMs` later. Rows
+   * Adds cells [begin, end) of `rows`, ordered by id, to cells of a server that start at `startMs`; theirs start `offsetMs` later. Rows
    * without a sample are passed over.
    */
   addCells(owner: CellOwner, startMs: number, rows: CellRows, begin: number, end: number, offsetMs: number): void {
-    this.into(owner, startMs, (cells, machine) => this.mergeCells(cells, machine, rows, begin, end, offsetMs))
+    this.into(owner, startMs, (cells, server) => this.mergeCells(cells, server, rows, begin, end, offsetMs))
   }
 
-  /** Adds those of the rows [begin, end), all of one machine, that lie in cells that start at `startMs`. */
+  /** Adds those of the rows [begin, end), all of one server, that lie in cells that start at `startMs`. */
   addSamples(owner: CellOwner, startMs: number, written: WrittenRows, begin: number, end: number): void {
-    this.into(owner, startMs, (cells, machine) => this.mergeSamples(cells, machine, written, begin, end))
+    this.into(owner, startMs, (cells, server) => this.mergeSamples(cells, server, written, begin, end))
   }
 
-  private into(
-    owner: CellOwner,
-    startMs: number,
-    merge: (cells: CellsOfStart, machine: MachineCells) => boolean,
-  ): void {
+  private into(owner: CellOwner, startMs: number, merge: (cells: CellsOfStart, server: ServerCells) => boolean): void {
     this.newestMs = Math.max(this.newestMs, startMs)
     if (!this.isWhole(startMs)) return
     const cells = this.cellsOf(startMs)
     if (!cells) return
-    const machine = this.machineOf(cells, owner)
-    if (!machine.isRaw) machine.isRaw = !merge(cells, machine)
+    const server = this.serverOf(cells, owner)
+    if (!server.isRaw) server.isRaw = !merge(cells, server)
     if (this.chunkCount > CHUNKS_MAX) this.invalidateAll()
   }
 
@@ -124,43 +120,43 @@ export class OpenCells {
       this.distrustBefore(Math.min(oldestMs, startMs) + this.widthMs)
       if (!this.isWhole(startMs)) return undefined
     }
-    const cells: CellsOfStart = { startMs, machines: new Map(), chunks: [] }
+    const cells: CellsOfStart = { startMs, servers: new Map(), chunks: [] }
     this.starts.set(startMs, cells)
     return cells
   }
 
-  private machineOf({ machines }: CellsOfStart, owner: CellOwner): MachineCells {
+  private serverOf({ servers }: CellsOfStart, owner: CellOwner): ServerCells {
     const key = keyOf(owner)
-    let machine = machines.get(key)
-    if (!machine) {
+    let server = servers.get(key)
+    if (!server) {
       const { companyId, serverId } = owner
-      machine = { companyId, serverId, chunk: NO_ROWS, start: 0, length: 0, isRaw: false }
-      machines.set(key, machine)
+      server = { companyId, serverId, chunk: NO_ROWS, start: 0, length: 0, isRaw: false }
+      servers.set(key, server)
     }
-    return machine
+    return server
   }
 
   /** Walks rows and cells side by side, both ordered by id. */
   private mergeCells(
     cells: CellsOfStart,
-    machine: MachineCells,
+    server: ServerCells,
     rows: CellRows,
     begin: number,
     end: number,
     offsetMs: number,
   ): boolean {
-    let { chunk, start: at } = machine
-    let to = at + machine.length
+    let { chunk, start: at } = server
+    let to = at + server.length
     for (let row = begin; row < end; row++) {
       if (rows.count[row] === 0) continue
       const hi = rows.idHi[row]!
       const lo = rows.idLo[row]!
       at = findRow(chunk, at, to, hi, lo)
       if (at < 0) {
-        if (!this.widen(cells, machine, rows, row, end)) return false
-        chunk = machine.chunk
-        to = machine.start + machine.length
-        at = findRow(chunk, machine.start, to, hi, lo)
+        if (!this.widen(cells, server, rows, row, end)) return false
+        chunk = server.chunk
+        to = server.start + server.length
+        at = findRow(chunk, server.start, to, hi, lo)
       }
       if (!addToCell(chunk, at, rows, row, offsetMs)) return false
     }
@@ -170,7 +166,7 @@ export class OpenCells {
   /** The same for samples: what each one on its way to the store costs. */
   private mergeSamples(
     cells: CellsOfStart,
-    machine: MachineCells,
+    server: ServerCells,
     written: WrittenRows,
     begin: number,
     end: number,
@@ -178,9 +174,9 @@ export class OpenCells {
     const { rows, idLo, idHi, tsMs, decimals, digits } = written
     const { startMs } = cells
     const { widthMs } = this
-    let { chunk, start: at } = machine
+    let { chunk, start: at } = server
     let { idLo: chunkLo, idHi: chunkHi } = chunk
-    let to = at + machine.length
+    let to = at + server.length
     for (let index = begin; index < end; index++) {
       const row = rows[index]!
       const after = tsMs[row]! - startMs
@@ -192,12 +188,12 @@ export class OpenCells {
       if (at >= to || (chunkLo[at]! | 0) !== lo || (chunkHi[at]! | 0) !== hi) {
         at = findRow(chunk, at, to, hi >>> 0, lo >>> 0)
         if (at < 0) {
-          if (!this.widenForSamples(cells, machine, written, index, end)) return false
-          chunk = machine.chunk
+          if (!this.widenForSamples(cells, server, written, index, end)) return false
+          chunk = server.chunk
           chunkLo = chunk.idLo
           chunkHi = chunk.idHi
-          to = machine.start + machine.length
-          at = findRow(chunk, machine.start, to, hi >>> 0, lo >>> 0)
+          to = server.start + server.length
+          at = findRow(chunk, server.start, to, hi >>> 0, lo >>> 0)
         }
       }
       // The store keeps whole milliseconds.
@@ -208,7 +204,7 @@ export class OpenCells {
 
   private widenForSamples(
     cells: CellsOfStart,
-    machine: MachineCells,
+    server: ServerCells,
     { rows, idLo, idHi, tsMs }: WrittenRows,
     begin: number,
     end: number,
@@ -222,16 +218,16 @@ export class OpenCells {
       wanted.idLo[count] = idLo[row]!
       wanted.idHi[count++] = idHi[row]!
     }
-    return this.widen(cells, machine, wanted, 0, count)
+    return this.widen(cells, server, wanted, 0, count)
   }
 
   /**
-   * Gives the machine cells for the series of rows [begin, end) too, and where it had none, for those that it had a cell before: so that
+   * Gives the server cells for the series of rows [begin, end) too, and where it had none, for those that it had a cell before: so that
    * it is done once, and a series that is gone is forgotten after one cell. False where they are too many.
    */
-  private widen(cells: CellsOfStart, machine: MachineCells, rows: CellRows, begin: number, end: number): boolean {
-    const isNew = machine.length === 0
-    const base = isNew ? this.starts.get(cells.startMs - this.widthMs)?.machines.get(keyOf(machine)) : machine
+  private widen(cells: CellsOfStart, server: ServerCells, rows: CellRows, begin: number, end: number): boolean {
+    const isNew = server.length === 0
+    const base = isNew ? this.starts.get(cells.startMs - this.widthMs)?.servers.get(keyOf(server)) : server
     const { lo, hi, origin } = this
     let length = 0
     let at = base?.start ?? 0
@@ -257,12 +253,12 @@ export class OpenCells {
       if (order <= 0) at++
       length++
     }
-    this.place(cells, machine, length)
+    this.place(cells, server, length)
     return true
   }
 
-  /** Moves a machine's cells to new rows, for the ids at hand. */
-  private place(cells: CellsOfStart, machine: MachineCells, length: number): void {
+  /** Moves a server's cells to new rows, for the ids at hand. */
+  private place(cells: CellsOfStart, server: ServerCells, length: number): void {
     let chunk = cells.chunks.at(-1)
     if (!chunk || chunk.used + length > CHUNK_ROWS) {
       chunk = this.spare.pop() ?? new CellRows()
@@ -277,11 +273,11 @@ export class OpenCells {
     for (let index = 0; index < length; index++) {
       const from = this.origin[index]!
       chunk.count[start + index] = 0
-      if (from >= 0 && machine.chunk.count[from] !== 0) addToCell(chunk, start + index, machine.chunk, from, 0)
+      if (from >= 0 && server.chunk.count[from] !== 0) addToCell(chunk, start + index, server.chunk, from, 0)
     }
-    machine.chunk = chunk
-    machine.start = start
-    machine.length = length
+    server.chunk = chunk
+    server.start = start
+    server.length = length
   }
 
   /**
@@ -289,11 +285,11 @@ export class OpenCells {
    * are marked.
    */
   take(startMs: number): CellsOfStart {
-    const cells = this.starts.get(startMs) ?? { startMs, machines: new Map(), chunks: [] }
+    const cells = this.starts.get(startMs) ?? { startMs, servers: new Map(), chunks: [] }
     this.starts.delete(startMs)
     this.fromMs = Math.max(this.fromMs, startMs + this.widthMs)
     this.chunkCount -= cells.chunks.length
-    for (const machine of cells.machines.values()) machine.isRaw ||= !areExact(machine)
+    for (const server of cells.servers.values()) server.isRaw ||= !areExact(server)
     return cells
   }
 
@@ -311,7 +307,7 @@ function findRow({ idLo, idHi }: CellRows, from: number, to: number, hi: number,
   return at < to && idHi[at] === hi && idLo[at] === lo ? at : -1
 }
 
-function areExact({ chunk, start, length }: MachineCells): boolean {
+function areExact({ chunk, start, length }: ServerCells): boolean {
   for (let at = start; at < start + length; at++) if (chunk.count[at] !== 0 && !isExact(chunk, at)) return false
   return true
 }

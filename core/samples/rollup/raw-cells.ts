@@ -7,7 +7,7 @@ import { BITS, splitDecimal } from '../block/decimal.ts'
 import type { NativeReader } from '../block/native-reader.ts'
 import { orderRows, RowOrder } from '../block/row-order.ts'
 import { CELL_5M_MS } from '../block/sample-block.ts'
-import { MachineIndex, WORDS_PER_MACHINE } from '../block/uuid-words.ts'
+import { ServerIndex, WORDS_PER_MACHINE } from '../block/uuid-words.ts'
 
 const UUID_BYTES = 16
 /** A cell keeps digits up to here, all its samples together; beyond, and where one value is no decimal, it keeps bits. */
@@ -16,13 +16,13 @@ const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
 /** After so many rows others may have their turn. */
 const READ_ROWS = 4_096
 
-/** What is computed: cells that start in [fromMs, toMs), of some machines. */
+/** What is computed: cells that start in [fromMs, toMs), of some servers. */
 export type RawWork = {
   readonly fromMs: number
   readonly toMs: number
-  /** The machines in the store's order, as `machineWords` gives them. */
+  /** The servers in the store's order, as `serverWords` gives them. */
   readonly words: Uint32Array
-  /** Which cells of each machine, by their start; null for all. */
+  /** Which cells of each server, by their start; null for all. */
   readonly starts: readonly (ReadonlySet<number> | null)[]
 }
 
@@ -76,7 +76,7 @@ export class RawCells {
    */
   *read(reader: NativeReader): Generator<void, void> {
     const { view } = reader
-    const index = new MachineIndex(this.work.words)
+    const index = new ServerIndex(this.work.words)
     for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
       const companies = reader.column(rows * UUID_BYTES)
       const servers = reader.column(rows * UUID_BYTES)
@@ -87,7 +87,7 @@ export class RawCells {
       for (let row = 0; row < rows; row++) {
         const length = reader.text()
         const owner = index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)
-        assert(owner >= 0, 'rows are of machines that were asked for')
+        assert(owner >= 0, 'rows are of servers that were asked for')
         const lo = view.getUint32(ids + row * 8, true)
         const hi = view.getUint32(ids + row * 8 + 4, true)
         const seq = reader.int64(seqs + row * 8)
@@ -109,7 +109,7 @@ export class RawCells {
     }
   }
 
-  /** Of a machine's points [begin, end), which are in the order of time, those that are wanted move to `begin`; returns where they end. */
+  /** Of a server's points [begin, end), which are in the order of time, those that are wanted move to `begin`; returns where they end. */
   private keepWanted(owner: number, begin: number, end: number): number {
     const { fromMs, toMs, starts } = this.work
     const { tsMs, value } = this.points
@@ -125,13 +125,13 @@ export class RawCells {
     return kept
   }
 
-  /** Adds the cells of what was read, in the order of the store's key. Yields after each machine. */
+  /** Adds the cells of what was read, in the order of the store's key. Yields after each server. */
   *addTo(columns: CellColumns): Generator<void, void> {
     const { points, order } = this
     const { words, starts } = this.work
     order.reserve(points.count)
     for (const { begin, end } of orderRows(points, points.count, Uint32Array.from(starts.keys()), order)) {
-      columns.machine(words, points.owner[order.rows[begin]!]! * WORDS_PER_MACHINE, end - begin)
+      columns.server(words, points.owner[order.rows[begin]!]! * WORDS_PER_MACHINE, end - begin)
       for (let at = begin; at < end; ) at = this.addCell(columns, at, end)
       yield
     }

@@ -26,7 +26,7 @@ const sweep = (state: GroupDownState, nowMs: number): string[] =>
     nowMs,
   }).map(event => `${event.type} ${event.member_server_ids?.join(',')}`)
 
-test('[GRP-016, GRP-026] a machine that came back while the shards were asked is not taken for lost', () => {
+test('[GRP-016, GRP-026] a server that came back while the shards were asked is not taken for lost', () => {
   const state = newGroupDown(null)
   presenceChanged(state, 'a', 'up', 1000)
   presenceChanged(state, 'c', 'down', 1000)

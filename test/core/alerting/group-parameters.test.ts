@@ -1,4 +1,4 @@
-// When a group of silent machines counts as one incident, field by field.
+// When a group of silent servers counts as one incident, field by field.
 import { expect, test } from 'bun:test'
 import { groupParameters } from '../../../core/alerting/evaluate/group-parameters.ts'
 

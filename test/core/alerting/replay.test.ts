@@ -69,7 +69,7 @@ describe('a rule over stored samples', () => {
     const gap = Array.from({ length: 15 }, () => null)
     expect(spans({ for_seconds: 90 }, { '/': [95, 95, ...gap, 95, 95, 95, 95, 50] })).toEqual(['/ 20-21 recovered 95'])
   })
-  test('a series that ends while the machine reports is a no-data alert, where the rule wants one', () => {
+  test('a series that ends while the server reports is a no-data alert, where the rule wants one', () => {
     const quiet = Array.from({ length: 30 }, () => 10)
     expect(spans({ no_data: 'alert' }, { '/': quiet, '/data': [10, 10] })).toEqual([
       expect.stringMatching(/^\/data 1\d-now /),

@@ -5,10 +5,10 @@ import { hasServerId, packServerIds } from '../../../core/alerting/rules/server-
 import { uuidFromText } from '../../../core/series/hash.ts'
 import { ruleRecord } from '../../support/rule-record.ts'
 
-const ids = Array.from({ length: 3000 }, (_, index) => uuidFromText(`machine ${index}`))
+const ids = Array.from({ length: 3000 }, (_, index) => uuidFromText(`server ${index}`))
 const [given, others] = [ids.slice(0, 1500), ids.slice(1500)]
 
-test('packed machines are those of all lists, in any order, each once; what is no UUID is none', () => {
+test('packed servers are those of all lists, in any order, each once; what is no UUID is none', () => {
   const packed = packServerIds([given.slice(0, 1000), [...given.slice(500), 'host-1', 'F'.repeat(36)]])
   expect(packed.length).toBe(1500 * 4)
   for (const id of given) expect(hasServerId(packed, id)).toBe(true)
@@ -40,7 +40,7 @@ test('[RUL-007] a rule that is handed over packed covers what its record names, 
   expect(packed.kind === 'compiled' && others.some(id => hasServerId(packed.rule.serverIds, id))).toBe(false)
 })
 
-test('a record that only looks packed names its machines itself, and a scope that is none is rejected as ever', () => {
+test('a record that only looks packed names its servers itself, and a scope that is none is rejected as ever', () => {
   const strange = (changes: object): RawRule => packRule({ ...ruleRecord({}), ...changes } as RawRule)
   const forged = compileRule(
     strange({ scope: { all: false, server_ids: [ids[0]] }, packed: { serverIds: { 0: 1 }, record: 'x' } }),

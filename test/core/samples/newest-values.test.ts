@@ -15,7 +15,7 @@ const server = (index: number): string => `aaaaaaaa-0000-4000-8000-${String(inde
 const NOW = 1_800_000_000_000
 const MINUTE_MS = 60_000
 const METRICS = ['cpu_load1', 'disk_used_percent']
-/** From here on a machine that was seen at NOW is whole without the store. */
+/** From here on a server that was seen at NOW is whole without the store. */
 const WHOLE_MS = NOW + 2 * limits.pointAheadMaxMs
 
 const knownOf = (metric: string, labels: Record<string, string> = {}) => {
@@ -38,11 +38,11 @@ describe(`newest values (SEED=${seed})`, () => {
       while (reader.next()) block.add(reader, () => ({ purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }))
     }
     block.write(writer, 1)
-    for (const machine of block.machines()) held.take(machine, nowMs, () => true)
+    for (const server of block.servers()) held.take(server, nowMs, () => true)
   }
   const cpu = (value: number, tsMs = WHOLE_MS): TestSeries => ({ metric: 'cpu_load1', points: [[tsMs, value]] })
 
-  test('of every series of these metrics the newest sample is held, whatever else a machine sends, in whatever order', () => {
+  test('of every series of these metrics the newest sample is held, whatever else a server sends, in whatever order', () => {
     const random = randomFrom(seed)
     const pick = (count: number): number => Math.floor(random() * count)
     const held = new NewestValues(METRICS)
@@ -86,7 +86,7 @@ describe(`newest values (SEED=${seed})`, () => {
     }
   })
 
-  test('nothing is answered from before the machine was seen, until the store has said what there was', () => {
+  test('nothing is answered from before the server was seen, until the store has said what there was', () => {
     const held = new NewestValues(METRICS)
     held.learn([knownOf('cpu_load1'), knownOf('disk_used_percent', { mount: '/' })])
     const name = { companyId: COMPANY, serverId: server(1) }
@@ -141,7 +141,7 @@ describe(`newest values (SEED=${seed})`, () => {
     expect(isHeld()).toEqual([false, false, false])
   })
 
-  describe('once the store was read for all machines', () => {
+  describe('once the store was read for all servers', () => {
     const since = NOW - limits.statusValueAgeMs
     const [sends, rests, isNew] = [1, 2, 3].map(index => ({ companyId: COMPANY, serverId: server(index) })) as [
       { companyId: string; serverId: string },
@@ -166,7 +166,7 @@ describe(`newest values (SEED=${seed})`, () => {
     const shown = (held: NewestValues, name: typeof sends, sinceMs = since) =>
       held.values(name, METRICS, sinceMs)?.map(({ value }) => value) ?? null
 
-    test('each machine is answered, also one that does not send and one of which nothing is stored', () => {
+    test('each server is answered, also one that does not send and one of which nothing is stored', () => {
       const held = loaded()
       expect([sends, rests, isNew].map(name => shown(held, name))).toEqual([[5], [2], []])
       expect([sends, rests, isNew].map(name => shown(held, name, NOW - KEPT_MS - 1))).toEqual([null, null, null])
@@ -174,7 +174,7 @@ describe(`newest values (SEED=${seed})`, () => {
       expect(shown(held, isNew)).toEqual([7])
     })
 
-    test('a machine that has long been silent has nothing any more, but for what was ahead of the clock', () => {
+    test('a server that has long been silent has nothing any more, but for what was ahead of the clock', () => {
       const held = loaded()
       const laterMs = NOW + KEPT_MS + MINUTE_MS
       take(held, [{ ...sends, series: [cpu(8, laterMs + MINUTE_MS)] }], NOW + 2 * MINUTE_MS)

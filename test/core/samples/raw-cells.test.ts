@@ -4,20 +4,20 @@ import { ChunkWriter } from '../../../core/samples/block/chunk.ts'
 import { BITS, splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { NativeReader } from '../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../core/samples/block/native-writer.ts'
-import { machineWords, writeUuidColumn } from '../../../core/samples/block/uuid-words.ts'
+import { serverWords, writeUuidColumn } from '../../../core/samples/block/uuid-words.ts'
 import { RawCells } from '../../../core/samples/rollup/raw-cells.ts'
 import { randomFrom } from '../../support/random.ts'
 
 const CELL_MS = 300_000
 const START = 1_800_000_000_000 - (1_800_000_000_000 % CELL_MS)
-const machines = ['00000000-0000-0000-0000-000000000000', 'ffffffff-0000-4000-8000-000000000001'].map(serverId => ({
+const servers = ['00000000-0000-0000-0000-000000000000', 'ffffffff-0000-4000-8000-000000000001'].map(serverId => ({
   companyId: '11111111-1111-4111-8111-111111111111',
   serverId,
 }))
 
 /** A row of samples_raw: its points are in the order of time. */
 type Row = {
-  readonly machine: number
+  readonly server: number
   readonly series: number
   readonly seq: number
   readonly points: readonly (readonly [tsMs: number, value: number])[]
@@ -31,7 +31,7 @@ function answered(rows: readonly Row[]): Uint8Array {
     const writer = new NativeWriter()
     const runs = new ChunkWriter()
     writer.begin(6, own.length)
-    const ids = (name: 'companyId' | 'serverId') => own.map(({ machine }) => machines[machine]![name])
+    const ids = (name: 'companyId' | 'serverId') => own.map(({ server }) => servers[server]![name])
     writeUuidColumn(writer, 'company_id', ids('companyId'))
     writeUuidColumn(writer, 'server_id', ids('serverId'))
     const whole = (name: string, type: string, values: readonly number[]): void => {
@@ -66,7 +66,7 @@ function answered(rows: readonly Row[]): Uint8Array {
   return Buffer.concat(blocks)
 }
 
-/** The cells of a block, each by machine, series and start: count, time of the last sample, decimals, last, min, max, sum. */
+/** The cells of a block, each by server, series and start: count, time of the last sample, decimals, last, min, max, sum. */
 function cellsOf(block: Uint8Array): [string, number[]][] {
   const reader = new NativeReader(block)
   const { view } = reader
@@ -77,9 +77,9 @@ function cellsOf(block: Uint8Array): [string, number[]][] {
   const [ids, starts] = [reader.column(rows * 8), reader.column(rows * 8)]
   const [counts, afters, decimals] = [reader.column(rows * 4), reader.column(rows * 4), reader.column(rows)]
   const [last, below, above, beside] = [0, 1, 2, 3].map(() => reader.column(rows * 8))
-  const words = machineWords(machines)
+  const words = serverWords(servers)
   return Array.from({ length: rows }, (_, row) => {
-    const machine = machines.findIndex((_, index) =>
+    const server = servers.findIndex((_, index) =>
       [4, 5, 6, 7].every(
         word => words[index * 8 + word] === view.getUint32(serverColumn + row * 16 + (word - 4) * 4, true),
       ),
@@ -93,7 +93,7 @@ function cellsOf(block: Uint8Array): [string, number[]][] {
       view.setBigInt64(0, BigInt.asIntN(64, whole), true)
       return view.getFloat64(0, true)
     }
-    const name = `${machine} ${int(ids)} ${int(starts)}`
+    const name = `${server} ${int(ids)} ${int(starts)}`
     const values = [
       int(last),
       int(last) - int(below),
@@ -114,8 +114,8 @@ function computed(rows: readonly Row[], work: Partial<Parameters<RawCells['begin
     cells.begin({
       fromMs: START,
       toMs: START + 4 * CELL_MS,
-      words: machineWords(machines),
-      starts: machines.map(() => null),
+      words: serverWords(servers),
+      starts: servers.map(() => null),
       ...work,
     })
     columns.clear()
@@ -129,7 +129,7 @@ function computed(rows: readonly Row[], work: Partial<Parameters<RawCells['begin
   return found
 }
 
-const one = (points: Row['points'], seq = 1): Row => ({ machine: 0, series: 5, seq, points })
+const one = (points: Row['points'], seq = 1): Row => ({ server: 0, series: 5, seq, points })
 const nameOf = (cell: number): string => `0 5 ${START + cell * CELL_MS}`
 
 describe('cells of raw samples', () => {
@@ -181,9 +181,9 @@ describe('cells of raw samples', () => {
     ])
   })
 
-  test('of some machines and starts only are computed where only those are wanted', () => {
-    const rows = machines.flatMap((_, machine) =>
-      [0, 1, 2, 3].map(cell => ({ machine, series: 5, seq: 1, points: [[START + cell * CELL_MS + 7, cell]] as const })),
+  test('of some servers and starts only are computed where only those are wanted', () => {
+    const rows = servers.flatMap((_, server) =>
+      [0, 1, 2, 3].map(cell => ({ server, series: 5, seq: 1, points: [[START + cell * CELL_MS + 7, cell]] as const })),
     )
     const starts = [new Set([START + CELL_MS]), null]
     expect(
@@ -210,17 +210,17 @@ describe('cells of raw samples', () => {
         const kind = kinds[below(kinds.length)]!
         const wanted = [...new Set(times)].sort((a, b) => a - b).filter(time => time < firstMs + 600_000)
         return {
-          machine: below(2),
+          server: below(2),
           series: below(4),
           seq: at,
           points: wanted.map(time => [time, random() < 0.8 ? kind() : kinds[below(kinds.length)]!()] as const),
         }
       })
       const points = new Map<string, Map<number, number>>()
-      for (const { machine, series, points: own } of rows)
+      for (const { server, series, points: own } of rows)
         for (const [time, value] of own) {
           if (time < START || time >= START + 4 * CELL_MS) continue
-          const name = `${machine} ${series} ${time - (time % CELL_MS)}`
+          const name = `${server} ${series} ${time - (time % CELL_MS)}`
           points.set(name, (points.get(name) ?? new Map()).set(time, value + 0))
         }
       const shuffled = rows.map(row => ({ row, at: random() })).sort((a, b) => a.at - b.at)

@@ -57,13 +57,13 @@ test('a check outside its domain is invalid', () => {
   for (const timeout of [0, 16, 1.5, 'x']) expect(compileCheck(record('c', { timeout_seconds: timeout }))).toBeNull()
 })
 
-test('[CFG-017] scope.all means every machine of its company and none of another', () => {
+test('[CFG-017] scope.all means every server of its company and none of another', () => {
   const set = new CheckSet([record('1')])
   expect(idsOf(set)).toEqual(['1'])
   expect(idsOf(set, 'other')).toEqual([])
 })
 
-test('[CFG-018] without scope.all the machines of server_ids and resolved_server_ids are meant', () => {
+test('[CFG-018] without scope.all the servers of server_ids and resolved_server_ids are meant', () => {
   const set = new CheckSet([
     record('1', { scope: { all: false, server_ids: ['a'], resolved_server_ids: ['b', 'a'] } }),
     record('2', { scope: { all: false }, resolved_server_ids: ['c'] }),
@@ -95,15 +95,15 @@ test('[CFG-004] [CFG-014] of more than 50 checks the first 50 by ascending id ar
   expect(idsOf(set)).toEqual(Array.from({ length: 50 }, (_, index) => name(index)))
 })
 
-test('[ADM-024] servers counts the machines that have checks, truncated those that have more than they are given', () => {
+test('[ADM-024] servers counts the servers that have checks, truncated those that have more than they are given', () => {
   const all = Array.from({ length: 50 }, (_, index) => record(`all-${index}`))
   const set = new CheckSet([...all, record('own', { scope: { all: false, server_ids: ['a', 'gone'] } })])
-  const machine = (serverId: string, companyId = 'company') => ({ companyId, serverId })
-  expect(set.coverage([machine('a'), machine('b'), machine('a'), machine('c', 'other')])).toEqual({
+  const server = (serverId: string, companyId = 'company') => ({ companyId, serverId })
+  expect(set.coverage([server('a'), server('b'), server('a'), server('c', 'other')])).toEqual({
     servers: 2,
     truncated: 1,
   })
-  expect(new CheckSet().coverage([machine('a')])).toEqual({ servers: 0, truncated: 0 })
+  expect(new CheckSet().coverage([server('a')])).toEqual({ servers: 0, truncated: 0 })
 })
 
 const config = (changes: Partial<ManagedConfig> = {}): ManagedConfig => ({

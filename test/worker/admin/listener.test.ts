@@ -9,14 +9,14 @@ import { loadCollectorConfig, workerKeys } from '../../../apps/collector/config.
 import { firstCertificate, secondCertificate, type TestCertificate } from '../../ingest/certificates.ts'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { adminToken, type Json, machineOf, WorkerRig } from '../rig.ts'
+import { adminToken, type Json, serverOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 
 const faultsOf = (keys: Record<string, unknown>): string[] =>
   loadCollectorConfig(workerKeys, undefined, { 'admin.token': 'a', ...keys }).faults.map(fault => fault.key)
 
-test('[ADM-009] the admin API is served on loopback unless told otherwise, and beyond this machine only over TLS', () => {
+test('[ADM-009] the admin API is served on loopback unless told otherwise, and beyond this host only over TLS', () => {
   const { config } = loadCollectorConfig(workerKeys, undefined, { 'admin.token': 'a' })
   expect(config['admin.listen']).toStartWith('127.0.0.1:')
   expect(faultsOf({ 'admin.listen': '0.0.0.0:8082' })).toEqual(['admin.listen'])
@@ -62,7 +62,7 @@ describe('the listener of the admin API', () => {
   const keys = { 'tls.cert_file': certFile, 'tls.key_file': keyFile, 'admin.token_previous': 'the-one-before' }
   const rig = new WorkerRig({ keys, withoutHub: true })
   const company = id('admin company')
-  const machine = machineOf(company, 'a')
+  const server = serverOf(company, 'a')
   const port = (): number => Number(new URL(rig.running.adminUrl).port)
   const call = async (method: string, path: string, init: Json = {}): Promise<{ status: number; body: Json }> => {
     const response = await fetch(`${rig.running.adminUrl}/internal/v1${path}`, {
@@ -87,7 +87,7 @@ describe('the listener of the admin API', () => {
 
   beforeAll(async () => {
     writeCertificate(firstCertificate)
-    rig.addMachine(machine)
+    rig.addServer(server)
     await rig.start()
   })
   afterAll(async () => {
@@ -110,7 +110,7 @@ describe('the listener of the admin API', () => {
   })
 
   test('[ADM-003] bodies that are too large, no JSON, no UTF-8 or cut off are bad_request in the form of every error', async () => {
-    const path = `/agents/${machine.agentId}`
+    const path = `/agents/${server.agentId}`
     const chunks = (count: number) =>
       new ReadableStream({
         start(controller) {
@@ -134,7 +134,7 @@ describe('the listener of the admin API', () => {
       expect(answer.status).toBe(400)
       expect(answer.body).toEqual({ error: { code: 'bad_request', message: expect.any(String) } })
     }
-    expect((await call('GET', `/servers/${machine.serverId}/status?company_id=${company}`)).status).toBe(200)
+    expect((await call('GET', `/servers/${server.serverId}/status?company_id=${company}`)).status).toBe(200)
   })
 
   test('[ADM-025] [ADM-026] a slash at the end changes nothing; one too many in between is no path', async () => {
@@ -152,13 +152,13 @@ describe('the listener of the admin API', () => {
     for (const path of [
       `/status?${extra}`,
       `/companies/${company}/summary?${extra}`,
-      `/servers/${machine.serverId}/status?${owner}&${extra}`,
-      `/servers/${machine.serverId}/series?${owner}&metric=cpu_usage_percent&${extra}`,
+      `/servers/${server.serverId}/status?${owner}&${extra}`,
+      `/servers/${server.serverId}/series?${owner}&metric=cpu_usage_percent&${extra}`,
     ])
       expect((await call('GET', path)).status).toBe(200)
     const record = {
       company_id: company,
-      server_id: machine.serverId,
+      server_id: server.serverId,
       state: 'active',
       token_hash: 'b'.repeat(64),
       prev_token_hash: null,
@@ -166,27 +166,27 @@ describe('the listener of the admin API', () => {
       version: 1_000_000,
       not_known_yet: { deep: [1, null] },
     }
-    const pushed = await call('PUT', `/agents/${machine.agentId}`, { body: JSON.stringify(record) })
-    expect(pushed.body.data).toMatchObject({ agent_id: machine.agentId, version: 1_000_000, applied: true })
+    const pushed = await call('PUT', `/agents/${server.agentId}`, { body: JSON.stringify(record) })
+    expect(pushed.body.data).toMatchObject({ agent_id: server.agentId, version: 1_000_000, applied: true })
   })
 
   test('[REG-012] [REG-013] no record takes an agent out of revoked, and the answer says so', async () => {
-    const machine = machineOf(company, 'revoked')
-    rig.addMachine(machine)
+    const server = serverOf(company, 'revoked')
+    rig.addServer(server)
     const push = async (state: string, version: number): Promise<unknown> => {
       const record = {
         company_id: company,
-        server_id: machine.serverId,
+        server_id: server.serverId,
         state,
         token_hash: 'c'.repeat(64),
         prev_token_hash: null,
         prev_token_expires_at: null,
         version,
       }
-      return (await call('PUT', `/agents/${machine.agentId}`, { body: JSON.stringify(record) })).body.data.applied
+      return (await call('PUT', `/agents/${server.agentId}`, { body: JSON.stringify(record) })).body.data.applied
     }
     expect(await push('active', 1_000_000)).toBe(true)
-    expect((await call('DELETE', `/agents/${machine.agentId}`)).status).toBe(204)
+    expect((await call('DELETE', `/agents/${server.agentId}`)).status).toBe(204)
     expect([await push('active', 1_000_001), await push('revoked', 1_000_002)]).toEqual([false, true])
   })
 
@@ -209,9 +209,9 @@ describe('the listener of the admin API', () => {
     const paths = [
       '/status',
       `/companies/${company}/summary`,
-      `/servers/${machine.serverId}/status?${owner}`,
-      `/servers/${machine.serverId}/series?${owner}&metric=mem_used_percent`,
-      `/servers/${machine.serverId}/alerting?${owner}`,
+      `/servers/${server.serverId}/status?${owner}`,
+      `/servers/${server.serverId}/series?${owner}&metric=mem_used_percent`,
+      `/servers/${server.serverId}/alerting?${owner}`,
     ]
     const answers = await Promise.all(
       Array.from({ length: 1000 }, (_, index) => call('GET', paths[index % paths.length] ?? '/status')),

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { type Json, machineOf, ruleRecord, WorkerRig } from '../rig.ts'
+import { type Json, ruleRecord, serverOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const company = id('outbox company')
@@ -19,9 +19,9 @@ describe('the outbox of a running worker', () => {
   const rig = new WorkerRig()
   const { hub } = rig
   const deadLetters = join(rig.directory, 'alerting', 'dead-letters.jsonl')
-  let machineCount = 0
-  /** A machine that no other test has. */
-  const newMachine = () => machineOf(company, `outbox ${++machineCount}`)
+  let serverCount = 0
+  /** A server that no other test has. */
+  const newServer = () => serverOf(company, `outbox ${++serverCount}`)
 
   beforeAll(async () => {
     hub.feeds.rules!.push(ruleRecord(company))
@@ -33,16 +33,16 @@ describe('the outbox of a running worker', () => {
   afterAll(() => rig.close())
 
   test('[EVT-001] [EVT-030] events reach POST /events in the order of seq, of each series', async () => {
-    const machines = [newMachine(), newMachine(), newMachine()]
+    const servers = [newServer(), newServer(), newServer()]
     const startMs = Date.now() - 60_000
     for (let step = 0; step < 6; step++)
-      for (const machine of machines) await rig.swap(machine, step % 2 === 0 ? 90 : 10, startMs + step * 1000)
+      for (const server of servers) await rig.swap(server, step % 2 === 0 ? 90 : 10, startMs + step * 1000)
     // The fourth transition of a series makes it flap: what follows is withheld.
     const expected = ['alert.opened', 'alert.resolved', 'alert.opened', 'alert.flapping']
-    for (const machine of machines) {
-      await until('the events of a machine', () => rig.typesOf(machine).length >= expected.length)
-      expect(rig.typesOf(machine)).toEqual(expected)
-      const seqs = rig.eventsOf(machine).map(event => event.seq)
+    for (const server of servers) {
+      await until('the events of a server', () => rig.typesOf(server).length >= expected.length)
+      expect(rig.typesOf(server)).toEqual(expected)
+      const seqs = rig.eventsOf(server).map(event => event.seq)
       expect(seqs).toEqual([...seqs].sort((a, b) => a - b))
       expect(new Set(seqs).size).toBe(seqs.length)
     }
@@ -50,8 +50,8 @@ describe('the outbox of a running worker', () => {
 
   test('[EVT-002] a backlog goes out in batches of at most 200, oldest first', async () => {
     hub.script = answerEvents(() => hub.error(503, 'unavailable'))
-    const machines = Array.from({ length: 450 }, newMachine)
-    for (const machine of machines) await rig.swap(machine, 90)
+    const servers = Array.from({ length: 450 }, newServer)
+    for (const server of servers) await rig.swap(server, 90)
     await until('the outbox to hold all', async () => (await rig.status()).outbox_depth === 450)
     const before = hub.to('/events').length
     hub.script = () => null
@@ -62,7 +62,7 @@ describe('the outbox of a running worker', () => {
       .map(request => (request.body as { events: Json[] }).events.length)
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeGreaterThanOrEqual(450)
     expect(Math.max(...sizes)).toBe(200)
-    expect(machines.every(machine => rig.typesOf(machine).join() === 'alert.opened')).toBe(true)
+    expect(servers.every(server => rig.typesOf(server).join() === 'alert.opened')).toBe(true)
   })
 
   for (const [name, answer] of [
@@ -75,34 +75,34 @@ describe('the outbox of a running worker', () => {
     ['200 of a page that is no hub', () => new Response('<html></html>')],
   ] as const)
     test(`[EVT-026] [EVT-005] events that meet ${name} stay in the outbox and are sent later, with the same event_id`, async () => {
-      const machine = newMachine()
+      const server = newServer()
       const refused: Json[] = []
       hub.script = answerEvents(events => {
         refused.push(...events)
         return answer()
       })
-      await rig.swap(machine, 90)
+      await rig.swap(server, 90)
       await until('the first try', () => refused.length >= 1)
       expect(await rig.metric('svc_outbox_depth')).toBe(1)
       expect((await rig.status()).outbox_depth).toBe(1)
       hub.script = () => null
-      await until('the event', () => rig.eventsOf(machine).length > 0, 20_000)
-      expect(rig.typesOf(machine)).toEqual(['alert.opened'])
-      expect(refused.every(event => event.event_id === rig.eventsOf(machine)[0].event_id)).toBe(true)
+      await until('the event', () => rig.eventsOf(server).length > 0, 20_000)
+      expect(rig.typesOf(server)).toEqual(['alert.opened'])
+      expect(refused.every(event => event.event_id === rig.eventsOf(server)[0].event_id)).toBe(true)
       expect(existsSync(deadLetters)).toBe(false)
     })
 
   test('[EVT-026] [EVT-027] events of a time without the hub stay in the outbox, in order, and its depth is told', async () => {
-    const machine = newMachine()
+    const server = newServer()
     await hub.stop()
     const startMs = Date.now() - 60_000
-    await rig.swap(machine, 90, startMs)
-    await rig.swap(machine, 10, startMs + 1000)
+    await rig.swap(server, 90, startMs)
+    await rig.swap(server, 10, startMs + 1000)
     await until('two events', async () => (await rig.status()).outbox_depth === 2)
     expect(await rig.metric('svc_outbox_depth')).toBe(2)
     hub.restart()
-    await until('the events', () => rig.eventsOf(machine).length === 2, 70_000)
-    expect(rig.typesOf(machine)).toEqual(['alert.opened', 'alert.resolved'])
+    await until('the events', () => rig.eventsOf(server).length === 2, 70_000)
+    expect(rig.typesOf(server)).toEqual(['alert.opened', 'alert.resolved'])
     await until('an empty outbox', async () => (await rig.metric('svc_outbox_depth')) === 0)
   })
 
@@ -112,9 +112,9 @@ describe('the outbox of a running worker', () => {
       times.push(performance.now())
       return times.length === 1 ? hub.error(429, 'rate_limited', { 'retry-after': '3' }) : null
     })
-    await rig.swap(newMachine(), 90)
+    await rig.swap(newServer(), 90)
     await until('the first try', () => times.length === 1)
-    for (let count = 0; count < 5; count++) await rig.swap(newMachine(), 90)
+    for (let count = 0; count < 5; count++) await rig.swap(newServer(), 90)
     await until('the second try', () => times.length >= 2)
     expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(2900)
   })
@@ -125,7 +125,7 @@ describe('the outbox of a running worker', () => {
       times.push(performance.now())
       return times.length < 3 ? hub.error(500, 'server_error') : null
     })
-    for (let count = 0; count < 20; count++) await rig.swap(newMachine(), 90)
+    for (let count = 0; count < 20; count++) await rig.swap(newServer(), 90)
     await until('the third try', () => times.length >= 3)
     expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(900)
     expect(times[2]! - times[1]!).toBeGreaterThanOrEqual(1900)
@@ -133,16 +133,16 @@ describe('the outbox of a running worker', () => {
 
   test('the time from a sample to its event is counted in a histogram', async () => {
     const before = await rig.metric('svc_sample_to_event_seconds_count')
-    const machine = newMachine()
-    await rig.swap(machine, 90, Date.now() - 90_000)
-    await until('the event', () => rig.typesOf(machine).length > 0)
+    const server = newServer()
+    await rig.swap(server, 90, Date.now() - 90_000)
+    await until('the event', () => rig.typesOf(server).length > 0)
     expect((await rig.metric('svc_sample_to_event_seconds_count')) - before).toBe(1)
     expect(await rig.metric('svc_sample_to_event_seconds_sum')).toBeGreaterThanOrEqual(90)
     expect(await rig.metric('svc_sample_to_event_seconds_bucket{le="+Inf"}')).toBe(before + 1)
   })
 
   test('[EVT-028] rejected events are logged, counted and not sent again', async () => {
-    const [bad, good] = [newMachine(), newMachine()]
+    const [bad, good] = [newServer(), newServer()]
     const before = await rig.metric('svc_outbox_sent_total{result="rejected"}')
     const sent: Json[] = []
     hub.script = answerEvents(events => {
@@ -168,18 +168,18 @@ describe('the outbox of a running worker', () => {
   })
 
   test('[EVT-026] a batch that is refused as a whole is halved; the one bad event goes to the dead-letter file, the rest arrives', async () => {
-    const machines = Array.from({ length: 9 }, newMachine)
-    const bad = machines[4]!
+    const servers = Array.from({ length: 9 }, newServer)
+    const bad = servers[4]!
     let isOpen = false
     hub.script = answerEvents(events => {
       if (!isOpen) return hub.error(503, 'unavailable')
       return events.some(event => event.server_id === bad.serverId) ? hub.error(422, 'invalid_envelope') : null
     })
-    for (const machine of machines) await rig.swap(machine, 90)
+    for (const server of servers) await rig.swap(server, 90)
     await until('nine events', async () => (await rig.status()).outbox_depth === 9)
     isOpen = true
     await until('an empty outbox', async () => (await rig.status()).outbox_depth === 0, 20_000)
-    for (const machine of machines) expect(rig.typesOf(machine)).toEqual(machine === bad ? [] : ['alert.opened'])
+    for (const server of servers) expect(rig.typesOf(server)).toEqual(server === bad ? [] : ['alert.opened'])
     const letters = readFileSync(deadLetters, 'utf8').trim().split('\n')
     expect(letters).toHaveLength(1)
     expect(JSON.parse(letters[0]!).event.server_id).toBe(bad.serverId)
@@ -188,7 +188,7 @@ describe('the outbox of a running worker', () => {
 
   for (const status of [400, 404, 409, 410])
     test(`[EVT-026] a ${status} of the hub dead-letters the event, and what comes after it is delivered`, async () => {
-      const [bad, good] = [newMachine(), newMachine()]
+      const [bad, good] = [newServer(), newServer()]
       const refused: string[] = []
       hub.script = answerEvents(events => {
         if (!events.some(event => event.server_id === bad.serverId)) return null

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { type Json, machineOf, ruleRecord, silenceRecord, WorkerRig } from '../rig.ts'
+import { type Json, ruleRecord, serverOf, silenceRecord, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const company = id('rules company')
@@ -12,7 +12,7 @@ const other = id('rules other company')
 describe('rules and silences in a running worker', () => {
   const rig = new WorkerRig({ keys: { 'alerting.silences_sync_interval': '300ms' } })
   const { hub } = rig
-  const machine = machineOf(company, 'one')
+  const server = serverOf(company, 'one')
   let firstSilence: Record<string, unknown>
 
   beforeAll(async () => {
@@ -35,9 +35,9 @@ describe('rules and silences in a running worker', () => {
   }
 
   test('[SYNC-016] [SYNC-001] rules and silences are pulled at the start: the first event is marked', async () => {
-    await rig.swap(machine, 90)
-    await until('the event', () => rig.eventsOf(machine).length === 1)
-    expect(rig.eventsOf(machine)[0]).toMatchObject({
+    await rig.swap(server, 90)
+    await until('the event', () => rig.eventsOf(server).length === 1)
+    expect(rig.eventsOf(server)[0]).toMatchObject({
       type: 'alert.opened',
       suppressed: true,
       suppress_reason: 'silence',
@@ -50,16 +50,16 @@ describe('rules and silences in a running worker', () => {
   test('[SYNC-020] [SYNC-017] [SYNC-022] a silence that is gone is gone after the interval, without any call', async () => {
     change(hub.feeds.silences!, { ...silenceRecord(company, 0, 1, { id: firstSilence.id }), deleted: true })
     await until('the silence to go', async () => (await rig.status()).silences.loaded === 0)
-    await rig.swap(machine, 10)
-    await until('the event', () => rig.eventsOf(machine).length === 2)
-    expect(rig.eventsOf(machine)[1]).toMatchObject({ type: 'alert.resolved', suppressed: false, suppress_reason: null })
+    await rig.swap(server, 10)
+    await until('the event', () => rig.eventsOf(server).length === 2)
+    expect(rig.eventsOf(server)[1]).toMatchObject({ type: 'alert.resolved', suppressed: false, suppress_reason: null })
   })
 
   test('[SYNC-018] [SYNC-034] a silence holds from the answer of reload-silences on', async () => {
     const now = Date.now()
     hub.feeds.silences!.push(silenceRecord(company, now - 60_000, now + 60_000, { id: id('second silence') }))
     await reload('silences')
-    const next = machineOf(company, 'after the reload')
+    const next = serverOf(company, 'after the reload')
     await rig.swap(next, 90)
     await until('the event', () => rig.eventsOf(next).length === 1)
     expect(rig.eventsOf(next)[0].suppress_reason).toBe('silence')
@@ -131,7 +131,7 @@ describe('rules and silences in a running worker', () => {
     await reload('rules')
     expect(told()).toEqual([1, 2])
     expect(await counted()).toBe(2)
-    const foreign = machineOf(other, 'other')
+    const foreign = serverOf(other, 'other')
     await rig.swap(foreign, 90)
     await until('the alerts of the good rules', () => rig.eventsOf(foreign).length === 2)
     expect(rig.failures).toEqual([])
@@ -142,7 +142,7 @@ describe('rules and silences in a running worker', () => {
   })
 
   test('[RUL-034] a firing rule that is edited into an invalid one closes its alert with reason rule_removed', async () => {
-    const edited = machineOf(other, 'edited')
+    const edited = serverOf(other, 'edited')
     const rule = (changes: Record<string, unknown>) =>
       ruleRecord(other, { id: id('edited rule'), metric: 'cpu_usage_percent', ...changes })
     hub.feeds.rules!.push(rule({}))
@@ -155,10 +155,10 @@ describe('rules and silences in a running worker', () => {
     expect(rig.eventsOf(edited)[1]).toMatchObject({ type: 'alert.resolved', reason: 'rule_removed' })
   })
 
-  test('[RUL-007] a rule that lists a thousand machines covers these and no others; who leaves the list has its alert ended', async () => {
+  test('[RUL-007] a rule that lists a thousand servers covers these and no others; who leaves the list has its alert ended', async () => {
     const listing = id('company of a long list')
-    const [leaving, coming] = [machineOf(listing, 'leaving'), machineOf(listing, 'coming')]
-    const many = Array.from({ length: 1000 }, (_, index) => id(`machine of the long list ${index}`))
+    const [leaving, coming] = [serverOf(listing, 'leaving'), serverOf(listing, 'coming')]
+    const many = Array.from({ length: 1000 }, (_, index) => id(`server of the long list ${index}`))
     const put = async (serverId: string): Promise<void> => {
       const scope = { all: false, server_ids: [], tags: ['t'], environments: [], roles: [], datacenters: [] }
       const record = ruleRecord(listing, { scope, resolved_server_ids: [...many, serverId].sort() })
@@ -179,7 +179,7 @@ describe('rules and silences in a running worker', () => {
   })
 
   test('[SYNC-012] [SYNC-013] [SYNC-014] [SYNC-021] restarted without the hub it runs the last rules and silences, and shows them', async () => {
-    const fresh = machineOf(company, 'without the hub')
+    const fresh = serverOf(company, 'without the hub')
     const before = await rig.status()
     await rig.stop()
     await hub.stop()
@@ -202,7 +202,7 @@ describe('rules and silences in a running worker', () => {
   })
 
   test('[SNAP-003, SNAP-005, SNAP-006, SNAP-007] a restart in order loses no open alert and opens none again', async () => {
-    const stays = machineOf(company, 'stays open')
+    const stays = serverOf(company, 'stays open')
     await rig.swap(stays, 90)
     await until('the alert', () => rig.typesOf(stays).length === 1)
     const { firing } = (await rig.status()).rules
@@ -225,7 +225,7 @@ describe('rules and silences in a running worker', () => {
   })
 
   test('a snapshot that cannot be read is said in the log and counted; the journal gives its open alerts, which are neither lost nor doubled', async () => {
-    const kept = machineOf(company, 'unreadable snapshot')
+    const kept = serverOf(company, 'unreadable snapshot')
     await rig.swap(kept, 90)
     await until('the alert', () => rig.typesOf(kept).length === 1)
     await rig.stop()

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { adminToken, machineOf, ruleRecord, WorkerRig } from '../rig.ts'
+import { adminToken, ruleRecord, serverOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 
@@ -9,12 +9,12 @@ test('a hub that takes calls and never answers does not hold the stop; the event
   const company = id('silent hub company')
   // Far longer than the test may take.
   const rig = new WorkerRig({ hubTimeoutMs: 600_000, keys: { 'alerting.rules_sync_interval': '200ms' } })
-  const machine = machineOf(company, 'one')
+  const server = serverOf(company, 'one')
   rig.hub.feeds.rules!.push(ruleRecord(company))
   await rig.start()
   const unanswered: ((response: Response) => void)[] = []
   rig.hub.script = () => new Promise<Response>(resolve => void unanswered.push(resolve))
-  await rig.swap(machine, 90)
+  await rig.swap(server, 90)
   await until('the event and a pull to hang', () => {
     const paths = rig.hub.requests.slice(-unanswered.length).map(request => request.path)
     return paths.includes('/events') && paths.includes('/rules')
@@ -23,8 +23,8 @@ test('a hub that takes calls and never answers does not hold the stop; the event
   rig.hub.script = () => null
   for (const answer of unanswered) answer(rig.hub.ok({}))
   await rig.start()
-  await until('the event', () => rig.typesOf(machine).length > 0)
-  expect(rig.typesOf(machine)).toEqual(['alert.opened'])
+  await until('the event', () => rig.typesOf(server).length > 0)
+  expect(rig.typesOf(server)).toEqual(['alert.opened'])
   await rig.close()
 })
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { type Json, type Machine, machineOf, WorkerRig } from '../rig.ts'
+import { type Json, type Server, serverOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const LOST_MS = 95_000
@@ -20,18 +20,17 @@ describe('wide-area incidents in a running worker', () => {
     },
   })
   const { hub } = rig
-  const fleets = new Map<Name, Machine[]>()
+  const fleets = new Map<Name, Server[]>()
 
-  const addFleet = (name: Name, count: number, changes: Record<string, unknown>): Machine[] => {
-    const fleet = Array.from({ length: count }, (_, index) => machineOf(idOf(name), `${name} ${index}`))
-    for (const machine of fleet) rig.addMachine(machine, changes)
+  const addFleet = (name: Name, count: number, changes: Record<string, unknown>): Server[] => {
+    const fleet = Array.from({ length: count }, (_, index) => serverOf(idOf(name), `${name} ${index}`))
+    for (const server of fleet) rig.addServer(server, changes)
     fleets.set(name, fleet)
     return fleet
   }
-  const fleetOf = (name: Name): Machine[] => fleets.get(name) ?? []
-  const beat = async (machines: readonly Machine[]): Promise<void> => {
-    for (const machine of machines)
-      await rig.publish(machine, [{ metric: 'uptime_seconds', points: [[Date.now(), 1]] }])
+  const fleetOf = (name: Name): Server[] => fleets.get(name) ?? []
+  const beat = async (servers: readonly Server[]): Promise<void> => {
+    for (const server of servers) await rig.publish(server, [{ metric: 'uptime_seconds', points: [[Date.now(), 1]] }])
   }
   const groupEvents = (name: Name): Json[] =>
     hub.taken.filter(event => event.company_id === idOf(name) && String(event.type).startsWith('group_'))
@@ -61,10 +60,10 @@ describe('wide-area incidents in a running worker', () => {
   })
   afterAll(() => rig.close())
 
-  test('[GRP-001] [GRP-002] [GRP-005] [GRP-010] [GRP-011] [GRP-028] five machines of a subnet and a datacenter: both groups open, and each agent.down is told', async () => {
+  test('[GRP-001] [GRP-002] [GRP-005] [GRP-010] [GRP-011] [GRP-028] five servers of a subnet and a datacenter: both groups open, and each agent.down is told', async () => {
     await until('both groups', () => groupEvents('plain').length === 2)
     const ids = fleetOf('plain')
-      .map(machine => machine.serverId)
+      .map(server => server.serverId)
       .sort()
     const common = {
       type: 'group_down',
@@ -82,7 +81,7 @@ describe('wide-area incidents in a running worker', () => {
     expect(downs('plain')).toBe(5)
   })
 
-  test('[GRP-003] four machines of another company with the same keys open nothing', () => {
+  test('[GRP-003] four servers of another company with the same keys open nothing', () => {
     expect(groupEvents('other')).toEqual([])
   })
 
@@ -97,7 +96,7 @@ describe('wide-area incidents in a running worker', () => {
     expect(groupEvents('bad hub')[0].threshold).toBe(3)
   })
 
-  test('[GRP-021] [GRP-022] a group of machines in maintenance is suppressed', async () => {
+  test('[GRP-021] [GRP-022] a group of servers in maintenance is suppressed', async () => {
     await until('the group', () => groupEvents('silenced').length === 1)
     expect(groupEvents('silenced')[0]).toMatchObject({ suppressed: true, suppress_reason: 'maintenance' })
   })
@@ -131,7 +130,7 @@ describe('wide-area incidents in a running worker', () => {
     const update = groupEvents('plain').find(event => event.type === 'group_update')
     expect(update).toMatchObject({
       server_id: first!.serverId,
-      member_server_ids: rest.map(machine => machine.serverId),
+      member_server_ids: rest.map(server => server.serverId),
       value: 4,
     })
     await beat(rest)
@@ -139,7 +138,7 @@ describe('wide-area incidents in a running worker', () => {
     await until('the end', () => ends().length === 2)
     expect(ends()[0]).toMatchObject({ server_id: first!.serverId, member_server_ids: [], reason: 'recovered' })
     expect(ends()[0].duration_seconds).toBeGreaterThan(0)
-    for (const machine of fleetOf('plain')) expect(rig.typesOf(machine)).toContain('agent.up')
+    for (const server of fleetOf('plain')) expect(rig.typesOf(server)).toContain('agent.up')
     const bySeries = groupEvents('plain').filter(event => event.group_key === 'subnet:s1')
     const seqs = bySeries.map(event => event.seq)
     expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b))
@@ -164,14 +163,14 @@ describe('wide-area incidents in a running worker', () => {
     expect(groupEvents('restart')[1]).toMatchObject({ type: 'group_update', value: 4 })
     await beat(away)
     await until('the end', () => groupEvents('restart').at(-1).type === 'group_resolved')
-    // How many sweeps find some of the members back depends on the machine; none opens it again.
+    // How many sweeps find some of the members back depends on the server; none opens it again.
     const types = groupEvents('restart').map(event => event.type)
     expect([types[0], ...new Set(types.slice(1, -1)), types.at(-1)]).toEqual([
       'group_down',
       'group_update',
       'group_resolved',
     ])
-    // Each update tells of fewer machines that are away.
+    // Each update tells of fewer servers that are away.
     const counts = groupEvents('restart')
       .slice(1, -1)
       .map(event => event.value)
@@ -179,7 +178,7 @@ describe('wide-area incidents in a running worker', () => {
     expect(new Set(groupEvents('restart').map(event => event.server_id)).size).toBe(1)
   })
 
-  test('a machine whose agent is revoked leaves its group, and with its next agent it is not lost', async () => {
+  test('a server whose agent is revoked leaves its group, and with its next agent it is not lost', async () => {
     const fleet = addFleet('revoke', 6, { subnet_id: 's7' })
     await beat(fleet)
     await until('the batches to be evaluated', async () => (await rig.status()).bus_lag === 0)
@@ -189,8 +188,8 @@ describe('wide-area incidents in a running worker', () => {
     expect((await rig.admin('DELETE', `/agents/${gone.agentId}`)).status).toBe(204)
     await until('the update', () => groupEvents('revoke').length === 2)
     expect(groupEvents('revoke')[1].member_server_ids).not.toContain(gone.serverId)
-    rig.addMachine({ ...gone, agentId: id('its next agent') }, { subnet_id: 's7' })
-    await beat(fleet.filter(machine => machine !== gone))
+    rig.addServer({ ...gone, agentId: id('its next agent') }, { subnet_id: 's7' })
+    await beat(fleet.filter(server => server !== gone))
     await until('the end', () => groupEvents('revoke').at(-1).type === 'group_resolved')
     expect(
       groupEvents('revoke')

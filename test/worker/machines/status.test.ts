@@ -1,22 +1,22 @@
-// What a running worker makes of a machine: whose word counts for its status, what is stored of late samples, where its state lives.
+// What a running worker makes of a server: whose word counts for its status, what is stored of late samples, where its state lives.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { machineOf, ruleRecord, WorkerRig } from '../rig.ts'
+import { ruleRecord, serverOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 const company = id('status company')
 const rig = new WorkerRig({ keys: { 'alerting.rules_state_interval': '1h' } })
-const machine = machineOf(company, 'of two agents')
-const other = machineOf(company, 'other')
-const pushed = machineOf(company, 'pushed')
-const fleet = Array.from({ length: 24 }, (_, index) => machineOf(company, `fleet ${index}`))
+const server = serverOf(company, 'of two agents')
+const other = serverOf(company, 'other')
+const pushed = serverOf(company, 'pushed')
+const fleet = Array.from({ length: 24 }, (_, index) => serverOf(company, `fleet ${index}`))
 
 beforeAll(async () => {
-  for (const each of [machine, other, pushed, ...fleet]) rig.addMachine(each)
+  for (const each of [server, other, pushed, ...fleet]) rig.addServer(each)
   rig.hub.feeds.rules!.push(ruleRecord(company))
   await rig.start()
 })
@@ -24,20 +24,20 @@ afterAll(() => rig.close())
 
 let seconds = 0
 /** A sample above or below the threshold; resolves to the event that it made. */
-async function told(of: typeof machine, value: number): Promise<Record<string, unknown>> {
+async function told(of: typeof server, value: number): Promise<Record<string, unknown>> {
   const before = rig.eventsOf(of).length
   await rig.swap(of, value, Date.now() - 600_000 + ++seconds * 1000)
   await until('the event', () => rig.eventsOf(of).length > before)
   return rig.eventsOf(of).at(-1)
 }
 
-test('[SUP-007] [SUP-006] the latest agent of a machine that is not revoked says its status, whatever an older one says', async () => {
-  const older = { ...machine, agentId: id('older agent') }
-  rig.addMachine(older, { server_status: 'maintenance', enrolled_at: '2025-01-01T00:00:00Z' })
-  rig.addMachine(machine, { enrolled_at: '2025-06-01T00:00:00Z' })
-  expect(await told(machine, 90)).toMatchObject({ type: 'alert.opened', suppressed: false, suppress_reason: null })
+test('[SUP-007] [SUP-006] the latest agent of a server that is not revoked says its status, whatever an older one says', async () => {
+  const older = { ...server, agentId: id('older agent') }
+  rig.addServer(older, { server_status: 'maintenance', enrolled_at: '2025-01-01T00:00:00Z' })
+  rig.addServer(server, { enrolled_at: '2025-06-01T00:00:00Z' })
+  expect(await told(server, 90)).toMatchObject({ type: 'alert.opened', suppressed: false, suppress_reason: null })
   // The latest one goes: the older one is the latest then.
-  rig.addMachine(machine, { enrolled_at: '2025-06-01T00:00:00Z', state: 'revoked' })
+  rig.addServer(server, { enrolled_at: '2025-06-01T00:00:00Z', state: 'revoked' })
   expect(await told(older, 10)).toMatchObject({
     type: 'alert.resolved',
     suppressed: true,
@@ -48,7 +48,7 @@ test('[SUP-007] [SUP-006] the latest agent of a machine that is not revoked says
 test('[SUP-008] a status that the hub pushed counts for the next event, sooner than after 5 seconds', async () => {
   expect(await told(pushed, 90)).toMatchObject({ suppressed: false })
   const startedAt = performance.now()
-  rig.addMachine(pushed, { server_status: 'decommissioned' })
+  rig.addServer(pushed, { server_status: 'decommissioned' })
   expect(await told(pushed, 10)).toMatchObject({ suppressed: true, suppress_reason: 'decommissioned' })
   expect(performance.now() - startedAt).toBeLessThan(5000)
 })
@@ -67,13 +67,13 @@ test('[EVAL-023] stale samples open no alert, and are stored as all others', asy
   expect(rig.typesOf(other)).toEqual([])
 })
 
-test('[EVAL-028] the state of every machine is in its one shard of 64, and every shard in one thread', async () => {
+test('[EVAL-028] the state of every server is in its one shard of 64, and every shard in one thread', async () => {
   for (const each of fleet) await rig.swap(each, 90)
   await until('an alert of each', () => fleet.every(each => rig.typesOf(each).length === 1))
   const shards = new Set(fleet.map(each => shardOfServer(each.serverId)))
   expect(shards.size).toBeGreaterThan(8)
   for (const shard of shards) expect(shard >= 0 && shard < 64).toBe(true)
-  // Two threads: were a machine in both, it would count, fire and be told twice.
+  // Two threads: were a server in both, it would count, fire and be told twice.
   const { rules } = await rig.status()
   expect(rules.firing).toBe(fleet.length)
   expect(fleet.map(each => rig.typesOf(each))).toEqual(fleet.map(() => ['alert.opened']))

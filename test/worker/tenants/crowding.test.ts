@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { defaultRules } from '../../../apps/hub/rules/default-rules.ts'
 import { type Tenant, TestHub } from '../../api/hub-harness.ts'
 import { until } from '../../support/until.ts'
-import { machineOf, WorkerRig } from '../rig.ts'
+import { serverOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(120_000)
 
@@ -80,9 +80,9 @@ test('[SYNC-001] [SYNC-016] a worker that starts from nothing takes rules and si
   expect([rules.last_sync_error, silences.last_sync_error]).toEqual([null, null])
   // What each company starts with, and what was made.
   expect([rules.loaded, rules.invalid, silences.loaded]).toEqual([RULES + 2 * STARTS_WITH + 1, 0, SILENCES])
-  const machine = machineOf(quiet.companyId, 'a')
-  rig.addMachine(machine)
-  await rig.swap(machine, 90)
+  const server = serverOf(quiet.companyId, 'a')
+  rig.addServer(server)
+  await rig.swap(server, 90)
   await until('the alert', async () => (await rig.status()).rules.firing === 1)
   expect((await quiet.call('GET', `/monitoring/rules/${ruleId}`)).status).toBe(200)
 })

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { id } from '../../ingest/scripted-hub.ts'
 import { until } from '../../support/until.ts'
-import { type Machine, machineOf, ruleRecord, WorkerRig } from '../rig.ts'
+import { ruleRecord, type Server, serverOf, WorkerRig } from '../rig.ts'
 
 setDefaultTimeout(60_000)
 
@@ -13,34 +13,34 @@ describe('a purge in a running worker', () => {
   const tombstoneFile = join(rig.directory, 'tombstones.json')
   let companyCount = 0
 
-  const newCompany = async (): Promise<{ company: string; machines: [Machine, Machine] }> => {
+  const newCompany = async (): Promise<{ company: string; servers: [Server, Server] }> => {
     const company = id(`purge company ${++companyCount}`)
-    const machines: [Machine, Machine] = [machineOf(company, 'a'), machineOf(company, 'b')]
-    for (const machine of machines) rig.addMachine(machine, { datacenter: 'd1' })
+    const servers: [Server, Server] = [serverOf(company, 'a'), serverOf(company, 'b')]
+    for (const server of servers) rig.addServer(server, { datacenter: 'd1' })
     hub.feeds.rules!.push(ruleRecord(company))
     expect((await rig.admin('POST', '/reload/rules')).status).toBe(202)
-    return { company, machines }
+    return { company, servers }
   }
   const settled = () => until('everything to be evaluated and stored', async () => (await rig.status()).bus_lag === 0)
-  const points = async ({ companyId, serverId }: Machine): Promise<number> => {
+  const points = async ({ companyId, serverId }: Server): Promise<number> => {
     const { body } = await rig.admin(
       'GET',
       `/servers/${serverId}/series?company_id=${companyId}&metric=swap_used_percent`,
     )
     return (body.data.series as { points: unknown[] }[]).reduce((sum, series) => sum + series.points.length, 0)
   }
-  const isKnown = async ({ companyId, serverId }: Machine): Promise<boolean> =>
+  const isKnown = async ({ companyId, serverId }: Server): Promise<boolean> =>
     (await rig.admin('GET', `/servers/${serverId}/status?company_id=${companyId}`)).status === 200
 
   beforeAll(() => rig.start())
   afterAll(() => rig.close())
 
-  test('[PUR-002] [PUR-004] [PUR-005] [PUR-006] [PUR-007] [PUR-011] [PUR-012] [PUR-014] [EVT-029] a machine goes with registry, samples and state, without an event; its neighbour stays', async () => {
-    const { company, machines } = await newCompany()
-    const [gone, stays] = machines
-    for (const machine of machines) await rig.swap(machine, 90)
+  test('[PUR-002] [PUR-004] [PUR-005] [PUR-006] [PUR-007] [PUR-011] [PUR-012] [PUR-014] [EVT-029] a server goes with registry, samples and state, without an event; its neighbour stays', async () => {
+    const { company, servers } = await newCompany()
+    const [gone, stays] = servers
+    for (const server of servers) await rig.swap(server, 90)
     await settled()
-    await until('both alerts', () => machines.every(machine => rig.typesOf(machine).length === 1))
+    await until('both alerts', () => servers.every(server => rig.typesOf(server).length === 1))
     const { firing } = (await rig.status()).rules
     const { status, body } = await rig.admin('DELETE', `/servers/${gone.serverId}/data?company_id=${company}`)
     expect(status).toBe(200)
@@ -66,8 +66,8 @@ describe('a purge in a running worker', () => {
   })
 
   test('[BUS-003] [PUR-009] [PUR-010] [PUR-025] batches that were on their way are dropped: no state, no event, no sample', async () => {
-    const { company, machines } = await newCompany()
-    const [gone, stays] = machines
+    const { company, servers } = await newCompany()
+    const [gone, stays] = servers
     const counted = 'svc_ingest_dropped_total{reason="purged"}'
     const before = await rig.metric(counted)
     expect((await rig.admin('DELETE', `/servers/${gone.serverId}/data?company_id=${company}`)).status).toBe(200)
@@ -77,21 +77,21 @@ describe('a purge in a running worker', () => {
     await until('the alert of the other', () => rig.typesOf(stays).length === 1)
     expect(rig.typesOf(gone)).toEqual([])
     // The record comes back only so that the samples can be asked for.
-    rig.addMachine(gone)
+    rig.addServer(gone)
     expect(await points(gone)).toBe(0)
     expect(await points(stays)).toBe(1)
     expect(await rig.metric(counted)).toBe(before + 1)
   })
 
   test('[PUR-001] [PUR-003] [PUR-008] a company goes as a whole, and once more a while later: what came in between is gone too', async () => {
-    const { company, machines } = await newCompany()
-    for (const machine of machines) await rig.swap(machine, 90)
+    const { company, servers } = await newCompany()
+    for (const server of servers) await rig.swap(server, 90)
     await settled()
     for (let time = 1; time <= 2; time++) {
       const { status, body } = await rig.admin('DELETE', `/companies/${company}/data`)
       expect([status, body.data.registry_deleted]).toEqual([200, time === 1 ? 2 : 0])
     }
-    for (const machine of machines) expect(await isKnown(machine)).toBe(false)
+    for (const server of servers) expect(await isKnown(server)).toBe(false)
     const { agents_total } = (await rig.admin('GET', `/companies/${company}/summary`)).body.data
     expect(agents_total).toBe(0)
   })
@@ -99,20 +99,20 @@ describe('a purge in a running worker', () => {
   test('[EVT-029] [PUR-011] events of the tenant that the hub has not taken go too; those of others are sent', async () => {
     const [one, two] = [await newCompany(), await newCompany()]
     await hub.stop()
-    for (const { machines } of [one, two]) await rig.swap(machines[0], 90)
+    for (const { servers } of [one, two]) await rig.swap(servers[0], 90)
     await until('two events', async () => (await rig.status()).outbox_depth === 2)
     expect((await rig.admin('DELETE', `/companies/${one.company}/data`)).status).toBe(200)
     expect((await rig.status()).outbox_depth).toBe(1)
     hub.restart()
-    await until('the event of the other', () => rig.typesOf(two.machines[0]).length === 1, 30_000)
-    expect(rig.typesOf(one.machines[0])).toEqual([])
+    await until('the event of the other', () => rig.typesOf(two.servers[0]).length === 1, 30_000)
+    expect(rig.typesOf(one.servers[0])).toEqual([])
   })
 
   test('[PUR-011] an open group and the silence of its members go with the company, without group_resolved', async () => {
     const company = id('purge company of a group')
-    const fleet = Array.from({ length: 5 }, (_, index) => machineOf(company, `fleet ${index}`))
-    for (const machine of fleet) rig.addMachine(machine, { datacenter: 'd1' })
-    for (const machine of fleet) await rig.swap(machine, 1)
+    const fleet = Array.from({ length: 5 }, (_, index) => serverOf(company, `fleet ${index}`))
+    for (const server of fleet) rig.addServer(server, { datacenter: 'd1' })
+    for (const server of fleet) await rig.swap(server, 1)
     await settled()
     rig.clock.advance(95_000)
     const ofCompany = () => hub.taken.filter(event => event.company_id === company)
@@ -126,24 +126,24 @@ describe('a purge in a running worker', () => {
   })
 
   test('[PUR-011] what a purge forgot does not come back with a restart, once the tombstone is gone', async () => {
-    const { company, machines } = await newCompany()
+    const { company, servers } = await newCompany()
     const { firing } = (await rig.status()).rules
-    for (const machine of machines) await rig.swap(machine, 90)
-    await until('both alerts', () => machines.every(machine => rig.typesOf(machine).length === 1))
+    for (const server of servers) await rig.swap(server, 90)
+    await until('both alerts', () => servers.every(server => rig.typesOf(server).length === 1))
     expect((await rig.admin('DELETE', `/companies/${company}/data`)).status).toBe(200)
     expect((await rig.status()).rules.firing).toBe(firing)
     await rig.stop()
     writeFileSync(tombstoneFile, '[]')
     await rig.start()
     expect((await rig.status()).rules.firing).toBe(firing)
-    for (const machine of machines) expect(rig.typesOf(machine)).toEqual(['alert.opened'])
+    for (const server of servers) expect(rig.typesOf(server)).toEqual(['alert.opened'])
   })
 
   test('[PUR-004] a purge that a restart cut off after its tombstone is completed: registry, state, events and samples', async () => {
-    const { company, machines } = await newCompany()
-    for (const machine of machines) await rig.swap(machine, 90)
+    const { company, servers } = await newCompany()
+    for (const server of servers) await rig.swap(server, 90)
     await settled()
-    await until('both alerts', () => machines.every(machine => rig.typesOf(machine).length === 1))
+    await until('both alerts', () => servers.every(server => rig.typesOf(server).length === 1))
     const { firing } = (await rig.status()).rules
     await rig.stop()
     // What is on disk when the process ends right after the tombstone.
@@ -151,15 +151,15 @@ describe('a purge in a running worker', () => {
       tombstoneFile,
       JSON.stringify([{ companyId: company, serverId: null, untilMs: Date.now() + 900_000 }]),
     )
-    for (const machine of machines) await rig.swap(machine, 10)
+    for (const server of servers) await rig.swap(server, 10)
     await rig.start()
     await settled()
     expect((await rig.status()).rules.firing).toBe(firing - 2)
-    for (const machine of machines) {
-      expect(await isKnown(machine)).toBe(false)
-      expect(rig.typesOf(machine)).toEqual(['alert.opened'])
-      rig.addMachine(machine)
-      await until('the samples to go', async () => (await points(machine)) === 0)
+    for (const server of servers) {
+      expect(await isKnown(server)).toBe(false)
+      expect(rig.typesOf(server)).toEqual(['alert.opened'])
+      rig.addServer(server)
+      await until('the samples to go', async () => (await points(server)) === 0)
     }
   })
 

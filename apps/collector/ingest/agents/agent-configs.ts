@@ -33,7 +33,7 @@ export class AgentConfigs {
 
   /** What the collector manages of an agent: decided by its record, never by a request. */
   contentOf(record: AgentRecord): ManagedConfig {
-    // Of several agents on a machine only the latest runs its checks.
+    // Of several agents on a server only the latest runs its checks.
     const isLatest = this.registry.latestOfServer(record.companyId, record.serverId)?.agentId === record.agentId
     return {
       intervalSeconds: managedInterval(record.intervalSeconds),

@@ -1,5 +1,5 @@
 // What ingest knows of an agent that sends to it: its record, its known series, its rates, when it was last seen. Sessions follow
-// the registry: a revoked or removed agent loses its session, one that moved to another machine starts anew.
+// the registry: a revoked or removed agent loses its session, one that moved to another server starts anew.
 import { sha256Words } from '../../../../core/series/hash.ts'
 import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
 import { RateBucket } from '../../../../core/wire/rate-bucket.ts'
@@ -132,7 +132,7 @@ export class Sessions {
 
   private follow(changes: readonly AgentChange[]): void {
     for (const { agentId, before, record } of changes) {
-      // Checks go to the latest agent of a machine alone: a change of one agent may concern the others of its machine.
+      // Checks go to the latest agent of a server alone: a change of one agent may concern the others of its server.
       for (const serverId of new Set([before?.serverId, record?.serverId]))
         if (serverId)
           for (const other of this.registry.agentsOfServer(serverId)) {

@@ -110,12 +110,12 @@ function enrollError(context: IngestContext, answer: Exclude<HubResponse, { kind
     return new ApiError(
       409,
       code,
-      code === 'token_used' ? 'every use of the licence is taken' : 'this machine is enrolled already',
+      code === 'token_used' ? 'every use of the licence is taken' : 'this host is enrolled already',
     )
   if (status === 422)
     return code === 'quota_exceeded'
       ? new ApiError(422, code, "the plan's number of agents is reached")
-      : new ApiError(422, 'binding_failed', 'no server could be paired with this machine')
+      : new ApiError(422, 'binding_failed', 'no server could be paired with this host')
   if (status === 429) return rateLimited(answer.retryAfterSeconds ?? RETRY_SECONDS_DEFAULT)
   context.log.error({ reason: describeResponse(answer) }, 'cannot enroll an agent')
   return hubFault(answer)

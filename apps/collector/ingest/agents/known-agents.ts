@@ -140,7 +140,7 @@ export class KnownAgents {
     for (const { agentId, before, record } of changes) {
       const agent = this.byId.get(agentId)
       if (agent) news.push(this.change(agent, record))
-      // Checks go to the latest agent of a machine alone: a change of one agent may concern the others of its machine.
+      // Checks go to the latest agent of a server alone: a change of one agent may concern the others of its server.
       for (const serverId of new Set([before?.serverId, record?.serverId]))
         if (serverId) this.addOthers(serverId, agentId, news)
     }

@@ -1,4 +1,4 @@
-// POST /agent/v1/inventory: facts of a machine, queued for the hub (document 3; decision G-59). Company and server come from the
+// POST /agent/v1/inventory: facts of a server, queued for the hub (document 3; decision G-59). Company and server come from the
 // registry, never from the body.
 
 import { fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'

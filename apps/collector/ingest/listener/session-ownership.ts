@@ -109,7 +109,7 @@ export class ThreadSession extends AgentSession {
     this.own()
   }
 
-  /** The series of another machine are not those of this one. */
+  /** The series of another server are not those of this one. */
   startSeriesAnew(company: SharedCompanySeries): void {
     if (this.isOwned || this.ownership === 'releasing') this.series.release()
     this.company = company

@@ -1,5 +1,5 @@
 // How the state of an agent gets from the thread that has it to the thread that its next connection meets. The thread that has it lets
-// the batches under way reach the bus first, then gives it away whole: so limits, rates and series are exact, and batches of a machine
+// the batches under way reach the bus first, then gives it away whole: so limits, rates and series are exact, and batches of a server
 // keep their order, whichever threads serve them.
 import { assert } from '../../../../core/assert.ts'
 import type { Directory } from './agent-directory.ts'
@@ -96,16 +96,16 @@ export class SessionTransfer {
 
   private take(agentIndex: number, session: ThreadSession | undefined, state: AgentState): void {
     const { directory, nowMs } = this.parts
-    const isSameMachine =
+    const isSameServer =
       session && session.record.companyId === state.companyId && session.record.serverId === state.serverId
-    if (!isSameMachine) directory.seriesOf(state.company).give(state.series.count)
+    if (!isSameServer) directory.seriesOf(state.company).give(state.series.count)
     if (!session) {
       directory.assign(agentIndex, null)
       return
     }
     this.parts.onArrival()
     assert(session.ownership === 'acquiring', 'a state comes to the thread that asked for it')
-    if (isSameMachine) session.attach(state)
+    if (isSameServer) session.attach(state)
     else {
       session.startFresh(nowMs())
       session.metricsRate.restore(state.rateFullAtMs)

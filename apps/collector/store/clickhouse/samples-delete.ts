@@ -6,7 +6,7 @@ const DATA_TABLES = ['samples_raw', 'rollup_5m', 'rollup_1h'] as const
 const SETTINGS = 'SETTINGS lightweight_deletes_sync = 2'
 
 /**
- * Deletes everything of a company, or of one machine of it. A delete looks into every part of a table, and inserts wait for that;
+ * Deletes everything of a company, or of one server of it. A delete looks into every part of a table, and inserts wait for that;
  * so a table that holds nothing of the tenant is only asked, which is what most second deletions and repeated purges come to.
  */
 export async function purgeSamples(store: ClickHouse, companyId: string, serverId: string | null): Promise<void> {

@@ -1,4 +1,4 @@
-// How the embedded engine is kept small: this machine also runs everything else. Measured against the engine's defaults.
+// How the embedded engine is kept small: this host also runs everything else. Measured against the engine's defaults.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -47,7 +47,7 @@ export function embeddedEngineConfig(directory: string): string[] {
     `--config-file=${file}`,
     '--max_threads=2',
     '--max_insert_threads=1',
-    // Reads of one machine touch a few kilobytes of each part: no read-ahead, no thread for it.
+    // Reads of one server touch a few kilobytes of each part: no read-ahead, no thread for it.
     '--local_filesystem_read_method=pread',
     '--output_format_json_quote_64bit_integers=0',
   ]

@@ -4,9 +4,9 @@ import { cellMs, type SeriesPlan, type SeriesSource } from '../../../../core/que
 import type { Aggregate } from '../../../../core/query/series-request.ts'
 import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
-import { MachineIndex, machineWords } from '../../../../core/samples/block/uuid-words.ts'
+import { ServerIndex, serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/samples/latest/buffered-points.ts'
-import type { MachineName, NewestValue, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
+import type { NewestValue, ServerName, StoredNewest } from '../../../../core/samples/latest/newest-values.ts'
 import { PointsOfSeries } from '../../../../core/samples/latest/series-points.ts'
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { ClickHouse } from './clickhouse.ts'
@@ -19,10 +19,10 @@ export type SeriesResponse = {
   readonly source: SeriesSource
 }
 
-/** A series of a machine: its id as the store knows it, and its full key. */
+/** A series of a server: its id as the store knows it, and its full key. */
 export type Definition = { readonly id: bigint; readonly key: string }
 
-/** Series of a machine that the store is still to be told of. */
+/** Series of a server that the store is still to be told of. */
 type PendingDefinitions = (companyId: string, serverId: string) => Iterable<Definition>
 const nothingPending: PendingDefinitions = () => []
 
@@ -147,7 +147,7 @@ export class SamplesReader {
     this.known.clear()
   }
 
-  /** The series of a machine that belong to `metrics`, in the order of their keys: a sample can be read before the store knows its series. */
+  /** The series of a server that belong to `metrics`, in the order of their keys: a sample can be read before the store knows its series. */
   private async definitionsOf(
     companyId: string,
     serverId: string,
@@ -176,7 +176,7 @@ export class SamplesReader {
       { company: companyId, server: serverId, metrics },
     )
     const definitions = rows.map(([id, key]) => ({ id: BigInt(String(id)), key: String(key) }))
-    // An empty answer is not kept: the first samples of a machine are to be seen at once.
+    // An empty answer is not kept: the first samples of a server are to be seen at once.
     if (definitions.length > 0) {
       if (this.known.size >= DEFINITIONS_MAX) this.known.clear()
       this.known.set(name, { definitions, untilMs: nowMs + DEFINITIONS_MS })
@@ -227,7 +227,7 @@ export class SamplesReader {
     return { series, cellCount }
   }
 
-  /** What cells of some series of a machine give to an aggregate, from `fromMs` on and before `completeMs`, each cell in its last version. */
+  /** What cells of some series of a server give to an aggregate, from `fromMs` on and before `completeMs`, each cell in its last version. */
   private async cells(
     { companyId, serverId, agg, toMs }: SeriesPlan,
     source: Exclude<SeriesSource, 'raw'>,
@@ -263,9 +263,9 @@ export class SamplesReader {
     return cells
   }
 
-  /** The raw points of some series of a machine in [fromMs, toMs], each time once, in the order of time. */
+  /** The raw points of some series of a server in [fromMs, toMs], each time once, in the order of time. */
   private async points(
-    { companyId, serverId }: MachineName,
+    { companyId, serverId }: ServerName,
     definitions: readonly Definition[],
     agg: Aggregate,
     fromMs: number,
@@ -299,7 +299,7 @@ export class SamplesReader {
     return points
   }
 
-  /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
+  /** The newest value of every series of `metrics` on a server, of those that have one since `sinceMs`, in the order of their keys. */
   async newestValues(
     companyId: string,
     serverId: string,
@@ -308,8 +308,8 @@ export class SamplesReader {
   ): Promise<NewestValue[]> {
     const definitions = await this.definitionsOf(companyId, serverId, metrics)
     if (definitions.length === 0) return []
-    const machine = { companyId, serverId }
-    const points = await this.points(machine, definitions, 'last', sinceMs, this.nowMs() + DAY_MS)
+    const server = { companyId, serverId }
+    const points = await this.points(server, definitions, 'last', sinceMs, this.nowMs() + DAY_MS)
     const values: NewestValue[] = []
     for (const { id, key } of definitions) {
       const { tsMs, value } = points.get(id) ?? new PointsOfSeries()
@@ -318,7 +318,7 @@ export class SamplesReader {
     return values
   }
 
-  /** The newest sample since `sinceMs` of every series of a machine, without their keys: one statement instead of two. */
+  /** The newest sample since `sinceMs` of every series of a server, without their keys: one statement instead of two. */
   async newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
     const params = { company: companyId, server: serverId, since: sinceMs }
     return newestOf(await this.store.blocks(this.runsSince(OWNER), params), [{ companyId, serverId }], sinceMs)
@@ -329,8 +329,8 @@ export class SamplesReader {
             WHERE ${isOwned} AND ${RUNS_SINCE} ${SETTINGS}, ${FEW_ROWS}`
   }
 
-  /** Machines that have series of these metrics, in the order in which the store has them. */
-  async machinesOf(metrics: readonly string[]): Promise<MachineName[]> {
+  /** Servers that have series of these metrics, in the order in which the store has them. */
+  async serversOf(metrics: readonly string[]): Promise<ServerName[]> {
     const rows = await this.store.rows(
       `SELECT DISTINCT company_id, server_id FROM ${this.store.database}.series
        WHERE metric IN {metrics:Array(String)} ORDER BY company_id, server_id ${SETTINGS}`,
@@ -339,18 +339,18 @@ export class SamplesReader {
     return rows.map(([companyId, serverId]) => ({ companyId: String(companyId), serverId: String(serverId) }))
   }
 
-  /** The newest stored sample since `sinceMs` of every series of these machines. Who asks for anything else does not wait for it. */
-  async newestOfMachines(machines: readonly MachineName[], sinceMs: number): Promise<(MachineName & StoredNewest)[]> {
+  /** The newest stored sample since `sinceMs` of every series of these servers. Who asks for anything else does not wait for it. */
+  async newestOfServers(servers: readonly ServerName[], sinceMs: number): Promise<(ServerName & StoredNewest)[]> {
     const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
     const bytes = await this.store.scan(this.runsSince(isOne), {
-      companies: machines.map(({ companyId }) => companyId),
-      servers: machines.map(({ serverId }) => serverId),
+      companies: servers.map(({ companyId }) => companyId),
+      servers: servers.map(({ serverId }) => serverId),
       since: sinceMs,
     })
-    return newestOf(bytes, machines, sinceMs)
+    return newestOf(bytes, servers, sinceMs)
   }
 
-  /** Keys of all series of these metrics, over all machines, up to `countMax`. */
+  /** Keys of all series of these metrics, over all servers, up to `countMax`. */
   async keysOf(metrics: readonly string[], countMax: number): Promise<string[]> {
     const rows = await this.store.rows(
       `SELECT DISTINCT key FROM ${this.store.database}.series WHERE metric IN {metrics:Array(String)} LIMIT {count:UInt32} ${SETTINGS}`,
@@ -360,14 +360,10 @@ export class SamplesReader {
   }
 }
 
-/** The newest sample since `sinceMs` of every series in rows of samples_raw, which are of these machines. */
-function newestOf(
-  bytes: Uint8Array,
-  machines: readonly MachineName[],
-  sinceMs: number,
-): (MachineName & StoredNewest)[] {
-  const newest = machines.map(() => new Map<bigint, { value: number; tsMs: number; seq: number }>())
-  const index = new MachineIndex(machineWords(machines))
+/** The newest sample since `sinceMs` of every series in rows of samples_raw, which are of these servers. */
+function newestOf(bytes: Uint8Array, servers: readonly ServerName[], sinceMs: number): (ServerName & StoredNewest)[] {
+  const newest = servers.map(() => new Map<bigint, { value: number; tsMs: number; seq: number }>())
+  const index = new ServerIndex(serverWords(servers))
   const reader = new NativeReader(bytes)
   const { view } = reader
   for (let rows = reader.begin(); rows > 0; rows = reader.begin()) {
@@ -376,21 +372,21 @@ function newestOf(
     reader.column(0)
     for (let row = 0; row < rows; row++) {
       const length = reader.text()
-      const ofMachine = newest[index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)]
+      const ofServer = newest[index.placeOf(view, companies + row * UUID_BYTES, servers + row * UUID_BYTES)]
       const id = view.getBigUint64(ids! + row * 8, true)
       const firstMs = reader.int64(times! + row * 8)
-      const last = ofMachine?.get(id)
-      if (!ofMachine || (last && firstMs + RUN_SPAN_MS < last.tsMs)) continue
+      const last = ofServer?.get(id)
+      if (!ofServer || (last && firstMs + RUN_SPAN_MS < last.tsMs)) continue
       const seq = reader.int64(seqs! + row * 8)
       const { tsMs, value } = lastPoint(view, reader.end() - length, length, firstMs)
       if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue
-      ofMachine.set(id, { value, tsMs, seq })
+      ofServer.set(id, { value, tsMs, seq })
     }
   }
-  return newest.flatMap((ofMachine, at) =>
-    [...ofMachine].map(([id, { value, tsMs }]) => ({
-      companyId: machines[at]!.companyId,
-      serverId: machines[at]!.serverId,
+  return newest.flatMap((ofServer, at) =>
+    [...ofServer].map(([id, { value, tsMs }]) => ({
+      companyId: servers[at]!.companyId,
+      serverId: servers[at]!.serverId,
       hi: Number(id >> 32n),
       lo: Number(id & 0xffff_ffffn),
       value,

@@ -12,7 +12,7 @@ import { RUN_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
 import { type LateCell, writeLateBlock } from '../../../../core/samples/block/late-block.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
-import { machineWords } from '../../../../core/samples/block/uuid-words.ts'
+import { serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import type { CellOwner, CellsOfStart } from '../../../../core/samples/rollup/open-cells.ts'
 import { RawCells } from '../../../../core/samples/rollup/raw-cells.ts'
@@ -28,7 +28,7 @@ const GRACE_MS = 60_000
 const DAY_MS = 86_400_000
 const LATE_BATCHES_MAX = 500
 const DENSE = 3
-/** Points that are in memory together, about 60 bytes each with what is read of them; and machines that one statement names. */
+/** Points that are in memory together, about 60 bytes each with what is read of them; and servers that one statement names. */
 const PIECE_POINTS = 400_000
 const PIECE_MACHINES = 4_000
 const BATCH_NAME_LENGTH = 32
@@ -77,7 +77,7 @@ export async function insertLateCells(store: ClickHouse, batch: string, cells: r
   await store.insertBlock('rollup_late', writer.finish(), batch)
 }
 
-/** The cells that are to be computed again: the oldest of each machine. */
+/** The cells that are to be computed again: the oldest of each server. */
 export async function lateCells(store: ClickHouse): Promise<LateCell[]> {
   const rows = await store.rows(
     `SELECT company_id, server_id, toFloat64(toUnixTimestamp64Milli(min(ts))) FROM ${store.database}.rollup_late
@@ -218,8 +218,8 @@ type RawRange = {
   readonly late?: { readonly batches: readonly string[]; readonly isDense: boolean }
 }
 
-/** Machines whose points are in memory together, and about how many points they are. */
-type RawPiece = { readonly machines: readonly CellOwner[]; readonly points: number }
+/** Servers whose points are in memory together, and about how many points they are. */
+type RawPiece = { readonly servers: readonly CellOwner[]; readonly points: number }
 
 /** Late cells of some batches. */
 const touchedBy = (db: string, columns: string): string =>
@@ -244,7 +244,7 @@ const paramsOf = ({ fromMs, toMs, late }: RawRange): QueryParams => ({
   ...(late && { batches: late.batches }),
 })
 
-/** Computes 5-minute cells from the raw samples, a few machines at a time. */
+/** Computes 5-minute cells from the raw samples, a few servers at a time. */
 async function computeRaw(store: ClickHouse, range: RawRange): Promise<void> {
   const memory = { cells: new RawCells(), columns: new CellColumns(), writer: new NativeWriter() }
   for (const piece of await piecesOf(store, range)) await computePiece(store, range, piece, memory)
@@ -262,56 +262,56 @@ async function piecesOf(store: ClickHouse, range: RawRange): Promise<RawPiece[]>
     paramsOf(range),
   )
   const pieces: RawPiece[] = []
-  let machines: CellOwner[] = []
+  let servers: CellOwner[] = []
   let points = 0
   for (const [companyId, serverId, count] of rows) {
-    if (machines.length > 0 && (points + Number(count) > PIECE_POINTS || machines.length === PIECE_MACHINES)) {
-      pieces.push({ machines, points })
-      machines = []
+    if (servers.length > 0 && (points + Number(count) > PIECE_POINTS || servers.length === PIECE_MACHINES)) {
+      pieces.push({ servers, points })
+      servers = []
       points = 0
     }
-    machines.push({ companyId: String(companyId), serverId: String(serverId) })
+    servers.push({ companyId: String(companyId), serverId: String(serverId) })
     points += Number(count)
   }
-  return machines.length > 0 ? [...pieces, { machines, points }] : pieces
+  return servers.length > 0 ? [...pieces, { servers, points }] : pieces
 }
 
 async function computePiece(
   store: ClickHouse,
   range: RawRange,
-  { machines, points }: RawPiece,
+  { servers, points }: RawPiece,
   memory: RawMemory,
 ): Promise<void> {
   const { fromMs, toMs } = range
   const spans = (toMs - fromMs) / cellMs['5m']
   const parts = Math.min(spans, Math.ceil(points / PIECE_POINTS))
   if (parts > 1) {
-    // One machine with many points.
+    // One server with many points.
     const spanMs = Math.ceil(spans / parts) * cellMs['5m']
     for (let start = fromMs; start < toMs; start += spanMs)
       await computePiece(
         store,
         { ...range, fromMs: start, toMs: Math.min(toMs, start + spanMs) },
-        { machines, points: Math.ceil(points / parts) },
+        { servers, points: Math.ceil(points / parts) },
         memory,
       )
     return
   }
   const owners = {
-    companies: machines.map(({ companyId }) => companyId),
-    servers: machines.map(({ serverId }) => serverId),
+    companies: servers.map(({ companyId }) => companyId),
+    servers: servers.map(({ serverId }) => serverId),
   }
   const { database } = store
   const isOwned = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
   const params = { ...paramsOf(range), ...owners }
-  const starts = await startsOf(store, range, machines, isOwned, params)
+  const starts = await startsOf(store, range, servers, isOwned, params)
   const bytes = await store.scan(
     `SELECT company_id, server_id, series_id, ts, seq, points FROM ${database}.samples_raw
      WHERE ${isOwned} AND ${rowsOf(database, range)} SETTINGS max_threads = 1`,
     params,
   )
   const { cells, columns, writer } = memory
-  cells.begin({ fromMs, toMs, words: machineWords(machines), starts })
+  cells.begin({ fromMs, toMs, words: serverWords(servers), starts })
   columns.clear()
   await inSlices(cells.read(new NativeReader(bytes)))
   await inSlices(cells.addTo(columns))
@@ -320,21 +320,21 @@ async function computePiece(
   await store.insertBlock('rollup_5m', writer.finish(), `raw-${crypto.randomUUID()}`)
 }
 
-/** Which cells of each machine are wanted; null for all of the range. */
+/** Which cells of each server are wanted; null for all of the range. */
 async function startsOf(
   store: ClickHouse,
   { late }: RawRange,
-  machines: readonly CellOwner[],
+  servers: readonly CellOwner[],
   isOwned: string,
   params: QueryParams,
 ): Promise<(Set<number> | null)[]> {
-  if (!late || late.isDense) return machines.map(() => null)
+  if (!late || late.isDense) return servers.map(() => null)
   const rows = await store.rows(
     `SELECT DISTINCT company_id, server_id, toFloat64(toUnixTimestamp64Milli(ts)) FROM ${store.database}.rollup_late
      WHERE batch IN {batches:Array(String)} AND ${isOwned} AND ${CELLS_BETWEEN}`,
     params,
   )
-  const starts = new Map(machines.map(({ companyId, serverId }) => [companyId + serverId, new Set<number>()]))
+  const starts = new Map(servers.map(({ companyId, serverId }) => [companyId + serverId, new Set<number>()]))
   for (const [companyId, serverId, startMs] of rows)
     starts.get(`${String(companyId)}${String(serverId)}`)?.add(Number(startMs))
   return [...starts.values()]
@@ -345,9 +345,9 @@ async function storeCells(store: ClickHouse, cell: '5m' | '1h', startMs: number,
   const cells = stream[cell].take(startMs)
   const endMs = startMs + cellMs[cell]
   try {
-    const computed = [...cells.machines.values()].filter(({ isRaw }) => isRaw)
+    const computed = [...cells.servers.values()].filter(({ isRaw }) => isRaw)
     // Most of the rows must be read: then it costs less to read them all.
-    if (computed.length * DENSE > cells.machines.size) await computeCells(store, cell, startMs, endMs)
+    if (computed.length * DENSE > cells.servers.size) await computeCells(store, cell, startMs, endMs)
     else {
       await insertCellBlocks(store, cell, cells)
       const late = computed.map(({ companyId, serverId }) => ({ companyId, serverId, startMs }))
@@ -368,7 +368,7 @@ async function insertCellBlocks(store: ClickHouse, cell: '5m' | '1h', cells: Cel
     await store.insertBlock(`rollup_${cell}`, writer.block(), `cells-${rows}-${crypto.randomUUID()}`)
 }
 
-/** Cells of hours that have a late cell; where that is most of them, of all machines that have one. */
+/** Cells of hours that have a late cell; where that is most of them, of all servers that have one. */
 function lateHours(db: string, isDense: boolean): string {
   const hourOf = `intDiv(toUnixTimestamp64Milli(ts), ${cellMs['1h']}) * ${cellMs['1h']}`
   const touched = `(company_id, server_id, ${hourOf}) IN ${touchedBy(db, `company_id, server_id, ${hourOf}`)}`
@@ -386,13 +386,13 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
             toFloat64(uniqExact(company_id, server_id, ts)), toFloat64(uniqExact(company_id, server_id)) FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)}`,
     { batches },
   )
-  const [firstMs, lastMs, cellCount, machineCount] = [0, 1, 2, 3].map(column => Number(range?.[column]))
+  const [firstMs, lastMs, cellCount, serverCount] = [0, 1, 2, 3].map(column => Number(range?.[column]))
   assert(
-    firstMs !== undefined && lastMs !== undefined && cellCount !== undefined && machineCount !== undefined,
+    firstMs !== undefined && lastMs !== undefined && cellCount !== undefined && serverCount !== undefined,
     'a row of four',
   )
   // Where most of what lies between was touched, all of it is computed: to find the rest of the rows costs more than to do so.
-  const isDense = cellCount * DENSE >= machineCount * ((lastMs - firstMs) / cellMs['5m'] + 1)
+  const isDense = cellCount * DENSE >= serverCount * ((lastMs - firstMs) / cellMs['5m'] + 1)
   const version = await nextVersion(store, nowMs)
   for (const cell of ['5m', '1h'] as const) {
     const width = cellMs[cell]

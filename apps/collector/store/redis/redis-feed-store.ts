@@ -1,4 +1,4 @@
-// The raw set of a feed and its cursor in Redis, for all workers of a collector: one that is started on an empty machine while the hub is
+// The raw set of a feed and its cursor in Redis, for all workers of a collector: one that is started on an empty host while the hub is
 // down runs the set that the others run. A set with a lower cursor never replaces one with a higher.
 import type { Redis } from 'ioredis'
 import { emptyFeed, type FeedState } from '../../../../core/sync/feed.ts'

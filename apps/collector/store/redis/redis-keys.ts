@@ -55,7 +55,7 @@ export const redisKeys = (prefix: string) => ({
 
   /** `up MS` or `down MS`: presence of an agent since its last change (document 2 "Agent presence"). */
   agentState: (agentId: string): string => `${prefix}agent:${agentId}:st`,
-  /** Hash: server id -> since when, ms: machines that are declared lost. */
+  /** Hash: server id -> since when, ms: servers that are declared lost. */
   presenceDown: `${prefix}presence:down`,
 
   /** Hash: agent id -> JSON record, or `-` for one that was removed. */

@@ -1,4 +1,4 @@
-// The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one machine stay in the
+// The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one server stay in the
 // order in which they were made. Also what a duty keeps by name, committed with the events that came of it.
 import type { Redis } from 'ioredis'
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
@@ -54,7 +54,7 @@ export class RedisOutboxStore implements OutboxStore {
     return number * limits.stateShards + shard
   }
 
-  /** The oldest events of the shards of this worker; a machine's in order. */
+  /** The oldest events of the shards of this worker; a server's in order. */
   async nextEvents(limit: number): Promise<OutboxRow[]> {
     const shards = await this.filledShards()
     const rows: OutboxRow[] = []
@@ -106,7 +106,7 @@ export class RedisOutboxStore implements OutboxStore {
       await REMOVE.run(this.redis, [this.keys.outbox(shard), this.keys.outboxIds(shard)], args)
   }
 
-  /** Events of a purged company, or of one machine of it, and its open alerts, in the shards of this worker. */
+  /** Events of a purged company, or of one server of it, and its open alerts, in the shards of this worker. */
   async removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
     const owned = this.ownedShards()
     const shards = serverId === null ? owned : owned.filter(shard => shard === shardOfServer(serverId))
@@ -202,13 +202,13 @@ export class RedisOutboxStore implements OutboxStore {
     return (await COMMIT_KEPT.run(this.redis, scriptKeys, args)) === 1
   }
 
-  /** Machines that are declared lost, of all shards, and since when. */
-  async downMachines(): Promise<[serverId: string, sinceMs: number][]> {
+  /** Servers that are declared lost, of all shards, and since when. */
+  async downServers(): Promise<[serverId: string, sinceMs: number][]> {
     const found = await this.redis.hgetall(this.keys.presenceDown)
     return Object.entries(found).map(([serverId, sinceMs]) => [serverId, Number(sinceMs)])
   }
 
-  /** Machines that are no longer anybody's: purged, or without an agent. */
+  /** Servers that are no longer anybody's: purged, or without an agent. */
   async forgetDown(serverIds: readonly string[]): Promise<void> {
     if (serverIds.length > 0) await this.redis.hdel(this.keys.presenceDown, ...serverIds)
   }

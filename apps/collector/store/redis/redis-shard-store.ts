@@ -18,8 +18,8 @@ import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 export class ShardLost extends Error {}
 
 /**
- * KEYS: lease, outbox, its ids, lost machines, journal, shard state, open records. ARGV: token, made at, last journal number, number of
- * events, then id, type, machine, key of the agent's presence (empty for rule events), time, JSON of each; then key, 1 = open, JSON of each
+ * KEYS: lease, outbox, its ids, lost servers, journal, shard state, open records. ARGV: token, made at, last journal number, number of
+ * events, then id, type, server, key of the agent's presence (empty for rule events), time, JSON of each; then key, 1 = open, JSON of each
  * journal record.
  */
 const COMMIT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}

@@ -22,7 +22,7 @@ export type AgentRecord = {
   readonly serverStatus: ServerStatus
   readonly subnetId: string
   readonly datacenter: string
-  /** Of the machine, for labels of events; empty where the hub does not say. */
+  /** Of the server, for labels of events; empty where the hub does not say. */
   readonly hostname: string
   /** 0 = not managed. */
   readonly intervalSeconds: number

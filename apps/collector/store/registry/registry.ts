@@ -1,4 +1,4 @@
-// The agents registry: who may send, and for which machine (document 3 "Authentication"; document 1 "Registry consistency rule";
+// The agents registry: who may send, and for which server (document 3 "Authentication"; document 1 "Registry consistency rule";
 // decisions G-34, G-35, G-47). All in memory, by agent, by token hash and by server; kept on disk by the registry store.
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import type { AgentRecord } from './agent-record.ts'
@@ -103,7 +103,7 @@ export class AgentRegistry {
     return ids.flatMap(id => this.agents.get(id) ?? [])
   }
 
-  /** The agent that stands for a machine: the latest non-revoked one, by enrollment where the hub says it, else by version. */
+  /** The agent that stands for a server: the latest non-revoked one, by enrollment where the hub says it, else by version. */
   latestOfServer(companyId: string, serverId: string): AgentRecord | undefined {
     let latest: AgentRecord | undefined
     for (const record of this.agentsOfServer(serverId)) {
@@ -187,7 +187,7 @@ export class AgentRegistry {
     return this.remove([...this.agents.values()].filter(record => record.companyId === companyId))
   }
 
-  /** Removes the agents of a machine of the company. Returns how many there were. */
+  /** Removes the agents of a server of the company. Returns how many there were. */
   removeServer(companyId: string, serverId: string): number {
     return this.remove(this.agentsOfServer(serverId).filter(record => record.companyId === companyId))
   }

@@ -98,7 +98,7 @@ export class Groups {
     return true
   }
 
-  /** The lost machines of all workers. A machine without an agent is nobody's: no event will say that it is back. */
+  /** The lost servers of all workers. A server without an agent is nobody's: no event will say that it is back. */
   private async downNow(ask: NonNullable<GroupStore['down']>): Promise<[serverId: string, sinceMs: number][]> {
     const { registry, store } = this.deps
     const down = await ask()
@@ -119,7 +119,7 @@ export class Groups {
     await this.deps.store.commit([], saveGroups(this.state), this.deps.nowMs())
   }
 
-  /** Whether a machine is of the company; the registry still has it when a purge begins. */
+  /** Whether a server is of the company; the registry still has it when a purge begins. */
   private isOf(companyId: string, serverId: string): boolean {
     return this.deps.registry.agentsOfServer(serverId).some(record => record.companyId === companyId)
   }
@@ -131,8 +131,8 @@ export class Groups {
       return
     }
     if (this.state.downSinceMs.size === 0 && this.state.open.size === 0) return
-    const attributes = this.activeMachines()
-    // A machine without an agent is out of its groups, and what was known of it is not true of its next agent (decision G-48).
+    const attributes = this.activeServers()
+    // A server without an agent is out of its groups, and what was known of it is not true of its next agent (decision G-48).
     for (const serverId of [...this.state.downSinceMs.keys()])
       if (!attributes.has(serverId)) this.state.downSinceMs.delete(serverId)
     const companies = new Set<string>([...this.state.open.values()].map(group => group.companyId))
@@ -187,15 +187,15 @@ export class Groups {
     )
   }
 
-  /** Machines with a non-revoked active agent, as the latest non-revoked one describes them (decision G-47). */
-  private activeMachines(): Map<string, ServerAttributes> {
-    const machines = new Map<string, ServerAttributes>()
+  /** Servers with a non-revoked active agent, as the latest non-revoked one describes them (decision G-47). */
+  private activeServers(): Map<string, ServerAttributes> {
+    const servers = new Map<string, ServerAttributes>()
     for (const record of this.deps.registry.all()) {
       if (record.state !== 'active' || record.serverId === '') continue
       const latest = this.deps.registry.latestOfServer(record.companyId, record.serverId) ?? record
       const { companyId, serverStatus: status, subnetId, datacenter, hostname, intervalSeconds } = latest
-      machines.set(record.serverId, { companyId, status, subnetId, datacenter, hostname, intervalSeconds })
+      servers.set(record.serverId, { companyId, status, subnetId, datacenter, hostname, intervalSeconds })
     }
-    return machines
+    return servers
   }
 }

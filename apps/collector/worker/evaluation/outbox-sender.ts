@@ -76,7 +76,7 @@ export class Outbox {
     while (!this.isOver && (await this.step()).waitMs === 0);
   }
 
-  /** Sends once. A fault of this machine (the disk is full) is logged and tried again like one of the hub. */
+  /** Sends once. A fault of this host (the disk is full) is logged and tried again like one of the hub. */
   private async step(): Promise<Step> {
     try {
       await this.trim()

@@ -1,4 +1,4 @@
-// "Why did it (not) fire?" for one machine: the last decision on every series that a rule covers, and for every other rule of its
+// "Why did it (not) fire?" for one server: the last decision on every series that a rule covers, and for every other rule of its
 // company why it covers none. A rule that is not named at all is disabled or deleted at the hub.
 
 import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
@@ -14,7 +14,7 @@ import type { RuleAlerting, SeriesAlerting, ServerAlerting } from './shard-messa
 const instant = (ms: number): string | null => (Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : null)
 const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000))
 
-/** The alerting of one machine; null when the thread has not seen it. */
+/** The alerting of one server; null when the thread has not seen it. */
 export function serverAlerting(evaluation: EvaluationState, serverId: string, nowMs: number): ServerAlerting | null {
   const server = evaluation.servers.find(candidate => candidate?.serverId === serverId)
   if (!server) return null
@@ -51,7 +51,7 @@ function rulesWithoutSeries(
 }
 
 function whyNoSeries(evaluation: EvaluationState, server: ServerSeries, compiled: CompiledRule): string {
-  if (!isInScope(compiled, server.serverId)) return 'the machine is not in its scope'
+  if (!isInScope(compiled, server.serverId)) return 'the server is not in its scope'
   let count = 0
   let matching = 0
   let nameless = 0
@@ -63,8 +63,8 @@ function whyNoSeries(evaluation: EvaluationState, server: ServerSeries, compiled
     if (matchesLabels(compiled.matchers, labelsOf(definition))) matching++
   }
   if (count === 0 && nameless > 0)
-    return `the names of ${nameless} of the machine's series are not known here, as after a loss of alerting.rules_dir; ingest tells them again within an hour, and at once when it is restarted`
-  if (count === 0) return `the machine sends no series of ${compiled.metric}`
+    return `the names of ${nameless} of the server's series are not known here, as after a loss of alerting.rules_dir; ingest tells them again within an hour, and at once when it is restarted`
+  if (count === 0) return `the server sends no series of ${compiled.metric}`
   if (matching === 0) return `none of its ${count} series of ${compiled.metric} matches the matchers`
   return `in force since the last sample of its ${matching} series: evaluated from the next one on`
 }

@@ -1,4 +1,4 @@
-// The loops of one shard thread: a single one for all its shards on one machine, one a shard over Redis, where shards come and go with
+// The loops of one shard thread: a single one for all its shards on one host, one a shard over Redis, where shards come and go with
 // their leases. Whatever is said to the thread is said to each of its loops; what a loop must know that starts later is kept here.
 
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
@@ -23,7 +23,7 @@ import type {
   ToShardThread,
 } from './shard-messages.ts'
 
-/** How often the bus is looked at without a wake-up: on one machine by each loop; Redis by one look for all loops of the thread. */
+/** How often the bus is looked at without a wake-up: on one host by each loop; Redis by one look for all loops of the thread. */
 const FILE_POLL_MS = 50
 const REDIS_BUS_POLL_MS = 25
 /** A loop over Redis is woken by news; this is for its sweeps. */
@@ -128,7 +128,7 @@ export class ShardHost {
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
     const faults = this.prepare(loop)
     opened.store.restored()
-    // Where a shard without machines has no snapshot, what it passed is gone from the bus.
+    // Where a shard without servers has no snapshot, what it passed is gone from the bus.
     loop.position = Math.max(loop.position, opened.passed)
     for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
     if (faults.length > 0) this.tell({ kind: 'ready', positions: [], faults })

@@ -28,7 +28,7 @@ import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from '.
 import { ShardSaver } from './shard-saver.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
-/** Machines and states swept before the loop looks at the bus again. */
+/** Servers and states swept before the loop looks at the bus again. */
 const SERVERS_A_SLICE = 1_000
 const STATES_A_SLICE = 20_000
 
@@ -42,14 +42,14 @@ export class ShardLoop {
   /** Shards that are saved out of turn, once the bus is evaluated. */
   private forcedSnapshots = 0
   private tombstones: readonly Tombstone[] = []
-  /** Shards of machines that were forgotten, which are still to be saved without them. */
+  /** Shards of servers that were forgotten, which are still to be saved without them. */
   private readonly toSave = new Set<number>()
   private replayUntil = 0
   /** The raw rules in force, and the changes that a replay has still to make. */
   private rules: RawRules = new Map()
   private notes: readonly RuleNote[] = []
   private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
-  /** Machines without an agent: they leave once what they had sent is evaluated. */
+  /** Servers without an agent: they leave once what they had sent is evaluated. */
   private readonly leaving = new Map<string, readonly string[]>()
   /** All that the bus held at the start is evaluated. */
   private isCaughtUp = false
@@ -164,7 +164,7 @@ export class ShardLoop {
     this.commit()
   }
 
-  /** The last agent of a machine was revoked: its alerts close, its presence ends without an event (decision G-48). */
+  /** The last agent of a server was revoked: its alerts close, its presence ends without an event (decision G-48). */
   protected serverRemoved(serverId: string, agentIds: readonly string[]): void {
     this.evaluation.attributes.delete(serverId)
     for (const server of this.evaluation.servers) {
@@ -174,7 +174,7 @@ export class ShardLoop {
     }
   }
 
-  /** A purge: everything of the machine or the company goes, without events. */
+  /** A purge: everything of the server or the company goes, without events. */
   forget(companyId: string, serverId: string | null): void {
     const isMeant = (tenant: { readonly companyId: string; readonly serverId: string }): boolean =>
       tenant.companyId === companyId && (serverId === null || tenant.serverId === serverId)
@@ -205,7 +205,7 @@ export class ShardLoop {
     return this.replayUntil > 0 || this.notes.length > 0
   }
 
-  /** Saves the shards of forgotten machines; not before the bus has caught up with the journal. */
+  /** Saves the shards of forgotten servers; not before the bus has caught up with the journal. */
   private saveForgotten(): void {
     if (this.isReplaying || this.toSave.size === 0) return
     this.saver.saveNow([...this.toSave])

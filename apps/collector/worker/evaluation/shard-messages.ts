@@ -33,7 +33,7 @@ export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | '
   readonly storage: ShardStorage
 }
 
-/** null attributes: the machine has no agent any more that is not revoked; those that were are named. */
+/** null attributes: the server has no agent any more that is not revoked; those that were are named. */
 export type ServerAttributesUpdate =
   | { readonly serverId: string; readonly attributes: ServerAttributes }
   | { readonly serverId: string; readonly attributes: null; readonly revokedAgentIds: readonly string[] }
@@ -110,7 +110,7 @@ export type SeriesAlerting = {
   readonly decision: string
 }
 
-/** Why a rule of the company covers no series of the machine. Of an invalid rule no name is known. */
+/** Why a rule of the company covers no series of the server. Of an invalid rule no name is known. */
 export type RuleAlerting = { readonly rule_id: string; readonly rule_name: string | null; readonly decision: string }
 
 export type ServerAlerting = {
@@ -145,13 +145,13 @@ export type FromShardThread =
   | { readonly kind: 'lost'; readonly shard: number; readonly token: string; readonly cause: string }
   | { readonly kind: 'done'; readonly call: number }
   | { readonly kind: 'status'; readonly call: number; readonly statuses: readonly ShardStatus[] }
-  /** Machines of the company whose agent is there. */
+  /** Servers of the company whose agent is there. */
   | { readonly kind: 'online'; readonly call: number; readonly count: number }
-  /** Machines that are declared lost, and since when. */
+  /** Servers that are declared lost, and since when. */
   | {
       readonly kind: 'down'
       readonly call: number
-      readonly machines: readonly (readonly [serverId: string, sinceMs: number])[]
+      readonly servers: readonly (readonly [serverId: string, sinceMs: number])[]
     }
   | { readonly kind: 'alerting'; readonly call: number; readonly alerting: ServerAlerting | null }
   | {

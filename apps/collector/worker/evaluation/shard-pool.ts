@@ -155,7 +155,7 @@ export class ShardPool {
     for (const [thread, ofThread] of byThread) this.send(thread.worker, { kind: 'attributes', updates: ofThread })
   }
 
-  /** A purge: all state of the company, or of one machine of it, goes without events. */
+  /** A purge: all state of the company, or of one server of it, goes without events. */
   async forget(companyId: string, serverId: string | null): Promise<void> {
     await this.callAll({ kind: 'forget', companyId, serverId })
   }
@@ -164,16 +164,16 @@ export class ShardPool {
     this.tellAll({ kind: 'tombstones', tombstones })
   }
 
-  /** Machines of a company whose agent is there. */
+  /** Servers of a company whose agent is there. */
   async online(companyId: string): Promise<number> {
     const answers = await this.callAll({ kind: 'online', companyId })
     return answers.reduce((sum, answer) => sum + (answer.kind === 'online' ? answer.count : 0), 0)
   }
 
-  /** Machines that are declared lost, of all shards. */
+  /** Servers that are declared lost, of all shards. */
   async down(): Promise<(readonly [serverId: string, sinceMs: number])[]> {
     const answers = await this.callAll({ kind: 'down' })
-    return answers.flatMap(answer => (answer.kind === 'down' ? answer.machines : []))
+    return answers.flatMap(answer => (answer.kind === 'down' ? answer.servers : []))
   }
 
   overflowed(atMs: number): void {

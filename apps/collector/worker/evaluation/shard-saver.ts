@@ -30,7 +30,7 @@ type SavedLoop = {
 export class ShardSaver {
   /** The bus position that each shard's snapshot reflects: entries up to there are skipped for it. */
   readonly savedAt = new Float64Array(limits.stateShards)
-  /** Shards that have a snapshot; one that never had a machine needs none. */
+  /** Shards that have a snapshot; one that never had a server needs none. */
   readonly isSaved = new Uint8Array(limits.stateShards)
   seconds = 0
   bytes = 0

@@ -61,7 +61,7 @@ export function shardStatus(
   }
 }
 
-/** Machines of a company whose agent is there. */
+/** Servers of a company whose agent is there. */
 export function onlineServers(evaluation: EvaluationState, companyId: string): number {
   let count = 0
   for (const server of evaluation.servers)
@@ -69,7 +69,7 @@ export function onlineServers(evaluation: EvaluationState, companyId: string): n
   return count
 }
 
-/** Machines that are declared lost, and since when. */
+/** Servers that are declared lost, and since when. */
 export function downServers(evaluation: EvaluationState): [string, number][] {
   return evaluation.servers.flatMap((server): [string, number][] =>
     server?.presence.state === 'down' ? [[server.serverId, server.presence.downSinceMs]] : [],

@@ -76,7 +76,7 @@ function answerTo(
       return { kind: 'online', call, count }
     }
     case 'down':
-      return { kind: 'down', call, machines: loops.flatMap(loop => downServers(loop.evaluation)) }
+      return { kind: 'down', call, servers: loops.flatMap(loop => downServers(loop.evaluation)) }
     case 'alerting': {
       const found = loops.map(loop => serverAlerting(loop.evaluation, message.serverId, Date.now()))
       return { kind: 'alerting', call, alerting: found.find(alerting => alerting !== null) ?? null }

@@ -1,8 +1,8 @@
-// Which cells wait to be computed again: until they are, what is asked of their machine is read from the raw samples from there on.
+// Which cells wait to be computed again: until they are, what is asked of their server is read from the raw samples from there on.
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import type { CellOwner } from '../../../../core/samples/rollup/open-cells.ts'
 
-/** Cells that became late together: the oldest of each machine. */
+/** Cells that became late together: the oldest of each server. */
 type LateBatch = {
   readonly oldestOf: Map<string, number>
   /** Whether the store knows of them, so that the next pass computes them. */
@@ -36,7 +36,7 @@ export class LateCellTracker {
     if (computed.length > 0) this.batches = this.batches.filter(batch => !computed.includes(batch))
   }
 
-  /** The oldest cell of a machine that waits; Infinity where none does. */
+  /** The oldest cell of a server that waits; Infinity where none does. */
   oldestOf(owner: CellOwner): number {
     const name = nameOf(owner)
     return this.batches.reduce(

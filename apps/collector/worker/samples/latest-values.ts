@@ -1,7 +1,7 @@
-// The newest values of a machine's key metrics: from memory where its samples pass through this worker, else from the store. After a start
-// the store is read for all machines, a few at a time; until that is done, a machine's first answer is the store's.
+// The newest values of a server's key metrics: from memory where its samples pass through this worker, else from the store. After a start
+// the store is read for all servers, a few at a time; until that is done, a server's first answer is the store's.
 
-import type { MachineRows } from '../../../../core/samples/block/sample-block.ts'
+import type { ServerRows } from '../../../../core/samples/block/sample-block.ts'
 import type { SeriesDefinition } from '../../../../core/samples/block/series-block.ts'
 import {
   type BufferedSource,
@@ -22,7 +22,7 @@ export type LatestValue = {
 }
 
 /**
- * As many machines as the store is read for at once, and how many times as long it then rests: the embedded engine runs reads one after
+ * As many servers as the store is read for at once, and how many times as long it then rests: the embedded engine runs reads one after
  * the other, so that a status which is asked for meanwhile waits for these.
  */
 const LOAD_MACHINES = 10
@@ -34,11 +34,11 @@ const heldMetrics: ReadonlySet<string> = new Set(keyMetrics)
 const toLatest = ({ key, value, tsMs }: NewestValue): LatestValue => ({ ...parseSeriesKey(key), value, tsMs })
 
 type LatestValuesOptions = {
-  readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfMachines' | 'machinesOf' | 'keysOf'>
+  readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfServers' | 'serversOf' | 'keysOf'>
   readonly nowMs: () => number
   /** Points that the store does not have yet. */
   readonly buffered?: BufferedSource
-  /** Whether all samples of a machine pass through this worker. */
+  /** Whether all samples of a server pass through this worker. */
   readonly isOwn: (serverId: string) => boolean
   readonly onTrouble: (error: unknown) => void
 }
@@ -77,10 +77,10 @@ export class LatestValues {
     this.buffered.forgetAll()
   }
 
-  /** Takes samples of a machine that are stored. */
-  take(machine: MachineRows): void {
+  /** Takes samples of a server that are stored. */
+  take(server: ServerRows): void {
     const { nowMs, isOwn } = this.options
-    if (this.state === 'holding') this.buffered.take(machine, nowMs(), owner => isOwn(owner.serverId))
+    if (this.state === 'holding') this.buffered.take(server, nowMs(), owner => isOwn(owner.serverId))
   }
 
   /** A block is stored. */
@@ -88,7 +88,7 @@ export class LatestValues {
     if (this.state === 'new' && this.passing-- <= 0) void this.learnStored()
   }
 
-  /** Whoever stored samples of these machines before has told the store of their series. */
+  /** Whoever stored samples of these servers before has told the store of their series. */
   private async learnStored(): Promise<void> {
     this.state = 'learning'
     const round = this.round
@@ -106,7 +106,7 @@ export class LatestValues {
     await this.loadStored(round)
   }
 
-  /** Reads what the store has of all machines. What is stored meanwhile comes here, too. */
+  /** Reads what the store has of all servers. What is stored meanwhile comes here, too. */
   private async loadStored(round: number): Promise<void> {
     while (round === this.round && this.state === 'holding') {
       try {
@@ -124,12 +124,12 @@ export class LatestValues {
     const { buffered } = this
     const { reader, nowMs, isOwn } = this.options
     const sinceMs = nowMs() - KEPT_MS
-    const machines = (await reader.machinesOf(keyMetrics)).filter(({ serverId }) => isOwn(serverId))
-    for (let at = 0; at < machines.length; ) {
+    const servers = (await reader.serversOf(keyMetrics)).filter(({ serverId }) => isOwn(serverId))
+    for (let at = 0; at < servers.length; ) {
       if (round !== this.round || this.state !== 'holding') return
       const ticket = buffered.loadTicket()
       const beganMs = performance.now()
-      const found = await reader.newestOfMachines(machines.slice(at, at + LOAD_MACHINES), sinceMs)
+      const found = await reader.newestOfServers(servers.slice(at, at + LOAD_MACHINES), sinceMs)
       if (round !== this.round) return
       const outcome = buffered.load(ticket, found, nowMs())
       if (outcome === 'full') return
@@ -140,7 +140,7 @@ export class LatestValues {
   }
 
   /**
-   * Other machines are this worker's now. Two blocks may have been read before; the one after them begins where another worker ended,
+   * Other servers are this worker's now. Two blocks may have been read before; the one after them begins where another worker ended,
    * whose series are stored by then.
    */
   restart(): void {
@@ -150,12 +150,12 @@ export class LatestValues {
     this.buffered.forgetAll()
   }
 
-  /** Samples of a company, or of one machine of it, were deleted. */
+  /** Samples of a company, or of one server of it, were deleted. */
   forget(companyId: string, serverId: string | null): void {
     this.buffered.forget(companyId, serverId, this.options.nowMs())
   }
 
-  /** The newest value of every series of `metrics` on a machine, of those that have one since `sinceMs`, in the order of their keys. */
+  /** The newest value of every series of `metrics` on a server, of those that have one since `sinceMs`, in the order of their keys. */
   async read(companyId: string, serverId: string, metrics: readonly string[], sinceMs: number): Promise<LatestValue[]> {
     // Before the store is asked: what is stored meanwhile is in both.
     const buffered = newestBuffered((this.options.buffered ?? nothingBuffered)(companyId, serverId))

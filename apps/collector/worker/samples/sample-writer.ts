@@ -15,8 +15,8 @@ import {
   type BufferedPoint,
   CELL_5M_MS,
   type DroppedRows,
-  type MachineRows,
   SampleBlock,
+  type ServerRows,
 } from '../../../../core/samples/block/sample-block.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-block.ts'
 import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
@@ -79,8 +79,8 @@ type SampleWriterOptions = {
   readonly stream?: CellStream
   /** Is told of the cells that became late, from before their samples can be read. */
   readonly lateCellTracker?: LateCellTracker
-  /** Samples of a machine are stored, and what the store answers from now on has them. */
-  readonly onStored?: (machine: MachineRows) => void
+  /** Samples of a server are stored, and what the store answers from now on has them. */
+  readonly onStored?: (server: ServerRows) => void
   /** How long samples are buffered at most, and how many bytes of the bus: what waits there counts against its bounds. */
   readonly hold?: { readonly ms: number; readonly bytes: number }
   /** Asks for the retention of companies, which `setRetentionDays` is told. */
@@ -152,13 +152,13 @@ export class SampleWriter {
     return this.active.block.rows
   }
 
-  /** The points of a machine that are read and not stored, in the order in which they came; some may be stored just now. */
+  /** The points of a server that are read and not stored, in the order in which they came; some may be stored just now. */
   *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
     if (this.insertingBlock) yield* this.insertingBlock.block.bufferedOf(companyId, serverId)
     yield* this.active.block.bufferedOf(companyId, serverId)
   }
 
-  /** The series of a machine that the store is still to be told of; some may be stored just now. */
+  /** The series of a server that the store is still to be told of; some may be stored just now. */
   *pendingDefinitions(companyId: string, serverId: string): Generator<{ readonly id: bigint; readonly key: string }> {
     for (const definitions of [this.announced, this.definitions])
       for (const definition of definitions)
@@ -166,7 +166,7 @@ export class SampleWriter {
           yield { id: idOf({ lo: definition.idLo, hi: definition.idHi }), key: definition.key }
   }
 
-  /** The oldest cell that points of a machine which are not stored yet lie in. */
+  /** The oldest cell that points of a server which are not stored yet lie in. */
   oldestCellOf(companyId: string, serverId: string): number {
     const [one, other] = [this.insertingBlock, this.active].map(pending =>
       pending ? pending.block.oldestCellOf(companyId, serverId) : Number.POSITIVE_INFINITY,
@@ -507,25 +507,25 @@ export class SampleWriter {
 
   /**
    * Samples that are stored: those of cells that are open go into the stream. Returns the cells that a pass may have stored before these samples
-   * became visible. Asked for after the insert, and in one step for each machine, so that a pass finds a sample in the stream or among
+   * became visible. Asked for after the insert, and in one step for each server, so that a pass finds a sample in the stream or among
    * the late ones.
    */
   private async handOver(block: SampleBlock): Promise<LateCell[]> {
     const { stream, onStored } = this.options
     const late: LateCell[] = []
     const slice = new Slice()
-    for (const machine of block.machines()) {
-      const { owner } = machine
+    for (const server of block.servers()) {
+      const { owner } = server
       // Purged just now: what is stored of it goes with the delete that follows.
       if (owner.purged) continue
-      onStored?.(machine)
+      onStored?.(server)
       const computedMs = this.computedBeforeMs()
       for (const startMs of owner.cells) {
         if (startMs + CELL_5M_MS > computedMs) continue
         late.push({ companyId: owner.companyId, serverId: owner.serverId, startMs })
         stream?.late(owner, startMs)
       }
-      stream?.add(machine, computedMs)
+      stream?.add(server, computedMs)
       await slice.over()
     }
     return late
@@ -547,7 +547,7 @@ export class SampleWriter {
   }
 }
 
-/** Of the machine, or of the part of it that this process may use. */
+/** Of the server, or of the part of it that this process may use. */
 function memoryBytes(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 }

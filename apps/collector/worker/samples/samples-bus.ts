@@ -1,4 +1,4 @@
-// The bus as the samples thread reads it: all of it on one machine; over Redis the partitions that the worker has the leases of.
+// The bus as the samples thread reads it: all of it on one host; over Redis the partitions that the worker has the leases of.
 import { randomUUID } from 'node:crypto'
 import type { BusReader } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'

@@ -107,7 +107,7 @@ export async function startSamples(options: SamplesClientOptions) {
       tell({ kind: 'retention', retentionDays: [...days] }),
     querySeries: (...args: SamplesCalls['querySeries']['args']) => call('querySeries', ...args),
     latestValues: (...args: SamplesCalls['latestValues']['args']) => call('latestValues', ...args),
-    /** Deletes everything of a company (`serverId` null) or of one machine. */
+    /** Deletes everything of a company (`serverId` null) or of one server. */
     purge: (...args: SamplesCalls['purge']['args']) => call('purge', ...args),
     companies: () => call('companies'),
     /** Deletes what lies before an instant, company by company, or only counts its days. */

@@ -25,7 +25,7 @@ export type SamplesThreadOptions = {
   readonly database: string
 }
 
-/** What a company or machine under a tombstone is: its samples are dropped until then. */
+/** What a company or server under a tombstone is: its samples are dropped until then. */
 export type Tombstone = { readonly companyId: string; readonly serverId: string | null; readonly untilMs: number }
 
 export type RetentionMemoryRow = {

@@ -97,7 +97,7 @@ class SamplesThread {
       },
       onSeries: definitions => this.latest.learn(definitions),
       onDefinitions: () => this.reader.forgetDefinitions(),
-      onStored: machine => this.latest.take(machine),
+      onStored: server => this.latest.take(server),
       askRetention: companyIds => say({ kind: 'retentionWanted', companyIds }),
       onTrouble: error => this.trouble('cannot store samples', error),
       ...cells,
@@ -223,7 +223,7 @@ class SamplesThread {
     }
   }
 
-  /** Up to where the cells of a machine are computed and nothing came for them since. */
+  /** Up to where the cells of a server are computed and nothing came for them since. */
   private rightBeforeMs({ companyId, serverId }: SeriesPlan, source: '5m' | '1h'): number {
     const lateMs = Math.min(
       this.lateCellTracker.oldestOf({ companyId, serverId }),

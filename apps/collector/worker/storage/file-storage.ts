@@ -1,4 +1,4 @@
-// A worker on its own machine, beside ingest: bus, state, outbox, tombstones and feeds in files of data_dir.
+// A worker on its own host, beside ingest: bus, state, outbox, tombstones and feeds in files of data_dir.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'

@@ -82,7 +82,7 @@ export class RedisWorkerStorage implements WorkerStorage {
         const token = this.leases.tokenOf(LEADER)
         return token !== null && (await this.outbox.commitKept(token, events, GROUPS, groups, atMs))
       },
-      down: () => this.outbox.downMachines(),
+      down: () => this.outbox.downServers(),
       forgetDown: serverIds => this.outbox.forgetDown(serverIds),
     }
     this.leases = new Leases({

@@ -1,4 +1,4 @@
-// Where a worker keeps what must outlive it, and what it shares with others: on the disk of its machine, or in Redis with the other
+// Where a worker keeps what must outlive it, and what it shares with others: on the disk of its host, or in Redis with the other
 // workers of its collector. The worker is wired against this; main.ts chooses.
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import type { RetentionStatus } from '../../admin/collector-status.ts'
@@ -18,7 +18,7 @@ export type GroupStore = {
   load(): Soon<unknown>
   /** Keeps the groups with the events that led to them. False: the leaderToken is another's, nothing was kept. */
   commit(events: readonly AlertEvent[], groups: unknown, nowMs: number): Soon<boolean>
-  /** Machines that are declared lost, of all workers; null where the shards of this worker are all there are. */
+  /** Servers that are declared lost, of all workers; null where the shards of this worker are all there are. */
   readonly down: (() => Promise<[serverId: string, sinceMs: number][]>) | null
   /** Of these nobody speaks any more. */
   forgetDown(serverIds: readonly string[]): Soon<void>

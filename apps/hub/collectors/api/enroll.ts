@@ -1,6 +1,6 @@
 // POST /enroll: a collector exchanges a licence for an agent token (document 1 "Collector-facing endpoints", document 3
 // "Agent to collector"; decisions G-24 to G-30). Order of checks: hash, revocation, expiry, use count, collector pin,
-// quota, machine and pairing; a refusal consumes no use of the licence.
+// quota, server and pairing; a refusal consumes no use of the licence.
 import { randomUUID } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { and, eq, sql } from 'drizzle-orm'
@@ -24,7 +24,7 @@ const osField = optional(text(128))
 
 export const enrollBody = Type.Object({
   license: text(256),
-  /** May be empty: the licence is looked at first, and a machine without a name is paired otherwise, or not at all. */
+  /** May be empty: the licence is looked at first, and a server without a name is paired otherwise, or not at all. */
   hostname: text(253, 0),
   ip_addresses: optional(listOf(text(64), 256)),
   machine_id: optional(text(128)),
@@ -33,7 +33,7 @@ export const enrollBody = Type.Object({
   proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   collector_id: optional(uuid()),
 })
-/** What a machine says of itself; null instead of a name that says nothing. */
+/** What a server says of itself; null instead of a name that says nothing. */
 type EnrollBody = Omit<Static<typeof enrollBody>, 'hostname'> & { readonly hostname: string | null }
 
 /** Why an enrollment is refused, in words that the agent's operator can act on. */
@@ -52,7 +52,7 @@ const refused = (status: number, code: keyof typeof REFUSALS): ApiError =>
 
 type Pairing = { readonly serverId: string; readonly status: ServerStatus; readonly isNew: boolean }
 
-/** The server of a machine: the licence's, else by address, else by hostname, inside the company only. */
+/** The server of a server: the licence's, else by address, else by hostname, inside the company only. */
 async function findServer(
   tx: Tx,
   companyId: string,
@@ -96,7 +96,7 @@ async function refuseOverLimit(check: Promise<void>): Promise<void> {
   }
 }
 
-/** A server that waits for approval, made from what the machine says of itself. */
+/** A server that waits for approval, made from what the server says of itself. */
 async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrollBody): Promise<Pairing> {
   const id = randomUUID()
   const taken = await tx.db.execute(sql`select 1 from servers
@@ -131,8 +131,8 @@ async function checkQuota(tx: Tx, quota: AgentQuota): Promise<void> {
   if (quota.max !== null && (await countedAgents(tx.db, quota)) >= quota.max) throw refused(422, 'quota_exceeded')
 }
 
-/** The hostname under which the same machine_id is enrolled already, if it is a clone. Throws for the same machine. */
-async function checkMachine(tx: Tx, companyId: string, body: EnrollBody): Promise<string | null> {
+/** The hostname under which the same machine_id is enrolled already, if it is a clone. Throws for the same server. */
+async function checkServer(tx: Tx, companyId: string, body: EnrollBody): Promise<string | null> {
   if (!body.machine_id) return null
   const same = await tx.db.execute<{ hostname: string | null }>(sql`
     select hostname from monitoring_agents
@@ -192,7 +192,7 @@ async function enrollLocked(context: RouteContext, tx: Tx, companyId: string, bo
   )
   if (refusal) throw refused(refusal.status, refusal.code)
   await checkQuota(tx, quota)
-  const cloneOf = await checkMachine(tx, companyId, body)
+  const cloneOf = await checkServer(tx, companyId, body)
   const pairing = await pair(hub, tx, companyId, license.serverId, body)
   const occupied = await tx.db.execute(sql`select 1 from monitoring_agents
     where server_id = ${pairing.serverId} and state <> 'revoked' limit 1`)
@@ -271,7 +271,7 @@ async function auditEnrollment(context: RouteContext, tx: Tx, facts: EnrollmentI
 const sourceAddress = (context: RouteContext): string =>
   plainAddress(context.forwardedFor?.split(',')[0]?.trim() || context.ip)
 
-/** Enrolls a machine. Attempts are limited by the address of the machine. */
+/** Enrolls a server. Attempts are limited by the address of the server. */
 export async function enroll(context: RouteContext, given: Static<typeof enrollBody>): Promise<Enrolled> {
   const { hub } = context
   const body: EnrollBody = { ...given, hostname: given.hostname.trim() || null }

@@ -25,14 +25,14 @@ type DownRule = {
   severity: Severity
   enabled: boolean
   all: boolean
-  /** Of the machines that were asked for, those that the scope resolves to. */
+  /** Of the servers that were asked for, those that the scope resolves to. */
   covered: string[]
 }
 
 /** What the batch needs to know of servers, rules and agents. */
 type Lookups = {
   readonly serverIds: ReadonlySet<string>
-  /** Machines that are lost and that a wide-area incident may claim. */
+  /** Servers that are lost and that a wide-area incident may claim. */
   readonly groupableIds: ReadonlySet<string>
   readonly rules: ReadonlyMap<string, { id: string; kind: string; company_id: string }>
   readonly downRules: ReadonlyMap<string, DownRule>
@@ -283,7 +283,7 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], look
     const outcome = applyEvent(book.viewOf(event), event, contextOf(event, around, hub.now()))
     for (const alert of outcome.changed) {
       book.store(alert)
-      // Collectors send the machines of an incident before the incident, whose message is theirs too.
+      // Collectors send the servers of an incident before the incident, whose message is theirs too.
       if (alert.state === 'grouped') told = told.filter(item => item.alert.id !== alert.id)
     }
     applied.push({ event, alertId: outcome.alertId })

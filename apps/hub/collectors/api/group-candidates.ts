@@ -1,10 +1,10 @@
-// Which lost machines a wide-area incident could claim (GRP-007): only those in a subnet or datacenter where the company has as many
-// machines with an agent as an incident has at least. The loss of any other is told at once.
+// Which lost servers a wide-area incident could claim (GRP-007): only those in a subnet or datacenter where the company has as many
+// servers with an agent as an incident has at least. The loss of any other is told at once.
 import { type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../../core/limits.ts'
 import { type Tx, uuidList } from '../../platform/db/transaction.ts'
 
-/** The groups of one dimension in which an incident could open: each is looked at once, and no further than the machine that makes it one. */
+/** The groups of one dimension in which an incident could open: each is looked at once, and no further than the server that makes it one. */
 const forming = (column: SQL): SQL => sql`
   select g.company_id, g.key from (select distinct company_id, min, ${column} as key from lost where ${column} is not null) g
   where exists (
@@ -12,7 +12,7 @@ const forming = (column: SQL): SQL => sql`
       and exists (select 1 from monitoring_agents a where a.server_id = s.id and a.state <> 'revoked')
     offset g.min - 1 limit 1)`
 
-/** Of machines that are lost, those that an incident could claim. */
+/** Of servers that are lost, those that an incident could claim. */
 export async function groupCandidates(tx: Tx, serverIds: ReadonlySet<string>): Promise<{ id: string }[]> {
   if (serverIds.size === 0) return []
   return tx.db.execute<{ id: string }>(sql`

@@ -1,4 +1,4 @@
-// POST /inventory: facts of machines, one row a server, the newest report wins (document 1 "Inventory ingest"; G-114).
+// POST /inventory: facts of servers, one row a server, the newest report wins (document 1 "Inventory ingest"; G-114).
 
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'

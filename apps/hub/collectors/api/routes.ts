@@ -157,7 +157,7 @@ export const collectorRoutes: readonly Route[] = [
     method: 'POST',
     path: `${PREFIX}/inventory`,
     tag: TAG,
-    summary: 'Facts of up to 100 machines',
+    summary: 'Facts of up to 100 servers',
     permissions: COLLECTOR,
     bodyBytesMax: limits.inventoryBodyBytesMax,
     invalidCode: 'invalid_batch',

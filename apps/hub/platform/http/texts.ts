@@ -77,7 +77,7 @@ const texts = {
     vi: 'không thể thay đổi giấy phép ở trạng thái {status}',
   },
   below_used: {
-    en: 'must not be below the {used} machines already enrolled',
+    en: 'must not be below the {used} servers already enrolled',
     vi: 'không được nhỏ hơn {used} máy đã đăng ký',
   },
   over_quota: {
@@ -91,11 +91,11 @@ const texts = {
   license_expired: { en: 'The license has expired.', vi: 'Giấy phép đã hết hạn.' },
   license_used: { en: 'All uses of the license are taken.', vi: 'Giấy phép đã dùng hết số lượt.' },
   already_enrolled: {
-    en: 'This machine, or the server it belongs to, already has an agent. Revoke that agent first.',
+    en: 'This host, or the server it belongs to, already has an agent. Revoke that agent first.',
     vi: 'Máy này, hoặc máy chủ tương ứng, đã có agent. Hãy thu hồi agent đó trước.',
   },
   binding_failed: {
-    en: 'No server has the address or hostname of this machine. Create one, or pin the license to a server.',
+    en: 'No server has the address or hostname of this host. Create one, or pin the license to a server.',
     vi: 'Không có máy chủ nào có địa chỉ hoặc tên máy này. Hãy tạo máy chủ, hoặc gắn giấy phép với một máy chủ.',
   },
   quota_exceeded: { en: 'The agent quota of the plan is reached.', vi: 'Đã đạt hạn mức agent của gói.' },
@@ -152,7 +152,7 @@ const texts = {
     vi: 'các quy tắc, khoảng im lặng và kiểm tra của một công ty nêu tổng cộng tối đa {max} máy chủ; công ty này sẽ nêu {count}: hãy dùng all, hoặc ít máy chủ hơn',
   },
   checks_per_machine: {
-    en: 'at most {max} checks apply to one machine; {server} would have more',
+    en: 'at most {max} checks apply to one server; {server} would have more',
     vi: 'tối đa {max} kiểm tra cho một máy; {server} sẽ vượt quá',
   },
   check_exists: { en: 'a check with this type and target exists', vi: 'đã có kiểm tra cùng loại và mục tiêu' },

@@ -9,7 +9,7 @@ const STATUS_TEXTS: Readonly<Record<number, string>> = {
   403: 'A permission is missing, the address is not allowed, or the company is outside the scope.',
   404: 'Not found, or of another company.',
   406: 'The Accept header excludes JSON.',
-  409: 'The licence is used up, or the machine is enrolled already.',
+  409: 'The licence is used up, or the server is enrolled already.',
   413: 'The body is too large.',
   415: 'The body is not application/json.',
   422: 'The data are not valid; `errors` has the texts by field.',

@@ -16,9 +16,9 @@ type Json = Record<string, unknown>
 const OPENAPI_VERSION = '3.1.0'
 
 const TAGS: Readonly<Record<string, string>> = {
-  'Monitoring licenses': 'Keys by which machines enroll.',
-  Servers: 'The inventory of machines, their health, their time series.',
-  'Monitoring agents': 'The agents that report for machines.',
+  'Monitoring licenses': 'Keys by which servers enroll.',
+  Servers: 'The inventory of servers, their health, their time series.',
+  'Monitoring agents': 'The agents that report for servers.',
   Alerts: 'What rules found. Only events of collectors create alerts.',
   'Active checks': 'What agents probe: services, ports, addresses, pages, certificates.',
   Rules: 'When an alert opens and when it recovers.',
