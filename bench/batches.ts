@@ -1,5 +1,5 @@
-// Metric batches as agents send them, for benchmarks and tests: `seriesCount` series of one point each, names and labels like a
-// real host's (cpu, memory, disks by mount, device and file system, interfaces).
+// Metric batches as agents send them, for benchmarks and tests: `seriesCount` series of one point each, names and
+// labels like a real host's (cpu, memory, disks by mount, device and file system, interfaces).
 import { create, toBinary } from '@bufbuild/protobuf'
 import { metrics } from '../core/series/catalogue.ts'
 import { MetricsBatchSchema } from '../proto/gen/svc/agent/v1/agent_pb.ts'

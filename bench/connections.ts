@@ -1,6 +1,6 @@
-// What many connections do to ingest: thousands held open without a word, bodies that come a byte a second, and beside them a fleet of
-// which a part breaks off, floods, or sends what is no batch. The others must be answered as ever, and memory must stay bounded.
-// Usage: bun bench/connections.ts [HELD] [SLOW] [THREADS]
+// What many connections do to ingest: thousands held open without a word, bodies that come a byte a second, and beside
+// them a fleet of which a part breaks off, floods, or sends what is no batch. The others must be answered as ever, and
+// memory must stay bounded. Usage: bun bench/connections.ts [HELD] [SLOW] [THREADS]
 import { fleetProcess } from './fleet.ts'
 import { IngestBench, residentMib } from './ingest-process.ts'
 

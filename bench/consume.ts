@@ -1,6 +1,7 @@
-// Samples a CPU second through the reading of the bus, the hand-over to the shard threads and evaluation under the default rules, as
-// batches come. Usage: bun bench/consume.ts [SERVERS] [ROUNDS] [THREADS]. A process of its own publishes (`consume-publish.ts`); the CPU
-// time is that of this one, all threads, from the third round on, until all is evaluated. Prints one JSON line.
+// Samples a CPU second through the reading of the bus, the hand-over to the shard threads and evaluation under the
+// default rules, as batches come. Usage: bun bench/consume.ts [SERVERS] [ROUNDS] [THREADS]. A process of its own
+// publishes (`consume-publish.ts`); the CPU time is that of this one, all threads, from the third round on, until all
+// is evaluated. Prints one JSON line.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

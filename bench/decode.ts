@@ -1,5 +1,5 @@
-// What a batch of 150 series costs from its compressed bytes to the bus entry, against the generated code decoding alone. Prints one
-// JSON line a question; microseconds are of processor time.
+// What a batch of 150 series costs from its compressed bytes to the bus entry, against the generated code decoding
+// alone. Prints one JSON line a question; microseconds are of processor time.
 import { fromBinary } from '@bufbuild/protobuf'
 import { EntryEncoder } from '../core/bus/entry.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'

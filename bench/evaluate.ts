@@ -1,6 +1,7 @@
-// What evaluation costs in one shard thread: a sample of a series that no rule is bound to, a sample against a bound rule, saving and
-// loading a million states, and the memory of a state. Each question in a process of its own: what one made the compiler of the runtime
-// expect would cost the next. Usage: bun bench/evaluate.ts [QUESTION]. Prints one JSON line a question.
+// What evaluation costs in one shard thread: a sample of a series that no rule is bound to, a sample against a bound
+// rule, saving and loading a million states, and the memory of a state. Each question in a process of its own: what one
+// made the compiler of the runtime expect would cost the next. Usage: bun bench/evaluate.ts [QUESTION]. Prints one JSON
+// line a question.
 
 import { encodeSnapshot, restoreSnapshot } from '../core/alerting/durability/snapshot.ts'
 import { applyEntry } from '../core/alerting/evaluate/evaluator.ts'
@@ -49,7 +50,9 @@ keys.forEach((key, index) => {
 })
 batch.seriesCount = SERIES
 
-/** All servers of one round behind each other, as the bus hands them out. Receive time and sample time are the round's. */
+/**
+ * All servers of one round behind each other, as the bus hands them out. Receive time and sample time are the round's.
+ */
 function groupOf(servers: number, turn: number, hasDefinitions: boolean, pointsASeries = 1): Uint8Array {
   const atMs = START_MS + turn * ROUND_MS
   batch.definitions.length = 0

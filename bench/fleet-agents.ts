@@ -1,10 +1,12 @@
-// The agents of a simulated fleet: each with its own token, sequence, clock phase and random walks, and a way to behave. What an agent
-// sends next is decided here; fleet.ts sends it.
+// The agents of a simulated fleet: each with its own token, sequence, clock phase and random walks, and a way to
+// behave. What an agent sends next is decided here; fleet.ts sends it.
 import { randomBytes } from 'node:crypto'
 import type { Random } from '../test/fuzz/seeded.ts'
 import { batchBytes, type NamedSeries } from './batches.ts'
 
-/** What an agent does, and the statuses that a collector may answer it with; 0: the connection ends without an answer. */
+/**
+ * What an agent does, and the statuses that a collector may answer it with; 0: the connection ends without an answer.
+ */
 export const behaviours = {
   good: [200],
   /** Was away for some intervals, and sends what it kept, one batch after the other. */

@@ -1,6 +1,6 @@
-// What the evaluation of a fleet asks of one process: the memory of 15 million active series of 100,000 servers, and how long the
-// others wait while a rule is edited that touches all servers of a company, or a shard is saved. Each question in a process of its
-// own; argument: the number of servers.
+// What the evaluation of a fleet asks of one process: the memory of 15 million active series of 100,000 servers, and
+// how long the others wait while a rule is edited that touches all servers of a company, or a shard is saved. Each
+// question in a process of its own; argument: the number of servers.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

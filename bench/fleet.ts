@@ -1,10 +1,13 @@
-// A simulated fleet, a process of its own: agents with their own state that send batches of host series to an agent API, all at once as
-// fast as they are answered, or each in its interval with a phase and jitter of its own, as agents do.
-// Usage: bun bench/fleet.ts URL TOKENS_FILE [--rounds 10] [--series 150] [--connections 64] [--start-ms MS] [--interval-ms 0] [--jitter 0.1]
+// A simulated fleet, a process of its own: agents with their own state that send batches of host series to an agent
+// API, all at once as fast as they are answered, or each in its interval with a phase and jitter of its own, as agents
+// do. Usage: bun bench/fleet.ts URL TOKENS_FILE [--rounds 10] [--series 150] [--connections 64] [--start-ms MS]
+// [--interval-ms 0] [--jitter 0.1]
 //   [--reconnect] [--seed N] [--share backfill=0.05 --share garbage=0.01 …]
-// Every agent sends `rounds` times. --interval-ms 0: as fast as it is answered, rounds 30 s of sample time apart from --start-ms (an hour ago).
+// Every agent sends `rounds` times. --interval-ms 0: as fast as it is answered, rounds 30 s of sample time apart from
+// --start-ms (an hour ago).
 // --reconnect: a connection for every batch. --share: of the agents that behave otherwise than well (fleet-agents.ts). Prints one JSON
-// line: latencies and counts of the well-behaved, counts by status, and `unexpected`: answers that a behaviour must not get.
+// line: latencies and counts of the well-behaved, counts by status, and `unexpected`: answers that a behaviour must not
+// get.
 import { parseArgs } from 'node:util'
 import { Random } from '../test/fuzz/seeded.ts'
 import { hostSeries } from './batches.ts'
@@ -30,7 +33,10 @@ export type FleetOptions = {
   readonly shares: Partial<Readonly<Record<Behaviour, number>>>
 }
 
-/** A connection that carries one request at a time; HTTP/1.1 by hand, so that an agent stays on its connection, as agents do. */
+/**
+ * A connection that carries one request at a time; HTTP/1.1 by hand, so that an agent stays on its connection, as
+ * agents do.
+ */
 class Connection {
   private socket: Bun.Socket | null = null
   private answer: ((status: number) => void) | null = null

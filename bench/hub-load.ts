@@ -46,8 +46,8 @@ export const caller =
   }
 
 /**
- * Calls `paths` in turn, `perSecond` of them, for as long as `isOver` says no. A latency counts from the moment at which the request was due,
- * so that a hub that stalls is charged for what piled up. Returns them sorted, in ms.
+ * Calls `paths` in turn, `perSecond` of them, for as long as `isOver` says no. A latency counts from the moment at
+ * which the request was due, so that a hub that stalls is charged for what piled up. Returns them sorted, in ms.
  */
 export async function atPace(
   call: Call,

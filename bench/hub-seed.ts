@@ -1,4 +1,5 @@
-// The database that the hub's benchmark runs on: one large company and ninety small ones beside it, made by the database itself.
+// The database that the hub's benchmark runs on: one large company and ninety small ones beside it, made by the
+// database itself.
 import postgres from 'postgres'
 import { createCompany } from '../apps/hub/companies/companies.ts'
 import { loadHubConfig } from '../apps/hub/config.ts'

@@ -1,6 +1,6 @@
-// The hub on a database of some size, over HTTP, as a process of its own on embedded PostgreSQL: 10,000 servers, 1,000 rules, 100,000
-// alerts and a million alert events in one company, 90,000 servers in others.
-// Usage: bun bench/hub.ts [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT]. With --data the seeded database is kept in
+// The hub on a database of some size, over HTTP, as a process of its own on embedded PostgreSQL: 10,000 servers, 1,000
+// rules, 100,000 alerts and a million alert events in one company, 90,000 servers in others. Usage: bun bench/hub.ts
+// [--data DIR] [--only memory,events,lists,sync,tags] [--paths TEXT,TEXT]. With --data the seeded database is kept in
 // DIR and used again; with --paths only lists whose path has a TEXT are asked for. Prints a line for every list on
 // standard error, and one JSON line.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// The executable of ingest from source, as a process of its own, with a registry full of agents: for benchmarks that kill it, or look at
-// what it takes.
+// The executable of ingest from source, as a process of its own, with a registry full of agents: for benchmarks that
+// kill it, or look at what it takes.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -56,7 +56,9 @@ export class IngestBench {
     return join(this.directory, 'data')
   }
 
-  /** Starts ingest with so many threads (0: its default). Resolves once a batch is taken, with the seconds that took. */
+  /**
+   * Starts ingest with so many threads (0: its default). Resolves once a batch is taken, with the seconds that took.
+   */
   async start(threads: number, environment: Readonly<Record<string, string>> = {}) {
     const readyFile = join(this.directory, `ready-${++this.starts}.json`)
     const startedAt = performance.now()

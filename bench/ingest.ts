@@ -1,8 +1,8 @@
-// Requests of ingest per second of processor time: batches of 150 series over HTTP, kept-alive connections, agents in turn, durable
-// on the bus; and how long an acknowledgement takes at half that rate. The load comes from a process of its own; the processor
-// time is of this one, so the load is not in it.
-// Usage: bun bench/ingest.ts [AGENTS] [ROUNDS] [CONNECTIONS] [THREADS] [RECONNECT]
-// THREADS 1: the main thread listens and writes the bus. RECONNECT 1: a connection for every batch, which meets any thread.
+// Requests of ingest per second of processor time: batches of 150 series over HTTP, kept-alive connections, agents in
+// turn, durable on the bus; and how long an acknowledgement takes at half that rate. The load comes from a process of
+// its own; the processor time is of this one, so the load is not in it. Usage: bun bench/ingest.ts [AGENTS] [ROUNDS]
+// [CONNECTIONS] [THREADS] [RECONNECT] THREADS 1: the main thread listens and writes the bus. RECONNECT 1: a connection
+// for every batch, which meets any thread.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -107,7 +107,9 @@ function threadTimes(): Map<string, number> {
 
 const body = batchBytes(hostSeries(SERIES), 1, Date.now(), index => index + 0.25)
 
-/** How fast the server is at the moment: what the generated code takes to decode one such batch, us of processor time. */
+/**
+ * How fast the server is at the moment: what the generated code takes to decode one such batch, us of processor time.
+ */
 function generatedDecodeUs(): number {
   const before = process.cpuUsage()
   for (let call = 0; call < CALIBRATION_CALLS; call++) fromBinary(MetricsBatchSchema, body)

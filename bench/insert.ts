@@ -1,8 +1,9 @@
-// What a point costs on its way from the bus to the samples store, engine included, and how fast the newest values of one server among
-// many are read. Prints one JSON line a question. CPU is of the whole process: the thread's own by what it did, the engine's threads
-// together, until the merges of what was counted are over. The next block waits until the engine has nothing left to merge, as in a store
-// that keeps up: without that, parts gather and a run is merged seldom. The first blocks are not counted: what is measured is a worker
-// at work, not one whose code is being compiled. Options: points a block, blocks, servers.
+// What a point costs on its way from the bus to the samples store, engine included, and how fast the newest values of
+// one server among many are read. Prints one JSON line a question. CPU is of the whole process: the thread's own by
+// what it did, the engine's threads together, until the merges of what was counted are over. The next block waits until
+// the engine has nothing left to merge, as in a store that keeps up: without that, parts gather and a run is merged
+// seldom. The first blocks are not counted: what is measured is a worker at work, not one whose code is being compiled.
+// Options: points a block, blocks, servers.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

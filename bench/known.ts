@@ -1,6 +1,6 @@
-// What it costs ingest to know a fleet: the memory of a known series in its tables, of the whole process for all agents, and how long a start after kill -9 takes to
-// the first batch that is taken. Each agent sends its 150 series once.
-// Usage: bun bench/known.ts [AGENTS] [THREADS]
+// What it costs ingest to know a fleet: the memory of a known series in its tables, of the whole process for all
+// agents, and how long a start after kill -9 takes to the first batch that is taken. Each agent sends its 150 series
+// once. Usage: bun bench/known.ts [AGENTS] [THREADS]
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { AdmissionReport } from '../core/wire/admission.ts'
 import { AgentSeries, OwnCompanySeries } from '../core/wire/agent-series.ts'
@@ -16,7 +16,10 @@ const GIVEN_BACK_MS = 1500
 /** Until the garbage of the rush in which everybody came at once is collected. */
 const SETTLE_MS = 10_000
 
-/** Bytes of memory that the tables of an agent take for each series, measured over a few thousand agents in this process. */
+/**
+ * Bytes of memory that the tables of an agent take for each series, measured over a few thousand agents in this
+ * process.
+ */
 async function tableBytes(): Promise<number> {
   const limits = {
     seriesPerAgentMax: 500,

@@ -1,6 +1,6 @@
-// From the arrival of a sample to its event in the hub, on an idle host: the whole product, one violating or recovering sample after the
-// other, each judged by a rule without `for`. Usage: bun bench/latency.ts [EVENTS]. Prints one JSON line with p50 and p99 in ms: from the
-// moment before the request is sent to the hub's own time of receipt.
+// From the arrival of a sample to its event in the hub, on an idle host: the whole product, one violating or recovering
+// sample after the other, each judged by a rule without `for`. Usage: bun bench/latency.ts [EVENTS]. Prints one JSON
+// line with p50 and p99 in ms: from the moment before the request is sent to the hub's own time of receipt.
 import postgres from 'postgres'
 import { SimulatedAgent } from '../test/support/simulated-agent.ts'
 import { startSiteProcess } from '../test/support/site.ts'

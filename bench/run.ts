@@ -1,5 +1,5 @@
-// Runs benchmarks, each in a fresh process, and keeps what they say: `bun run bench [NAME…] [-- --keep]`.
-// A benchmark prints JSON lines with a member `bench`; with --keep each goes into bench/history.jsonl with commit, time and server.
+// Runs benchmarks, each in a fresh process, and keeps what they say: `bun run bench [NAME…] [-- --keep]`. A benchmark
+// prints JSON lines with a member `bench`; with --keep each goes into bench/history.jsonl with commit, time and server.
 import { appendFileSync, existsSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'

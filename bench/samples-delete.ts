@@ -1,5 +1,6 @@
-// How long does the purge of one company among many take, and how long do inserts of others wait meanwhile? What does a day of the
-// janitor cost, 24 sweeps over companies of different retention? Options: companies, days, series a company (one point in 5 minutes).
+// How long does the purge of one company among many take, and how long do inserts of others wait meanwhile? What does a
+// day of the janitor cost, 24 sweeps over companies of different retention? Options: companies, days, series a company
+// (one point in 5 minutes).
 
 import type { ClickHouse } from '../apps/collector/store/clickhouse/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../apps/collector/store/clickhouse/retention-memory.ts'

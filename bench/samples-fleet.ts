@@ -1,6 +1,6 @@
-// A fleet made from the recording of one real server, for figures of size and speed: values are drawn again from the recorded ones
-// as whole counts (ticks, bytes, operations), so that they have the grain that an agent would report, and no two servers or
-// hours repeat each other byte by byte.
+// A fleet made from the recording of one real server, for figures of size and speed: values are drawn again from the
+// recorded ones as whole counts (ticks, bytes, operations), so that they have the grain that an agent would report, and
+// no two servers or hours repeat each other byte by byte.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { reportedValue } from '../core/agent/reported-value.ts'
@@ -47,7 +47,10 @@ export function readRecording(): Recording {
 /** A further disk or interface of a server, by the labels that it gets; the recorded one is the first. */
 type Unit = { readonly labels: Readonly<Record<string, string>>; readonly scale: number }
 
-/** How many further file systems with a disk, and interfaces, a server has beside the recorded ones: about 110 series with all. */
+/**
+ * How many further file systems with a disk, and interfaces, a server has beside the recorded ones: about 110 series
+ * with all.
+ */
 const DISKS = 3
 const INTERFACES = 2
 
@@ -58,7 +61,10 @@ const keyWith = (name: string, labels: Readonly<Record<string, string>>): string
   return inner.length > 0 ? `${name}{${inner.join(',')}}` : name
 }
 
-/** Where in the recording a server is at each of its intervals: pieces of 5 to 30 minutes, from random places, each scaled anew. */
+/**
+ * Where in the recording a server is at each of its intervals: pieces of 5 to 30 minutes, from random places, each
+ * scaled anew.
+ */
 function pieces(random: () => number, count: number, recorded: number, stride: number) {
   const at = new Uint32Array(count)
   const scale = new Float64Array(count)
@@ -75,7 +81,10 @@ function pieces(random: () => number, count: number, recorded: number, stride: n
   return { at, scale }
 }
 
-/** The value of a series once more as an agent would see it: counted in the metric's grain, a little apart from the recorded one. */
+/**
+ * The value of a series once more as an agent would see it: counted in the metric's grain, a little apart from the
+ * recorded one.
+ */
 function drawn(name: string, value: number, factor: number, seconds: number, random: () => number): number {
   const noisy = value * factor * (0.97 + random() * 0.06)
   if (value === 0) return 0
@@ -97,8 +106,8 @@ function drawn(name: string, value: number, factor: number, seconds: number, ran
 const isLevel = (name: string): boolean => /^(mem|disk_(used|free|inodes))/.test(name)
 
 /**
- * The series of server `index` over `count` intervals. `isRounded` is whether values are as agents report them, or with every digit
- * of the division they come from.
+ * The series of server `index` over `count` intervals. `isRounded` is whether values are as agents report them, or with
+ * every digit of the division they come from.
  */
 export function serverSeries(recording: Recording, index: number, count: number, isRounded = true): FleetSeries[] {
   const random = randomFrom(index * 7919 + 17)

@@ -1,5 +1,6 @@
-// How fast are reads in a large store? One series over 24 hours of raw samples, one series over 400 days of 1-hour cells, the newest
-// values of one server among few and among many, while samples keep coming in. Options: servers, series a server, hours, interval in s.
+// How fast are reads in a large store? One series over 24 hours of raw samples, one series over 400 days of 1-hour
+// cells, the newest values of one server among few and among many, while samples keep coming in. Options: servers,
+// series a server, hours, interval in s.
 import { SamplesReader } from '../apps/collector/store/clickhouse/samples-query.ts'
 import { LatestValues } from '../apps/collector/worker/samples/latest-values.ts'
 import type { SeriesPlan } from '../core/query/query-plan.ts'

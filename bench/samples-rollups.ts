@@ -1,6 +1,6 @@
-// What do rollups cost: in the steady state, a pass every minute while samples come in, at an interval of 30 s and with one sample a cell
-// (300 s), with cells from samples as they pass and from the raw samples; for an hour that a whole fleet sends late; for one cell that few
-// or many servers send late? CPU of the process, engine included.
+// What do rollups cost: in the steady state, a pass every minute while samples come in, at an interval of 30 s and with
+// one sample a cell (300 s), with cells from samples as they pass and from the raw samples; for an hour that a whole
+// fleet sends late; for one cell that few or many servers send late? CPU of the process, engine included.
 import type { ClickHouse } from '../apps/collector/store/clickhouse/clickhouse.ts'
 import { computableBeforeMs, insertLateCells, runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
 import { CellStream } from '../core/samples/rollup/cell-stream.ts'
@@ -40,7 +40,8 @@ const cells = (count: number, fromMs: number, spanMs: number) =>
 const aRow = (ms: number, rows: number): number => rounded((ms * 1e6) / rows)
 
 /**
- * The fleet's samples, stored every five minutes, with a pass every minute: at an interval of 30 s, or of 300 s. Cells come from the samples as they pass (`isStreamed`), or are read from the raw samples.
+ * The fleet's samples, stored every five minutes, with a pass every minute: at an interval of 30 s, or of 300 s. Cells
+ * come from the samples as they pass (`isStreamed`), or are read from the raw samples.
  */
 async function steady(store: ClickHouse, intervalSeconds: 30 | 300, isStreamed: boolean): Promise<void> {
   const stream = isStreamed ? new CellStream() : null

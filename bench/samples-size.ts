@@ -1,5 +1,6 @@
-// How large is a sample on the disk, after merges, of a fleet with realistic values? Raw samples, and both rollups by raw sample.
-// Options: servers, hours; a third word `unrounded` takes every digit of a division, as agents other than ours may send.
+// How large is a sample on the disk, after merges, of a fleet with realistic values? Raw samples, and both rollups by
+// raw sample. Options: servers, hours; a third word `unrounded` takes every digit of a division, as agents other than
+// ours may send.
 import { runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
 import { INTERVAL_MS, readRecording, serverSeries } from './samples-fleet.ts'
 import { companyOf, mergeAll, openBenchStore, rounded, say, serverOf, sizeOf, storeFleet } from './samples-store.ts'

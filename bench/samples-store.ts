@@ -1,4 +1,5 @@
-// A samples store filled by the product's own writer code with a fleet (samples-fleet.ts), for the benches of size and reads.
+// A samples store filled by the product's own writer code with a fleet (samples-fleet.ts), for the benches of size and
+// reads.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -80,7 +81,10 @@ export async function defineSeries(
   await store.insertBlock('series', writer.finish(), `series-${owners[0]?.serverId}-${owners.length}`)
 }
 
-/** Stores samples in blocks as the writer of the collector makes them: in the order of time, what all servers send in five minutes together. */
+/**
+ * Stores samples in blocks as the writer of the collector makes them: in the order of time, what all servers send in
+ * five minutes together.
+ */
 const block = new SampleBlock()
 const writer = new NativeWriter()
 const reader = new EntryReader()

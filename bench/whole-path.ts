@@ -1,6 +1,6 @@
 // Samples a CPU second over the whole path: HTTP in, bus, evaluation with the default rules, stored in ClickHouse.
-// Usage: bun bench/whole-path.ts [AGENTS] [ROUNDS] [SERIES]. The CPU time is that of the collector's process, all threads and the engine
-// included, from the first batch until everything is evaluated and stored. Prints one JSON line.
+// Usage: bun bench/whole-path.ts [AGENTS] [ROUNDS] [SERIES]. The CPU time is that of the collector's process, all
+// threads and the engine included, from the first batch until everything is evaluated and stored. Prints one JSON line.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// What a log may say of an error: its kind, its message, its code and its causes. No stack, and no statement or parameters of a
-// database: those of drizzle stand in its message, so its cause speaks instead.
+// What a log may say of an error: its kind, its message, its code and its causes. No stack, and no statement or
+// parameters of a database: those of drizzle stand in its message, so its cause speaks instead.
 
 export type ErrorInfo = {
   readonly type: string

@@ -18,8 +18,8 @@ export const limits = {
   inflatedBytesMax: 8 * MIB,
   pointsPerRequestMax: 20_000,
   /**
-   * Names, labels and unknown fields of a request that are read one by one: enough for 8 labels (each a field with two inside) in each of
-   * 20,000 new series. Without a bound, bytes that compress to nothing would keep a thread for long.
+   * Names, labels and unknown fields of a request that are read one by one: enough for 8 labels (each a field with two
+   * inside) in each of 20,000 new series. Without a bound, bytes that compress to nothing would keep a thread for long.
    */
   fieldsPerRequestMax: 500_000,
   seriesPerAgentMax: 500,
@@ -34,8 +34,9 @@ export const limits = {
   metricsPerMinute: 4,
   metricsBurst: 10,
   /**
-   * Bytes of batches after decompression are limited at the rate of requests times these, a request on average: 8 MiB a minute and 20 MiB
-   * at once. A full batch of 20,000 points of 20,000 series has less. Nothing of a pending agent is kept, so it is given less.
+   * Bytes of batches after decompression are limited at the rate of requests times these, a request on average: 8 MiB a
+   * minute and 20 MiB at once. A full batch of 20,000 points of 20,000 series has less. Nothing of a pending agent is
+   * kept, so it is given less.
    */
   inflatedBytesPerRequest: 2 * MIB,
   inflatedBytesPerRequestPending: 256 * KIB,
@@ -74,7 +75,10 @@ export const limits = {
   noDataAfterMs: 5 * MINUTE_MS,
   /** State of an OK series that is silent for this long is dropped. */
   okStateDropMs: DAY_MS,
-  /** How often evaluation looks for series that are not sent any more: longer than ingest takes to forget one, or to announce it again. */
+  /**
+   * How often evaluation looks for series that are not sent any more: longer than ingest takes to forget one, or to
+   * announce it again.
+   */
   seriesSweepMs: 2 * HOUR_MS,
   presenceSweepMs: 10 * SECOND_MS,
   presenceDownMinMs: 90 * SECOND_MS,
@@ -126,7 +130,10 @@ export const limits = {
   licenseNameMax: 255,
   licenseUsesMax: 1000,
 
-  /** What one company may have, unless the operator's configuration says otherwise: every collector holds the records of every company. */
+  /**
+   * What one company may have, unless the operator's configuration says otherwise: every collector holds the records of
+   * every company.
+   */
   serversPerCompany: 50_000,
   serversPerCompanyMax: 250_000,
   rulesPerCompany: 2_000,

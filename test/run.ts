@@ -1,6 +1,6 @@
-// The whole check: generated code, types, format and lint, then every test, each file group in a process of its own (one embedded
-// engine a process), as many at a time as the cores bear. Prints one line a step, when it ends, and closes with `N passed, M failed`.
-// Options: names of groups to run only those; `--cores 0` runs one after the other.
+// The whole check: generated code, types, format and lint, then every test, each file group in a process of its own
+// (one embedded engine a process), as many at a time as the cores bear. Prints one line a step, when it ends, and
+// closes with `N passed, M failed`. Options: names of groups to run only those; `--cores 0` runs one after the other.
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism, freemem, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
@@ -12,7 +12,10 @@ const root = resolve(import.meta.dir, '..')
 const MEMORY = '/dev/shm'
 const SCRATCH_BYTES = 6 * 1024 ** 3
 
-/** In memory where there is room: on a slow disk most of the time goes by in waiting for small writes to be durable. TMPDIR overrules. */
+/**
+ * In memory where there is room: on a slow disk most of the time goes by in waiting for small writes to be durable.
+ * TMPDIR overrules.
+ */
 function placeOfScratch(): string {
   if (process.env.TMPDIR !== undefined || process.platform !== 'linux' || !existsSync(MEMORY)) return tmpdir()
   const { bavail, bsize } = statfsSync(MEMORY)
@@ -21,7 +24,9 @@ function placeOfScratch(): string {
   const mayExecute = !/^\S+ \/dev\/shm \S+ \S*\bnoexec\b/m.test(readFileSync('/proc/mounts', 'utf8'))
   return isRoom && mayExecute ? MEMORY : tmpdir()
 }
-/** Everything that a test lays down is below this; a process that was killed in mid-test cannot clean up after itself. */
+/**
+ * Everything that a test lays down is below this; a process that was killed in mid-test cannot clean up after itself.
+ */
 const scratch = mkdtempSync(join(placeOfScratch(), 'check-'))
 chmodSync(scratch, 0o711)
 
@@ -47,8 +52,8 @@ type PendingBlock = {
 }
 
 /**
- * The load of what takes more than a few seconds, measured alone on two cores, with the servers that it talks to. What takes long begins
- * first, and what fits runs beside it.
+ * The load of what takes more than a few seconds, measured alone on two cores, with the servers that it talks to. What
+ * takes long begins first, and what fits runs beside it.
  */
 const loads: Readonly<Record<string, PendingBlock>> = {
   // With what waits for it.
@@ -157,7 +162,9 @@ async function runTests(
   return { ...ended, passed, failed: failed + (isBroken ? 1 : 0), output: outputOf(ended) }
 }
 
-/** The tests of the samples store once more, over HTTP: the engine in another process, behind the interface of a server. */
+/**
+ * The tests of the samples store once more, over HTTP: the engine in another process, behind the interface of a server.
+ */
 async function runSamplesOverHttp(): Promise<Outcome> {
   const command = ['bun', '--max-http-header-size=1000000', 'test/support/clickhouse-front.ts']
   const front = await startFront(command, surroundings())

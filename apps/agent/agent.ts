@@ -47,7 +47,9 @@ export type RunningAgent = {
   /** Null until this host is enrolled. */
   readonly agentId: string | null
   readonly state: AgentState
-  /** Resolves with the agent's id once it is enrolled; with null when enrollment is refused, or the agent stops before. */
+  /**
+   * Resolves with the agent's id once it is enrolled; with null when enrollment is refused, or the agent stops before.
+   */
   readonly enrolled: Promise<string | null>
   /** Resolves when nothing runs any more: stopped, refused or revoked (null), or failed (why). */
   readonly ended: Promise<string | null>
@@ -208,7 +210,9 @@ class Agent implements RunningAgent {
     this.#successor = installation
   }
 
-  /** Becomes the installed version, where one is to follow. Returns null when nothing runs any more, else why it failed. */
+  /**
+   * Becomes the installed version, where one is to follow. Returns null when nothing runs any more, else why it failed.
+   */
   async #giveWay(): Promise<string | null> {
     const { log, clock } = this.#parts
     if (this.#isOrphaned) return 'the process that watched the trial of this version is gone'

@@ -1,5 +1,5 @@
-// The agent's configuration: its keys, and what of files and environment becomes the options of a run. The only file of the
-// agent that reads them.
+// The agent's configuration: its keys, and what of files and environment becomes the options of a run. The only file of
+// the agent that reads them.
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// `agent install`: this executable becomes a service of systemd, with a user, a configuration and a licence of its own. What exists
-// already (configuration, user) stays as it is, so that the command may be repeated and serves an upgrade by hand too.
+// `agent install`: this executable becomes a service of systemd, with a user, a configuration and a licence of its own.
+// What exists already (configuration, user) stays as it is, so that the command may be repeated and serves an upgrade
+// by hand too.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -20,8 +21,8 @@ const PATHS = {
 }
 
 /**
- * The unit. The folder of the executable belongs to the agent's user, because updates replace it; everything else is read-only.
- * No ProtectHome and no PrivateTmp: they would hide file systems whose sizes are asked for.
+ * The unit. The folder of the executable belongs to the agent's user, because updates replace it; everything else is
+ * read-only. No ProtectHome and no PrivateTmp: they would hide file systems whose sizes are asked for.
  */
 export const unitText = `[Unit]
 Description=monitoring agent
@@ -95,8 +96,9 @@ function makeUser(): FileOwner {
 }
 
 /**
- * Puts the executable in place. Its folder belongs to the agent's user, who may plant links there: root writes the file in a folder of its
- * own beside that one and moves it over, which is safe whatever stands under the name, and a running executable is not written to.
+ * Puts the executable in place. Its folder belongs to the agent's user, who may plant links there: root writes the file
+ * in a folder of its own beside that one and moves it over, which is safe whatever stands under the name, and a running
+ * executable is not written to.
  */
 function placeExecutable(source: string, target: string, owner: FileOwner | null): void {
   const content = readFileSync(source)

@@ -1,5 +1,5 @@
-// An enrolled agent at work: one lane samples on the grid of the interval, the other talks to the collector. They meet in
-// the buffer.
+// An enrolled agent at work: one lane samples on the grid of the interval, the other talks to the collector. They meet
+// in the buffer.
 import { fromBinary } from '@bufbuild/protobuf'
 import { actionFor, isRefusal } from '../../core/agent/response-action.ts'
 import { capSeries, seriesOfCycle } from '../../core/agent/sample.ts'
@@ -85,7 +85,10 @@ export class Session {
     })
   }
 
-  /** Runs until `stop`, until the collector revokes this agent, or until another version is staged, which it answers with. */
+  /**
+   * Runs until `stop`, until the collector revokes this agent, or until another version is staged, which it answers
+   * with.
+   */
   async run(): Promise<string | null> {
     const lanes = [this.#uplink.run(), this.#sampleOnGrid(this.#credentials.agentId)]
     try {

@@ -1,5 +1,6 @@
-// The collector's configuration: the only file of the collector that reads the environment and configuration files. Two tables,
-// `ingestKeys` and `workerKeys`, which share `collectorKeys`; an executable takes its own, the all-in-one takes the union.
+// The collector's configuration: the only file of the collector that reads the environment and configuration files. Two
+// tables, `ingestKeys` and `workerKeys`, which share `collectorKeys`; an executable takes its own, the all-in-one takes
+// the union.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -148,7 +149,10 @@ export type AllCollectorConfig = Config<typeof allCollectorKeys>
 /** How long what a process told of itself is believed: it tells it with every heartbeat. */
 export const factsMaxAgeMs = (config: CollectorConfig): number => 3 * config['heartbeat.interval']
 
-/** How often a process looks for what the others of its collector wrote into the files they share: it costs microseconds. */
+/**
+ * How often a process looks for what the others of its collector wrote into the files they share: it costs
+ * microseconds.
+ */
 export const DISK_POLL_MS = 50
 
 /** Where the processes of one collector keep what they share, below data_dir. */

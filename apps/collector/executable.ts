@@ -66,7 +66,10 @@ export class ReadyFile {
   }
 }
 
-/** Stops on SIGTERM and Ctrl-C; a second signal, or too long a stop, ends at once and loses nothing that was acknowledged. */
+/**
+ * Stops on SIGTERM and Ctrl-C; a second signal, or too long a stop, ends at once and loses nothing that was
+ * acknowledged.
+ */
 export function stopOnSignals(log: Logger, stop: () => Promise<void>): void {
   let isStopping = false
   const onSignal = (): void => {

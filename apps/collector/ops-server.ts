@@ -15,7 +15,10 @@ export async function failingParts(parts: readonly ReadyPart[]): Promise<string[
   return failing
 }
 
-/** Serves on `listen` (host:port; port 0 takes a free one), on loopback to addresses, localhost and `allowedHosts`. `more`: metrics of other parts of the process, in the same format. */
+/**
+ * Serves on `listen` (host:port; port 0 takes a free one), on loopback to addresses, localhost and `allowedHosts`.
+ * `more`: metrics of other parts of the process, in the same format.
+ */
 export function startOpsServer(
   listen: string,
   allowedHosts: readonly string[],

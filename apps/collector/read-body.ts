@@ -1,5 +1,5 @@
-// A request's body within its limits: as it is sent (document 3: 1 MiB) and once inflated (8 MiB). A compression bomb is stopped
-// before it inflates where the frame declares its size, and at the limit where it does not.
+// A request's body within its limits: as it is sent (document 3: 1 MiB) and once inflated (8 MiB). A compression bomb
+// is stopped before it inflates where the frame declares its size, and at the limit where it does not.
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { readZstdFrames } from '../../core/wire/zstd-frame.ts'
 import type { IncomingRequest } from '../http/http-request.ts'
@@ -35,7 +35,10 @@ async function discardRest(reader: BodyReader, already: number): Promise<void> {
   }
 }
 
-/** The bytes of a body, at most `bytesMax`; an ApiError beyond it. Rejects when the sender breaks off: see `isBrokenOff`. */
+/**
+ * The bytes of a body, at most `bytesMax`; an ApiError beyond it. Rejects when the sender breaks off: see
+ * `isBrokenOff`.
+ */
 export function readBody(request: IncomingRequest, bytesMax: number): Promise<Uint8Array | ApiError> {
   const declared = request.headers.get('content-length')
   if (declared === null) return readStream(request, bytesMax)
@@ -83,8 +86,9 @@ async function readStream(request: IncomingRequest, bytesMax: number): Promise<U
 }
 
 /**
- * Frees the memory of bytes that nobody reads any more. The garbage collector would come for it late: meanwhile every body would be read
- * into memory that no cache holds. Costs nothing where the bytes are part of something larger, which stays.
+ * Frees the memory of bytes that nobody reads any more. The garbage collector would come for it late: meanwhile every
+ * body would be read into memory that no cache holds. Costs nothing where the bytes are part of something larger, which
+ * stays.
  */
 export function giveBack({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength) buffer.transfer(0)

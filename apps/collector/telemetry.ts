@@ -1,5 +1,5 @@
-// The collector's log (JSON lines, request ids) and self-metrics (decision G-145 and the operating page). One registry a process;
-// what is counted for every batch is a plain number that is turned into metrics when it is scraped.
+// The collector's log (JSON lines, request ids) and self-metrics (decision G-145 and the operating page). One registry
+// a process; what is counted for every batch is a plain number that is turned into metrics when it is scraped.
 import { openSync } from 'node:fs'
 import pino, { type Logger, type LoggerOptions } from 'pino'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
@@ -127,7 +127,9 @@ export type HotCounters = {
   readonly requests: Map<string, number>
 }
 
-/** What the handling of a batch counts. A listener thread has its own, whose counts are added to those of the process. */
+/**
+ * What the handling of a batch counts. A listener thread has its own, whose counts are added to those of the process.
+ */
 export type BatchMetrics = {
   readonly hot: HotCounters
   readonly requestSeconds: { add(seconds: number): void }
@@ -154,8 +156,8 @@ function metricMakers(registers: Registry[]) {
 }
 
 /**
- * Every metric of the collector, in a registry of its own, so that several collectors can run in one process. What only the other role
- * counts is not shown: a zero that means "not here" looks like "none".
+ * Every metric of the collector, in a registry of its own, so that several collectors can run in one process. What only
+ * the other role counts is not shown: a zero that means "not here" looks like "none".
  */
 export function createCollectorMetrics(version: string, role: CollectorRole) {
   const registry = new Registry()

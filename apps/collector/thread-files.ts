@@ -1,5 +1,5 @@
-// Where the files of worker threads are. A compiled executable holds them below its own root by their path in the sources, and only the
-// entry file knows that root: it hands in its `import.meta.url`.
+// Where the files of worker threads are. A compiled executable holds them below its own root by their path in the
+// sources, and only the entry file knows that root: it hands in its `import.meta.url`.
 
 const COMPILED = '/$bunfs/root/'
 

@@ -1,6 +1,7 @@
-// How every executable writes a file that others read, or that the next start needs: under another name first, then renamed, so that a
-// reader sees all of it or nothing. Who may write into the folder can plant a link, a pipe or a file of his own under any name there: the
-// file is therefore always a new one (O_EXCL), never reached through a link (O_NOFOLLOW), and owner and mode are set on its descriptor.
+// How every executable writes a file that others read, or that the next start needs: under another name first, then
+// renamed, so that a reader sees all of it or nothing. Who may write into the folder can plant a link, a pipe or a file
+// of his own under any name there: the file is therefore always a new one (O_EXCL), never reached through a link
+// (O_NOFOLLOW), and owner and mode are set on its descriptor.
 import {
   closeSync,
   constants,
@@ -34,8 +35,8 @@ const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | con
 const OWN_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
- * Writes a file in one step, by way of `path.tmp`: a path has one writer at a time. Throws when that is impossible; what stood there before
- * stays then, and nothing is left beside it.
+ * Writes a file in one step, by way of `path.tmp`: a path has one writer at a time. Throws when that is impossible;
+ * what stood there before stays then, and nothing is left beside it.
  */
 export function replaceFile(path: string, content: string | Uint8Array, options: FileOptions = {}): void {
   const temporary = `${path}.tmp`
@@ -67,8 +68,9 @@ export function writeNewFile(path: string, content: string | Uint8Array, options
 }
 
 /**
- * Makes sure that an empty or existing file of ours is at `path`, mode 0600, for what locks it or appends to it. Throws when something else
- * has the name: a link, a pipe, a directory, or a file that has another name too, whose owner and mode are not ours to set.
+ * Makes sure that an empty or existing file of ours is at `path`, mode 0600, for what locks it or appends to it. Throws
+ * when something else has the name: a link, a pipe, a directory, or a file that has another name too, whose owner and
+ * mode are not ours to set.
  */
 export function ensureOwnFile(path: string, owner: FileOwner | null = null): void {
   const descriptor = openSync(path, OWN_FILE, PRIVATE)
@@ -95,8 +97,8 @@ export function ensureFolder(path: string, mode: number, owner: FileOwner | null
 }
 
 /**
- * To whom a file in this folder is to belong: a command that root runs beside a service of another user leaves files that the service can
- * read. Null where that is who runs this process already.
+ * To whom a file in this folder is to belong: a command that root runs beside a service of another user leaves files
+ * that the service can read. Null where that is who runs this process already.
  */
 export function ownerForFolder(folder: string): FileOwner | null {
   if (process.geteuid?.() !== 0) return null

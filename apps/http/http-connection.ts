@@ -1,6 +1,7 @@
-// One connection of an HTTP/1 client: its requests one after the other, whatever of them came in one segment. The runtime's own server
-// closes a connection without a word when another request comes before the answer to the first: it cannot be told to wait. Here the
-// second one waits in the buffer, and the socket is not read while that is full (RFC 9112, 9.3.2).
+// One connection of an HTTP/1 client: its requests one after the other, whatever of them came in one segment. The
+// runtime's own server closes a connection without a word when another request comes before the answer to the first: it
+// cannot be told to wait. Here the second one waits in the buffer, and the socket is not read while that is full (RFC
+// 9112, 9.3.2).
 import type { Socket } from 'bun'
 import { HttpRequest } from './http-request.ts'
 import { RequestBody } from './request-body.ts'
@@ -273,7 +274,9 @@ export class HttpConnection {
     this.write(bytes)
   }
 
-  /** So many bytes are taken. What is passed is let go at once: a body holds the memory of the segment that it came in. */
+  /**
+   * So many bytes are taken. What is passed is let go at once: a body holds the memory of the segment that it came in.
+   */
   private passInput(bytes: number): void {
     this.at += bytes
     if (this.at >= this.input.length) this.dropInput()

@@ -1,4 +1,5 @@
-// A listener for HTTP/1 over plain TCP, on which requests of one connection are answered in their order, pipelined ones too.
+// A listener for HTTP/1 over plain TCP, on which requests of one connection are answered in their order, pipelined ones
+// too.
 import type { Socket } from 'bun'
 import { type ConnectionOptions, HttpConnection } from './http-connection.ts'
 
@@ -6,7 +7,10 @@ const CLOSE_POLL_MS = 20
 
 export type HttpListener = {
   readonly port: number
-  /** No new connections, and no further requests on those that are there. Resolves when all are closed, after `graceMs` at the latest. */
+  /**
+   * No new connections, and no further requests on those that are there. Resolves when all are closed, after `graceMs`
+   * at the latest.
+   */
   stop(graceMs: number): Promise<void>
 }
 

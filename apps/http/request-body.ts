@@ -1,5 +1,5 @@
-// The body of an HTTP/1 request on its way from a connection to its reader: a length or chunks (RFC 9112, 6 and 7). What nobody reads yet
-// is bounded: beyond it the connection is not read until somebody does.
+// The body of an HTTP/1 request on its way from a connection to its reader: a length or chunks (RFC 9112, 6 and 7).
+// What nobody reads yet is bounded: beyond it the connection is not read until somebody does.
 
 /** A line with the size of a chunk, its extensions included, and a line of a trailer. */
 const LINE_BYTES_MAX = 1024
@@ -67,7 +67,10 @@ export class RequestBody {
     this.waiting = null
   }
 
-  /** Takes what is of the body, from a place on. Returns how many bytes: the rest is the next request's, or too little yet. -1: no body. */
+  /**
+   * Takes what is of the body, from a place on. Returns how many bytes: the rest is the next request's, or too little
+   * yet. -1: no body.
+   */
   take(input: Uint8Array, from: number): number {
     let at = from
     while (at < input.length && this.phase !== 'done') {

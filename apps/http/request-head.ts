@@ -1,5 +1,6 @@
-// The head of an HTTP/1 request: request line and fields (RFC 9112). Strict where two readings of one head could differ, since a proxy
-// in front may have taken the other one: no folded fields, no bare CR or LF, one way to say how long the body is.
+// The head of an HTTP/1 request: request line and fields (RFC 9112). Strict where two readings of one head could
+// differ, since a proxy in front may have taken the other one: no folded fields, no bare CR or LF, one way to say how
+// long the body is.
 
 /** A head within these bytes is read; a larger one answers 431. */
 export const HEAD_BYTES_MAX = 16 * 1024

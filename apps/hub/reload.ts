@@ -1,5 +1,5 @@
-// SIGHUP: certificate and settings are read again. What a running hub can take over it takes; of the rest the log says that it
-// needs a restart.
+// SIGHUP: certificate and settings are read again. What a running hub can take over it takes; of the rest the log says
+// that it needs a restart.
 import type { Logger } from 'pino'
 import type { HubConfig } from './config.ts'
 
@@ -42,7 +42,9 @@ const RELOADED = [
 
 const reloaded = new Set<string>(RELOADED)
 
-/** Takes over what can be taken over; `config` is the one that the running hub looks at. Returns the keys that changed. */
+/**
+ * Takes over what can be taken over; `config` is the one that the running hub looks at. Returns the keys that changed.
+ */
 export function applyReload(config: HubConfig, fresh: HubConfig, log: Logger): string[] {
   const keys = Object.keys(fresh) as (keyof HubConfig)[]
   const changed = keys.filter(key => JSON.stringify(config[key]) !== JSON.stringify(fresh[key]))

@@ -33,7 +33,8 @@ export async function applyExpiredPlans(hub: Hub): Promise<void> {
 
 /**
  * Agents that are still on a regenerated licence after migrate_until are revoked, and the data of servers that are left
- * without an agent are deleted (decisions G-19, G-20). An agent whose last rotation failed at the hub or collector is spared.
+ * without an agent are deleted (decisions G-19, G-20). An agent whose last rotation failed at the hub or collector is
+ * spared.
  */
 export async function endLicenseMigrations(hub: Hub): Promise<void> {
   if (!hub.config['agents.token_rotation']) {
@@ -79,7 +80,9 @@ async function deleteOldEvents({ database: { db }, config, now }: Hub): Promise<
     })
 }
 
-/** Old events of alerts that are over; graces that ended; tombstones, audit entries and notifications past their time. */
+/**
+ * Old events of alerts that are over; graces that ended; tombstones, audit entries and notifications past their time.
+ */
 export async function cleanUp(hub: Hub): Promise<void> {
   const { db } = hub.database
   await deleteOldEvents(hub)
@@ -122,7 +125,9 @@ const tasks: readonly Task[] = [
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },
 ]
 
-/** The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due. */
+/**
+ * The tasks that are due, and that this hub now has to start. One statement, which writes nothing while none is due.
+ */
 async function claimDue(tx: Tx): Promise<Task[]> {
   const periods = tasks.map(task => ({ key: `schedule.${task.name}`, seconds: task.periodSeconds }))
   const rows = await tx.db.execute<{ key: string }>(sql`

@@ -5,7 +5,9 @@ import { join, resolve } from 'node:path'
 const root = resolve(import.meta.dir, '../..')
 const dist = join(root, 'dist')
 
-/** The entry of each executable, then the files of its threads: a compiled executable needs each as an entry of its own. */
+/**
+ * The entry of each executable, then the files of its threads: a compiled executable needs each as an entry of its own.
+ */
 const shardThread = 'apps/collector/worker/evaluation/shard-thread.ts'
 const samplesThread = 'apps/collector/worker/samples/samples-thread.ts'
 const ingestThreads = ['apps/collector/ingest/listener/listener-thread.ts', 'apps/collector/bus/bus-thread.ts']

@@ -1,4 +1,5 @@
-// The configuration of the all-in-one: the keys of hub, collector and agent together, in one file; addresses and folders are its options.
+// The configuration of the all-in-one: the keys of hub, collector and agent together, in one file; addresses and
+// folders are its options.
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import type { ConfigFault } from '../../core/config/keys.ts'

@@ -48,7 +48,10 @@ export function openDataDir(given: string): DataDir {
   }
 }
 
-/** Root takes an empty folder for its own. In one that another user filled he could have laid links, and found his files root's afterwards. */
+/**
+ * Root takes an empty folder for its own. In one that another user filled he could have laid links, and found his files
+ * root's afterwards.
+ */
 function takeOwnership(path: string): void {
   const { uid } = statSync(path)
   if (process.geteuid?.() !== 0 || uid === 0) return

@@ -59,8 +59,8 @@ function readOptions(argv: readonly string[]): Options {
 const line = (text = ''): void => void process.stdout.write(`${text}\n`)
 
 /**
- * How to log in. Only a terminal shows the first password: where the output goes into a file or a journal it would stay there for everybody who
- * reads logs, so it is put into a file of its own.
+ * How to log in. Only a terminal shows the first password: where the output goes into a file or a journal it would stay
+ * there for everybody who reads logs, so it is put into a file of its own.
  */
 function loginText({ user_email, user_password, data_dir }: SiteInfo): string {
   if (user_password === null) return user_email

@@ -3,13 +3,18 @@ import { createServer } from 'node:net'
 import { splitAddress } from '../../core/config/address.ts'
 import { reason, StartFault } from './data-dir.ts'
 
-/** Below the ports that systems give to outgoing connections (32,768 and up on Linux), and above those of common services. */
+/**
+ * Below the ports that systems give to outgoing connections (32,768 and up on Linux), and above those of common
+ * services.
+ */
 const FIRST = 15_000
 const COUNT = 15_000
 /** How many ports a process asks for before it comes to those of the process after it. */
 const PLACES = 16
 
-/** Each process begins at a place of its own: two that start in the same moment would else be given the same free port. */
+/**
+ * Each process begins at a place of its own: two that start in the same moment would else be given the same free port.
+ */
 let asked = process.pid * PLACES
 
 function canListen(port: number): boolean {
@@ -21,7 +26,10 @@ function canListen(port: number): boolean {
   }
 }
 
-/** A port that is free now, and that no outgoing connection is given until it is served: for what starts later, or again. */
+/**
+ * A port that is free now, and that no outgoing connection is given until it is served: for what starts later, or
+ * again.
+ */
 export function freePort(): number {
   for (let tries = 0; tries < COUNT; tries++) {
     const port = FIRST + (asked++ % COUNT)

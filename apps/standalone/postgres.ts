@@ -1,7 +1,7 @@
-// The embedded PostgreSQL: real server binaries from the package, as a child process that ends with this one. PostgreSQL refuses to run as
-// root, so root starts it as another user. That one could not enter a data directory below folders that are root's alone: the server is
-// started inside of its data directory and knows it as /proc/self/cwd, a name that leads there without passing what lies above. It needs no
-// capability for that, and has none.
+// The embedded PostgreSQL: real server binaries from the package, as a child process that ends with this one.
+// PostgreSQL refuses to run as root, so root starts it as another user. That one could not enter a data directory below
+// folders that are root's alone: the server is started inside of its data directory and knows it as /proc/self/cwd, a
+// name that leads there without passing what lies above. It needs no capability for that, and has none.
 import { type ChildProcess, spawn } from 'node:child_process'
 import {
   chownSync,
@@ -68,7 +68,10 @@ const exitOf = (child: ChildProcess): Promise<number | null> =>
 /** The last lines of the server's log: what an operator needs when it does not start. */
 const lastLines = (path: string): string => readFileSync(path, 'utf8').trim().split('\n').slice(-5).join('\n')
 
-/** Makes the data beside their place and moves them there once they are whole: a start that was killed leaves none that look whole. */
+/**
+ * Makes the data beside their place and moves them there once they are whole: a start that was killed leaves none that
+ * look whole.
+ */
 async function initialise(
   programs: PostgresPrograms,
   user: FileOwner | null,
@@ -108,7 +111,10 @@ async function initialise(
   }
 }
 
-/** Whether a process is a server on this directory. The number in a pid file that was restored, or outlived a power cut, may be anyone's. */
+/**
+ * Whether a process is a server on this directory. The number in a pid file that was restored, or outlived a power cut,
+ * may be anyone's.
+ */
 function isServerOf(pid: number, directory: string): boolean {
   try {
     // A server works inside of its data directory, whatever name it was given for it.
@@ -118,7 +124,9 @@ function isServerOf(pid: number, directory: string): boolean {
   }
 }
 
-/** A server that outlived its parent (killed with no time to stop it) is asked to end before another starts on its data. */
+/**
+ * A server that outlived its parent (killed with no time to stop it) is asked to end before another starts on its data.
+ */
 async function stopOrphan(directory: string): Promise<void> {
   const pidFile = join(directory, 'postmaster.pid')
   if (!existsSync(pidFile)) return
@@ -147,7 +155,9 @@ function isReady(directory: string, port: number): boolean {
   }
 }
 
-/** Starts the server on data in `directory`, which is made when it is not there. Listens on loopback, with a password. */
+/**
+ * Starts the server on data in `directory`, which is made when it is not there. Listens on loopback, with a password.
+ */
 export async function startPostgres(directory: string, password: string, logPath: string): Promise<RunningPostgres> {
   const user = serverUser(directory)
   const programs = programsFor(user, findPrograms())
@@ -168,7 +178,8 @@ export async function startPostgres(directory: string, password: string, logPath
     nameFor(user, directory),
     ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]),
   ]
-  // The shell watches the pipe from this process: when it closes, however this process ends, the server is asked to stop.
+  // The shell watches the pipe from this process: when it closes, however this process ends, the server is asked to
+  // stop.
   const watch =
     'exec 3<&0; "$@" </dev/null 3<&- & server=$!; (read -r _ <&3; kill -INT $server 2>/dev/null) & wait $server'
   const log = openSync(logPath, 'a', 0o600)

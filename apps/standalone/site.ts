@@ -1,5 +1,5 @@
-// A whole site in one process: database, hub, bus, worker, ingest, and an agent for this localHost, started in that order and stopped in the
-// other. Every part is the one that runs alone elsewhere; only the wiring is here.
+// A whole site in one process: database, hub, bus, worker, ingest, and an agent for this localHost, started in that
+// order and stopped in the other. Every part is the one that runs alone elsewhere; only the wiring is here.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { availableParallelism, hostname, networkInterfaces } from 'node:os'
@@ -182,7 +182,8 @@ async function startParts(start: SiteStart, undo: Undo): Promise<RunningSite> {
     onClockSkew: seconds => metrics.clockSkew.set(seconds),
   })
   let wake = () => {}
-  // One thread for everything that comes in, unless the operator asks for more: it leaves the cores to evaluation and store.
+  // One thread for everything that comes in, unless the operator asks for more: it leaves the cores to evaluation and
+  // store.
   const listenerCount = collector['ingest.threads']
   const bus = await openBus({ start, collector, hasThread: listenerCount > 1, onPublished: () => wake(), log })
   const agents = createAgentsSync({

@@ -1,5 +1,5 @@
-// What the hub has done at a collector: feeds pulled, agents pushed and revoked, data deleted (document 3 "Hub to collector admin API";
-// decisions G-38, G-42, G-140).
+// What the hub has done at a collector: feeds pulled, agents pushed and revoked, data deleted (document 3 "Hub to
+// collector admin API"; decisions G-38, G-42, G-140).
 import type { AgentState } from '../lifecycle/agent.ts'
 
 /** POST /reload/{feed}: pull it now. 202. */

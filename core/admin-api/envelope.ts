@@ -1,5 +1,6 @@
-// The admin API of a collector, as the collector serves it and the hub asks it (document 3 "Hub to collector admin API"; decisions G-131,
-// G-132). Here: where it is, and how answers and refusals are wrapped. The answers of single calls stand in the files beside it.
+// The admin API of a collector, as the collector serves it and the hub asks it (document 3 "Hub to collector admin
+// API"; decisions G-131, G-132). Here: where it is, and how answers and refusals are wrapped. The answers of single
+// calls stand in the files beside it.
 import { isObject, type Unchecked } from '../unchecked.ts'
 
 export const adminPrefix = '/internal/v1'
@@ -21,8 +22,8 @@ export type FieldFault = { readonly field: string; readonly message: string }
 export type AdminErrorBody = { readonly error: { readonly code: AdminCode; readonly message: string } }
 
 /**
- * The header of a refusal that says which parameters are at fault, so that nobody has to read the message for them. The body of a refusal
- * has code and message, and nothing else.
+ * The header of a refusal that says which parameters are at fault, so that nobody has to read the message for them. The
+ * body of a refusal has code and message, and nothing else.
  */
 export const faultsHeader = 'x-refused-parameters'
 

@@ -1,4 +1,5 @@
-// What a collector says of itself, of a company and of a server (document 3 "Hub to collector admin API"; decisions G-112, G-131).
+// What a collector says of itself, of a company and of a server (document 3 "Hub to collector admin API"; decisions
+// G-112, G-131).
 import type { RejectedRule } from '../alerting/rules/rule.ts'
 import { keyMetrics } from '../series/catalogue.ts'
 import { isObject } from '../unchecked.ts'

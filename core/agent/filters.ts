@@ -60,14 +60,18 @@ const VIRTUAL_INTERFACES =
   /^(?:lo\d*|(?:veth|docker|br-|cali|cni|flannel|cilium|lxc|kube|nodelocaldns|virbr|vnet|tap|dummy|ifb|podman|sit|tunl|ip6tnl|ip6_vti|ip_vti|gre|gretap|erspan|teql).*)$/
 const MINOR_DEVICES = /^(?:loop|ram|zram|sr|fd|nbd)\d+$/
 
-/** Whether a file system is reported. `mount` is what the lists are matched with; an exclude may also name the device. */
+/**
+ * Whether a file system is reported. `mount` is what the lists are matched with; an exclude may also name the device.
+ */
 export function isFileSystemReported(mount: string, device: string, fstype: string, filter: NameFilter): boolean {
   if (isMatched(filter.exclude, mount) || isMatched(filter.exclude, device)) return false
   if (filter.include.length > 0) return isMatched(filter.include, mount)
   return !PSEUDO_FILE_SYSTEMS.has(fstype) && !HIDDEN_MOUNTS.test(mount) && !CONTAINER_MOUNTS.test(`${mount}/`)
 }
 
-/** Whether a whole block device is reported; an exclude may name it as `sda` or `/dev/sda`. Includes name mounts only. */
+/**
+ * Whether a whole block device is reported; an exclude may name it as `sda` or `/dev/sda`. Includes name mounts only.
+ */
 export function isBlockDeviceReported(device: string, filter: NameFilter): boolean {
   if (isMatched(filter.exclude, device) || isMatched(filter.exclude, `/dev/${device}`)) return false
   return !MINOR_DEVICES.test(device)

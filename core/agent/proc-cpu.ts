@@ -1,4 +1,5 @@
-// CPU, load and uptime of a Linux host, from the text of /proc/stat, /proc/loadavg and /proc/uptime (metrics.md 1-15, 53).
+// CPU, load and uptime of a Linux host, from the text of /proc/stat, /proc/loadavg and /proc/uptime (metrics.md 1-15,
+// 53).
 import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
 import { plain, type Sample } from './sample.ts'
 

@@ -50,8 +50,8 @@ export function parseMountInfo(text: string): Mount[] {
 }
 
 /**
- * Mounts with the read-only flag that the first process of the system sees: a service manager may show a sandboxed agent every
- * file system as read-only. A mount that the system does not have keeps its own flag.
+ * Mounts with the read-only flag that the first process of the system sees: a service manager may show a sandboxed
+ * agent every file system as read-only. A mount that the system does not have keeps its own flag.
  */
 export function withSystemReadonly(own: readonly Mount[], system: readonly Mount[]): Mount[] {
   const seen = new Map(system.map(mount => [`${mount.deviceNumber} ${mount.mount}`, mount.isReadonly]))

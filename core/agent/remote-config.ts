@@ -1,6 +1,7 @@
-// Remote configuration over local configuration, key by key (document 3 "Agent config semantics", decisions G-52, G-53).
-// An unset value keeps the local one; a value outside its domain is dropped with a warning; a result that cannot work
-// discards the whole remote configuration. log_level and collector_url are not on the allow-list, so they are not read.
+// Remote configuration over local configuration, key by key (document 3 "Agent config semantics", decisions G-52,
+// G-53). An unset value keeps the local one; a value outside its domain is dropped with a warning; a result that cannot
+// work discards the whole remote configuration. log_level and collector_url are not on the allow-list, so they are not
+// read.
 import { limits } from '../limits.ts'
 import { type Check, parseCheck, type RawCheck } from './check.ts'
 import { filterFault } from './filters.ts'
@@ -68,7 +69,10 @@ function mergeInterval(local: AgentSettings, remote: RemoteConfig, warn: Warn): 
   return local.intervalMs
 }
 
-/** The remote list without its faulty expressions; the local list when the remote one is empty, or nothing of it is left. */
+/**
+ * The remote list without its faulty expressions; the local list when the remote one is empty, or nothing of it is
+ * left.
+ */
 function mergeFilters(key: string, local: readonly string[], remote: readonly string[], warn: Warn): readonly string[] {
   const usable = remote.filter(source => {
     const fault = filterFault(source)

@@ -71,8 +71,8 @@ export function actionFor(call: Call, answer: Answer): Action {
 }
 
 /**
- * Milliseconds that a Retry-After header asks for: whole seconds or an HTTP date; null when absent or unreadable. A date counts
- * from the server's own clock (its Date header): that of a host that has just started may be years behind.
+ * Milliseconds that a Retry-After header asks for: whole seconds or an HTTP date; null when absent or unreadable. A
+ * date counts from the server's own clock (its Date header): that of a host that has just started may be years behind.
  */
 export function parseRetryAfter(header: string | null, date: string | null, nowMs: number): number | null {
   if (header === null) return null

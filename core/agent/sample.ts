@@ -56,8 +56,8 @@ export const pointCount = (series: readonly PointSeries[]): number =>
   series.reduce((count, { points }) => count + points.length, 0)
 
 /**
- * At most `seriesMax` series, and how many points the rest had. They are kept in the order of the catalogue (decision G-196): what a server
- * may have hundreds of, interfaces and checks, comes after processor, memory and disks.
+ * At most `seriesMax` series, and how many points the rest had. They are kept in the order of the catalogue (decision
+ * G-196): what a server may have hundreds of, interfaces and checks, comes after processor, memory and disks.
  */
 export function capSeries(
   series: readonly PointSeries[],
@@ -68,7 +68,9 @@ export function capSeries(
   return { kept: ordered.slice(0, seriesMax), droppedPoints: pointCount(ordered.slice(seriesMax)) }
 }
 
-/** Two halves that together are the whole: by series, or by points when there is one series; null for a single point. */
+/**
+ * Two halves that together are the whole: by series, or by points when there is one series; null for a single point.
+ */
 export function halveSeries(series: readonly PointSeries[]): [PointSeries[], PointSeries[]] | null {
   assert(series.length > 0, 'there is something to halve')
   if (series.length > 1) {
@@ -81,7 +83,9 @@ export function halveSeries(series: readonly PointSeries[]): [PointSeries[], Poi
   return [[{ ...only, points: only.points.slice(0, middle) }], [{ ...only, points: only.points.slice(middle) }]]
 }
 
-/** How many of the oldest entries must go so that `incomingBytes` more fit into `bytesMax`. All of them may not suffice. */
+/**
+ * How many of the oldest entries must go so that `incomingBytes` more fit into `bytesMax`. All of them may not suffice.
+ */
 export function evictionCount(entryBytes: readonly number[], incomingBytes: number, bytesMax: number): number {
   let total = entryBytes.reduce((sum, bytes) => sum + bytes, 0) + incomingBytes
   let count = 0

@@ -1,6 +1,6 @@
-// When the agent does what: the interval grid with its start-up jitter, the config poll, token renewal, the update check
-// and the backoff (document 3 "Errors", "Agent to collector", "Agent token overlap"; decisions G-20, G-55).
-// Every share of chance is handed in as a number in [0, 1).
+// When the agent does what: the interval grid with its start-up jitter, the config poll, token renewal, the update
+// check and the backoff (document 3 "Errors", "Agent to collector", "Agent token overlap"; decisions G-20, G-55). Every
+// share of chance is handed in as a number in [0, 1).
 import { assert } from '../assert.ts'
 import { backoffMs } from '../backoff.ts'
 import { DAY_MS, limits } from '../limits.ts'
@@ -26,9 +26,10 @@ export function nextCycleAtMs(nowMs: number, intervalMs: number, offsetMs: numbe
 }
 
 /**
- * The instant that an agent waits for: the planned one, whatever the clock reads while it waits. A clock that is slewed runs a little behind or
- * ahead of the timer; an instant that is looked up anew by it would be the last one twice, or the one after the next. Only without a plan, or
- * when the clock was set back by more than half an interval, the grid is looked at.
+ * The instant that an agent waits for: the planned one, whatever the clock reads while it waits. A clock that is slewed
+ * runs a little behind or ahead of the timer; an instant that is looked up anew by it would be the last one twice, or
+ * the one after the next. Only without a plan, or when the clock was set back by more than half an interval, the grid
+ * is looked at.
  */
 export function awaitedCycleAtMs(
   plannedAtMs: number | null,
@@ -62,7 +63,10 @@ export function renewalDueAtMs(issuedAtMs: number, periodMs: number, agentId: st
   return issuedAtMs + periodMs - agentHash(`renew:${agentId}`, spreadMs)
 }
 
-/** Milliseconds from the start to the first look for an update: the phase of the agent in the period, of 6 hours by default. */
+/**
+ * Milliseconds from the start to the first look for an update: the phase of the agent in the period, of 6 hours by
+ * default.
+ */
 export const firstUpdateCheckMs = (agentId: string, periodMs: number): number =>
   agentHash(`update:${agentId}`, periodMs)
 

@@ -1,5 +1,5 @@
-// The address of another collector, as remote configuration may set it (document 3 "Agent to collector": over https, with an
-// Ed25519 signature). The signature travels in the fragment of the address, which no request ever carries:
+// The address of another collector, as remote configuration may set it (document 3 "Agent to collector": over https,
+// with an Ed25519 signature). The signature travels in the fragment of the address, which no request ever carries:
 // https://collector.example.net:8443#ed25519=<base64url>&signed_at_ms=<milliseconds>
 
 /** The first line of what is signed: a signature made for anything else cannot pass for one of an address. */
@@ -34,9 +34,9 @@ export function parseSignedAddress(text: string): SignedAddress | { readonly fau
 export type SeenAddress = Pick<SignedAddress, 'url' | 'signedAtMs'>
 
 /**
- * Why an agent stays where it is; null when it may ask the new collector. `newest` is the newest address with a valid signature that it was ever
- * told, whether it moved there or not: one that was signed before is played again. The same may be tried again, until the collector
- * behind it answers.
+ * Why an agent stays where it is; null when it may ask the new collector. `newest` is the newest address with a valid
+ * signature that it was ever told, whether it moved there or not: one that was signed before is played again. The same
+ * may be tried again, until the collector behind it answers.
  */
 export function moveFault(
   address: SignedAddress,

@@ -1,5 +1,5 @@
-// Whether an agent would take an update (document 3 "Proposed update-manifest extension", decision G-60): the text that is
-// signed, and every reason to refuse.
+// Whether an agent would take an update (document 3 "Proposed update-manifest extension", decision G-60): the text that
+// is signed, and every reason to refuse.
 import { compareVersions } from './version.ts'
 
 export type Manifest = {

@@ -1,11 +1,15 @@
-// What an agent remembers of its updates: the one on trial, and the versions that were rolled back (document 3 "Proposed
-// update-manifest extension": one accepted batch within 5 minutes, else the old binary, and the version failed for 24 hours).
+// What an agent remembers of its updates: the one on trial, and the versions that were rolled back (document 3
+// "Proposed update-manifest extension": one accepted batch within 5 minutes, else the old binary, and the version
+// failed for 24 hours).
 import { DAY_MS } from '../limits.ts'
 
 /** How long the new version has for one accepted batch. */
 export const UPDATE_TRIAL_MS = 300_000
 
-/** Starts of an unconfirmed version without anybody watching: one that crashes over and over never reaches its 5 minutes. */
+/**
+ * Starts of an unconfirmed version without anybody watching: one that crashes over and over never reaches its 5
+ * minutes.
+ */
 const UNWATCHED_STARTS_MAX = 5
 
 export type UpdateTrial = {
@@ -42,7 +46,10 @@ export function withFailed(record: UpdateRecord, version: string, nowMs: number)
  */
 export type TrialAtStart = 'none' | 'watched' | 'unwatched' | 'failed'
 
-/** How an agent of `version` has to start. `isWatched` tells whether it was started by the process that watches the trial. */
+/**
+ * How an agent of `version` has to start. `isWatched` tells whether it was started by the process that watches the
+ * trial.
+ */
 export function trialAtStart(
   record: UpdateRecord,
   agent: { readonly version: string; readonly isWatched: boolean; readonly nowMs: number },

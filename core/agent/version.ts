@@ -1,4 +1,5 @@
-// Order of semantic versions (semver.org, 11), for min_agent_version and for updates (document 3 "Agent config semantics", "Versioning").
+// Order of semantic versions (semver.org, 11), for min_agent_version and for updates (document 3 "Agent config
+// semantics", "Versioning").
 import { parse, type SemVer } from 'semver'
 
 /** The version in a text that is one and nothing else; the library would also take a leading `v`, an `=` and blanks. */

@@ -1,5 +1,5 @@
-// One admitted batch as it lies on the bus: identity, columns, and the keys of series that are new. Little-endian, padded to
-// eight bytes, so that a reader takes the columns as views and allocates nothing a batch.
+// One admitted batch as it lies on the bus: identity, columns, and the keys of series that are new. Little-endian,
+// padded to eight bytes, so that a reader takes the columns as views and allocates nothing a batch.
 //
 //   offset  size  field
 //   0       4     byte length of the entry, padding included

@@ -17,7 +17,10 @@ export const isLoopback = (hostname: string): boolean =>
 /** Every address of this host. */
 export const isWildcard = (hostname: string): boolean => ['0.0.0.0', '::', '[::]'].includes(hostname)
 
-/** What to do about an address that cannot be served on, by the code the system gave; null for a code that says nothing more. */
+/**
+ * What to do about an address that cannot be served on, by the code the system gave; null for a code that says nothing
+ * more.
+ */
 export function listenAdvice(code: unknown): string | null {
   if (code === 'EADDRINUSE') return 'another process has the port; stop that one, or change listen'
   if (code === 'EACCES') return 'a port below 1024 needs the capability CAP_NET_BIND_SERVICE'

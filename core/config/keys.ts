@@ -1,5 +1,6 @@
-// Configuration as data: what keys an executable knows, of what kind and domain, with which default. Pure: the files and
-// the environment are read by each executable's config.ts and handed in. Order: defaults, file, environment, options.
+// Configuration as data: what keys an executable knows, of what kind and domain, with which default. Pure: the files
+// and the environment are read by each executable's config.ts and handed in. Order: defaults, file, environment,
+// options.
 
 /** Durations are milliseconds, sizes bytes once parsed. */
 export type KeyKind =

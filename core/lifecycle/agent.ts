@@ -1,5 +1,5 @@
-// The life of an agent record in the hub: which state enrollment gives it, when it counts as online, and what a rotation
-// of its token does (document 1 "Agent state", "Token rotation"; decisions G-24, G-26, G-31).
+// The life of an agent record in the hub: which state enrollment gives it, when it counts as online, and what a
+// rotation of its token does (document 1 "Agent state", "Token rotation"; decisions G-24, G-26, G-31).
 import { limits } from '../limits.ts'
 
 export const agentStates = ['pending', 'active', 'revoked'] as const
@@ -11,9 +11,9 @@ export const stateAtEnrollment = (serverStatus: string): AgentState => (serverSt
 export type Connectivity = 'online' | 'down' | 'unknown'
 
 /**
- * Whether an agent is heard of, by the hub's records: unknown while it is not active or was never seen, online when it was seen within
- * the threshold and no agent.down alert is open, else down. A server is what its agent is, and unknown without one. What has to choose
- * among many in the database says the same in SQL (apps/hub/agents/connectivity.ts).
+ * Whether an agent is heard of, by the hub's records: unknown while it is not active or was never seen, online when it
+ * was seen within the threshold and no agent.down alert is open, else down. A server is what its agent is, and unknown
+ * without one. What has to choose among many in the database says the same in SQL (apps/hub/agents/connectivity.ts).
  */
 export function connectivityOf(
   agent: { readonly state: AgentState; readonly lastSeenAtMs: number | null } | undefined,

@@ -1,6 +1,6 @@
-// The life of an alert in the hub: what each event of a collector does to the alerts it concerns (document 1 "Alert state",
-// document 2 "Hub-side alert changes from events"; decisions G-69, G-80, G-94 to G-101). Pure: the caller has dropped
-// repeated and old events, hands in the alerts that can be concerned, and stores what comes out.
+// The life of an alert in the hub: what each event of a collector does to the alerts it concerns (document 1 "Alert
+// state", document 2 "Hub-side alert changes from events"; decisions G-69, G-80, G-94 to G-101). Pure: the caller has
+// dropped repeated and old events, hands in the alerts that can be concerned, and stores what comes out.
 import { type AlertEvent, agentDownRuleId, groupDownRuleId } from '../alerting/evaluate/event.ts'
 import type { Severity } from '../alerting/rules/rule.ts'
 

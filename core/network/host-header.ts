@@ -1,5 +1,6 @@
-// Which names a listener on loopback answers to. It needs no token, because nobody else reaches it; but a page in a browser on this host
-// does, once the name of its own server leads to 127.0.0.1 (DNS rebinding). Such a request carries that name as its Host.
+// Which names a listener on loopback answers to. It needs no token, because nobody else reaches it; but a page in a
+// browser on this host does, once the name of its own server leads to 127.0.0.1 (DNS rebinding). Such a request carries
+// that name as its Host.
 import { isLoopback } from '../config/address.ts'
 import { parseAddress } from './ip-address.ts'
 
@@ -13,8 +14,9 @@ const nameOf = (host: string): string =>
     .replace(/\.$/, '')
 
 /**
- * Whether a listener on `hostname` answers a request with this Host header. Elsewhere than on loopback every name is good. There it is an
- * address, which no page can make its own, localhost, or one of `allowed`. HTTP/1.0 sends none, browsers always do.
+ * Whether a listener on `hostname` answers a request with this Host header. Elsewhere than on loopback every name is
+ * good. There it is an address, which no page can make its own, localhost, or one of `allowed`. HTTP/1.0 sends none,
+ * browsers always do.
  */
 export function answersToHost(host: string | null, hostname: string, allowed: readonly string[]): boolean {
   if (host === null || !isLoopback(hostname)) return true

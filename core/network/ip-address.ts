@@ -1,6 +1,6 @@
-// IP addresses and ranges as texts: the one parser for trusted proxies, ranges of tokens, rate limits and the targets of webhooks.
-// The library also reads octal, hexadecimal and shortened IPv4 ("0177.1", "127.1") and zones ("fe80::1%eth0"); other programs read those
-// in other ways, so that they are no addresses here.
+// IP addresses and ranges as texts: the one parser for trusted proxies, ranges of tokens, rate limits and the targets
+// of webhooks. The library also reads octal, hexadecimal and shortened IPv4 ("0177.1", "127.1") and zones
+// ("fe80::1%eth0"); other programs read those in other ways, so that they are no addresses here.
 import ipaddr from 'ipaddr.js'
 
 export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6

@@ -1,5 +1,6 @@
-// Which addresses belong to the public internet: global unicast less everything that IANA has set aside for special purposes (RFC 6890
-// and its successors: the IPv4 and the IPv6 Special-Purpose Address Registry). What the hub calls on behalf of a company may be nothing else.
+// Which addresses belong to the public internet: global unicast less everything that IANA has set aside for special
+// purposes (RFC 6890 and its successors: the IPv4 and the IPv6 Special-Purpose Address Registry). What the hub calls on
+// behalf of a company may be nothing else.
 import { type IpAddress, IpRanges, parseAddress } from './ip-address.ts'
 
 /** The IPv4 registry, with multicast (224.0.0.0/4). */
@@ -24,7 +25,10 @@ const SPECIAL_IPV4 = new IpRanges([
   '240.0.0.0/4', // reserved, limited broadcast
 ])
 
-/** The only IPv6 range that is assigned as global unicast. Outside lie loopback, NAT64, discard, SRv6 SIDs, local and multicast addresses. */
+/**
+ * The only IPv6 range that is assigned as global unicast. Outside lie loopback, NAT64, discard, SRv6 SIDs, local and
+ * multicast addresses.
+ */
 const GLOBAL_IPV6 = new IpRanges(['2000::/3'])
 
 /** What the IPv6 registry sets aside inside that range. */

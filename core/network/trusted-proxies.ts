@@ -1,9 +1,12 @@
-// The address that a request comes from: the peer's, or what a trusted proxy says in X-Forwarded-For (decisions G-10 and G-15).
+// The address that a request comes from: the peer's, or what a trusted proxy says in X-Forwarded-For (decisions G-10
+// and G-15).
 import { assert } from '../assert.ts'
 import type { ConfigFault } from '../config/keys.ts'
 import { IpRanges, isAddressOrRange, parseAddress } from './ip-address.ts'
 
-/** Without brackets or zone, and in the form that an address has once only. A text that is no address stays as it is. */
+/**
+ * Without brackets or zone, and in the form that an address has once only. A text that is no address stays as it is.
+ */
 function addressText(text: string): string {
   const bare = text
     .trim()
@@ -32,7 +35,9 @@ export class TrustedProxies {
     return !this.ranges.isEmpty && this.ranges.coversText(addressText(peer))
   }
 
-  /** From the right of X-Forwarded-For, the first address that is no trusted proxy; the peer when nobody trusted speaks. */
+  /**
+   * From the right of X-Forwarded-For, the first address that is no trusted proxy; the peer when nobody trusted speaks.
+   */
   clientAddress(peer: string, forwardedFor: string | null): string {
     let client = addressText(peer)
     if (forwardedFor === null || this.ranges.isEmpty) return client

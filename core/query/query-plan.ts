@@ -1,5 +1,5 @@
-// How a series request is answered: which store, which step, from when (document 3 "Series parameters", decisions G-133 and
-// G-134). The samples store turns a plan into SQL and decides nothing.
+// How a series request is answered: which store, which step, from when (document 3 "Series parameters", decisions G-133
+// and G-134). The samples store turns a plan into SQL and decides nothing.
 import { DAY_MS, limits } from '../limits.ts'
 import type { Aggregate, SeriesFault, SeriesRequest } from './series-request.ts'
 

@@ -1,5 +1,5 @@
-// What a company may read, write and keep of its samples (document 3 "Retention semantics", decisions G-118, G-137 and G-138).
-// The hub's side, which decides when a grace begins, is plan-change.ts.
+// What a company may read, write and keep of its samples (document 3 "Retention semantics", decisions G-118, G-137 and
+// G-138). The hub's side, which decides when a grace begins, is plan-change.ts.
 import { DAY_MS } from '../limits.ts'
 
 const RETENTION_DAYS_MAX = 3650
@@ -29,7 +29,9 @@ function effective(settings: RetentionSettings | null, nowMs: number): Effective
   return { days, previousDays: inDomain(previousDays) ? previousDays : Number.POSITIVE_INFINITY, graceUntilMs }
 }
 
-/** The days of a company's plan, null without a limit: what the write-locked zone and the memory of the janitor count. */
+/**
+ * The days of a company's plan, null without a limit: what the write-locked zone and the memory of the janitor count.
+ */
 export const planDays = (settings: RetentionSettings | null): number | null =>
   settings !== null && inDomain(settings.retentionDays) ? settings.retentionDays : null
 
@@ -76,8 +78,8 @@ export type Deletion =
   | { readonly deleteBeforeMs: number }
 
 /**
- * Which samples of a company may leave the disk: whole UTC days that lie entirely outside everything the company may read
- * or could read in the last 30 days. `settings` is the hub's answer just now; undefined when it did not answer.
+ * Which samples of a company may leave the disk: whole UTC days that lie entirely outside everything the company may
+ * read or could read in the last 30 days. `settings` is the hub's answer just now; undefined when it did not answer.
  */
 export function deletion(
   settings: RetentionSettings | undefined,

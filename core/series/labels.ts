@@ -34,8 +34,9 @@ export const truncateLabelValue = (value: string): string => truncateUtf8(value,
 const HASH_CHARS = 12
 
 /**
- * A label value as it is up to 128 bytes of UTF-8, else a readable head of 115 bytes at most, `~` and 12 characters of the hash of the whole
- * (decision G-195): what the collector does not have to cut, so that two long values with one beginning stay two series.
+ * A label value as it is up to 128 bytes of UTF-8, else a readable head of 115 bytes at most, `~` and 12 characters of
+ * the hash of the whole (decision G-195): what the collector does not have to cut, so that two long values with one
+ * beginning stay two series.
  */
 export function distinctLabelValue(value: string): string {
   if (truncateLabelValue(value) === value) return value
@@ -43,5 +44,8 @@ export function distinctLabelValue(value: string): string {
   return `${head}~${sha256Hex(value).slice(0, HASH_CHARS)}`
 }
 
-/** The `target` label of a check: the agent writes it, the rules of the check match it, and the collector makes it of a longer one. */
+/**
+ * The `target` label of a check: the agent writes it, the rules of the check match it, and the collector makes it of a
+ * longer one.
+ */
 export const targetLabel = distinctLabelValue

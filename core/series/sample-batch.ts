@@ -1,5 +1,5 @@
-// The samples of one request as flat arrays: no object a series, no object a point. One batch a thread is filled again and
-// again; it grows to the largest request seen and is never shrunk.
+// The samples of one request as flat arrays: no object a series, no object a point. One batch a thread is filled again
+// and again; it grows to the largest request seen and is never shrunk.
 
 /** Series `i` has the id (idLo[i], idHi[i]) and the points pointStart[i] … pointStart[i + 1] - 1 of tsMs and value. */
 export class SampleBatch {

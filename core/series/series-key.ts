@@ -22,7 +22,10 @@ export function fullSeriesKey(metric: string, labels: Labels): string {
   return `${metric}{${keys.map(key => `${key}="${escapeValue(labels[key]!)}"`).join(',')}}`
 }
 
-/** The key as events and alerts show it: at most 255 bytes; a longer one becomes head, `~` and 12 characters of its hash. */
+/**
+ * The key as events and alerts show it: at most 255 bytes; a longer one becomes head, `~` and 12 characters of its
+ * hash.
+ */
 export function seriesKey(metric: string, labels: Labels): string {
   return shortenSeriesKey(fullSeriesKey(metric, labels))
 }

@@ -1,5 +1,5 @@
-// A feed of the hub, read by `since` until there is no more, and applied in one piece (document 2 "Rule sync on the collector";
-// document 1 "Rule sync envelope"): an error in mid-way keeps the old set and the old cursor.
+// A feed of the hub, read by `since` until there is no more, and applied in one piece (document 2 "Rule sync on the
+// collector"; document 1 "Rule sync envelope"): an error in mid-way keeps the old set and the old cursor.
 
 /** What every record of a feed has. */
 export type FeedRecord = { readonly id: string; readonly sync_version: number }
@@ -13,7 +13,10 @@ export type FeedState<R extends FeedRecord> = {
 
 export const emptyFeed = <R extends FeedRecord>(): FeedState<R> => ({ since: 0, records: new Map(), syncedAtMs: 0 })
 
-/** A cursor older than this may have missed tombstones: the feed starts again from 0 and replaces the set (decision G-89). */
+/**
+ * A cursor older than this may have missed tombstones: the feed starts again from 0 and replaces the set (decision
+ * G-89).
+ */
 const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
 
 /** The cursor to ask with, and whether the answer replaces the whole set. */

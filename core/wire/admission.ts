@@ -1,5 +1,5 @@
-// What of a batch is kept, and what the sender is told about the rest (document 3 "Limits"; decisions G-56, G-57, G-58).
-// The slow path of the decoder: it runs for a series whose raw bytes were not seen before, and for offenders.
+// What of a batch is kept, and what the sender is told about the rest (document 3 "Limits"; decisions G-56, G-57,
+// G-58). The slow path of the decoder: it runs for a series whose raw bytes were not seen before, and for offenders.
 import { limits } from '../limits.ts'
 import { metricByName } from '../series/catalogue.ts'
 import { isLabelKey, isMetricName, isReservedLabel, targetLabel, truncateLabelValue } from '../series/labels.ts'
@@ -68,7 +68,9 @@ export class AdmissionReport {
     return this.warnings
   }
 
-  /** The warnings as a log may have them: without values of labels, which can be secret (an address with a key in it). */
+  /**
+   * The warnings as a log may have them: without values of labels, which can be secret (an address with a key in it).
+   */
   loggable(): string[] {
     const first = this.seriesLimit?.firstDropped ?? ''
     const labelsAt = first.indexOf('{')
@@ -77,7 +79,9 @@ export class AdmissionReport {
   }
 }
 
-/** Longest text of an agent in a warning or a log: twice what a name may have, so that one just too long is told whole. */
+/**
+ * Longest text of an agent in a warning or a log: twice what a name may have, so that one just too long is told whole.
+ */
 const SHOWN_MAX = 128
 
 /** Text of an agent as it may stand in a warning or a log: printable, short. */

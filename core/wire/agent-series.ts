@@ -1,6 +1,7 @@
-// The series that one agent is known to send: from the hash of a series' raw name-and-labels bytes to its id, without parsing,
-// sorting or allocating. About 29 bytes a series. Also the place where the limit of active series is kept (document 3 "Limits":
-// 500 distinct series active in 1 hour): the table never holds more series than the limit, and an hour of silence frees a place.
+// The series that one agent is known to send: from the hash of a series' raw name-and-labels bytes to its id, without
+// parsing, sorting or allocating. About 29 bytes a series. Also the place where the limit of active series is kept
+// (document 3 "Limits": 500 distinct series active in 1 hour): the table never holds more series than the limit, and an
+// hour of silence frees a place.
 import { assert } from '../assert.ts'
 import type { SeriesId } from '../series/series-key.ts'
 
@@ -13,12 +14,17 @@ export const NONE = 0xffff
 /** Two empty slots of the index. */
 const NO_FORMS = -1
 
-/** Words of a form: hash A, hash B, and the index of the series with the form that followed last time in the high half. */
+/**
+ * Words of a form: hash A, hash B, and the index of the series with the form that followed last time in the high half.
+ */
 export const FORM_WORDS = 3
 /** Words of a series: id low, id high, when it was last seen. */
 export const SERIES_WORDS = 3
 
-/** Series of a company on this node, shared by its agents. One that threads share takes and gives places in one step each. */
+/**
+ * Series of a company on this node, shared by its agents. One that threads share takes and gives places in one step
+ * each.
+ */
 export interface CompanySeries {
   readonly inUse: number
   /** Takes a place; false when `limit` of them are taken (0 = no limit). */
@@ -56,9 +62,10 @@ export type AgentSeriesState = {
 const noWords = new Int32Array(0)
 
 export class AgentSeries {
-  // One array, for the runtime takes 200 bytes and more for each: the forms, then the table of series, then the index. Forms lie in the
-  // order in which they first came, which is the order in which an agent sends them: a batch walks forms and table from front to back, and the
-  // index is only asked when the order changes. The decoder walks both itself as long as the order holds.
+  // One array, for the runtime takes 200 bytes and more for each: the forms, then the table of series, then the index.
+  // Forms lie in the order in which they first came, which is the order in which an agent sends them: a batch walks
+  // forms and table from front to back, and the index is only asked when the order changes. The decoder walks both
+  // itself as long as the order holds.
   words: Int32Array<ArrayBuffer> = noWords
   private formRoom = 0
   private formCount = 0
@@ -122,7 +129,10 @@ export class AgentSeries {
     if (before.length > 0) before.buffer.transfer(0)
   }
 
-  /** Makes room for so many series at once: an agent's first batch tells how many it has, and growing leaves memory behind. */
+  /**
+   * Makes room for so many series at once: an agent's first batch tells how many it has, and growing leaves memory
+   * behind.
+   */
   reserve(seriesCount: number): void {
     if (seriesCount <= this.seriesRoom || this.count > 0) return
     this.clearForms()
@@ -145,7 +155,9 @@ export class AgentSeries {
     this.previousForm = form
   }
 
-  /** Index of the series with these raw bytes' hash, or -1. In the order of the last batch this costs one comparison. */
+  /**
+   * Index of the series with these raw bytes' hash, or -1. In the order of the last batch this costs one comparison.
+   */
   find(a: number, b: number): number {
     const { words } = this
     const predicted = this.expectedForm()
@@ -229,7 +241,10 @@ export class AgentSeries {
     return this.count < limit
   }
 
-  /** Takes a series in; the caller has asked `hasRoom`. Returns its index, or -1 when the company has no place (limit 0 = off). */
+  /**
+   * Takes a series in; the caller has asked `hasRoom`. Returns its index, or -1 when the company has no place (limit 0
+   * = off).
+   */
   add(id: SeriesId, nowSeconds: number, companyLimit: number): number {
     assert(this.count < NONE, 'series of one agent fit 16 bits')
     if (!this.company.take(companyLimit)) return -1

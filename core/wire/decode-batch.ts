@@ -1,6 +1,6 @@
-// MetricsBatch bytes -> SampleBatch, by hand. The fast path of a known series hashes its raw name-and-labels bytes, finds its
-// id, and copies its points; nothing is parsed into text and nothing is allocated. Anything unusual takes the slow path.
-// protobuf-es is the oracle: test/fuzz compares the two.
+// MetricsBatch bytes -> SampleBatch, by hand. The fast path of a known series hashes its raw name-and-labels bytes,
+// finds its id, and copies its points; nothing is parsed into text and nothing is allocated. Anything unusual takes the
+// slow path. protobuf-es is the oracle: test/fuzz compares the two.
 
 import { limits as requestLimits } from '../limits.ts'
 import type { SampleBatch } from '../series/sample-batch.ts'
@@ -27,7 +27,10 @@ const TAG_STATS_INTERVAL = 0x30
 const PLAIN_POINT_BYTES = 18
 /** Tag and length of a series, a byte of its name, and a plain point. */
 const PLAIN_SERIES_BYTES_MIN = 2 + 1 + PLAIN_POINT_BYTES
-/** Of its first ten bytes as three little-endian words, what is the same in all: the tags, and which bytes of the time go on. */
+/**
+ * Of its first ten bytes as three little-endian words, what is the same in all: the tags, and which bytes of the time
+ * go on.
+ */
 const PLAIN_POINT_A = 0x8008101a | 0
 const PLAIN_POINT_A_MASK = 0x80ffffff | 0
 const CONTINUES = 0x80808080 | 0
@@ -70,8 +73,8 @@ export class BatchDecoder {
   }
 
   /**
-   * Decodes `bytes` of an agent into the batch, which is cleared first. Returns null, or why the whole request is refused; then
-   * the agent's table is as it was. Values that are dropped are in `report`.
+   * Decodes `bytes` of an agent into the batch, which is cleared first. Returns null, or why the whole request is
+   * refused; then the agent's table is as it was. Values that are dropped are in `report`.
    */
   decode(bytes: Uint8Array, agent: AgentSeries, nowMs: number, report: AdmissionReport): DecodeRefusal | null {
     const { batch, cursor, facts } = this
@@ -132,8 +135,8 @@ export class BatchDecoder {
   }
 
   /**
-   * How many series a batch has, counted no further than one beyond the bound; too few when something of it cannot be read. The cursor is
-   * at the start again.
+   * How many series a batch has, counted no further than one beyond the bound; too few when something of it cannot be
+   * read. The cursor is at the start again.
    */
   private countSeries(end: number): number {
     const { cursor } = this
@@ -217,9 +220,9 @@ export class BatchDecoder {
   }
 
   /**
-   * Takes series as long as they come in the order of the last batch, each with one plain point of the time of the point before: nearly
-   * all that agents send. Nothing of such a series is looked into: bytes with the hash of a form are that form, which was read when it was
-   * learnt. The cursor is left at the first series that is not so.
+   * Takes series as long as they come in the order of the last batch, each with one plain point of the time of the
+   * point before: nearly all that agents send. Nothing of such a series is looked into: bytes with the hash of a form
+   * are that form, which was read when it was learnt. The cursor is left at the first series that is not so.
    */
   private decodeCachedSeries(end: number, agent: AgentSeries, nowSeconds: number): void {
     const { cursor, batch, hash, lastPointA, lastPointB, lastPointC, lastPointMs } = this
@@ -305,7 +308,10 @@ export class BatchDecoder {
     return true
   }
 
-  /** Most points of a batch have the time of the point before, in the same bytes. Takes such a point; false: it is another one. */
+  /**
+   * Most points of a batch have the time of the point before, in the same bytes. Takes such a point; false: it is
+   * another one.
+   */
   private pointLikeLast(start: number, end: number): boolean {
     const { batch } = this
     const { view } = this.cursor
@@ -416,7 +422,10 @@ export class BatchDecoder {
     if ('key' in normal) this.batch.definitions.push({ seriesIndex: this.batch.seriesCount, key: normal.key })
   }
 
-  /** The slow path for raw bytes that the agent's table does not have. Returns the index of the series, or -1 when it is refused. */
+  /**
+   * The slow path for raw bytes that the agent's table does not have. Returns the index of the series, or -1 when it is
+   * refused.
+   */
   private newSeries(
     start: number,
     keyEnd: number,
@@ -467,7 +476,9 @@ export class BatchDecoder {
     return added
   }
 
-  /** A series whose fields come in another order, or that has unknown fields: reads on from the cursor field by field. */
+  /**
+   * A series whose fields come in another order, or that has unknown fields: reads on from the cursor field by field.
+   */
   private unusualSeries(
     start: number,
     end: number,

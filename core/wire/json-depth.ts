@@ -1,12 +1,15 @@
-// How deep a JSON text is nested, found before it is parsed: a parser that keeps its own stack takes a hundred thousand brackets, and what
-// walks through the result by calling itself does not.
+// How deep a JSON text is nested, found before it is parsed: a parser that keeps its own stack takes a hundred thousand
+// brackets, and what walks through the result by calling itself does not.
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const OPENS = [0x5b, 0x7b] as const
 const CLOSES = [0x5d, 0x7d] as const
 
-/** Whether objects and lists of a JSON text in UTF-8 lie more than `depthMax` deep in each other. Says nothing of a text that is no JSON. */
+/**
+ * Whether objects and lists of a JSON text in UTF-8 lie more than `depthMax` deep in each other. Says nothing of a text
+ * that is no JSON.
+ */
 export function isNestedDeeper(bytes: Uint8Array, depthMax: number): boolean {
   if (bytes.length <= depthMax) return false
   let depth = 0

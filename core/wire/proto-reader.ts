@@ -1,5 +1,5 @@
-// The protobuf wire format by hand: varints, lengths and skipping over bytes, without objects (protobuf encoding guide).
-// A cursor reads one message; what it cannot read sets `failed`, and the caller gives the message up.
+// The protobuf wire format by hand: varints, lengths and skipping over bytes, without objects (protobuf encoding
+// guide). A cursor reads one message; what it cannot read sets `failed`, and the caller gives the message up.
 
 const WIRE_VARINT = 0
 const WIRE_64 = 1

@@ -1,5 +1,5 @@
-// Rates of one agent (document 3 "Limits"; decision G-55): a token bucket kept as one number, the instant at which it would
-// be full again. Full at the start; refills evenly; what a refused request must wait is known exactly.
+// Rates of one agent (document 3 "Limits"; decision G-55): a token bucket kept as one number, the instant at which it
+// would be full again. Full at the start; refills evenly; what a refused request must wait is known exactly.
 
 /** A rate: `perMinute` requests (or bytes) a minute, `capacity` of them at once. */
 export class RateLimit {
@@ -34,7 +34,10 @@ export class RateBucket {
     this.fullAt = fullAtMs + limit.periodMs
     return 0
   }
-  /** Takes what is known only afterwards, such as the size of a body. It may go into debt, by a full bucket at most: see `debtSeconds`. */
+  /**
+   * Takes what is known only afterwards, such as the size of a body. It may go into debt, by a full bucket at most: see
+   * `debtSeconds`.
+   */
   charge(limit: RateLimit, amount: number, nowMs: number): void {
     const fullAtMs = Math.min(Math.max(this.fullAt, nowMs), nowMs + limit.windowMs)
     this.fullAt = fullAtMs + Math.min(amount * limit.periodMs, limit.windowMs)

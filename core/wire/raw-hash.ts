@@ -1,12 +1,16 @@
-// The hash by which an agent's series are known: 64 bits of the raw name-and-labels bytes, in two words. Tables are an agent's own, so
-// nobody gains by a collision that he makes; by chance two of 500 series have the same once in 10^14 agents.
+// The hash by which an agent's series are known: 64 bits of the raw name-and-labels bytes, in two words. Tables are an
+// agent's own, so nobody gains by a collision that he makes; by chance two of 500 series have the same once in 10^14
+// agents.
 
 export class RawHash {
   /** Signed words: what lies in them needs no conversion anywhere. */
   a = 0
   b = 0
 
-  /** Hashes the bytes from `start` to `end`; `view` is of the same memory. Each step can be undone, so that none loses anything. */
+  /**
+   * Hashes the bytes from `start` to `end`; `view` is of the same memory. Each step can be undone, so that none loses
+   * anything.
+   */
   of(bytes: Uint8Array, view: DataView, start: number, end: number): void {
     let a = 0x9e3779b1 ^ (end - start)
     let b = 0x85ebca77

@@ -1,5 +1,5 @@
-// To which agents an update manifest is offered (document 3 "GET /update"; decision G-60). What is signed, and what an agent makes of
-// an offer, stands in core/agent/update-manifest.ts.
+// To which agents an update manifest is offered (document 3 "GET /update"; decision G-60). What is signed, and what an
+// agent makes of an offer, stands in core/agent/update-manifest.ts.
 import type { Manifest } from '../agent/update-manifest.ts'
 import { compareVersions } from '../agent/version.ts'
 import { sha256Words } from '../series/hash.ts'
@@ -16,7 +16,10 @@ export type UpdateRequest = {
   readonly version: string
 }
 
-/** True when the manifest is for this agent: its platform and channel, an older version that may update, inside the cohort. */
+/**
+ * True when the manifest is for this agent: its platform and channel, an older version that may update, inside the
+ * cohort.
+ */
 export function isUpdateOffered(
   manifest: Manifest & { readonly rolloutPercent: number },
   request: UpdateRequest,

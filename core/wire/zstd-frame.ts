@@ -1,6 +1,7 @@
-// What a zstd body says of itself before it is inflated (RFC 8878, 3.1): whether it is whole, and how large it becomes. The fast
-// decompressor has no output limit, so it may only be given a single frame that declares a size within the limit (a frame cannot inflate
-// to more than it declares); the one that holds a limit does not notice a body that was cut.
+// What a zstd body says of itself before it is inflated (RFC 8878, 3.1): whether it is whole, and how large it becomes.
+// The fast decompressor has no output limit, so it may only be given a single frame that declares a size within the
+// limit (a frame cannot inflate to more than it declares); the one that holds a limit does not notice a body that was
+// cut.
 
 const MAGIC = 0xfd2fb528
 const SKIPPABLE_MAGIC = 0x184d2a50

@@ -1,5 +1,6 @@
-// Self-update with real executables: a compiled agent, a collector over https that offers a signed release, and what becomes of
-// the executable on disk. The releases are the agent's own program, bundled for the runtime that is installed.
+// Self-update with real executables: a compiled agent, a collector over https that offers a signed release, and what
+// becomes of the executable on disk. The releases are the agent's own program, bundled for the runtime that is
+// installed.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import {
@@ -79,7 +80,9 @@ type Offer = {
   readonly signedWith?: Partial<Manifest>
 }
 
-/** Offers a release from now on; `changed` is what the manifest says otherwise, `signedWith` what is signed otherwise. */
+/**
+ * Offers a release from now on; `changed` is what the manifest says otherwise, `signedWith` what is signed otherwise.
+ */
 function offer({ content, changed = {}, signedWith = {} }: Offer): void {
   const manifest: Manifest = {
     version: '0.2.0',

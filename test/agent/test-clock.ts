@@ -1,5 +1,5 @@
-// A clock that stands until the test moves it. The agent's two lanes wait on it; a step is taken only when both do, so that
-// virtual time and real requests do not overlap.
+// A clock that stands until the test moves it. The agent's two lanes wait on it; a step is taken only when both do, so
+// that virtual time and real requests do not overlap.
 import type { Clock } from '../../apps/agent/clock.ts'
 
 type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
@@ -65,8 +65,8 @@ export class TestClock implements Clock {
   }
 
   /**
-   * Moves from due time to due time until `condition` holds and the agent has done what follows from it: `lanesAfter` lanes
-   * sleep again. Fails when `withinMs` of virtual time pass without it.
+   * Moves from due time to due time until `condition` holds and the agent has done what follows from it: `lanesAfter`
+   * lanes sleep again. Fails when `withinMs` of virtual time pass without it.
    */
   async runUntil(
     condition: () => boolean,

@@ -1,5 +1,5 @@
-// Addresses: what an answer tells of people of other companies, how much mail somebody may cause, and what goes to an address that
-// nobody has confirmed.
+// Addresses: what an answer tells of people of other companies, how much mail somebody may cause, and what goes to an
+// address that nobody has confirmed.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { logIn, newPerson, PASSWORD, sendLogin } from '../web/visitor.ts'

@@ -1,5 +1,5 @@
-// The other end of the hub's calls: an HTTP server that speaks the collector's admin API as far as a test tells it to, and
-// remembers what it was asked.
+// The other end of the hub's calls: an HTTP server that speaks the collector's admin API as far as a test tells it to,
+// and remembers what it was asked.
 import type { Json } from './hub-harness.ts'
 
 export type Asked = { method: string; path: string; query: URLSearchParams; token: string | null; body: Json }

@@ -3,7 +3,9 @@ import { type Json, type Tenant, type TestHub, until } from './hub-harness.ts'
 
 let seqs = 0
 
-/** An event of a company's server: CPU at 95 over 90, unless `more` says otherwise. Each is later than the one before. */
+/**
+ * An event of a company's server: CPU at 95 over 90, unless `more` says otherwise. Each is later than the one before.
+ */
 export const alertEvent = (by: Pick<Tenant, 'companyId'>, serverId: string, type: string, more: Json = {}): Json => ({
   event_id: crypto.randomUUID(),
   type,

@@ -1,5 +1,5 @@
-// Holds every answer of the hub to its OpenAPI document: the status is one that the operation names, the body has the form
-// that stands there, and no member that does not.
+// Holds every answer of the hub to its OpenAPI document: the status is one that the operation names, the body has the
+// form that stands there, and no member that does not.
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'

@@ -1,5 +1,5 @@
-// The totals of the audit log, which are kept and not counted: whatever is written, deleted and added up at the same moment, and whatever is
-// asked for, they are what is there.
+// The totals of the audit log, which are kept and not counted: whatever is written, deleted and added up at the same
+// moment, and whatever is asked for, they are what is there.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'

@@ -159,7 +159,10 @@ async function pages(feed: string, since: number, limit = 500): Promise<{ record
   }
 }
 
-/** A company with servers and rules, silences and checks that name all of them, as a database of before the limits may have. */
+/**
+ * A company with servers and rules, silences and checks that name all of them, as a database of before the limits may
+ * have.
+ */
 async function crowd(serverCount: number, recordCount: number): Promise<{ own: Tenant; start: number }> {
   const own = await hub.tenant()
   const [counter] = await sql`select max(value)::int as value from monitoring_feed_counters`

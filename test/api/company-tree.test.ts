@@ -21,7 +21,10 @@ const quotaOf = async (by: Tenant): Promise<Json> => (await by.call('GET', '/mon
 
 type Enroll = (name: string) => Promise<Answer>
 
-/** Ways to enroll servers of these companies, with licences of more uses than the quota has: what is looked at is the quota. */
+/**
+ * Ways to enroll servers of these companies, with licences of more uses than the quota has: what is looked at is the
+ * quota.
+ */
 async function enrollments(members: readonly Tenant[]): Promise<Enroll[]> {
   const tokens: string[] = []
   for (const member of members) {

@@ -1,5 +1,5 @@
-// What happens at the same moment: writers whose transactions overlap, enrollments at the edge of a quota, people and events at one
-// alert, two collectors with the same events.
+// What happens at the same moment: writers whose transactions overlap, enrollments at the edge of a quota, people and
+// events at one alert, two collectors with the same events.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
@@ -35,7 +35,9 @@ describe('feeds', () => {
       )
     const start = await counter()
     let isWriting = true
-    /** Rows or a tombstone, in a transaction that is over at once or stays open for a while before and after its writes. */
+    /**
+     * Rows or a tombstone, in a transaction that is over at once or stays open for a while before and after its writes.
+     */
     const write = (isSlow: boolean) =>
       inTransaction(db, async tx => {
         const wait = () => tx.db.execute(sql`select pg_sleep(${random.float() * 0.03})`)

@@ -1,4 +1,5 @@
-// Many writers at once: transactions that want the same locks end all the same, and what the database breaks off is run again.
+// Many writers at once: transactions that want the same locks end all the same, and what the database breaks off is run
+// again.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'

@@ -386,7 +386,9 @@ describe('suppression', () => {
     expect(mailServer.mails).toHaveLength(2)
   })
 
-  /** A wide-area incident in the order in which a collector sends it: the servers first, some of them batches before. */
+  /**
+   * A wide-area incident in the order in which a collector sends it: the servers first, some of them batches before.
+   */
   const incident = (own: Tenant, members: readonly string[]) => ({
     group: (type: string) =>
       event(own, members[0] ?? '', type, {

@@ -1,5 +1,5 @@
-// Requests generated from the OpenAPI document, right and wrong ones, by an administrator, another tenant and nobody: every
-// answer is one that the document has, none is a failure of the hub, and none tells what it should not.
+// Requests generated from the OpenAPI document, right and wrong ones, by an administrator, another tenant and nobody:
+// every answer is one that the document has, none is a failure of the hub, and none tells what it should not.
 // SVC_FUZZ_RUNS=50 runs long; `--seed N` repeats a run.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'

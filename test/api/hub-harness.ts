@@ -19,7 +19,10 @@ export type Call = (method: string, path: string, body?: unknown, headers?: Reco
 const NEVER = null
 const MANY = 1_000_000
 
-/** Throws for an answer that the OpenAPI document does not have. 405 and 404 of paths that no route has are in no operation. */
+/**
+ * Throws for an answer that the OpenAPI document does not have. 405 and 404 of paths that no route has are in no
+ * operation.
+ */
 function holdToDocument(method: string, path: string, { status, headers, body }: Answer): void {
   const { pathname } = new URL(path.startsWith('/api') ? path : `/api/v1${path}`, 'http://hub')
   const operation = operationFor(method, pathname)

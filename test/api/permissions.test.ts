@@ -1,5 +1,5 @@
-// The permissions of every route, as the catalogue of routes has them: without each of them the answer is 403, with exactly them
-// it is not. And people at the web interface are asked for the same, and told the same.
+// The permissions of every route, as the catalogue of routes has them: without each of them the answer is 403, with
+// exactly them it is not. And people at the web interface are asked for the same, and told the same.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { assignablePermissions } from '../../apps/hub/identity/permissions.ts'

@@ -1,5 +1,5 @@
-// The hub is what is asked for the truth: a collector that has lost everything gets it back from here, and what the tables hold is
-// the life of things, never their samples.
+// The hub is what is asked for the truth: a collector that has lost everything gets it back from here, and what the
+// tables hold is the life of things, never their samples.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { purgeCompany } from '../../apps/hub/companies/companies.ts'

@@ -1,5 +1,5 @@
-// Nobody acts on a person, role, team or invitation that has more permissions than they do, and identity.manage alone is no way
-// to what a child company has.
+// Nobody acts on a person, role, team or invitation that has more permissions than they do, and identity.manage alone
+// is no way to what a child company has.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Answer, type Json, type Tenant, TestHub } from './hub-harness.ts'
 

@@ -1,5 +1,5 @@
-// One list of cases for every implementation of a port: what the product relies on holds wherever it is kept. Where an implementation
-// cannot show a case it leaves it out, and the case says why.
+// One list of cases for every implementation of a port: what the product relies on holds wherever it is kept. Where an
+// implementation cannot show a case it leaves it out, and the case says why.
 import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

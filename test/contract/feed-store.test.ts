@@ -1,4 +1,5 @@
-// The set of a feed that is kept for a restart without the hub, and the tombstones of purged tenants: in files, or in Redis.
+// The set of a feed that is kept for a restart without the hub, and the tombstones of purged tenants: in files, or in
+// Redis.
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
 import { join } from 'node:path'
 import pino from 'pino'

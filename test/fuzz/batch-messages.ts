@@ -1,5 +1,5 @@
-// MetricsBatch bytes in every form that the wire format allows, and some that it does not: any order of fields, unknown fields, groups,
-// repeated map entries, overlong varints, split sub-messages; and mutations of all that.
+// MetricsBatch bytes in every form that the wire format allows, and some that it does not: any order of fields, unknown
+// fields, groups, repeated map entries, overlong varints, split sub-messages; and mutations of all that.
 import type { Random } from './seeded.ts'
 
 const encoder = new TextEncoder()

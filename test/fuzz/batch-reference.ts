@@ -1,12 +1,12 @@
-// What a batch means, said a second time and plainly: a strict walk by the schema that tells well-formed bytes from others, and
-// admission over the objects of the generated code. The hand-written decoder is compared with both.
+// What a batch means, said a second time and plainly: a strict walk by the schema that tells well-formed bytes from
+// others, and admission over the objects of the generated code. The hand-written decoder is compared with both.
 import { fromBinary } from '@bufbuild/protobuf'
 import { type AdmissionLimits, AdmissionReport, normaliseSeries } from '../../core/wire/admission.ts'
 import { type MetricsBatch, MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 
 /**
- * `malformed`: no message by the wire format. `loose`: well-formed, but with something that decoders judge differently (a known field
- * of another wire type, text that is no UTF-8). `strict`: every decoder must agree.
+ * `malformed`: no message by the wire format. `loose`: well-formed, but with something that decoders judge differently
+ * (a known field of another wire type, text that is no UTF-8). `strict`: every decoder must agree.
  */
 export type Form = 'malformed' | 'loose' | 'strict'
 

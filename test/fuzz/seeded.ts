@@ -1,5 +1,5 @@
-// Random inputs that can be had again: every random test prints its seed and takes it back as `--seed N` or SVC_FUZZ_SEED; how many
-// inputs it tries is SVC_FUZZ_RUNS.
+// Random inputs that can be had again: every random test prints its seed and takes it back as `--seed N` or
+// SVC_FUZZ_SEED; how many inputs it tries is SVC_FUZZ_RUNS.
 
 /** mulberry32: small, fast, good enough to make inputs. */
 export class Random {

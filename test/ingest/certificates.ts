@@ -1,5 +1,5 @@
-// Self-signed certificates for localhost that only tests use, valid for a hundred years: making them would need a tool that a server
-// may not have. Their keys protect nothing.
+// Self-signed certificates for localhost that only tests use, valid for a hundred years: making them would need a tool
+// that a server may not have. Their keys protect nothing.
 
 export type TestCertificate = { readonly cert: string; readonly key: string }
 

@@ -1,5 +1,5 @@
-// The clock of a rig: a fixed instant, or the real one at 0. Listener threads of the process follow it by a small mapped file named after
-// the process, since a thread is given nothing but its file.
+// The clock of a rig: a fixed instant, or the real one at 0. Listener threads of the process follow it by a small
+// mapped file named after the process, since a thread is given nothing but its file.
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

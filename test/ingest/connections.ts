@@ -1,4 +1,5 @@
-// Batches over connections of their own, so that a test meets every listener thread: the system spreads new connections over them.
+// Batches over connections of their own, so that a test meets every listener thread: the system spreads new connections
+// over them.
 import { connect } from 'node:net'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { MetricsBatchSchema } from '../../proto/gen/svc/agent/v1/agent_pb.ts'

@@ -381,7 +381,10 @@ test('[SYNC-043] a heartbeat carries what the process knows', async () => {
   await heartbeat.stop()
 })
 
-/** A page as text, with so much beside its records that it is larger than the collector reads; made anew for each request. */
+/**
+ * A page as text, with so much beside its records that it is larger than the collector reads; made anew for each
+ * request.
+ */
 function hugePage(feed: string, record: Record<string, unknown>, more: boolean): Response {
   const [head, tail] = JSON.stringify({
     data: { [feed]: [{ ...record, padding: '@' }], next_since: record.sync_version, more },

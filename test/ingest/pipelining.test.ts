@@ -1,4 +1,5 @@
-// What a client may put into one segment, and what it may not put onto the wire at all. Raw sockets: a client library would not send it.
+// What a client may put into one segment, and what it may not put onto the wire at all. Raw sockets: a client library
+// would not send it.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { randomFrom } from '../support/random.ts'
@@ -44,7 +45,10 @@ for (const threads of [0, 2])
     }
     const statuses = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(found => Number(found[1]))
 
-    /** Sends segments, each once the one before it is on its way; resolves to the statuses once there are so many, or the connection is closed. */
+    /**
+     * Sends segments, each once the one before it is on its way; resolves to the statuses once there are so many, or
+     * the connection is closed.
+     */
     const ask = async (segments: readonly string[], count: number) => {
       const { socket, received, isClosed } = open()
       for (const segment of segments)

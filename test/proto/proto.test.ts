@@ -1,4 +1,5 @@
-// The agent contract as files: generated code is what the generator makes, and a change that would break agents in the field is refused.
+// The agent contract as files: generated code is what the generator makes, and a change that would break agents in the
+// field is refused.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

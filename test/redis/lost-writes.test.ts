@@ -1,5 +1,6 @@
-// A Redis that comes back without the newest of what it acknowledged, as one with `appendfsync everysec` may after it was killed on a busy
-// disk: positions and numbers are given out a second time. What is lost is lost; nothing that comes after it may be lost with it.
+// A Redis that comes back without the newest of what it acknowledged, as one with `appendfsync everysec` may after it
+// was killed on a busy disk: positions and numbers are given out a second time. What is lost is lost; nothing that
+// comes after it may be lost with it.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Redis } from 'ioredis'
 import { busConsumers } from '../../apps/collector/bus/bus.ts'

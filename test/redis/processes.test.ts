@@ -1,4 +1,5 @@
-// Two ingest and two worker processes on one Redis: what is promised of one process holds for several, whichever of them dies.
+// Two ingest and two worker processes on one Redis: what is promised of one process holds for several, whichever of
+// them dies.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { openClickHouse } from '../../apps/collector/store/clickhouse/clickhouse.ts'
 import { shardOfServer } from '../../core/bus/entry.ts'

@@ -1,5 +1,5 @@
-// A collector of several processes as an operator runs it: ingest and worker executables on one Redis and one ClickHouse server, with a
-// scripted hub. Every process can be killed.
+// A collector of several processes as an operator runs it: ingest and worker executables on one Redis and one
+// ClickHouse server, with a scripted hub. Every process can be killed.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

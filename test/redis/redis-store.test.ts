@@ -1,5 +1,5 @@
-// What the processes of a collector share in Redis, on a real server: the state of shards, the outbox, the registry, reload calls,
-// tombstones.
+// What the processes of a collector share in Redis, on a real server: the state of shards, the outbox, the registry,
+// reload calls, tombstones.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Redis } from 'ioredis'
 import { durabilityFaults, openRedis, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'

@@ -19,7 +19,10 @@ afterAll(() => server.close())
 
 const prefix = 'schema:'
 
-/** What the samples thread of a worker has. `onStatement` is told of each statement that is to change the store, before it does. */
+/**
+ * What the samples thread of a worker has. `onStatement` is told of each statement that is to change the store, before
+ * it does.
+ */
 function openWorker(database: string, onStatement: () => void = () => {}) {
   const store = openClickHouse({ url: engineUrl, database })
   const options = { consumers: Object.values(busConsumers), clickhouse: engineUrl, database }

@@ -1,4 +1,5 @@
-// Two workers on one Redis: presence, wide-area groups and shards across them, and what becomes of them when Redis forgets or cuts.
+// Two workers on one Redis: presence, wide-area groups and shards across them, and what becomes of them when Redis
+// forgets or cuts.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { shardOfServer } from '../../core/bus/entry.ts'
 import { id } from '../ingest/scripted-hub.ts'
@@ -21,7 +22,10 @@ let second: TestWorker
 const isGroup = (event: Json): boolean => String(event.type).startsWith('group_')
 const groups = (): string[] =>
   site.events(isGroup).map(event => `${event.type} ${event.group_key} ${event.member_server_ids.length}`)
-/** Sweeps of several threads find the servers of a group one after the other: how many it is opened with is theirs, where it ends is not. */
+/**
+ * Sweeps of several threads find the servers of a group one after the other: how many it is opened with is theirs,
+ * where it ends is not.
+ */
 function toldOf(count: number): Promise<unknown> {
   return until(`the group to tell of ${count}`, () => groups().at(-1)?.endsWith(` datacenter:d1 ${count}`))
 }

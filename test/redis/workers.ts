@@ -1,4 +1,5 @@
-// Workers over one Redis in this process, on a clock that the test moves, with a scripted hub; batches are put on the bus directly.
+// Workers over one Redis in this process, on a clock that the test moves, with a scripted hub; batches are put on the
+// bus directly.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Stores a block that is larger than 1 MiB, and a small one, and prints how many rows there are after each. With `stay` it goes on until
-// it is killed.
+// Stores a block that is larger than 1 MiB, and a small one, and prints how many rows there are after each. With `stay`
+// it goes on until it is killed.
 import { insertLateCells } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
 import { openTestStore } from '../support/clickhouse.ts'
 

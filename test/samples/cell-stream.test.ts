@@ -19,7 +19,9 @@ const START = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 5 * HOUR_MS + 7 * MIN
 const CELL_COLUMNS =
   'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside'
 
-/** What the samples of a server look like: the last two have values whose sums depend on the order, and are read again. */
+/**
+ * What the samples of a server look like: the last two have values whose sums depend on the order, and are read again.
+ */
 const kinds: readonly ((random: () => number) => number)[] = [
   random => Math.floor(random() * 1000),
   random => Math.floor(random() * 10_000) / 100 - 50,
@@ -165,7 +167,8 @@ describe('cells of samples as they come', () => {
       if (random() < 0.005) await send(server, [atMs - below(60) * MINUTE_MS], 2)
       sentBefore[server] = [atMs]
     }
-    // After each of these every open cell is read from raw: with some turns between them the others come from the stream.
+    // After each of these every open cell is read from raw: with some turns between them the others come from the
+    // stream.
     const mayDistrust = turn - distrustedTurn >= TURNS_OF_TRUST
     const [isPurge, isRestart] = [random() < 0.05, random() < 0.03]
     if (mayDistrust && (isPurge || isRestart)) distrustedTurn = turn

@@ -1,5 +1,6 @@
-// A company's retention on a virtual calendar: limited, downgraded, upgraded inside the grace, the end of the grace, upgraded again. Real
-// samples in the real engine, the rule of the hub that decides on graces, the cache that asks it over HTTP, and the query of the admin API.
+// A company's retention on a virtual calendar: limited, downgraded, upgraded inside the grace, the end of the grace,
+// upgraded again. Real samples in the real engine, the rule of the hub that decides on graces, the cache that asks it
+// over HTTP, and the query of the admin API.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import pino from 'pino'
 import { CompanySettingsCache } from '../../apps/collector/hub-link/company-settings.ts'

@@ -227,7 +227,8 @@ describe('samples that are sent in any order', () => {
     const serverId = 'aaaaaaaa-0000-4000-8000-000000000009'
     await send(serverId, ['/'], times)
     await writer.flush()
-    // Noted as late, and not computed yet: up to here the cells of other servers are complete, of this one there are none.
+    // Noted as late, and not computed yet: up to here the cells of other servers are complete, of this one there are
+    // none.
     const complete = await readCompleteness(store)
     const each = plan({ serverId, source: '1h', stepMs: 2 * HOUR_MS, toMs: END - 2 * HOUR_MS })
     expect((await new SamplesReader(store, () => Date.now()).querySeries(each, complete['1h'])).series).toEqual([])

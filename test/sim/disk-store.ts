@@ -1,4 +1,5 @@
-// The store that the worker uses, on disk, opened anew at every start of the simulated process; the fuse decides where it dies.
+// The store that the worker uses, on disk, opened anew at every start of the simulated process; the fuse decides where
+// it dies.
 import { EvaluationStore } from '../../apps/collector/store/file-evaluation-store.ts'
 import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
@@ -58,7 +59,9 @@ export class DiskStore implements SimStore {
     this.fuse.run(() => this.inner.saveSnapshot(shard, bytes, position, mark))
   }
 
-  /** As the worker saves while it evaluates: the process may die before the file is written, and before it is in force. */
+  /**
+   * As the worker saves while it evaluates: the process may die before the file is written, and before it is in force.
+   */
   async writeSnapshot(...args: Parameters<EvaluationStore['writeSnapshot']>): Promise<WrittenSnapshot> {
     this.fuse.run(() => {})
     const written = await this.inner.writeSnapshot(...args)

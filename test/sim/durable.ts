@@ -1,4 +1,5 @@
-// What outlives the simulated process: the bus, and the store of the evaluation, in memory, with the point at which it dies.
+// What outlives the simulated process: the bus, and the store of the evaluation, in memory, with the point at which it
+// dies.
 import type { BusGroup, BusReader } from '../../apps/collector/bus/bus.ts'
 import type { ShardStore } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'

@@ -1,6 +1,6 @@
-// Every small world: all patterns of seven samples out of {below, between, above, absent}, every kind of rule, a crash or a restart
-// between any two steps. States are independent of each other, so that many patterns are series of one server, each with its own key.
-// EXHAUSTIVE=1 runs all of it; otherwise every part of the space is sampled.
+// Every small world: all patterns of seven samples out of {below, between, above, absent}, every kind of rule, a crash
+// or a restart between any two steps. States are independent of each other, so that many patterns are series of one
+// server, each with its own key. EXHAUSTIVE=1 runs all of it; otherwise every part of the space is sampled.
 import { expect, test } from 'bun:test'
 import type { NoDataMode, RawRule } from '../../core/alerting/rules/rule.ts'
 import { type Plan, type SimAction, type SimSeries, START_MS, type TimedAction } from './plan.ts'

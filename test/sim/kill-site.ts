@@ -1,5 +1,5 @@
-// Where workers are killed: the executable worker alone on its files, or two of them over a real Redis and a ClickHouse server. Batches are
-// put on the bus directly, as ingest does.
+// Where workers are killed: the executable worker alone on its files, or two of them over a real Redis and a ClickHouse
+// server. Batches are put on the bus directly, as ingest does.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

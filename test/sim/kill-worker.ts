@@ -1,10 +1,12 @@
-// The executable worker under load, killed with SIGKILL at random moments, also while it starts: what the hub keeps must be what an
-// uninterrupted worker tells of the same batches, event by event. Prints a summary and exits 1 when something differs.
+// The executable worker under load, killed with SIGKILL at random moments, also while it starts: what the hub keeps
+// must be what an uninterrupted worker tells of the same batches, event by event. Prints a summary and exits 1 when
+// something differs.
 //
 //   bun test/sim/kill-worker.ts [sqlite | redis] [KILLS] [SEED] [COMMAND…]
 //
-// sqlite: one worker on its files. redis: two workers over a Redis server; at each moment one of them dies or both, and at times one
-// stays away for so long that the other takes its shards. COMMAND starts the worker, by default the one of the sources.
+// sqlite: one worker on its files. redis: two workers over a Redis server; at each moment one of them dies or both, and
+// at times one stays away for so long that the other takes its shards. COMMAND starts the worker, by default the one of
+// the sources.
 import { join } from 'node:path'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import { id } from '../ingest/scripted-hub.ts'
@@ -33,7 +35,10 @@ const startMs = Date.now() - 12 * 3_600_000
 
 /** Crossed with every sample, up and down. */
 const crossed = ruleRecord({ id: id('kill rule'), company_id: company, metric: 'swap_used_percent', threshold: 50 })
-/** Waits before it opens and before it ends, and has a band in which nothing changes: much of it lies between two events. */
+/**
+ * Waits before it opens and before it ends, and has a band in which nothing changes: much of it lies between two
+ * events.
+ */
 const waiting = ruleRecord({
   id: id('waiting kill rule'),
   company_id: company,

@@ -1,5 +1,5 @@
-// What must happen, written from document 2 and its decisions alone: slow, naive, every sample kept, every question answered by
-// looking back at them. It shares no code with the evaluation; from core it takes types.
+// What must happen, written from document 2 and its decisions alone: slow, naive, every sample kept, every question
+// answered by looking back at them. It shares no code with the evaluation; from core it takes types.
 
 import type { RawSilence } from '../../core/alerting/evaluate/suppression.ts'
 import type { RawRule } from '../../core/alerting/rules/rule.ts'

@@ -1,4 +1,5 @@
-// A simulated world as a list of what happens in it, made from a seed. It is data, so that a failing world can be shrunk.
+// A simulated world as a list of what happens in it, made from a seed. It is data, so that a failing world can be
+// shrunk.
 
 import type { RawSilence } from '../../core/alerting/evaluate/suppression.ts'
 import type { RawRule } from '../../core/alerting/rules/rule.ts'
@@ -28,7 +29,10 @@ export type SimAction =
       readonly attributes: ServerAttributes | null
     }
   | { readonly kind: 'overflow' }
-  /** The process dies at the (ops + 1)th durable operation from now, just before or just after it; 0 and before: at once. */
+  /**
+   * The process dies at the (ops + 1)th durable operation from now, just before or just after it; 0 and before: at
+   * once.
+   */
   | { readonly kind: 'kill'; readonly ops: number; readonly isAfter: boolean; readonly downMs: number }
   | { readonly kind: 'stop'; readonly downMs: number }
   | { readonly kind: 'hub'; readonly isUp: boolean }
@@ -206,7 +210,9 @@ class PlanMaker {
     this.add(atMs, { kind: 'silences', silences: [...silences] })
   }
 
-  /** What the agent of a server sends: regular, silent and back-filled, late, doubled; its last agent may be revoked. */
+  /**
+   * What the agent of a server sends: regular, silent and back-filled, late, doubled; its last agent may be revoked.
+   */
   private traffic(server: Server): void {
     const { random } = this
     const levels = new Map<string, number>()

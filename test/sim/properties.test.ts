@@ -72,8 +72,8 @@ test('[SUP-001] suppressed or not, the same events are told at the same time und
 test("[SUP-009] another company's rules, silences and servers never matter", async () => {
   let foreign = 0
   for (const seed of seeds) {
-    // A kill counts what is written, and would strike elsewhere; how long a stop lasts must not be left to chance. Work that piles up
-    // is swept as of the newest batch of it, whosever that is.
+    // A kill counts what is written, and would strike elsewhere; how long a stop lasts must not be left to chance. Work
+    // that piles up is swept as of the newest batch of it, whosever that is.
     const live = changed(planOf(seed), action => {
       if (action.kind === 'stop') return { ...action, downMs: Math.max(1000, action.downMs) }
       return action.kind === 'kill' ? nothing : action

@@ -1,4 +1,5 @@
-// Seeded worlds against the oracle. SIM_WORLDS = how many, SIM_SEED = the first. A failing world prints its seed and is shrunk.
+// Seeded worlds against the oracle. SIM_WORLDS = how many, SIM_SEED = the first. A failing world prints its seed and is
+// shrunk.
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -48,7 +49,8 @@ const told = (plan: Plan): string =>
     .join('\n')
 
 test('[SNAP-006, SNAP-008] keys of a server that left before its first snapshot are kept when it comes back', async () => {
-  // Found by its seed: a shard without servers was passed by, and the keys that waited for it were taken and thrown away.
+  // Found by its seed: a shard without servers was passed by, and the keys that waited for it were taken and thrown
+  // away.
   expect(await faultsOf(planOf(1167))).toEqual([])
 })
 

@@ -1,5 +1,5 @@
-// Runs a world: the real shard loop on a bus and a store that die with it at any point, a hub that is away at times and gets things
-// twice, and beside them the oracle, told of every step once it counts. Returns what differs.
+// Runs a world: the real shard loop on a bus and a store that die with it at any point, a hub that is away at times and
+// gets things twice, and beside them the oracle, told of every step once it counts. Returns what differs.
 import { ShardLoop } from '../../apps/collector/worker/evaluation/shard-loop.ts'
 import type { ServerAttributesUpdate } from '../../apps/collector/worker/evaluation/shard-messages.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'

@@ -1,5 +1,5 @@
-// Commands of the check, each with a folder for everything that it and its children lay down. What they start is found by that folder,
-// so that nothing is left running, whatever became of the command.
+// Commands of the check, each with a folder for everything that it and its children lay down. What they start is found
+// by that folder, so that nothing is left running, whatever became of the command.
 import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 
 export type Surroundings = {
@@ -79,7 +79,10 @@ const environmentOf = ({ folder, environment }: Surroundings): Record<string, st
   ...environment,
 })
 
-/** Runs a command to its end, or to the limit. Its output goes by a file: a child that it leaves behind holds nothing up. */
+/**
+ * Runs a command to its end, or to the limit. Its output goes by a file: a child that it leaves behind holds nothing
+ * up.
+ */
 export async function runChild(command: readonly string[], around: Surroundings, limitMs: number): Promise<Ended> {
   const { cwd, folder } = around
   makeFolder(folder)
@@ -108,7 +111,10 @@ export async function runChild(command: readonly string[], around: Surroundings,
 
 export type Front = { readonly url: string; stop(): Promise<void> }
 
-/** Starts a server for several tests, which prints its URL when it is ready and ends on SIGTERM. Throws when it does not start. */
+/**
+ * Starts a server for several tests, which prints its URL when it is ready and ends on SIGTERM. Throws when it does not
+ * start.
+ */
 export async function startFront(command: readonly string[], around: Surroundings): Promise<Front> {
   const { cwd, folder } = around
   makeFolder(folder)

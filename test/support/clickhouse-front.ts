@@ -1,5 +1,5 @@
-// The embedded engine as a ClickHouse server, in a process of its own: prints its URL, and ends on SIGTERM. With CLICKHOUSE_URL set to
-// that URL the tests of the samples store talk to it as they would to any server.
+// The embedded engine as a ClickHouse server, in a process of its own: prints its URL, and ends on SIGTERM. With
+// CLICKHOUSE_URL set to that URL the tests of the samples store talk to it as they would to any server.
 import { startClickHouseServer } from './clickhouse-server.ts'
 
 const server = startClickHouseServer(0)

@@ -1,5 +1,5 @@
-// The HTTP interface of a ClickHouse server over the engine of this process, as far as @clickhouse/client uses it here: so that
-// the server form of the store is tried with real statements, real blocks and a real network that can go away.
+// The HTTP interface of a ClickHouse server over the engine of this process, as far as @clickhouse/client uses it here:
+// so that the server form of the store is tried with real statements, real blocks and a real network that can go away.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseError } from '@clickhouse/client'

@@ -1,5 +1,5 @@
-// The samples store for tests: the embedded engine, one a process, in a directory of its own, or the server that CLICKHOUSE_URL names.
-// Every suite has a database of its own in it, `suite_…`.
+// The samples store for tests: the embedded engine, one a process, in a directory of its own, or the server that
+// CLICKHOUSE_URL names. Every suite has a database of its own in it, `suite_…`.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

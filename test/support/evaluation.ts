@@ -23,7 +23,9 @@ export function evaluationWith(rules: readonly RawRule[], flapping: Partial<Flap
   return evaluation
 }
 
-/** A batch of the server: points by key of the series, with the keys of those that are announced. Returns the events. */
+/**
+ * A batch of the server: points by key of the series, with the keys of those that are announced. Returns the events.
+ */
 export function send(
   evaluation: EvaluationState,
   receivedAtMs: number,

@@ -1,5 +1,5 @@
-// A PostgreSQL server in a process of its own: prints its URL, and ends on SIGTERM. With TEST_POSTGRES set to that URL tests make their
-// databases in it instead of starting one.
+// A PostgreSQL server in a process of its own: prints its URL, and ends on SIGTERM. With TEST_POSTGRES set to that URL
+// tests make their databases in it instead of starting one.
 import { startTestPostgres } from './postgres.ts'
 
 const server = await startTestPostgres()

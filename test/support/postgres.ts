@@ -1,5 +1,6 @@
-// One real PostgreSQL server for tests: on a free port and a temporary data directory. Each suite gets a database of its own in it. The
-// check starts one for all (TEST_POSTGRES); a process by itself starts its own with the first database.
+// One real PostgreSQL server for tests: on a free port and a temporary data directory. Each suite gets a database of
+// its own in it. The check starts one for all (TEST_POSTGRES); a process by itself starts its own with the first
+// database.
 import { randomUUID } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

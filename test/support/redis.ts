@@ -1,5 +1,6 @@
-// A real redis-server for tests: on a free port, in a directory of its own, with an append-only file that has everything it acknowledged, so
-// that it can be killed and started again. With `everysec` it would lose up to two seconds whenever the disk is busy.
+// A real redis-server for tests: on a free port, in a directory of its own, with an append-only file that has
+// everything it acknowledged, so that it can be killed and started again. With `everysec` it would lose up to two
+// seconds whenever the disk is busy.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +20,10 @@ export type TestRedis = {
   close(): Promise<void>
 }
 
-/** Starts a server. `maxMemory` in bytes bounds it, refusing writes beyond. Throws with the way out when redis-server is missing. */
+/**
+ * Starts a server. `maxMemory` in bytes bounds it, refusing writes beyond. Throws with the way out when redis-server is
+ * missing.
+ */
 export async function startTestRedis(options: { maxMemory?: number } = {}): Promise<TestRedis> {
   if (Bun.which('redis-server') === null)
     throw new Error('redis-server is not installed: apt-get install redis-server (CI does)')

@@ -1,4 +1,5 @@
-// An agent that a test drives: it enrolls with a licence and sends the batches that the test tells it to, over the real protocol.
+// An agent that a test drives: it enrolls with a licence and sends the batches that the test tells it to, over the real
+// protocol.
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import {
   EnrollRequestSchema,

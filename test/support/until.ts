@@ -1,6 +1,9 @@
 // Waiting for a condition instead of sleeping: asks again until it holds or the deadline passes.
 
-/** Between two samples of a load, which is to go on for long and leave the server to what is tried. No test waits for anything with it. */
+/**
+ * Between two samples of a load, which is to go on for long and leave the server to what is tried. No test waits for
+ * anything with it.
+ */
 export const pause = (ms: number): Promise<void> => Bun.sleep(ms)
 
 /** Resolves to the first value of `ask` that is neither undefined, null nor false. Rejects after `deadlineMs`. */

@@ -1,5 +1,5 @@
-// What a newcomer does, against the real executable: start, list the server, read its CPU, break a rule, see the alert, mend it, see it
-// resolved. The server's own agent and two simulated ones report.
+// What a newcomer does, against the real executable: start, list the server, read its CPU, break a rule, see the alert,
+// mend it, see it resolved. The server's own agent and two simulated ones report.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'

@@ -1,5 +1,5 @@
-// kill -9 of the whole site at random moments under load: no acknowledged sample is missing, no alert lost, doubled or stuck.
-// The seed is printed; KILLS and SEED change the run.
+// kill -9 of the whole site at random moments under load: no acknowledged sample is missing, no alert lost, doubled or
+// stuck. The seed is printed; KILLS and SEED change the run.
 import { expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,9 @@ function randomOf(seed: number): () => number {
 
 type Server = { readonly name: string; token: string; agentId: string; serverId: string; acked: number }
 
-/** Sends sample after sample, each until it is acknowledged, as an agent with a buffer does; ends when the site is gone. */
+/**
+ * Sends sample after sample, each until it is acknowledged, as an agent with a buffer does; ends when the site is gone.
+ */
 async function pump(site: SiteProcess, server: Server, baseMs: number, isOver: () => boolean): Promise<void> {
   const agent = new SimulatedAgent(site.facts.agent_url, server.agentId, server.token)
   agent.seq = server.acked
@@ -121,7 +123,8 @@ test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keep
     for (const server of servers) {
       const agent = new SimulatedAgent(site.facts.agent_url, server.agentId, server.token)
       agent.seq = server.acked
-      // What was under way at the last kill may be stored without its acknowledgement: it is sent again, as an agent does.
+      // What was under way at the last kill may be stored without its acknowledgement: it is sent again, as an agent
+      // does.
       do {
         const tsMs = baseMs + server.acked * 1000
         const sent = await agent.send([{ name: 'swap_used_percent', points: [[tsMs, sampleValue(server.acked)]] }], 300)
@@ -147,7 +150,10 @@ test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keep
   }
 }, 600_000)
 
-/** Every acknowledged sample is stored, once, with its value. Samples are a second apart, a query's step is 30 s: counted in the database's own terms, by sum. */
+/**
+ * Every acknowledged sample is stored, once, with its value. Samples are a second apart, a query's step is 30 s:
+ * counted in the database's own terms, by sum.
+ */
 async function expectSamples(site: SiteProcess, server: Server, baseMs: number): Promise<void> {
   const from = new Date(baseMs).toISOString()
   const to = new Date(baseMs + server.acked * 1000).toISOString()

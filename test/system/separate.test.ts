@@ -1,5 +1,5 @@
-// The executables as an operator runs them: hub, ingest, worker and agent as processes of their own, set up by files and by the
-// commands of the hub, as README.md says in "Running it for real".
+// The executables as an operator runs them: hub, ingest, worker and agent as processes of their own, set up by files
+// and by the commands of the hub, as README.md says in "Running it for real".
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
@@ -87,7 +87,9 @@ async function simulated(name: string): Promise<{ sender: SimulatedAgent; server
   return { sender: await SimulatedAgent.enroll(agentUrl, license, name), serverId: server_id }
 }
 
-/** Ten samples a second, also while nobody takes them: there are more to send until the last process has been restarted. */
+/**
+ * Ten samples a second, also while nobody takes them: there are more to send until the last process has been restarted.
+ */
 const pace = (): Promise<void> => pause(100)
 
 const rule = (threshold: number) => ({

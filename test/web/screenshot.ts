@@ -1,5 +1,5 @@
-// A script: makes the snapshot of the README, apps/hub/web/screenshot.png, from a real site and a fleet that is made up.
-// Usage: bun test/web/screenshot.ts [FILE] [light|dark] [WIDTH]
+// A script: makes the snapshot of the README, apps/hub/web/screenshot.png, from a real site and a fleet that is made
+// up. Usage: bun test/web/screenshot.ts [FILE] [light|dark] [WIDTH]
 import { join } from 'node:path'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { startSiteProcess } from '../support/site.ts'

@@ -1,4 +1,5 @@
-// A person at the web interface without a browser: forms, cookies and the live stream over HTTP, against a hub of the API's harness.
+// A person at the web interface without a browser: forms, cookies and the live stream over HTTP, against a hub of the
+// API's harness.
 import { randomUUID } from 'node:crypto'
 import { createUser } from '../../apps/hub/identity/accounts.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'

@@ -1,5 +1,5 @@
-// A process that publishes on a bus as fast as it can and prints the number of every entry that was acknowledged, until it is killed.
-// Usage: bun bus-publisher.ts PATH FROM SEED
+// A process that publishes on a bus as fast as it can and prints the number of every entry that was acknowledged, until
+// it is killed. Usage: bun bus-publisher.ts PATH FROM SEED
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { randomFrom } from '../support/random.ts'
 

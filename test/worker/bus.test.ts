@@ -325,7 +325,8 @@ describe('the bus after the power was cut', () => {
     const [segment] = segmentsOf(path)
     truncateSync(segment!, groupBytes(96) * 4)
     expect(() => openWriter(path)).toThrow('the entries 5 to 6 are missing in')
-    // With the index moved away, as the message says, it is a new bus, which goes on counting: its readers know their places.
+    // With the index moved away, as the message says, it is a new bus, which goes on counting: its readers know their
+    // places.
     for (const file of [path, `${path}-wal`, `${path}-shm`]) rmSync(file, { force: true })
     const reader = openReader(path)
     expect(await reader.read(0, 0, MIB)).toEqual([])

@@ -1,5 +1,6 @@
-// The clock of a test process: what Date.now says is moved by an offset that all its threads share, so that minutes of silence cost
-// no waiting. The offset lies in a small mapped file named after the process, since a thread is given nothing but its file.
+// The clock of a test process: what Date.now says is moved by an offset that all its threads share, so that minutes of
+// silence cost no waiting. The offset lies in a small mapped file named after the process, since a thread is given
+// nothing but its file.
 import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

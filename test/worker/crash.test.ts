@@ -1,4 +1,5 @@
-// The executable collector-worker, killed with -9 in the middle of its work: what the hub hears is what it hears without a kill.
+// The executable collector-worker, killed with -9 in the middle of its work: what the hub hears is what it hears
+// without a kill.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// The worker as the executables wire it, in this process: real bus, real threads, the embedded samples store, its admin API over
-// HTTP, and a scripted hub beside it. It can be stopped and started again on the directory it left.
+// The worker as the executables wire it, in this process: real bus, real threads, the embedded samples store, its admin
+// API over HTTP, and a scripted hub beside it. It can be stopped and started again on the directory it left.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

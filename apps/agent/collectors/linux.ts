@@ -1,4 +1,5 @@
-// The collectors of a Linux host: each reads its files, keeps its last reading, and leaves the arithmetic to core/agent.
+// The collectors of a Linux host: each reads its files, keeps its last reading, and leaves the arithmetic to
+// core/agent.
 import type { CounterReading } from '../../../core/agent/counters.ts'
 import { keptReading } from '../../../core/agent/counters.ts'
 import { filterCompiler, isBlockDeviceReported, isInterfaceReported } from '../../../core/agent/filters.ts'

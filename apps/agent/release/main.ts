@@ -1,5 +1,5 @@
-// Makes releases of the agent, on the host that holds the private key: `pack` compresses an executable and signs its manifest,
-// `sign-collector-url` signs the address of another collector. Neither is part of the agent.
+// Makes releases of the agent, on the host that holds the private key: `pack` compresses an executable and signs its
+// manifest, `sign-collector-url` signs the address of another collector. Neither is part of the agent.
 import { createHash, createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

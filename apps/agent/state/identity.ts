@@ -8,13 +8,19 @@ export type Identity = {
   readonly token: string
   readonly issuedAtMs: number
   readonly collectorUrl: string
-  /** Hash of the licence it was enrolled with: another licence in the configuration is an operator's wish to enroll anew. */
+  /**
+   * Hash of the licence it was enrolled with: another licence in the configuration is an operator's wish to enroll
+   * anew.
+   */
   readonly licenseHash: string
   /** The collector said agent_revoked: nothing is sent until the host is enrolled again. */
   readonly isRevoked: boolean
 }
 
-/** Whether text is a token of an agent (decision G-196). Anything else, a line break in it above all, would make every later request impossible. */
+/**
+ * Whether text is a token of an agent (decision G-196). Anything else, a line break in it above all, would make every
+ * later request impossible.
+ */
 export const isAgentToken = (text: string): boolean => /^agt_[0-9A-Za-z]{20,200}$/.test(text)
 
 export const licenseHash = (license: string): string => sha256Hex(license)

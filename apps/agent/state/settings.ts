@@ -1,5 +1,6 @@
-// The settings in force: local configuration, with the last valid remote configuration over it, which is kept on disk and
-// holds from the start, before any read from the collector (document 3 "Agent to collector", "Agent config semantics").
+// The settings in force: local configuration, with the last valid remote configuration over it, which is kept on disk
+// and holds from the start, before any read from the collector (document 3 "Agent to collector", "Agent config
+// semantics").
 import type { Logger } from 'pino'
 import { type AgentSettings, mergeRemoteConfig } from '../../../core/agent/remote-config.ts'
 import type { AgentConfig } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'

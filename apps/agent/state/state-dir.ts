@@ -1,5 +1,5 @@
-// The agent's own files: token, config, seq, status.json and the folder buffer/, readable by its user only (decision G-61).
-// A file is replaced in one step, so that a crash leaves the old content or the new, never half.
+// The agent's own files: token, config, seq, status.json and the folder buffer/, readable by its user only (decision
+// G-61). A file is replaced in one step, so that a crash leaves the old content or the new, never half.
 import { randomUUID } from 'node:crypto'
 import { chmodSync, constants, lchownSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -74,8 +74,8 @@ export class StateDir {
 }
 
 /**
- * Numbers that only grow, over restarts and crashes too: a crash skips the rest of a block. A new block never starts below the
- * clock, so that they grow even over the restarts of a host whose disk takes nothing.
+ * Numbers that only grow, over restarts and crashes too: a crash skips the rest of a block. A new block never starts
+ * below the clock, so that they grow even over the restarts of a host whose disk takes nothing.
  */
 export class SeqCounter {
   readonly #state: StateDir
@@ -89,7 +89,10 @@ export class SeqCounter {
     this.#reservedEnd = this.#next
   }
 
-  /** The next number. While the disk refuses a new block it is asked for again with every number: the agent must stay visible. */
+  /**
+   * The next number. While the disk refuses a new block it is asked for again with every number: the agent must stay
+   * visible.
+   */
   take(nowMs: number): bigint {
     if (this.#next < this.#reservedEnd) return this.#next++
     const floor = BigInt(Math.max(0, Math.floor(nowMs)))

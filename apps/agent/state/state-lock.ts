@@ -1,5 +1,6 @@
-// One agent a state directory: two would take each other's batches and sequence numbers. A lock of SQLite on an empty file of its
-// own: the system gives it back however the process ends, it needs no room on a full disk, and it holds between containers.
+// One agent a state directory: two would take each other's batches and sequence numbers. A lock of SQLite on an empty
+// file of its own: the system gives it back however the process ends, it needs no room on a full disk, and it holds
+// between containers.
 import { constants, Database, SQLiteError } from 'bun:sqlite'
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// HTTP to the collector: headers of the protocol, deadlines, bounded answers, no redirects (document 3 "Agent to collector",
-// "Versioning"). A token leaves the process in the Authorization header only.
+// HTTP to the collector: headers of the protocol, deadlines, bounded answers, no redirects (document 3 "Agent to
+// collector", "Versioning"). A token leaves the process in the Authorization header only.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Answer, parseErrorBody, parseRetryAfter } from '../../../core/agent/response-action.ts'

@@ -1,5 +1,6 @@
-// The move to another collector by remote configuration (document 3 "Agent to collector"): only to a signed https address, only
-// after the new collector has answered /ping and knows this agent, never for an agent that locked remote configuration.
+// The move to another collector by remote configuration (document 3 "Agent to collector"): only to a signed https
+// address, only after the new collector has answered /ping and knows this agent, never for an agent that locked remote
+// configuration.
 import { fromBinary } from '@bufbuild/protobuf'
 import { actionFor } from '../../../core/agent/response-action.ts'
 import {
@@ -23,7 +24,9 @@ const SEEN_FILE = 'collector-signed'
 export type Move = {
   readonly url: string
   readonly signedAtMs: number
-  /** The address that was configured then: another one in the configuration is an operator's word, and ends the move. */
+  /**
+   * The address that was configured then: another one in the configuration is an operator's word, and ends the move.
+   */
   readonly configuredUrl: string
 }
 
@@ -50,8 +53,8 @@ function writeMove(dir: StateDir, { url, signedAtMs, configuredUrl }: Move): voi
 }
 
 /**
- * The newest address that the operator signed and this agent was told, moved or not; null without one, and when it was signed with another key.
- * It outlives a new enrollment: what is older is played again by somebody.
+ * The newest address that the operator signed and this agent was told, moved or not; null without one, and when it was
+ * signed with another key. It outlives a new enrollment: what is older is played again by somebody.
  */
 function readSeen(dir: StateDir, keyHash: string): SeenAddress | null {
   let fields: ReadonlyMap<string, unknown>
@@ -125,7 +128,10 @@ export class CollectorMover {
     return isHere ? null : (fault ?? this.#move(address))
   }
 
-  /** Kept also for an address that the agent is at, or cannot move to: what was signed before it moves this agent no more. */
+  /**
+   * Kept also for an address that the agent is at, or cannot move to: what was signed before it moves this agent no
+   * more.
+   */
   #remember({ url, signedAtMs }: SignedAddress): void {
     if (this.#newest?.signedAtMs === signedAtMs) return
     this.#newest = { url, signedAtMs }

@@ -1,4 +1,5 @@
-// Enrollment: the licence becomes an identity (document 3 "Agent to collector" /enroll, "Errors"; decisions G-26, G-27).
+// Enrollment: the licence becomes an identity (document 3 "Agent to collector" /enroll, "Errors"; decisions G-26,
+// G-27).
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type Action, actionFor } from '../../../core/agent/response-action.ts'
 import {

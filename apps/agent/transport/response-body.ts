@@ -1,15 +1,20 @@
-// What the collector answers, up to a bound: as it is sent, and inflated (decision G-196). The agent inflates by itself, because `fetch` does
-// so without any bound: a zstd answer of 32 KB may stand for a GiB.
+// What the collector answers, up to a bound: as it is sent, and inflated (decision G-196). The agent inflates by
+// itself, because `fetch` does so without any bound: a zstd answer of 32 KB may stand for a GiB.
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { readZstdFrames } from '../../../core/wire/zstd-frame.ts'
 
-/** An answer above this, as it is sent or inflated, is an error like a broken one. A configuration has 150 KB at most. */
+/**
+ * An answer above this, as it is sent or inflated, is an error like a broken one. A configuration has 150 KB at most.
+ */
 const RESPONSE_BYTES_MAX = 1024 * 1024
 
 /** The encodings that the agent asks for, and the only ones that it takes. */
 export const acceptedEncodings = 'zstd, gzip'
 
-/** The body of an answer that was fetched with `decompress: false`. Rejects when it is too large, cut, or in an encoding that was not asked for. */
+/**
+ * The body of an answer that was fetched with `decompress: false`. Rejects when it is too large, cut, or in an encoding
+ * that was not asked for.
+ */
 export async function readResponseBody(response: Response): Promise<Uint8Array> {
   const raw = await readBounded(response)
   const encoding = response.headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity'

@@ -53,7 +53,9 @@ export class Sender {
     this.#startedAtMs = parts.clock.elapsed()
   }
 
-  /** One turn: the oldest cycles that fit into a request, or the heartbeat. Cycles leave the buffer once they are kept. */
+  /**
+   * One turn: the oldest cycles that fit into a request, or the heartbeat. Cycles leave the buffer once they are kept.
+   */
   async send(): Promise<SendResult> {
     for (;;) {
       const group = this.#parts.buffer.oldest(this.#pointsMax)
@@ -79,7 +81,10 @@ export class Sender {
     buffer.giveUp(entryNumbers, 'refused by the collector')
   }
 
-  /** What became of a group; 'fewer cycles' when a smaller one, which `#pointsMax` now asks for, is to be sent in its place. */
+  /**
+   * What became of a group; 'fewer cycles' when a smaller one, which `#pointsMax` now asks for, is to be sent in its
+   * place.
+   */
   async #sendGroup({ entryNumbers, series }: BufferGroup): Promise<SendResult | 'fewer cycles'> {
     const merged = mergeSeries(series)
     const requests = this.#fit(merged)

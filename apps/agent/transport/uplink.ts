@@ -51,7 +51,9 @@ export class Uplink {
     }))
   }
 
-  /** Asks for a task to run at an instant of the monotonic clock, or earlier. One that is backing off keeps its time. */
+  /**
+   * Asks for a task to run at an instant of the monotonic clock, or earlier. One that is backing off keeps its time.
+   */
   request(name: TaskName, atMs: number): void {
     const task = this.#task(name)
     if (task.failures > 0 || atMs >= task.dueAtMs) return

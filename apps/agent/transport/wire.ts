@@ -97,7 +97,9 @@ export function remoteConfigOf(config: AgentConfig): RemoteConfig {
 export const configToText = (config: AgentConfig): string =>
   `${toJsonString(AgentConfigSchema, config, { prettySpaces: 2 })}\n`
 
-/** The config of a file that `configToText` wrote; null for anything else. Unknown fields of a newer agent are skipped. */
+/**
+ * The config of a file that `configToText` wrote; null for anything else. Unknown fields of a newer agent are skipped.
+ */
 export function configFromText(text: string): AgentConfig | null {
   try {
     return fromJsonString(AgentConfigSchema, text, { ignoreUnknownFields: true })

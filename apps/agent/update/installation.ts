@@ -1,5 +1,6 @@
-// The executable of this agent on disk, and how it gives way to another version: the old one stays beside the new one until
-// that has proved itself, and the process becomes the new program in place, so that whoever started it sees no end.
+// The executable of this agent on disk, and how it gives way to another version: the old one stays beside the new one
+// until that has proved itself, and the process becomes the new program in place, so that whoever started it sees no
+// end.
 import { dlopen, ptr } from 'bun:ffi'
 import {
   closeSync,
@@ -86,7 +87,9 @@ export class Installation {
     })
   }
 
-  /** Becomes what is installed: execv(3), the process id stays. Returns, with the reason, only when that is impossible. */
+  /**
+   * Becomes what is installed: execv(3), the process id stays. Returns, with the reason, only when that is impossible.
+   */
   become(): string {
     const strings = [this.executable, ...this.#args].map(text => Buffer.from(`${text}\0`))
     const argv = new BigUint64Array([...strings.map(text => BigInt(ptr(text))), 0n])

@@ -1,5 +1,5 @@
-// Fetches a release and makes it ready to be put in place (document 3 "Proposed update-manifest extension"): https, no redirect
-// to another host, no byte more than the manifest says, the hash checked before anything of it is used.
+// Fetches a release and makes it ready to be put in place (document 3 "Proposed update-manifest extension"): https, no
+// redirect to another host, no byte more than the manifest says, the hash checked before anything of it is used.
 import { createHash } from 'node:crypto'
 import {
   closeSync,
@@ -105,7 +105,9 @@ function isZstd(path: string): boolean {
   }
 }
 
-/** A release is the executable, or the executable as a zstd frame: 40 MiB hold none with its runtime inside otherwise. */
+/**
+ * A release is the executable, or the executable as a zstd frame: 40 MiB hold none with its runtime inside otherwise.
+ */
 async function unpack(from: string, to: string): Promise<void> {
   if (!isZstd(from)) {
     renameSync(from, to)

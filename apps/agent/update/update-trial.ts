@@ -1,6 +1,7 @@
-// The trial of a new version (document 3 "Proposed update-manifest extension"): within 5 minutes it must send one batch that the
-// collector accepts, else the old binary is restored. The old program stays as the watcher, because a version that does not
-// even start cannot judge itself; only after a power cut or a killed watcher the new version watches itself.
+// The trial of a new version (document 3 "Proposed update-manifest extension"): within 5 minutes it must send one batch
+// that the collector accepts, else the old binary is restored. The old program stays as the watcher, because a version
+// that does not even start cannot judge itself; only after a power cut or a killed watcher the new version watches
+// itself.
 import { trialAtStart, type UpdateRecord, type UpdateTrial, withFailed } from '../../../core/agent/update-record.ts'
 import type { AgentParts } from '../agent-parts.ts'
 import type { Alarm } from '../clock.ts'
@@ -27,7 +28,10 @@ async function end(child: Child, { clock }: TrialParts, alarm: Alarm): Promise<v
   await child.exited
 }
 
-/** Keeps the record when the disk takes it: a full one must stop neither an agent's start nor the return of the old binary. */
+/**
+ * Keeps the record when the disk takes it: a full one must stop neither an agent's start nor the return of the old
+ * binary.
+ */
 function note({ dir, log }: TrialParts, record: UpdateRecord): void {
   try {
     writeUpdateRecord(dir, record)
@@ -36,7 +40,10 @@ function note({ dir, log }: TrialParts, record: UpdateRecord): void {
   }
 }
 
-/** Marks the version failed and puts the old binary back: in this order, so that a power cut in between is not forgotten. */
+/**
+ * Marks the version failed and puts the old binary back: in this order, so that a power cut in between is not
+ * forgotten.
+ */
 function rollBack(parts: TrialParts, installation: Installation, trial: UpdateTrial): void {
   const failed = withFailed({ ...readUpdateRecord(parts.dir), trial }, trial.version, parts.clock.now())
   note(parts, failed)
@@ -70,8 +77,9 @@ async function verdict(
 }
 
 /**
- * Puts the staged version in place, tries it as a child process, and leaves the good one of both installed. The state directory
- * must be unlocked: the child works in it. True when the caller has to become what is installed; false when it was stopped.
+ * Puts the staged version in place, tries it as a child process, and leaves the good one of both installed. The state
+ * directory must be unlocked: the child works in it. True when the caller has to become what is installed; false when
+ * it was stopped.
  */
 export async function tryStagedVersion(
   version: string,
@@ -113,7 +121,9 @@ export type OwnTrial = {
   readonly accept: () => void
   /** Resolves when the trial is lost and the old binary is back in place; never for one that is won or stopped. */
   readonly lost: Promise<Installation>
-  /** Resolves when the watcher is gone: this process ends, so that whoever starts agents here finds the directory free. */
+  /**
+   * Resolves when the watcher is gone: this process ends, so that whoever starts agents here finds the directory free.
+   */
   readonly orphaned: Promise<void>
   readonly stop: () => void
   /** Until it is won: no further version is installed meanwhile. */

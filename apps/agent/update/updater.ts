@@ -1,5 +1,6 @@
-// Looks whether there is a newer agent, verifies what the collector offers, and stages it beside the executable (document 3
-// "Proposed update-manifest extension", decision G-60). An agent that cannot replace itself says what it would do.
+// Looks whether there is a newer agent, verifies what the collector offers, and stages it beside the executable
+// (document 3 "Proposed update-manifest extension", decision G-60). An agent that cannot replace itself says what it
+// would do.
 import { fromBinary } from '@bufbuild/protobuf'
 import { actionFor } from '../../../core/agent/response-action.ts'
 import { type Manifest, signedManifestText, updateVerdict } from '../../../core/agent/update-manifest.ts'

@@ -1,5 +1,5 @@
-// Whether a token opens the admin API (document 3 "Authentication"). Digests are compared, of all tokens and in constant time, so that
-// neither length nor content of a token, nor which of them it was, shows in the time it takes.
+// Whether a token opens the admin API (document 3 "Authentication"). Digests are compared, of all tokens and in
+// constant time, so that neither length nor content of a token, nor which of them it was, shows in the time it takes.
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 const digest = (text: string): Buffer => createHash('sha256').update(text, 'utf8').digest()

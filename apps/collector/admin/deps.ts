@@ -16,8 +16,8 @@ export type PurgeDeps = {
   readonly nowMs: () => number
   readonly tombstones: {
     /**
-     * Makes a tombstone durable and known: at the latest 2 s later every shard and the sample writer drop the tenant's batches
-     * and forget its states. Rejects when it cannot be written; then nothing is deleted.
+     * Makes a tombstone durable and known: at the latest 2 s later every shard and the sample writer drop the tenant's
+     * batches and forget its states. Rejects when it cannot be written; then nothing is deleted.
      */
     readonly write: (tombstone: Tombstone) => Promise<void>
   }
@@ -38,7 +38,9 @@ export type AdminDeps = {
   /** The tokens that open the API now: `admin.token`, and `admin.token_previous` while it is set. */
   readonly tokens: () => readonly string[]
   readonly registry: {
-    /** Stores a pushed record; `applied` is false for a version that is not newer, `version` is the one held afterwards. */
+    /**
+     * Stores a pushed record; `applied` is false for a version that is not newer, `version` is the one held afterwards.
+     */
     readonly push: (record: AgentRecord) => Promise<{ readonly applied: boolean; readonly version: number }>
     /** Revokes at once, for ever; an unknown agent too. */
     readonly revoke: (agentId: string) => Promise<void>

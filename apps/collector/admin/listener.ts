@@ -1,5 +1,5 @@
-// Where the admin API is served: on the internal network (loopback unless told otherwise), over TLS where a certificate is configured
-// (document 3 "Authentication"; decision G-15).
+// Where the admin API is served: on the internal network (loopback unless told otherwise), over TLS where a certificate
+// is configured (document 3 "Authentication"; decision G-15).
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { splitAddress, urlOf } from '../../../core/config/address.ts'
@@ -11,7 +11,10 @@ const IDLE_SECONDS = 60
 
 export type AdminListener = {
   readonly url: string
-  /** Reads the certificate again; connections that are open stay. Throws for files that cannot be used; the old one stays in force. */
+  /**
+   * Reads the certificate again; connections that are open stay. Throws for files that cannot be used; the old one
+   * stays in force.
+   */
   readonly reloadCertificate: () => void
   stop(): Promise<void>
 }
@@ -38,7 +41,8 @@ export function startAdminListener(
       port: onPort,
       fetch: handle,
       error: () => errorResponse('unavailable', 'unexpected fault', 500),
-      // A body that is too large is refused by the call that reads it, in the form of this API; the runtime's own answer would have none.
+      // A body that is too large is refused by the call that reads it, in the form of this API; the runtime's own
+      // answer would have none.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       idleTimeout: IDLE_SECONDS,
       ...tls,

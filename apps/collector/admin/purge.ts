@@ -31,7 +31,9 @@ export async function purgeData(
 
 type Purger = {
   readonly purge: (companyId: string, serverId: string | null) => Promise<PurgeOutcome>
-  /** Runs the deletion of a tombstone that was written before a restart, for the second time that it may have missed. */
+  /**
+   * Runs the deletion of a tombstone that was written before a restart, for the second time that it may have missed.
+   */
   readonly resume: (companyId: string, serverId: string | null) => void
   /** Ends the waiting for second deletions; those that were due are left to `resume`. */
   readonly stop: () => void

@@ -1,5 +1,5 @@
-// GET /internal/v1/servers/{server_id}/series: request, read window, plan, store, reply (document 3 "Series parameters" and
-// "Series response").
+// GET /internal/v1/servers/{server_id}/series: request, read window, plan, store, reply (document 3 "Series parameters"
+// and "Series response").
 import type { SeriesResponse } from '../../../core/admin-api/series.ts'
 import { planSeries } from '../../../core/query/query-plan.ts'
 import { parseSeriesRequest } from '../../../core/query/series-request.ts'

@@ -1,5 +1,5 @@
-// The hub's way into the collector, /internal/v1: who may call, which paths there are, and how answers and faults look. What a
-// call does stands in the file named after it.
+// The hub's way into the collector, /internal/v1: who may call, which paths there are, and how answers and faults look.
+// What a call does stands in the file named after it.
 import { Elysia } from 'elysia'
 import { reloadFeeds, reloadPath } from '../../../core/admin-api/calls.ts'
 import { adminPrefix } from '../../../core/admin-api/envelope.ts'
@@ -36,7 +36,10 @@ const routesOf = (deps: AdminDeps): readonly Route[] => [
 const isAuthorized = (deps: AdminDeps, request: Request): boolean =>
   isKnownToken(deps.tokens(), /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? '')
 
-/** The methods of a path; empty for one that does not exist. A slash at the end is as good as none, as it is to the router. */
+/**
+ * The methods of a path; empty for one that does not exist. A slash at the end is as good as none, as it is to the
+ * router.
+ */
 function methodsOf(routes: readonly Route[], pathname: string): Method[] {
   const segments = pathname.slice(adminPrefix.length).replace(/\/$/, '').split('/')
   return routes

@@ -1,5 +1,5 @@
-// What the collector says of itself, of a company and of a server (document 3 "Hub to collector admin API"; decisions G-112
-// and G-131). Names become snake_case here and nowhere else.
+// What the collector says of itself, of a company and of a server (document 3 "Hub to collector admin API"; decisions
+// G-112 and G-131). Names become snake_case here and nowhere else.
 import type {
   CollectorStatusResponse,
   CompanySummaryResponse,

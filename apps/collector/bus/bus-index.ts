@@ -1,11 +1,15 @@
-// What the writer and the readers of a bus on one host know in common, beside the groups themselves: which segments there are, how far
-// each consumer has come, when the bus last refused. A SQLite file in WAL mode; segments lie in a folder beside it.
+// What the writer and the readers of a bus on one host know in common, beside the groups themselves: which segments
+// there are, how far each consumer has come, when the bus last refused. A SQLite file in WAL mode; segments lie in a
+// folder beside it.
 import { Database, SQLiteError } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { GROUP_HEADER_BYTES, groupBytes, sealGroup, writeBytes } from './segment.ts'
 
-/** 3: groups lie in segments. In a file of the formats 1 and 2 they are rows of a table, and are moved when it is opened. */
+/**
+ * 3: groups lie in segments. In a file of the formats 1 and 2 they are rows of a table, and are moved when it is
+ * opened.
+ */
 const FORMAT_VERSION = 3
 /** 'SVCB': the file is a bus of this product. */
 const APPLICATION_ID = 0x53564342
@@ -23,8 +27,9 @@ export class BusIndex {
   ) {}
 
   /**
-   * Opens the bus at `path`, which is made when it is missing. What the writer notes outlives a power cut; what readers note may be lost
-   * with the power: then they read again. Throws in words for the operator when it is no bus that this program knows.
+   * Opens the bus at `path`, which is made when it is missing. What the writer notes outlives a power cut; what readers
+   * note may be lost with the power: then they read again. Throws in words for the operator when it is no bus that this
+   * program knows.
    */
   static open(path: string, side: 'reader' | 'writer'): BusIndex {
     const isNew = !existsSync(path)
@@ -158,7 +163,10 @@ function migrate(database: Database, folder: string): boolean {
   return isOlder
 }
 
-/** The groups of the formats before, into one segment; as their table goes in the same transaction, all of it happens or nothing does. */
+/**
+ * The groups of the formats before, into one segment; as their table goes in the same transaction, all of it happens or
+ * nothing does.
+ */
 function moveGroups(database: Database, folder: string): void {
   const { last } = database.query<{ last: number }, []>('SELECT ifnull(max(last), 0) AS last FROM head').get()!
   const rows = database.query<GroupRow, []>('SELECT first, count, at_ms AS atMs, bytes FROM groups ORDER BY first')

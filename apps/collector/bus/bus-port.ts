@@ -1,5 +1,6 @@
-// A bus that lives in another thread: entries of a millisecond or two go over in one buffer, which changes hands. Whoever has the bus
-// answers each buffer once its entries are durable, so that the sync of the disk never holds up a listener.
+// A bus that lives in another thread: entries of a millisecond or two go over in one buffer, which changes hands.
+// Whoever has the bus answers each buffer once its entries are durable, so that the sync of the disk never holds up a
+// listener.
 import { assert } from '../../../core/assert.ts'
 import { readUuid } from '../../../core/series/uuid.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'

@@ -1,4 +1,5 @@
-// The entry of the bus thread: it alone has the writing side of the bus on one host, and waits for the disk in place of everybody else.
+// The entry of the bus thread: it alone has the writing side of the bus on one host, and waits for the disk in place of
+// everybody else.
 import { errorInfo } from '../../../core/error-info.ts'
 import { serveBus } from './bus-port.ts'
 import { FileBusWriter } from './file-bus-writer.ts'

@@ -1,5 +1,5 @@
-// The bus between ingest and worker: durable, ordered a server, at least once, bounded (decision G-142). An entry leaves it
-// when every consumer has passed it; at the bound ingest refuses, and nothing acknowledged is dropped.
+// The bus between ingest and worker: durable, ordered a server, at least once, bounded (decision G-142). An entry
+// leaves it when every consumer has passed it; at the bound ingest refuses, and nothing acknowledged is dropped.
 
 /** Some entries one after another: positions firstPosition … firstPosition + count - 1 of one partition. */
 export type BusGroup = {
@@ -21,9 +21,15 @@ export type BusStats = {
 }
 
 export interface BusWriter {
-  /** Resolves to null once the entry is durable. `serverId` chooses the partition. The entry's memory is the caller's again at once. */
+  /**
+   * Resolves to null once the entry is durable. `serverId` chooses the partition. The entry's memory is the caller's
+   * again at once.
+   */
   publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null>
-  /** Entries one after another, kept or refused together; for a bus of one partition. Their memory is the caller's again at once. */
+  /**
+   * Entries one after another, kept or refused together; for a bus of one partition. Their memory is the caller's again
+   * at once.
+   */
   publishGroup?(bytes: Uint8Array, count: number): Promise<PublishRefusal | null>
   stats(): Promise<BusStats>
   close(): Promise<void>
@@ -31,7 +37,9 @@ export interface BusWriter {
 
 export interface BusReader {
   readonly partitions: readonly number[]
-  /** Groups after `position` (0 = from the start), in order, about `bytesMax` together; empty when there is nothing new. */
+  /**
+   * Groups after `position` (0 = from the start), in order, about `bytesMax` together; empty when there is nothing new.
+   */
   read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]>
   /** The last position published, 0 on an empty bus. */
   lastPosition(partition: number): Promise<number>
@@ -42,5 +50,7 @@ export interface BusReader {
   close(): Promise<void>
 }
 
-/** Every consumer that must pass an entry before it is removed: the 64 evaluation shards as one, and the sample writer. */
+/**
+ * Every consumer that must pass an entry before it is removed: the 64 evaluation shards as one, and the sample writer.
+ */
 export const busConsumers = { evaluation: 'evaluation', samples: 'samples' } as const

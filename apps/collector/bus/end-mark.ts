@@ -1,6 +1,7 @@
-// Up to where the bus is on the disk. The writer notes it after each sync, readers go no further: what they read can't be lost with the
-// power any more, and no position is used a second time for something else. The note itself is not synced: after the power was cut it may
-// be older than the disk, which it tells by the boot that it is of. Then what lies whole in the last segment is the end.
+// Up to where the bus is on the disk. The writer notes it after each sync, readers go no further: what they read can't
+// be lost with the power any more, and no position is used a second time for something else. The note itself is not
+// synced: after the power was cut it may be older than the disk, which it tells by the boot that it is of. Then what
+// lies whole in the last segment is the end.
 import { closeSync, constants, existsSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'

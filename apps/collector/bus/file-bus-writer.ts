@@ -1,5 +1,5 @@
-// The bus on one host as ingest writes it: entries that arrive within a few milliseconds are one group, with one write and one sync of
-// the disk. A publisher hears of success only after that sync.
+// The bus on one host as ingest writes it: entries that arrive within a few milliseconds are one group, with one write
+// and one sync of the disk. A publisher hears of success only after that sync.
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { lockFile, type ProcessLock } from '../store/process-lock.ts'

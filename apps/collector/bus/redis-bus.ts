@@ -1,7 +1,7 @@
-// The bus between hosts: a Redis stream a shard (decision G-142). A script gives positions and adds entries in one step and refuses
-// at the bound; what all consumers passed is removed with the step that passes it. An acknowledged batch is in Redis' append-only
-// file with `appendfsync always`. With `everysec` Redis puts the writing off for up to two seconds while its disk is busy: what it acknowledged
-// meanwhile is lost when it is killed then.
+// The bus between hosts: a Redis stream a shard (decision G-142). A script gives positions and adds entries in one step
+// and refuses at the bound; what all consumers passed is removed with the step that passes it. An acknowledged batch is
+// in Redis' append-only file with `appendfsync always`. With `everysec` Redis puts the writing off for up to two
+// seconds while its disk is busy: what it acknowledged meanwhile is lost when it is killed then.
 import type { Redis } from 'ioredis'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
@@ -17,7 +17,10 @@ const FLUSH_BYTES_MAX = 2 * 1024 * 1024
 const PENDING_BYTES_MAX = 64 * 1024 * 1024
 const READ_ENTRIES_MAX = 64
 
-/** KEYS: state, a stream a group. ARGV: most bytes, most age, then partition, count, bytes a group. Returns 1, or 0 at the bound. */
+/**
+ * KEYS: state, a stream a group. ARGV: most bytes, most age, then partition, count, bytes a group. Returns 1, or 0 at
+ * the bound.
+ */
 const PUBLISH = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local state = KEYS[1]
 local nowMs = now()
@@ -73,8 +76,9 @@ type RedisBusWriterOptions = {
 }
 
 /**
- * The writing side; one a process. What arrives while a script is under way goes with the next one: batches of a server keep their
- * order. A script without an answer is not sent again: its publishers hear that it failed, and agents send again.
+ * The writing side; one a process. What arrives while a script is under way goes with the next one: batches of a server
+ * keep their order. A script without an answer is not sent again: its publishers hear that it failed, and agents send
+ * again.
  */
 export class RedisBusWriter implements BusWriter {
   private readonly options: RedisBusWriterOptions
@@ -163,8 +167,8 @@ export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats>
 }
 
 /**
- * A reading side. It looks at the heads of all partitions with one command every few milliseconds, and reads only a partition that
- * has something new. `partitions` are those that this process has a lease of.
+ * A reading side. It looks at the heads of all partitions with one command every few milliseconds, and reads only a
+ * partition that has something new. `partitions` are those that this process has a lease of.
  */
 export class RedisBusReader implements BusReader {
   partitions: readonly number[] = []

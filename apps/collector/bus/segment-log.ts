@@ -1,5 +1,5 @@
-// The segments of a bus as their one writer has them open. Segments that all have passed are used again: to overwrite what a file has
-// already needs no change of the file system's own, which halves the cost of a sync.
+// The segments of a bus as their one writer has them open. Segments that all have passed are used again: to overwrite
+// what a file has already needs no change of the file system's own, which halves the cost of a sync.
 import { closeSync, fdatasyncSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BusIndex, createSegmentFile, type Segment } from './bus-index.ts'
@@ -14,12 +14,18 @@ const SPARE_FILES_MAX = 2
 export class SegmentLog {
   private readonly mark: EndMark
   private readonly segments: Segment[]
-  /** Numbers of files for the next segments. Only what this process has seen passed: of others nobody knows what lies in them. */
+  /**
+   * Numbers of files for the next segments. Only what this process has seen passed: of others nobody knows what lies in
+   * them.
+   */
   private readonly spare: number[] = []
   private file: number
   private end: BusEnd = { last: 0, segment: 1, offset: 0 }
 
-  /** Opens what is on the disk and tells of every group on it. Throws in words for the operator when some of it is missing. */
+  /**
+   * Opens what is on the disk and tells of every group on it. Throws in words for the operator when some of it is
+   * missing.
+   */
   constructor(
     private readonly index: BusIndex,
     tell: (group: PlacedGroup) => void,
@@ -74,8 +80,8 @@ export class SegmentLog {
   }
 
   /**
-   * Writes a group and waits until it is on the disk. `bytes` holds its `byteCount` bytes of entries behind GROUP_HEADER_BYTES, and is as
-   * long as the group. Throws where the disk does; the group is then none of the bus.
+   * Writes a group and waits until it is on the disk. `bytes` holds its `byteCount` bytes of entries behind
+   * GROUP_HEADER_BYTES, and is as long as the group. Throws where the disk does; the group is then none of the bus.
    */
   append(bytes: Uint8Array, byteCount: number, count: number, atMs: number): void {
     if (this.end.offset >= SEGMENT_BYTES) this.goOn()

@@ -1,5 +1,6 @@
-// A segment of the bus: a file of groups, one after another. Each says its place, so that what an earlier use of the file left behind is
-// never taken for a group, and a checksum tells one that was written whole. Little-endian; entries lie at multiples of eight.
+// A segment of the bus: a file of groups, one after another. Each says its place, so that what an earlier use of the
+// file left behind is never taken for a group, and a checksum tells one that was written whole. Little-endian; entries
+// lie at multiples of eight.
 //
 //   offset  size  field
 //   0       4     magic, with the version of the format
@@ -27,7 +28,9 @@ type GroupHeader = {
 /** Bytes of a group on the disk, of which the entries have `byteCount`. */
 export const groupBytes = (byteCount: number): number => GROUP_HEADER_BYTES + Math.ceil(byteCount / 8) * 8
 
-/** Makes a group of `bytes`, which holds the entries behind room for the header, and is exactly as long as the group. */
+/**
+ * Makes a group of `bytes`, which holds the entries behind room for the header, and is exactly as long as the group.
+ */
 export function sealGroup(bytes: Uint8Array, header: GroupHeader): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   view.setUint32(0, MAGIC, true)
@@ -77,8 +80,8 @@ export function writeBytes(file: number, at: number, bytes: Uint8Array): void {
 export type PlacedGroup = GroupHeader & { readonly at: number }
 
 /**
- * The groups of a segment that starts at the position `first`, up to the first place where none of them follows the one before. `looksInside`:
- * and up to one that is not whole.
+ * The groups of a segment that starts at the position `first`, up to the first place where none of them follows the one
+ * before. `looksInside`: and up to one that is not whole.
  */
 export function* groupsOf(file: number, first: number, looksInside: boolean): Generator<PlacedGroup> {
   const size = fstatSync(file).size

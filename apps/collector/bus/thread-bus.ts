@@ -1,4 +1,5 @@
-// The bus on one host, in a thread of its own, seen from the thread that starts it: any number of threads connect to it and publish.
+// The bus on one host, in a thread of its own, seen from the thread that starts it: any number of threads connect to it
+// and publish.
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { PortBus, serveBus } from './bus-port.ts'
 import type { FileBusOptions } from './file-bus-writer.ts'

@@ -1,5 +1,6 @@
-// The agents feed of the hub into the registry (document 1 "Collector-facing endpoints"; decisions G-34, G-43). The cursor is kept
-// by the registry's store, beside the records it belongs to; processes that share the store share the work.
+// The agents feed of the hub into the registry (document 1 "Collector-facing endpoints"; decisions G-34, G-43). The
+// cursor is kept by the registry's store, beside the records it belongs to; processes that share the store share the
+// work.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { type AgentRecord, isJsonObject, isRecordFault, parseAgentRecord } from '../store/registry/agent-record.ts'
@@ -22,7 +23,10 @@ export type AgentsSyncOptions = {
   readonly nowMs: () => number
 }
 
-/** Records of the feed that can be read; one that cannot is skipped alone, counted and said in the log: what was known before stays. */
+/**
+ * Records of the feed that can be read; one that cannot is skipped alone, counted and said in the log: what was known
+ * before stays.
+ */
 function readRecords(rows: readonly unknown[], { log, metrics }: Pick<AgentsSyncOptions, 'log' | 'metrics'>) {
   const records: AgentRecord[] = []
   for (const row of rows) {
@@ -49,7 +53,8 @@ async function pullAgents({ registry, hub, log, metrics, nowMs }: AgentsSyncOpti
   // An agent whose record was skipped is still one of the hub's.
   const idOf = (row: unknown): string[] => (isJsonObject(row) && typeof row.agent_id === 'string' ? [row.agent_id] : [])
   if (isReplacing) registry.removeOthers(new Set(pulled.records.flatMap(idOf)))
-  // A first read can bring a hundred thousand agents: batches are answered in between. Each record stands alone; the cursor comes last.
+  // A first read can bring a hundred thousand agents: batches are answered in between. Each record stands alone; the
+  // cursor comes last.
   for (let from = 0; from + APPLY_RECORDS < records.length; from += APPLY_RECORDS) {
     registry.apply(records.slice(from, from + APPLY_RECORDS))
     await new Promise(setImmediate)

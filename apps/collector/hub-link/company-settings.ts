@@ -1,5 +1,6 @@
-// Per-company settings of the hub (document 1 "Settings"): asked for when needed, cached for five minutes, thirty seconds after an error;
-// the last known answer is kept while the hub is silent, and a company never seen has none (document 3 "Series parameters").
+// Per-company settings of the hub (document 1 "Settings"): asked for when needed, cached for five minutes, thirty
+// seconds after an error; the last known answer is kept while the hub is silent, and a company never seen has none
+// (document 3 "Series parameters").
 import { describeResponse, type HubClient } from './hub-client.ts'
 
 const ERROR_CACHE_MS = 30_000

@@ -1,5 +1,5 @@
-// A feed of raw records (rules, silences, checks): pulled page by page, applied in one piece, kept on disk (document 1 "Rule sync
-// envelope"; document 2 "Rule sync on the collector").
+// A feed of raw records (rules, silences, checks): pulled page by page, applied in one piece, kept on disk (document 1
+// "Rule sync envelope"; document 2 "Rule sync on the collector").
 import type { Logger } from 'pino'
 import { isSilenceForgotten } from '../../../core/alerting/evaluate/suppression.ts'
 import { limits } from '../../../core/limits.ts'
@@ -18,12 +18,18 @@ export const skipReasons = ['malformed', 'too_large'] as const
 
 const SAVE_PERIOD_MS = 3_600_000
 
-/** A page that is larger than is read is asked for in smaller ones, and this many times larger again after each that was read. */
+/**
+ * A page that is larger than is read is asked for in smaller ones, and this many times larger again after each that was
+ * read.
+ */
 const LIMIT_STEP = 8
 
 export type Pulled = { readonly records: readonly unknown[]; readonly nextSince: number }
 
-/** In place of a record that is too large to be read: it takes the place of the version that is held, and is told of as invalid. */
+/**
+ * In place of a record that is too large to be read: it takes the place of the version that is held, and is told of as
+ * invalid.
+ */
 const tooLarge = ({ bytes, first }: LargePage, feed: FeedName, syncVersion: number): unknown => ({
   ...(first.id === null ? {} : { [feed === 'agents' ? 'agent_id' : 'id']: first.id }),
   ...(first.companyId === null ? {} : { company_id: first.companyId }),
@@ -32,8 +38,8 @@ const tooLarge = ({ bytes, first }: LargePage, feed: FeedName, syncVersion: numb
 })
 
 /**
- * Reads a feed by next_since until there is no more. Nothing is applied here: an error in mid-way loses nothing. One record that is too
- * large to be read does not end it: it is passed over, and `too_large` stands in its place.
+ * Reads a feed by next_since until there is no more. Nothing is applied here: an error in mid-way loses nothing. One
+ * record that is too large to be read does not end it: it is passed over, and `too_large` stands in its place.
  */
 export async function pullPages(
   hub: Pick<HubClient, 'pullFeed'>,
@@ -59,7 +65,8 @@ export async function pullPages(
       continue
     }
     limit = Math.min(limitMax, limit * LIMIT_STEP)
-    // A hub that has no checks feed yet manages no checks (document 3 "Agent config semantics"): there is nothing to read.
+    // A hub that has no checks feed yet manages no checks (document 3 "Agent config semantics"): there is nothing to
+    // read.
     if (feed === 'checks' && answer.kind === 'refused' && answer.status === 404)
       return { records: [], nextSince: since }
     if (answer.kind !== 'ok') return { error: describeResponse(answer) }
@@ -85,8 +92,8 @@ export type FeedSyncOptions = {
   /** Which records have outlived their use: they leave the set without a tombstone. */
   readonly isExpired?: (record: RawRecord, nowMs: number) => boolean
   /**
-   * Puts a set in force, at the start with what was on disk and after every pull that changed something; `since` is its cursor. The
-   * set is kept on disk once this is done: what is on disk was in force.
+   * Puts a set in force, at the start with what was on disk and after every pull that changed something; `since` is its
+   * cursor. The set is kept on disk once this is done: what is on disk was in force.
    */
   readonly onApplied: (records: ReadonlyMap<string, RawRecord>, since: number) => void | Promise<void>
   readonly log: Logger
@@ -155,7 +162,10 @@ export class FeedSync {
     return this.loop.stop()
   }
 
-  /** Records that can be told from each other. One that cannot is skipped alone, and said; so is one of which nothing can be in force. */
+  /**
+   * Records that can be told from each other. One that cannot is skipped alone, and said; so is one of which nothing
+   * can be in force.
+   */
   private readable(given: readonly unknown[]): RawRecord[] {
     const { feed, log, metrics } = this.options
     const records: RawRecord[] = []

@@ -1,5 +1,6 @@
-// Inventory reports on their way to the hub (document 1 "Inventory ingest"; decision G-59): the newest of each agent, every 30 s or at
-// 100, held for at most a day. A 4xx other than 429 is final and counted; everything else is tried again.
+// Inventory reports on their way to the hub (document 1 "Inventory ingest"; decision G-59): the newest of each agent,
+// every 30 s or at 100, held for at most a day. A 4xx other than 429 is final and counted; everything else is tried
+// again.
 import type { Logger } from 'pino'
 import { DAY_MS, limits } from '../../../core/limits.ts'
 import type { CollectorMetrics } from '../telemetry.ts'

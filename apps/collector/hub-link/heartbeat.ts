@@ -3,7 +3,9 @@ import type { Logger } from 'pino'
 import type { HeartbeatBoard, ProcessHeartbeat } from '../store/process-heartbeats.ts'
 import { describeResponse, type HeartbeatBody, type HubClient } from './hub-client.ts'
 
-/** What a process of several reports: its own facts with those of the others, or alone where these cannot be read now. */
+/**
+ * What a process of several reports: its own facts with those of the others, or alone where these cannot be read now.
+ */
 export async function sharedHeartbeat(
   board: HeartbeatBoard,
   own: ProcessHeartbeat,

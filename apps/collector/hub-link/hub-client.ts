@@ -1,5 +1,5 @@
-// The only place that calls the hub (document 1 "Collector-facing endpoints"; decisions G-45, G-150). Every outcome is a value;
-// every call has a deadline; the hub's clock is compared at every answer.
+// The only place that calls the hub (document 1 "Collector-facing endpoints"; decisions G-45, G-150). Every outcome is
+// a value; every call has a deadline; the hub's clock is compared at every answer.
 import type { Logger } from 'pino'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
@@ -81,7 +81,9 @@ type Call = {
   readonly timeoutMs?: number
   /** A larger answer is read to its end, and its beginning and end are looked at. */
   readonly isSkimmed?: boolean
-  /** Issues something: goes over a connection of its own, for a kept one that was closed is tried again by the runtime. */
+  /**
+   * Issues something: goes over a connection of its own, for a kept one that was closed is tried again by the runtime.
+   */
   readonly isOnce?: boolean
 }
 
@@ -135,7 +137,10 @@ export class HubClient {
     })
   }
 
-  /** A page of one record that is too large to be read is looked through for its end, so that the feed can go on after it. */
+  /**
+   * A page of one record that is too large to be read is looked through for its end, so that the feed can go on after
+   * it.
+   */
   pullFeed(feed: FeedName, since: number, limit: number): Promise<HubResponse | LargePage> {
     const path = `/${feed}?since=${since}&limit=${limit}`
     return this.ask({ method: 'GET', path, ...(limit === 1 ? { isSkimmed: true } : {}) })

@@ -1,5 +1,5 @@
-// The body of an answer of the hub, bounded: one that is larger is not held in memory. Of a page of a feed its beginning and its end can
-// still be told, which is what it takes to pass over a record that cannot be read.
+// The body of an answer of the hub, bounded: one that is larger is not held in memory. Of a page of a feed its
+// beginning and its end can still be told, which is what it takes to pass over a record that cannot be read.
 
 /** Looked at of a body that is too large: enough for what stands before and after the records of a page. */
 const EDGE_BYTES = 16 * 1024
@@ -49,8 +49,8 @@ class Tail {
 }
 
 /**
- * The text of a body of at most `bytesMax`. Of a larger one what could be seen: with `isSkimmed` it is read to its end, else nothing more
- * is read of it. Throws what the connection throws.
+ * The text of a body of at most `bytesMax`. Of a larger one what could be seen: with `isSkimmed` it is read to its end,
+ * else nothing more is read of it. Throws what the connection throws.
  */
 export async function readResponse(
   response: Response,

@@ -1,5 +1,6 @@
-// Tells the hub which agents were seen, about once a minute (document 1 "/agents/seen"; decisions G-31, G-39, G-40). An agent that is new, or
-// that was silent for long, is told of at once: people wait for it, and the hub's lists would call it unknown or down for up to a minute more.
+// Tells the hub which agents were seen, about once a minute (document 1 "/agents/seen"; decisions G-31, G-39, G-40). An
+// agent that is new, or that was silent for long, is told of at once: people wait for it, and the hub's lists would
+// call it unknown or down for up to a minute more.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeResponse, type HubClient, type HubResponse, type SeenEntry } from './hub-client.ts'
@@ -20,7 +21,10 @@ const SILENT_MS = 2 * limits.seenIntervalMs
 /** How often the pages of one report are halved to find what is at fault: an agent takes about ten. */
 const SPLITS_MAX = 100
 
-/** The page itself is at fault: sent again it would hold up all others for ever. One agent of it must not cost the others theirs. */
+/**
+ * The page itself is at fault: sent again it would hold up all others for ever. One agent of it must not cost the
+ * others theirs.
+ */
 const isRefused = (answer: HubResponse): boolean => answer.kind === 'refused' && [400, 413, 422].includes(answer.status)
 
 /** Of a version only what can be read: it comes from the agent as it is. */

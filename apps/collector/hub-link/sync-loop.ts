@@ -1,5 +1,6 @@
-// Pulls a feed at the start, at every interval and on a reload call (document 2 "Rule sync on the collector"; decisions G-43, G-45).
-// One pull at a time; a reload that comes during a pull is answered by the next one, for the running one may have read too early.
+// Pulls a feed at the start, at every interval and on a reload call (document 2 "Rule sync on the collector"; decisions
+// G-43, G-45). One pull at a time; a reload that comes during a pull is answered by the next one, for the running one
+// may have read too early.
 import type { Logger } from 'pino'
 
 /** `applied`: the hub was read to the end and the result is in force. `unavailable`: what was in force still is. */

@@ -18,7 +18,9 @@ import type { AgentProtocol, ApiError } from './listener/responses.ts'
 
 /** Who calls, as the handling of a batch sees it: in the one thread of a small site, or in one of several. */
 export interface BatchCallers {
-  /** The session, which is here then. At once for a token that was seen before; else the hub or another thread is asked. */
+  /**
+   * The session, which is here then. At once for a token that was seen before; else the hub or another thread is asked.
+   */
   authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError>
   /** Of a session that is here: the ETag of its config. */
   etagOf(session: AgentSession): Etag

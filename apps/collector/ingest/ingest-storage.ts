@@ -1,5 +1,5 @@
-// Where an ingest process has its bus and its registry: on the disk of its host, beside the worker, or in Redis with the other
-// processes of its collector (decisions G-142 and G-144). main.ts chooses by bus.kind.
+// Where an ingest process has its bus and its registry: on the disk of its host, beside the worker, or in Redis with
+// the other processes of its collector (decisions G-142 and G-144). main.ts chooses by bus.kind.
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
 import { FileBusWriter } from '../bus/file-bus-writer.ts'
@@ -14,7 +14,9 @@ import { RedisShared } from '../store/redis/redis-shared.ts'
 import { RegistryStore } from '../store/registry/file-registry-store.ts'
 import type { RegistryBacking } from '../store/registry/registry.ts'
 
-/** How often what other processes wrote to Redis (pushes, revocations, purges, reload calls) is looked for, at least. */
+/**
+ * How often what other processes wrote to Redis (pushes, revocations, purges, reload calls) is looked for, at least.
+ */
 const REDIS_POLL_MS = 500
 const BUS_GROUP_WAIT_MS = 5
 /** How long a start waits for Redis before it serves, and answers 503, without it. */

@@ -1,5 +1,5 @@
-// Puts ingest together: sessions, authentication, the agent API, and what it tells the hub. Everything it needs is handed in, so that
-// the executable and the all-in-one wire the same thing.
+// Puts ingest together: sessions, authentication, the agent API, and what it tells the hub. Everything it needs is
+// handed in, so that the executable and the all-in-one wire the same thing.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
@@ -55,7 +55,10 @@ export type RunningIngest = {
   /** Agents seen by this process within `withinMs`. */
   agentsSeen(withinMs: number): number
   reloadCertificate(): Promise<void>
-  /** Reads the update manifest again; throws, and keeps the old one, when it cannot be used. A stop is in force even then. */
+  /**
+   * Reads the update manifest again; throws, and keeps the old one, when it cannot be used. A stop is in force even
+   * then.
+   */
   reloadManifest(isStopped: boolean): void
   /** Ends intake, answers what is under way, and tells the hub the rest. */
   stop(): Promise<void>
@@ -137,7 +140,9 @@ function observe({ metrics, registry, bus, log }: IngestContext, intake: Intake)
   })
 }
 
-/** Starts ingest. Rejects, in words for the operator, when the address cannot be served or the manifest cannot be used. */
+/**
+ * Starts ingest. Rejects, in words for the operator, when the address cannot be served or the manifest cannot be used.
+ */
 export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
   const { config, log, metrics, nowMs } = deps
   const sessions = new Sessions(deps.registry)

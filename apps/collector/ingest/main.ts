@@ -25,7 +25,10 @@ import { openIngestStorage } from './ingest-storage.ts'
 
 const files = threadFiles(import.meta.url)
 
-/** The configuration; throws with every fault in it, a line each. Keys of the worker are known too: the two can share a file. */
+/**
+ * The configuration; throws with every fault in it, a line each. Keys of the worker are known too: the two can share a
+ * file.
+ */
 function loadConfig(file: string | undefined): IngestConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
   if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))

@@ -1,5 +1,5 @@
-// Where the raw set of a feed is kept, so that a restart while the hub is down runs the last set: in a file (file-feed-store.ts) or in Redis
-// (redis/redis-feed-store.ts); test/contract/ holds both to this.
+// Where the raw set of a feed is kept, so that a restart while the hub is down runs the last set: in a file
+// (file-feed-store.ts) or in Redis (redis/redis-feed-store.ts); test/contract/ holds both to this.
 import type { FeedRecord, FeedState } from '../../../core/sync/feed.ts'
 import { isJsonObject, type JsonObject } from './registry/agent-record.ts'
 
@@ -15,7 +15,10 @@ export const isRawRecord = (value: unknown): value is RawRecord =>
   Number.isSafeInteger(value.sync_version)
 
 export interface FeedStore {
-  /** The set of the last save, as far as it was there when the store was opened; an empty one when there is none, or it cannot be read. */
+  /**
+   * The set of the last save, as far as it was there when the store was opened; an empty one when there is none, or it
+   * cannot be read.
+   */
   load(): FeedState<RawRecord>
   /** Keeps a set durably. */
   save(state: FeedState<RawRecord>): Promise<void>

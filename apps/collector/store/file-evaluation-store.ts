@@ -1,5 +1,6 @@
-// What evaluation keeps on disk: one SQLite file with the outbox, the journal and the keys of series, and one file a shard with its
-// snapshot. An event and the state that it left behind are committed together; only then does the thread go on.
+// What evaluation keeps on disk: one SQLite file with the outbox, the journal and the keys of series, and one file a
+// shard with its snapshot. An event and the state that it left behind are committed together; only then does the thread
+// go on.
 import { Database } from 'bun:sqlite'
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -13,7 +14,10 @@ import { limits } from '../../../core/limits.ts'
 import type { OutboxRow, OutboxStore } from './outbox-store.ts'
 import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
 
-/** 2: keys of series stand by shard, changes of rules by their place on the bus. 3: records of rules stand once, changes name them. */
+/**
+ * 2: keys of series stand by shard, changes of rules by their place on the bus. 3: records of rules stand once, changes
+ * name them.
+ */
 const FORMAT_VERSION = 3
 
 type NoteRow = {
@@ -42,7 +46,8 @@ function openDatabase(path: string): Database {
       database.run(`CREATE TABLE IF NOT EXISTS journal (
         id INTEGER PRIMARY KEY AUTOINCREMENT, shard INTEGER NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL,
         is_open INTEGER NOT NULL, record TEXT NOT NULL)`)
-      // Open alerts stay in the journal for as long as they are open: they are what is left of a snapshot that cannot be read.
+      // Open alerts stay in the journal for as long as they are open: they are what is left of a snapshot that cannot
+      // be read.
       database.run('CREATE INDEX IF NOT EXISTS journal_open ON journal (key) WHERE is_open = 1')
       database.run('CREATE INDEX IF NOT EXISTS journal_by_shard ON journal (shard, position)')
       database.run(`CREATE TABLE IF NOT EXISTS shard_keys (
@@ -62,8 +67,8 @@ function openDatabase(path: string): Database {
 }
 
 /**
- * Format 1 did not say whose keys they are: every shard gets all, and gives up those that it does not use. It saved the shards before
- * each change of rules; what was in force when it ended stands by company.
+ * Format 1 did not say whose keys they are: every shard gets all, and gives up those that it does not use. It saved the
+ * shards before each change of rules; what was in force when it ended stands by company.
  */
 function fromFormat1(database: Database): void {
   const insert = database.query(
@@ -89,7 +94,9 @@ function fromFormat2(database: Database): void {
 export class EvaluationStore implements ShardStore, OutboxStore {
   private readonly database: Database
   private readonly snapshotDir: string
-  /** Number of the last journal record of this thread, or of any when it started: later ones of its shards are greater. */
+  /**
+   * Number of the last journal record of this thread, or of any when it started: later ones of its shards are greater.
+   */
   journalMark: number
 
   constructor(dataDir: string, snapshotDir: string) {
@@ -146,7 +153,9 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     return row ? JSON.parse(row.value) : null
   }
 
-  /** Journal records of a shard that a snapshot at `position` and `mark` does not reflect, in the order they were made. */
+  /**
+   * Journal records of a shard that a snapshot at `position` and `mark` does not reflect, in the order they were made.
+   */
   *journalAfter(shard: number, position: number, mark: number): Generator<PlacedRecord> {
     const rows = this.database.query<{ position: number; record: string }, [number, number, number]>(
       'SELECT position, record FROM journal WHERE shard = ? AND (position > ? OR id > ?) ORDER BY id',
@@ -221,7 +230,10 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       }))
   }
 
-  /** Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays, before all of the bus: the set may not be kept yet. */
+  /**
+   * Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays, before all of the
+   * bus: the set may not be kept yet.
+   */
   passRules(thread: number, position: number): void {
     const removed = this.database
       .query(
@@ -250,7 +262,10 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     this.publishSnapshot(temporary, shard, position, mark)
   }
 
-  /** Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for that. One at a time a shard. */
+  /**
+   * Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for
+   * that. One at a time a shard.
+   */
   async writeSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): Promise<WrittenSnapshot> {
     const temporary = `${this.snapshotPath(shard)}.written`
     const file = await open(temporary, 'w', 0o600)

@@ -1,5 +1,5 @@
-// The raw set of a feed and its cursor on disk, so that a restart while the hub is down runs the last set (document 2 "Rule sync on
-// the collector"). One JSON file a feed, written beside and renamed, readable by the owner only.
+// The raw set of a feed and its cursor on disk, so that a restart while the hub is down runs the last set (document 2
+// "Rule sync on the collector"). One JSON file a feed, written beside and renamed, readable by the owner only.
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'

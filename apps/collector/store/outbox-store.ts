@@ -1,4 +1,5 @@
-// Where events wait for the hub: in a file (file-evaluation-store.ts) or in Redis (redis/redis-outbox.ts); test/contract/ holds both to this.
+// Where events wait for the hub: in a file (file-evaluation-store.ts) or in Redis (redis/redis-outbox.ts);
+// test/contract/ holds both to this.
 import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
 
 export type Soon<T> = T | Promise<T>

@@ -1,5 +1,6 @@
-// What the processes of one collector tell each other of themselves, so that the heartbeat of each tells of all of them (document 1
-// "/heartbeat": ingest_rps and outbox_depth in one body, though ingest and worker may be processes of their own; decision G-32).
+// What the processes of one collector tell each other of themselves, so that the heartbeat of each tells of all of them
+// (document 1 "/heartbeat": ingest_rps and outbox_depth in one body, though ingest and worker may be processes of their
+// own; decision G-32).
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'

@@ -4,7 +4,10 @@ import { chmodSync } from 'node:fs'
 
 export type ProcessLock = { readonly release: () => void }
 
-/** Holds the lock until `release` or the end of the process. Throws, in words for the operator, when another `holder` has it. */
+/**
+ * Holds the lock until `release` or the end of the process. Throws, in words for the operator, when another `holder`
+ * has it.
+ */
 export function lockFile(path: string, holder: string): ProcessLock {
   const database = new Database(path, { create: true })
   try {

@@ -1,5 +1,6 @@
-// What is kept of the evaluation of shards, so that it survives the process: snapshots, the journal since each, keys of series, changes of
-// rules, and the events. Kept in files (file-evaluation-store.ts) or in Redis (redis/redis-shard-store.ts); test/contract/ holds both to this.
+// What is kept of the evaluation of shards, so that it survives the process: snapshots, the journal since each, keys of
+// series, changes of rules, and the events. Kept in files (file-evaluation-store.ts) or in Redis
+// (redis/redis-shard-store.ts); test/contract/ holds both to this.
 import type { JournalRecord } from '../../../core/alerting/durability/journal-record.ts'
 import type { RuleNote } from '../../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
@@ -14,9 +15,14 @@ export type WrittenSnapshot = { readonly publish: () => void; readonly discard: 
 export interface ShardStore {
   /** Number of the last journal record of the shards: later ones are greater. */
   readonly journalMark: number
-  /** Commits events and the states behind them, as of `position` of the bus. An event that the outbox still holds is not added again. */
+  /**
+   * Commits events and the states behind them, as of `position` of the bus. An event that the outbox still holds is not
+   * added again.
+   */
   commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void
-  /** Journal records of a shard that a snapshot at `position` and `mark` does not reflect, in the order they were made. */
+  /**
+   * Journal records of a shard that a snapshot at `position` and `mark` does not reflect, in the order they were made.
+   */
   journalAfter(shard: number, position: number, mark: number): Iterable<PlacedRecord>
   /** Keys of series that servers of the shard send. */
   keys(shard: number): string[]
@@ -27,17 +33,23 @@ export interface ShardStore {
   keepRules(thread: number, notes: readonly RuleNote[]): void
   /** The notes of a loop, in the order in which they were made. */
   ruleNotes(thread: number): RuleNote[]
-  /** Every snapshot of the loop reflects the bus up to `position`. What came last of a rule stays, as one from before all of the bus. */
+  /**
+   * Every snapshot of the loop reflects the bus up to `position`. What came last of a rule stays, as one from before
+   * all of the bus.
+   */
   passRules(thread: number, position: number): void
-  /** The snapshot of a shard at `position` of the bus and `mark` of the journal; the journal that it reflects goes, open alerts excepted. */
+  /**
+   * The snapshot of a shard at `position` of the bus and `mark` of the journal; the journal that it reflects goes, open
+   * alerts excepted.
+   */
   saveSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): void
   /** The bytes of a shard's snapshot, or null when it has none. */
   loadSnapshot(shard: number): Uint8Array | null
   /** Of a store whose medium may be slow: a snapshot is written while the loop goes on, and then put in place. */
   writeSnapshot?(shard: number, bytes: Uint8Array, position: number, mark: number): Promise<WrittenSnapshot>
   /**
-   * Of a store that writes later, in order: resolves once all that was handed over is durable, and rejects when that will never be. Then
-   * the loop must end, and another one starts from what is durable.
+   * Of a store that writes later, in order: resolves once all that was handed over is durable, and rejects when that
+   * will never be. Then the loop must end, and another one starts from what is durable.
    */
   settled?(): Promise<void>
   /** Shows presence to other processes (decision G-182); a store of one process has nobody to show it to. */

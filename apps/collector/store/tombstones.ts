@@ -1,5 +1,5 @@
-// Tombstones of purged tenants (document 3 "Purge"): a small file that is written and synced before anything is deleted, so that a
-// restart in mid-purge still drops what is on its way. They live for fifteen minutes.
+// Tombstones of purged tenants (document 3 "Purge"): a small file that is written and synced before anything is
+// deleted, so that a restart in mid-purge still drops what is on its way. They live for fifteen minutes.
 import { readFileSync } from 'node:fs'
 import { replaceFile } from '../../files/replace-file.ts'
 import type { Tombstone } from '../worker/samples/samples-messages.ts'
@@ -42,7 +42,9 @@ export class Tombstones {
     return this.held
   }
 
-  /** Makes a tombstone durable; a later one of the same tenant replaces an earlier. Throws when it cannot be written. */
+  /**
+   * Makes a tombstone durable; a later one of the same tenant replaces an earlier. Throws when it cannot be written.
+   */
   write(tombstone: Tombstone): void {
     const others = this.living().filter(
       held => held.companyId !== tombstone.companyId || held.serverId !== tombstone.serverId,

@@ -1,4 +1,5 @@
-// What the admin API is given by a worker: the registry, presence, reloads, retention and purges, each as the API asks for it.
+// What the admin API is given by a worker: the registry, presence, reloads, retention and purges, each as the API asks
+// for it.
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
@@ -124,7 +125,9 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
     settings.clear()
     return 'applied'
   }
-  /** Workers are asked and answer; ingest, and a worker that does not answer, pull by the counter within two seconds. */
+  /**
+   * Workers are asked and answer; ingest, and a worker that does not answer, pull by the counter within two seconds.
+   */
   const reloadElsewhere = async (feed: ReloadFeed): Promise<void> => {
     try {
       await storage.raiseReload?.(feed)

@@ -1,5 +1,5 @@
-// The executable collector-worker, with the admin API: reads its configuration, builds the adapters, wires the worker, stops in order.
-// Also `rules test FILE…`: rule scenario files through the production state machine.
+// The executable collector-worker, with the admin API: reads its configuration, builds the adapters, wires the worker,
+// stops in order. Also `rules test FILE…`: rule scenario files through the production state machine.
 import { mkdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -28,7 +28,10 @@ import { feedStatus } from './worker-status.ts'
 
 const threads = threadFiles(import.meta.url)
 
-/** The configuration; throws with every fault in it, a line each. Keys of ingest are known too: the two can share a file. */
+/**
+ * The configuration; throws with every fault in it, a line each. Keys of ingest are known too: the two can share a
+ * file.
+ */
 function loadConfig(file: string | undefined): WorkerConfig {
   const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
   // An empty one, as of a file that was cut, opens nothing: it must not take the storage of one that does.
@@ -49,7 +52,8 @@ async function run(configFile: string | undefined, readyFile: string | undefined
   const hub = connectHub(config, log, metrics, 'the rules on disk run, and events stay in the outbox')
   const shared = { hub, log, metrics, nowMs: Date.now }
   const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
-  // Ingest makes the agents' configs of its own copy; this one is for /status, and says at a reload call whether the hub answers.
+  // Ingest makes the agents' configs of its own copy; this one is for /status, and says at a reload call whether the
+  // hub answers.
   const checks = new ChecksFeed({
     ...shared,
     registry,

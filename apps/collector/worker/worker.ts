@@ -1,5 +1,5 @@
-// The worker of a collector, wired: feeds of the hub, shard threads, samples thread, outbox, admin API. Used by collector-worker and by
-// the all-in-one; whoever calls it builds the adapters and names the thread files.
+// The worker of a collector, wired: feeds of the hub, shard threads, samples thread, outbox, admin API. Used by
+// collector-worker and by the all-in-one; whoever calls it builds the adapters and names the thread files.
 
 import { join } from 'node:path'
 import pTimeout from 'p-timeout'
@@ -57,13 +57,19 @@ type WorkerDeps = {
 
 export type RunningWorker = {
   readonly adminUrl: string
-  /** Takes the admin tokens of a configuration that was read again, and reads the certificate again. Throws when that cannot be used. */
+  /**
+   * Takes the admin tokens of a configuration that was read again, and reads the certificate again. Throws when that
+   * cannot be used.
+   */
   readonly reloadAdmin: (fresh: WorkerConfig) => void
   /** The bus holds something new. */
   readonly wake: () => void
   /** The samples store answers. */
   readonly isReady: () => Promise<boolean>
-  /** Rules were read from the hub, now or before a restart: without any a worker would look healthy and open no alert (G-43). */
+  /**
+   * Rules were read from the hub, now or before a restart: without any a worker would look healthy and open no alert
+   * (G-43).
+   */
   readonly hasRules: () => boolean
   readonly outboxDepth: () => number
   /** Drains the bus to evaluation and store, saves, ends. Ingest must have stopped. */

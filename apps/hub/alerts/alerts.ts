@@ -1,4 +1,5 @@
-// Alerts as people handle them: acknowledged, closed, commented (document 1 "Alerts"; decisions G-95, G-96). Only events create them.
+// Alerts as people handle them: acknowledged, closed, commented (document 1 "Alerts"; decisions G-95, G-96). Only
+// events create them.
 import { randomUUID } from 'node:crypto'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { closeGroup } from '../../../core/lifecycle/alert.ts'
@@ -98,7 +99,10 @@ async function releaseGroup(tx: Tx, group: AlertRow['alert']): Promise<void> {
   await storeAlerts(tx, [], closeGroup(toAlert(group), grouped.map(toAlert), groups.map(toAlert)))
 }
 
-/** Ends the active alerts of a server that goes (decision G-107). An incident that was reported on it gives its children back. */
+/**
+ * Ends the active alerts of a server that goes (decision G-107). An incident that was reported on it gives its children
+ * back.
+ */
 export async function resolveServerAlerts(tx: Tx, serverId: string, nowMs: number): Promise<void> {
   const ended = await tx.db
     .update(alerts)

@@ -1,5 +1,6 @@
-// How many entries of the audit log a filter has. Counts are kept by day (UTC), action, actor and kind of subject (sql/hub/0014): a total is
-// the sum of the whole days in the filter's span, and of entries that are counted at its ends, so that it is exact and costs little.
+// How many entries of the audit log a filter has. Counts are kept by day (UTC), action, actor and kind of subject
+// (sql/hub/0014): a total is the sum of the whole days in the filter's span, and of entries that are counted at its
+// ends, so that it is exact and costs little.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 
@@ -41,13 +42,18 @@ export function entriesBy(companyId: string, filter: AuditFilter): SQL[] {
   return conditions
 }
 
-/** The two lists that make up a filter by `subject`: a kind of subject, and a subject of another kind that has this id. */
+/**
+ * The two lists that make up a filter by `subject`: a kind of subject, and a subject of another kind that has this id.
+ */
 export const bySubject = (subject: string): { readonly kind: SQL; readonly id: SQL } => ({
   kind: sql`subject_type = ${subject}`,
   id: sql`subject_id = ${subject} and subject_type <> ${subject}`,
 })
 
-/** Selects from the kept counts: whole days between the instants, and the entries before the first and after the last of them. */
+/**
+ * Selects from the kept counts: whole days between the instants, and the entries before the first and after the last of
+ * them.
+ */
 function kept(companyId: string, filter: AuditFilter): SQL {
   const fromMs = filter.from?.getTime() ?? -Infinity
   const toMs = filter.to?.getTime() ?? Infinity
@@ -83,8 +89,8 @@ export async function countAudit(db: Executor, companyId: string, filter: AuditF
 }
 
 /**
- * Adds what statements have changed up in the kept counts. One statement, so that a reader finds a change in one of the two tables, never in
- * both; what another hub has taken meanwhile is not taken again.
+ * Adds what statements have changed up in the kept counts. One statement, so that a reader finds a change in one of the
+ * two tables, never in both; what another hub has taken meanwhile is not taken again.
  */
 export async function addUpAuditCounts(db: Executor): Promise<void> {
   await db.execute(sql`

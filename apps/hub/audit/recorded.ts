@@ -1,5 +1,5 @@
-// Creating, changing and deleting a resource, each in one transaction with its entry in the audit log: `team.create`, `team.update`,
-// `team.delete`. What is written stands in the resource's own file.
+// Creating, changing and deleting a resource, each in one transaction with its entry in the audit log: `team.create`,
+// `team.update`, `team.delete`. What is written stands in the resource's own file.
 import { randomUUID } from 'node:crypto'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import type { Asker } from '../platform/http/collection.ts'

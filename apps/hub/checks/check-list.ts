@@ -6,7 +6,8 @@ import { oneOf, uuid } from '../platform/http/request-schema.ts'
 import { checkResponse } from './check-response.ts'
 import { checkTypes } from './check-target.ts'
 
-// The table is named in full: a column of the only table of a select is rendered bare, which here would mean the rule's.
+// The table is named in full: a column of the only table of a select is rendered bare, which here would mean the
+// rule's.
 const RULE_IDS: SQL<string[]> = sql`array(select r.id::text from monitoring_rules r
   where r.check_id = monitoring_checks.id and r.deleted_at is null order by r.created_at, r.id)`
 

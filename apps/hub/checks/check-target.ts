@@ -1,5 +1,5 @@
-// What each type of check looks at: the form of its target, the metric and labels of its series, the rules it starts with
-// (document 1 "Check sync envelope"; decisions G-63, G-91, G-92).
+// What each type of check looks at: the form of its target, the metric and labels of its series, the rules it starts
+// with (document 1 "Check sync envelope"; decisions G-63, G-91, G-92).
 import { isDeepStrictEqual } from 'node:util'
 import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'

@@ -1,4 +1,5 @@
-// Active checks: what agents probe, per company and scope, with the rules that come with them (decisions G-92, G-119, G-120).
+// Active checks: what agents probe, per company and scope, with the rules that come with them (decisions G-92, G-119,
+// G-120).
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { and, eq, type SQL, sql } from 'drizzle-orm'
@@ -31,8 +32,9 @@ async function checkServerLimit(tx: Tx, companyId: string): Promise<void> {
 }
 
 /**
- * Two checks of one type whose targets give the same labels would write one series: an address, whatever status is expected of it, and
- * addresses that are cut to the same label (G-63). Needs the company's lock. `among` is which of its checks count.
+ * Two checks of one type whose targets give the same labels would write one series: an address, whatever status is
+ * expected of it, and addresses that are cut to the same label (G-63). Needs the company's lock. `among` is which of
+ * its checks count.
  */
 async function refuseSharedSeries(
   tx: Tx,

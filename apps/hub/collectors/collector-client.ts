@@ -1,7 +1,7 @@
-// The hub's client of the collectors' admin API. Queries: 3 s, one retry, a circuit breaker a collector (decision G-124:
-// five failures in a row within 60 s, then 30 s without a call, then one to try);
-// an answer of null means that the collector cannot answer, which is never an error of the request. Calls made by jobs
-// (reload, push, purge) go outside the breaker and throw, so that the job is tried again.
+// The hub's client of the collectors' admin API. Queries: 3 s, one retry, a circuit breaker a collector (decision
+// G-124: five failures in a row within 60 s, then 30 s without a call, then one to try); an answer of null means that
+// the collector cannot answer, which is never an error of the request. Calls made by jobs (reload, push, purge) go
+// outside the breaker and throw, so that the job is tried again.
 import { circuitBreaker, handleAll, type IBreaker, type IPolicy, retry, wrap } from 'cockatiel'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
@@ -102,8 +102,8 @@ export class CollectorClient {
   }
 
   /**
-   * The ids of every registered collector, for what is done later: a command may know neither the key that opens their tokens nor the
-   * address in the configuration of the hub that serves.
+   * The ids of every registered collector, for what is done later: a command may know neither the key that opens their
+   * tokens nor the address in the configuration of the hub that serves.
    */
   async ids(db: Executor): Promise<string[]> {
     const rows = await db.execute<{ id: string }>(sql`select id from monitoring_collectors order by internal_id`)

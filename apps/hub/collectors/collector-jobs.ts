@@ -1,5 +1,6 @@
-// The calls to collectors that follow a commit: reload, push or revoke of agents, purge. Every registered collector gets
-// each of them in a job of its own, so that one that is down does not hold the others back (decisions G-42, G-44, G-140).
+// The calls to collectors that follow a commit: reload, push or revoke of agents, purge. Every registered collector
+// gets each of them in a job of its own, so that one that is down does not hold the others back (decisions G-42, G-44,
+// G-140).
 import { sql } from 'drizzle-orm'
 import {
   type AgentRecordBody,

@@ -1,5 +1,5 @@
-// Which companies share an agent quota, and what of it is used. A quota belongs to the company that has a plan, or an agent quota, of its
-// own; all companies below it that have none use the same one together (decisions G-05, G-22).
+// Which companies share an agent quota, and what of it is used. A quota belongs to the company that has a plan, or an
+// agent quota, of its own; all companies below it that have none use the same one together (decisions G-05, G-22).
 import { sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { lockCompanies, type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -27,8 +27,8 @@ export async function agentQuota(db: Executor, companyId: string): Promise<Agent
 }
 
 /**
- * Locks the company together with the one whose quota it uses: nobody else who shares the quota takes of it until the commit. To be called
- * in place of `lockCompany`, for the two locks are taken in the order of all.
+ * Locks the company together with the one whose quota it uses: nobody else who shares the quota takes of it until the
+ * commit. To be called in place of `lockCompany`, for the two locks are taken in the order of all.
  */
 export async function lockAgentQuota(tx: Tx, companyId: string): Promise<AgentQuota> {
   const { quotaCompanyId } = await effectivePlan(tx.db, companyId)

@@ -1,4 +1,5 @@
-// Companies: how they begin (settings row, default rules, a personal licence), change plan, and end (decisions G-04, G-41).
+// Companies: how they begin (settings row, default rules, a personal licence), change plan, and end (decisions G-04,
+// G-41).
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'

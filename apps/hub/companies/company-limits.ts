@@ -1,5 +1,6 @@
-// How much one company may have of what every collector holds for it: servers, rules, silences, checks, and the servers that their
-// scopes name. Each is checked in the transaction that adds to it, under the company's lock; what is there already stays.
+// How much one company may have of what every collector holds for it: servers, rules, silences, checks, and the servers
+// that their scopes name. Each is checked in the transaction that adds to it, under the company's lock; what is there
+// already stays.
 import { type SQL, sql } from 'drizzle-orm'
 import type { HubConfig } from '../config.ts'
 import type { Hub } from '../hub-context.ts'
@@ -67,8 +68,9 @@ async function counted(db: Executor, companyId: string, { count }: Limit): Promi
 }
 
 /**
- * Throws 422 with reason company_quota when the company has more than it may. Call it after the insert, in a transaction that holds the
- * company's lock, and only where something was added: a company that has more than a lowered limit can still change what it has.
+ * Throws 422 with reason company_quota when the company has more than it may. Call it after the insert, in a
+ * transaction that holds the company's lock, and only where something was added: a company that has more than a lowered
+ * limit can still change what it has.
  */
 export async function checkCompanyLimit(
   { config }: Pick<Hub, 'config'>,

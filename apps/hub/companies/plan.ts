@@ -26,8 +26,8 @@ type ChainRow = {
 type PlanRow = { code: string; agent_quota: number | null; metrics_retention_days: number | null }
 
 /**
- * The company's own plan while it has not expired, else its parent's effective plan, else free. What a company has of its
- * own replaces single values of it, until its plan expires.
+ * The company's own plan while it has not expired, else its parent's effective plan, else free. What a company has of
+ * its own replaces single values of it, until its plan expires.
  */
 export async function effectivePlan(db: Executor, companyId: string): Promise<EffectivePlan> {
   const chain = await db.execute<ChainRow>(sql`
@@ -77,7 +77,9 @@ type RetentionRow = {
 const toMs = (value: string | null): number | null => (value === null ? null : new Date(value).getTime())
 const toIso = (value: number | null): string | null => (value === null ? null : new Date(value).toISOString())
 
-/** Applies the retention rule to one company with its settings row locked. True when the effective retention changed. */
+/**
+ * Applies the retention rule to one company with its settings row locked. True when the effective retention changed.
+ */
 async function applyRetentionOf(tx: Tx, companyId: string, nowMs: number): Promise<boolean> {
   const [row] = await tx.db.execute<RetentionRow>(sql`
     select metrics_retention_effective_days as effective, metrics_retention_previous_days as previous,

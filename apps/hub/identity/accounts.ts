@@ -1,4 +1,5 @@
-// People, API tokens and service accounts, as the commands of the hub and the first start make them (decisions G-01, G-12).
+// People, API tokens and service accounts, as the commands of the hub and the first start make them (decisions G-01,
+// G-12).
 import { randomUUID } from 'node:crypto'
 import { eq, type SQL, sql } from 'drizzle-orm'
 import { isAddressOrRange } from '../../../core/network/ip-address.ts'
@@ -69,7 +70,10 @@ export async function isMember(db: Executor, companyId: string | null, email: st
   return rows.length > 0
 }
 
-/** Whether somebody else logs in with the address, given in lower case, in whatever company: an address opens one account. */
+/**
+ * Whether somebody else logs in with the address, given in lower case, in whatever company: an address opens one
+ * account.
+ */
 export async function isLogin(db: Executor, email: string, exceptId: string | null = null): Promise<boolean> {
   const rows = await db.execute(sql`
     select 1 from users where lower(email) = ${email} and password_hash is not null

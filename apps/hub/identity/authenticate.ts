@@ -30,7 +30,10 @@ export type Caller = {
   readonly ipRanges: readonly string[] | null
   /** Null: the hub's default. */
   readonly ratePerMinute: number | null
-  /** Of a token that was issued on the screen: the requests a minute that its company may give it. Null: the hub's bound. */
+  /**
+   * Of a token that was issued on the screen: the requests a minute that its company may give it. Null: the hub's
+   * bound.
+   */
   readonly rateMax: number | null
   readonly isIssued: boolean
   readonly csrfToken: string | null
@@ -89,8 +92,8 @@ const NOBODY: MakerColumns = {
 }
 
 /**
- * What narrows a credential: the permissions that a token was given, what its maker might do when it was made, and what the maker may do
- * now. The maker has seen the token: whatever it gave beyond that would be theirs.
+ * What narrows a credential: the permissions that a token was given, what its maker might do when it was made, and what
+ * the maker may do now. The maker has seen the token: whatever it gave beyond that would be theirs.
  */
 const limitsOf = (row: CredentialRow, maker: MakerColumns): Limits => [
   row.token_permissions,
@@ -99,7 +102,10 @@ const limitsOf = (row: CredentialRow, maker: MakerColumns): Limits => [
     : [maker.maker_permissions, [...(maker.maker_own ?? []), ...(maker.maker_roles ?? [])]]),
 ]
 
-/** What of a person's own account a credential reaches. A token that was made by somebody with less than the person reaches nothing. */
+/**
+ * What of a person's own account a credential reaches. A token that was made by somebody with less than the person
+ * reaches nothing.
+ */
 function accountPermissionsOf(ofUser: readonly string[], maker: MakerColumns, limits: Limits): Set<string> | null {
   const narrowing = limits.filter(limit => limit !== null && !grantsAll(limit))
   const [first, ...others] = narrowing
@@ -138,7 +144,9 @@ function callerOf(row: CredentialRow, kind: 'token' | 'session', maker: MakerCol
   }
 }
 
-/** Of a maker only where that is somebody else: most tokens are made by their user, and nothing more is read for them. */
+/**
+ * Of a maker only where that is somebody else: most tokens are made by their user, and nothing more is read for them.
+ */
 const MAKER_COLUMNS = sql`
   nullif(t.maker_id, t.user_id) as maker_id, t.maker_permissions, m.permissions as maker_own,
   (select array_agg(p) from user_roles ur join roles r on r.id = ur.role_id, unnest(r.permissions) p
@@ -147,8 +155,8 @@ const MAKER_COLUMNS = sql`
   (t.maker_id <> t.user_id and (m.id is null or m.disabled_at is not null)) is true as maker_gone, t.created_at as made_at`
 
 /**
- * The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked; a token that somebody made for another
- * person counts as revoked while that somebody is disabled or gone.
+ * The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked; a token that somebody
+ * made for another person counts as revoked while that somebody is disabled or gone.
  */
 export async function authenticateToken(db: Executor, token: string): Promise<Caller> {
   const [row] = await db.execute<CredentialRow & MakerColumns>(sql`
@@ -207,12 +215,18 @@ export async function authenticate(db: Executor, request: Request): Promise<Call
 const companyRefused = (): ApiError =>
   new ApiError(403, 'forbidden', words('company_not_allowed'), { reason: 'company_not_allowed' })
 
-/** Whether somebody was granted the company `t` when the token was made, and still is: grants of later are not the token's. */
+/**
+ * Whether somebody was granted the company `t` when the token was made, and still is: grants of later are not the
+ * token's.
+ */
 const grantedWhenMade = (userId: string, at: string): SQL => sql`exists (
   select 1 from user_company_grants g
   where g.user_id = ${userId} and g.company_id = t.id and g.created_at <= ${at}::timestamptz)`
 
-/** Which of the companies `t` below the caller's own were granted. A token that somebody else made reaches what both may reach. */
+/**
+ * Which of the companies `t` below the caller's own were granted. A token that somebody else made reaches what both may
+ * reach.
+ */
 function isGranted({ user, madeBy }: Caller): SQL {
   if (madeBy === null)
     return sql`exists (select 1 from user_company_grants g where g.user_id = ${user.id} and g.company_id = t.id)`

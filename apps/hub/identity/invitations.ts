@@ -1,5 +1,5 @@
-// Invitations: an administrator says who may come and with which rights; whoever has the link sets name and password, and is
-// a user. The link is in the e-mail and in the answer to the administrator, once; the hub keeps its hash.
+// Invitations: an administrator says who may come and with which rights; whoever has the link sets name and password,
+// and is a user. The link is in the e-mail and in the answer to the administrator, once; the hub keeps its hash.
 import { randomUUID } from 'node:crypto'
 import { and, count, desc, eq, sql } from 'drizzle-orm'
 import { DAY_MS } from '../../../core/limits.ts'
@@ -126,8 +126,8 @@ async function permissionsOf(db: Executor, invitation: Invitation): Promise<stri
 }
 
 /**
- * Whether who invited may still give what the invitation gives: is there, is not disabled, may work in the company, and holds all of it.
- * An invitation would else be a way back in for somebody who has been shown out.
+ * Whether who invited may still give what the invitation gives: is there, is not disabled, may work in the company, and
+ * holds all of it. An invitation would else be a way back in for somebody who has been shown out.
  */
 async function isStillGiven(db: Executor, invitation: Invitation): Promise<boolean> {
   const [inviter] = await db.execute<{ super_admin: boolean; permissions: string[]; roles: string[] | null }>(sql`
@@ -241,7 +241,8 @@ export async function acceptInvitation(
       .returning()
     if (!invitation || !(await isStillGiven(tx.db, invitation))) return null
     const { companyId, email, permissions, name } = { ...invitation, name: person.name }
-    // Somebody logs in elsewhere with the address: to say so would tell of people of other companies to whoever has the link.
+    // Somebody logs in elsewhere with the address: to say so would tell of people of other companies to whoever has the
+    // link.
     const password = (await isLogin(tx.db, email)) ? null : person.password
     const { id } = await createUser(tx, { companyId, email, name, password, permissions })
     await tx.db.update(users).set({ language: invitation.language }).where(eq(users.id, id))

@@ -1,5 +1,5 @@
-// Users and roles as an administrator of a company manages them (decision G-03). Nobody gives what they do not hold, and
-// the permissions of service accounts are not given here at all.
+// Users and roles as an administrator of a company manages them (decision G-03). Nobody gives what they do not hold,
+// and the permissions of service accounts are not given here at all.
 import { randomUUID } from 'node:crypto'
 import { and, asc, count, eq, ilike, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
@@ -192,7 +192,8 @@ export async function changeUser(context: RouteContext, id: string, patch: UserP
         .set({
           email,
           ...(isMoved ? { addressUnconfirmed: true } : {}),
-          // Somebody logs in elsewhere with the address: an answer that said so would tell of people of other companies.
+          // Somebody logs in elsewhere with the address: an answer that said so would tell of people of other
+          // companies.
           ...(isMoved && (await isLogin(tx.db, email, id)) ? { passwordHash: null } : {}),
           name: patch.name ?? before.user.name,
           permissions: patch.permissions ? [...patch.permissions] : before.user.permissions,
@@ -288,7 +289,10 @@ export async function findRole(db: Executor, companyId: string, id: string): Pro
   return role
 }
 
-/** A role that the caller may change or delete, locked. Throws 404, 422 for a built-in one, 403 for one that grants more than the caller holds. */
+/**
+ * A role that the caller may change or delete, locked. Throws 404, 422 for a built-in one, 403 for one that grants more
+ * than the caller holds.
+ */
 async function changeableRole(context: RouteContext, tx: Tx, id: string): Promise<Role> {
   await tx.db.select({ id: roles.id }).from(roles).where(eq(roles.id, id)).for('update')
   const role = await findRole(tx.db, context.companyId, id)

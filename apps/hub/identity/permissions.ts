@@ -1,4 +1,5 @@
-// The permission keys and what a holder of them may do (decisions G-03, G-67). The built-in roles are rows of the database.
+// The permission keys and what a holder of them may do (decisions G-03, G-67). The built-in roles are rows of the
+// database.
 
 /** Given by the commands of the hub or a super admin only; the wildcard does not include them. */
 export const servicePermissions = ['monitoring.collector', 'security.matcher'] as const

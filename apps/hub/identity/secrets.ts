@@ -1,4 +1,5 @@
-// Tokens that the hub issues, their hashes, and the sealing of secrets that it must read again (decisions G-01, G-12, G-21).
+// Tokens that the hub issues, their hashes, and the sealing of secrets that it must read again (decisions G-01, G-12,
+// G-21).
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { sha256Hex } from '../../../core/series/hash.ts'
 

@@ -1,5 +1,5 @@
-// Who may act on whom. Nobody acts on a person, a role, a team or an invitation that has more permissions than they do: with
-// identity.manage alone an administrator could be locked out, or their address be taken over (decision G-03).
+// Who may act on whom. Nobody acts on a person, a role, a team or an invitation that has more permissions than they do:
+// with identity.manage alone an administrator could be locked out, or their address be taken over (decision G-03).
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
@@ -7,7 +7,10 @@ import { words } from '../platform/http/texts.ts'
 import type { Caller } from './authenticate.ts'
 import { expandPermissions, keysBeyond, wildcard } from './permissions.ts'
 
-/** What of the caller decides: what the credential may do, which is less than what its person may do where a token is limited. */
+/**
+ * What of the caller decides: what the credential may do, which is less than what its person may do where a token is
+ * limited.
+ */
 type Actor = Pick<Caller, 'permissions' | 'actsAsSuperAdmin'>
 
 const refused = (permission: string): ApiError =>
@@ -24,9 +27,9 @@ export function refuseAbove(actor: Actor, permissions: readonly string[]): void 
 export const demandEverything = (actor: Actor): void => refuseAbove(actor, [wildcard])
 
 /**
- * Refuses to act on people of whom one may do more than the caller: who holds a permission that the caller does not, or is a super
- * administrator. `which` says of `u` which people. They are locked, so that nobody raises them meanwhile. Throws 403, and 422 of a super
- * administrator.
+ * Refuses to act on people of whom one may do more than the caller: who holds a permission that the caller does not, or
+ * is a super administrator. `which` says of `u` which people. They are locked, so that nobody raises them meanwhile.
+ * Throws 403, and 422 of a super administrator.
  */
 export async function refuseActOn(db: Executor, actor: Actor, which: SQL): Promise<void> {
   if (actor.actsAsSuperAdmin) return

@@ -1,6 +1,6 @@
-// API tokens as the management screen issues and revokes them (decisions G-01, G-12): for people of the company, never with
-// more than both the person and the issuer may do. What the issuer may do is kept with a token for somebody else, and every
-// request is held to it (identity/authenticate.ts).
+// API tokens as the management screen issues and revokes them (decisions G-01, G-12): for people of the company, never
+// with more than both the person and the issuer may do. What the issuer may do is kept with a token for somebody else,
+// and every request is held to it (identity/authenticate.ts).
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { DAY_MS } from '../../../core/limits.ts'
 import { type AuditEntry, writeAudit } from '../audit/audit.ts'
@@ -88,7 +88,10 @@ async function checkBounds(hub: Hub, tx: Tx, companyId: string, rate: number | n
   if ((working?.count ?? 0) >= WORKING_MAX) throw invalidField('name', 'tokens_max', { max: WORKING_MAX })
 }
 
-/** Refuses a token that would give more than its person or its issuer may do. Throws 422 that names the first such permission. */
+/**
+ * Refuses a token that would give more than its person or its issuer may do. Throws 422 that names the first such
+ * permission.
+ */
 function checkGrant(caller: Caller, owner: UserRow, held: readonly string[], asked: readonly string[] | null): void {
   for (const permission of asked ?? [])
     if (!isAssignable(permission)) throw invalidField('permissions', 'unknown_permission', { permission })
@@ -142,7 +145,9 @@ type RevocableRow = {
   permissions: string[] | null
 }
 
-/** Whoever has a token, or made it, may end it; somebody else only one that gives no more than they hold. Throws 403. */
+/**
+ * Whoever has a token, or made it, may end it; somebody else only one that gives no more than they hold. Throws 403.
+ */
 async function refuseRevocation(tx: Tx, caller: Caller, companyId: string, row: RevocableRow): Promise<void> {
   if (row.user_id === caller.user.id || row.maker_id === caller.user.id) return
   const owner = await findUser(tx.db, companyId, row.user_id)

@@ -1,4 +1,5 @@
-// Inventory facts of a server, and taking them over into its record (decision G-113). The hub never rewrites a server by itself.
+// Inventory facts of a server, and taking them over into its record (decision G-113). The hub never rewrites a server
+// by itself.
 import { and, eq, sql } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import type { Executor } from '../platform/db/connect.ts'

@@ -143,7 +143,9 @@ export async function updateLicense(context: RouteContext, id: string, patch: Li
   })
 }
 
-/** Retires the key and issues a new one on a row of its own; agents move over at their next rotation (decision G-19). */
+/**
+ * Retires the key and issues a new one on a row of its own; agents move over at their next rotation (decision G-19).
+ */
 export async function regenerateLicense(
   context: RouteContext,
   id: string,

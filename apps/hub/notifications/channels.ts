@@ -1,4 +1,5 @@
-// Channels of a company: group addresses that are told of alerts (decision G-104). Webhooks have a group of their own, with secrets.
+// Channels of a company: group addresses that are told of alerts (decision G-104). Webhooks have a group of their own,
+// with secrets.
 import { Type } from '@sinclair/typebox'
 import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import { type Severity, severities } from '../../../core/alerting/rules/rule.ts'
@@ -62,7 +63,10 @@ export type ChannelInput = {
 
 const changes = recorded({ type: 'channel', of: channelCollection, named: ({ id, name }: Channel) => ({ id, name }) })
 
-/** The address may be anybody's: what it gets is counted until it is confirmed, and how many are written down a minute is bounded. */
+/**
+ * The address may be anybody's: what it gets is counted until it is confirmed, and how many are written down a minute
+ * is bounded.
+ */
 export async function createChannel(context: RouteContext, input: ChannelInput): Promise<Channel> {
   countAskedMail(context.hub, context.caller, context.companyId)
   return changes.create(context, async (tx, id) =>

@@ -1,5 +1,5 @@
-// Deliveries outside the hub, by webhook and e-mail: what of an event goes where, each a row that shows what became of it
-// and a job that tries it.
+// Deliveries outside the hub, by webhook and e-mail: what of an event goes where, each a row that shows what became of
+// it and a job that tries it.
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
@@ -61,7 +61,10 @@ export type NewDelivery = {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
-/** In the payload of a message to an address that may have to be confirmed: the language in which it is asked to (mail-address.ts). */
+/**
+ * In the payload of a message to an address that may have to be confirmed: the language in which it is asked to
+ * (mail-address.ts).
+ */
 export const toConfirm = (language: NotificationLanguage) => ({ to_confirm: language })
 
 const jobOf = (row: { id: string; channel: string; webhookId: string | null }) => ({
@@ -199,7 +202,10 @@ export const webhookDeliveries = collection({
   within: { webhook_id: equals(notificationDeliveries.webhookId, uuid()) },
 })
 
-/** Sends a delivery again: it waits as at first, with all of its tries. Throws 404, and 422 for one that has arrived, if that is asked for. */
+/**
+ * Sends a delivery again: it waits as at first, with all of its tries. Throws 404, and 422 for one that has arrived, if
+ * that is asked for.
+ */
 export async function redeliver(
   { hub, caller, companyId }: RouteContext,
   id: string,
@@ -256,8 +262,8 @@ export async function refuseDelivery(hub: Hub, delivery: Delivery, reason: strin
 }
 
 /**
- * After the last try. A webhook whose deliveries fail so often in a row is disabled (decision G-105); one that is disabled already has
- * not been called, so nothing is counted against it.
+ * After the last try. A webhook whose deliveries fail so often in a row is disabled (decision G-105); one that is
+ * disabled already has not been called, so nothing is counted against it.
  */
 export async function giveUpDelivery(hub: Hub, payload: JobPayload): Promise<void> {
   await hub.database.db.execute(sql`

@@ -1,6 +1,7 @@
 // From applied events to the people and systems that are told of them (decisions G-100, G-104, G-106). Runs as a job
-// after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its own.
-// What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each channel.
+// after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its
+// own. What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each
+// channel.
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { alertsByIds, presentAlert } from '../alerts/alert-list.ts'

@@ -25,7 +25,10 @@ function refusal(cause: unknown): string {
 const textOf = (hub: Hub, payload: JobPayload): string | null =>
   typeof payload.sealed_body === 'string' ? hub.sealer.open(payload.sealed_body) : String(payload.body ?? '')
 
-/** What goes below a message to an address that nobody has confirmed; null below every other. Ends the delivery where none may go. */
+/**
+ * What goes below a message to an address that nobody has confirmed; null below every other. Ends the delivery where
+ * none may go.
+ */
 async function footerOf(hub: Hub, delivery: Delivery): Promise<Footer | null> {
   const { to_confirm: language } = delivery.payload
   if (typeof language !== 'string') return null

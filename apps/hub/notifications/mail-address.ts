@@ -1,6 +1,6 @@
-// Addresses that get mail of a company without having asked for it: group addresses, and people whose address somebody else wrote
-// down. Alerts reach them at once, but only so many messages go to an address that nobody has confirmed; each of them has a link to
-// confirm, or to stop (decision G-104). Whoever reads the deliveries does not see the link.
+// Addresses that get mail of a company without having asked for it: group addresses, and people whose address somebody
+// else wrote down. Alerts reach them at once, but only so many messages go to an address that nobody has confirmed;
+// each of them has a link to confirm, or to stop (decision G-104). Whoever reads the deliveries does not see the link.
 import { sql } from 'drizzle-orm'
 import { auditByHub } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
@@ -14,8 +14,8 @@ export const addressStates = ['unconfirmed', 'confirmed', 'stopped'] as const
 export type AddressState = (typeof addressStates)[number]
 
 /**
- * Counts a message that somebody causes by asking for it: an invitation, a test, a new group address, a delivery that is sent again. What
- * alerts cause is not counted. Throws 429.
+ * Counts a message that somebody causes by asking for it: an invitation, a test, a new group address, a delivery that
+ * is sent again. What alerts cause is not counted. Throws 429.
  */
 export function countAskedMail(hub: Hub, caller: Caller, companyId: string): void {
   const key = `asked mail ${caller.user.companyId ?? companyId}`
@@ -52,8 +52,8 @@ const FOOTER = {
 export type Footer = { readonly text: string; readonly link: string }
 
 /**
- * Whether a message may go to an address, as the reason why it may not, and what goes below it. Null: nothing, since the address is
- * confirmed. To one that is not, the message counts from here on: several may be under way.
+ * Whether a message may go to an address, as the reason why it may not, and what goes below it. Null: nothing, since
+ * the address is confirmed. To one that is not, the message counts from here on: several may be under way.
  */
 export async function admitMail(
   hub: Hub,

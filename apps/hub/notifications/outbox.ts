@@ -1,5 +1,6 @@
 // What companies are to be told, written in the transaction that applied the events. The rows keep the order of the
-// commits; one dispatch job of a company works off all of its rows, so that nobody reads of an end before its beginning.
+// commits; one dispatch job of a company works off all of its rows, so that nobody reads of an end before its
+// beginning.
 import { sql } from 'drizzle-orm'
 import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
 import type { Hub } from '../hub-context.ts'
@@ -120,8 +121,9 @@ export async function tellLeftOver(hub: Hub): Promise<void> {
 }
 
 /**
- * The oldest things that a company is to be told, locked: nobody else tells them meanwhile. A loss that has waited is told
- * only if its alert still stands alone: of one that a group has claimed, or that somebody has closed, there is nothing to say.
+ * The oldest things that a company is to be told, locked: nobody else tells them meanwhile. A loss that has waited is
+ * told only if its alert still stands alone: of one that a group has claimed, or that somebody has closed, there is
+ * nothing to say.
  */
 export async function takeNotifications(
   tx: Tx,

@@ -32,7 +32,10 @@ export const reaches = (severity: Severity, from: string): boolean =>
 
 const SEES_ALERTS = `{${grantersOf('monitoring.view').join(',')}}`
 
-/** The users of a company that may see its alerts, with their preferences. A company has many users, and few of them are told. */
+/**
+ * The users of a company that may see its alerts, with their preferences. A company has many users, and few of them are
+ * told.
+ */
 export async function recipientsOf(db: Executor, companyId: string): Promise<Recipient[]> {
   const rows = await db.execute<RecipientRow>(sql`
     select u.id, u.email, u.language, u.address_unconfirmed,

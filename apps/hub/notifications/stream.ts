@@ -1,11 +1,15 @@
-// The realtime bell as server-sent events: `notification` each, and a comment at every heartbeat that keeps the line open. Before each
-// heartbeat the hub looks whether the caller may still listen: a stream outlives no token, session, user or right.
+// The realtime bell as server-sent events: `notification` each, and a comment at every heartbeat that keeps the line
+// open. Before each heartbeat the hub looks whether the caller may still listen: a stream outlives no token, session,
+// user or right.
 import type { RouteContext } from '../platform/http/route.ts'
 
 /** A client that reads so little is given up: it asks for the list when it comes back. */
 const UNREAD_MAX = 1_000
 
-/** A stream that ends when the client leaves, the hub stops or the caller is no longer admitted. Throws 429 for one stream too many. */
+/**
+ * A stream that ends when the client leaves, the hub stops or the caller is no longer admitted. Throws 429 for one
+ * stream too many.
+ */
 export function streamNotifications(context: RouteContext): Response {
   const { hub, caller, companyId, signal, isStillAdmitted } = context
   const leave = hub.streams.open(caller.credentialId, companyId)

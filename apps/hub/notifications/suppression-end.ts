@@ -1,5 +1,5 @@
-// What people are told when a suppression ends (decision G-101): of an alert that opened suppressed and is still active,
-// once; and of a recovery that happened inside a silence after the alert had been told.
+// What people are told when a suppression ends (decision G-101): of an alert that opened suppressed and is still
+// active, once; and of a recovery that happened inside a silence after the alert had been told.
 import { inArray, sql } from 'drizzle-orm'
 import { toAlert } from '../alerts/alert-rows.ts'
 import type { Hub } from '../hub-context.ts'

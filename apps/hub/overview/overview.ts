@@ -1,4 +1,5 @@
-// The company at a glance (decision G-116): counts from the hub's records; online counts from the collector if it answers.
+// The company at a glance (decision G-116): counts from the hub's records; online counts from the collector if it
+// answers.
 import { sql } from 'drizzle-orm'
 import { parseOnline, summaryPath } from '../../../core/admin-api/status.ts'
 import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
@@ -57,9 +58,10 @@ const NO_COUNTS: Counts = {
 }
 
 /**
- * Servers and agents as one page shows them. How many agents are online the collector knows better than the records, which follow within a
- * minute: its word moves as many servers, so that the counts agree. An agent that it hears of was unknown to the records, else down; one
- * that it no longer hears of is silent and not declared lost, and its server unknown.
+ * Servers and agents as one page shows them. How many agents are online the collector knows better than the records,
+ * which follow within a minute: its word moves as many servers, so that the counts agree. An agent that it hears of was
+ * unknown to the records, else down; one that it no longer hears of is silent and not declared lost, and its server
+ * unknown.
  */
 function presentCounts(counts: Counts, heard: number | null) {
   // The collector may not yet know of an agent, or still know of one: what is said must add up.

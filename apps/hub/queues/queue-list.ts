@@ -36,8 +36,8 @@ export type JobRow = {
 }
 
 /**
- * The company whose work a job is, by what it was written with; null for work that is nobody's alone: reloads and what the hub does by
- * the clock. A failure carries what the job carried that failed.
+ * The company whose work a job is, by what it was written with; null for work that is nobody's alone: reloads and what
+ * the hub does by the clock. A failure carries what the job carried that failed.
  */
 const COMPANY = sql`case
   when j.name in ('collector.purge', 'notifications.dispatch', 'jobs.failed') and jsonb_exists(j.data, 'company_id') then j.data->>'company_id'
@@ -153,8 +153,8 @@ async function isOwed(db: Executor, { queue, payload }: JobRow): Promise<boolean
 }
 
 /**
- * Removes a job. Of those by which data are deleted and agents lose their access a company removes none, not even its own: only super
- * administrators do. The job is locked first, so that what it is to do is what it does from here on.
+ * Removes a job. Of those by which data are deleted and agents lose their access a company removes none, not even its
+ * own: only super administrators do. The job is locked first, so that what it is to do is what it does from here on.
  */
 export async function forgetJob(context: RouteContext, job: JobRow): Promise<void> {
   const { hub, caller } = context

@@ -1,5 +1,5 @@
-// The rules that every company starts with (document 2 "Default rule set"; decisions G-69, G-91): eight, since the row on
-// certificates gives two.
+// The rules that every company starts with (document 2 "Default rule set"; decisions G-69, G-91): eight, since the row
+// on certificates gives two.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import type { RuleKind, Severity } from '../../../core/alerting/rules/rule.ts'

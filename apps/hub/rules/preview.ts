@@ -1,5 +1,5 @@
-// POST /rules/preview: what a draft covers, which of the latest values violate it (decision G-66), and when it would have fired
-// over the last hours: the stored samples of its servers run through the collectors' own evaluation.
+// POST /rules/preview: what a draft covers, which of the latest values violate it (decision G-66), and when it would
+// have fired over the last hours: the stored samples of its servers run through the collectors' own evaluation.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
 import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'

@@ -95,7 +95,10 @@ function columnsOf(input: RuleInput, scope: RuleScope): Columns {
   }
 }
 
-/** What is wrong with a rule, by field: in the eyes of the compiler, and with the company's servers. Its form may be wrong too. */
+/**
+ * What is wrong with a rule, by field: in the eyes of the compiler, and with the company's servers. Its form may be
+ * wrong too.
+ */
 export async function faultsOfRule(db: Executor, companyId: string, given: Unchecked): Promise<Map<string, Words>> {
   const scope = isScope(given.scope) ? toScope(given.scope) : null
   const faults = new Map<string, Words>()

@@ -1,5 +1,6 @@
-// The scope of rules, silences and checks: how it comes in, what it must be (decision G-68), and how tags, environments,
-// roles and datacenters become resolved_server_ids, in the same transaction as whatever changes them (document 1).
+// The scope of rules, silences and checks: how it comes in, what it must be (decision G-68), and how tags,
+// environments, roles and datacenters become resolved_server_ids, in the same transaction as whatever changes them
+// (document 1).
 import { type SQL, sql } from 'drizzle-orm'
 import type { RuleScope } from '../../../core/alerting/rules/rule.ts'
 import { limits } from '../../../core/limits.ts'
@@ -108,8 +109,8 @@ const SCOPED: readonly {
 ]
 
 /**
- * Which of the changed servers each set covers now: servers and scopes meet by the words that both have, so that ten thousand servers and
- * a thousand records cost what they have in common and not what they could have.
+ * Which of the changed servers each set covers now: servers and scopes meet by the words that both have, so that ten
+ * thousand servers and a thousand records cost what they have in common and not what they could have.
  */
 const COVERED: SQL = sql`
   select r.n, s.id from sets r cross join lateral jsonb_array_elements_text(r.scope->'server_ids') w (word)

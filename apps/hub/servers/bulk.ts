@@ -28,7 +28,9 @@ function changedServer(before: Server, change: BulkChange, updatedAt: Date): Ser
   }
 }
 
-/** What was done, in the order of the ids, and what was refused. Throws 404, and does nothing, when one does not exist. */
+/**
+ * What was done, in the order of the ids, and what was refused. Throws 404, and does nothing, when one does not exist.
+ */
 export async function changeServers(
   context: RouteContext,
   ids: readonly string[],
@@ -94,7 +96,10 @@ async function storeChanged(hub: Hub, tx: Tx, companyId: string, changed: readon
   )
 }
 
-/** The agents of servers whose status, subnet or datacenter changed get newer records (document 1 "Registry consistency rule"). */
+/**
+ * The agents of servers whose status, subnet or datacenter changed get newer records (document 1 "Registry consistency
+ * rule").
+ */
 export async function raiseAgentsOf(hub: Hub, tx: Tx, serverIds: readonly string[]): Promise<void> {
   if (serverIds.length === 0) return
   const told = await tx.db.execute<{ id: string }>(sql`

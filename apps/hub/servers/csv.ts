@@ -1,5 +1,5 @@
-// Comma-separated values as RFC 4180 has them: quotes around what holds a comma, a quote (doubled) or a line break. A byte
-// order mark and empty lines are skipped; a semicolon or a tab separates when the header has no comma.
+// Comma-separated values as RFC 4180 has them: quotes around what holds a comma, a quote (doubled) or a line break. A
+// byte order mark and empty lines are skipped; a semicolon or a tab separates when the header has no comma.
 
 export type CsvRow = { readonly line: number; readonly cells: readonly string[] }
 

@@ -96,7 +96,10 @@ export async function serverHealth(hub: Hub, row: ServerRef) {
 const isParameter = (field: string): boolean => seriesParameters.some(name => name === field)
 const refused = (message: string) => words('collector_refused', { message: message.slice(0, MESSAGE_MAX) })
 
-/** The contract's refusal has only a message: of a collector that says no more, the first parameter that it names counts. */
+/**
+ * The contract's refusal has only a message: of a collector that says no more, the first parameter that it names
+ * counts.
+ */
 const namedIn = (message: string): string =>
   seriesParameters.find(name => new RegExp(`\\b${name}\\b`).test(message)) ??
   (/range/.test(message) ? 'from' : 'metric')

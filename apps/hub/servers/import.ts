@@ -1,5 +1,5 @@
-// POST /servers/import: servers from comma-separated values. A name that is new makes a server; a known one is changed in the
-// columns that the file has, so that a file can be mended and sent again. All of it or nothing.
+// POST /servers/import: servers from comma-separated values. A name that is new makes a server; a known one is changed
+// in the columns that the file has, so that a file can be mended and sent again. All of it or nothing.
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type TObject, Type } from '@sinclair/typebox'

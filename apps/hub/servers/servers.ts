@@ -1,5 +1,5 @@
-// Servers: the inventory that scopes, enrollment and suppression rest on (decision G-108). A change of status, subnet or
-// datacenter raises the version of the server's agents (document 1 "Registry consistency rule").
+// Servers: the inventory that scopes, enrollment and suppression rest on (decision G-108). A change of status, subnet
+// or datacenter raises the version of the server's agents (document 1 "Registry consistency rule").
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'

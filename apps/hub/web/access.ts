@@ -1,4 +1,5 @@
-// Who looks at the live page, in which company, with which permissions: the same session, company and permission rules as the API.
+// Who looks at the live page, in which company, with which permissions: the same session, company and permission rules
+// as the API.
 
 import type { Hub } from '../hub-context.ts'
 import { authenticate, type Caller, companyOf, sessionCookie } from '../identity/authenticate.ts'

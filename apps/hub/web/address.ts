@@ -1,5 +1,5 @@
-// The page behind the link of a message to an address that nobody has confirmed: whoever reads the mailbox confirms it, or stops
-// the messages. A link is opened by mail scanners too, so that only the form changes anything.
+// The page behind the link of a message to an address that nobody has confirmed: whoever reads the mailbox confirms it,
+// or stops the messages. A link is opened by mail scanners too, so that only the form changes anything.
 
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'

@@ -1,5 +1,5 @@
-// Runs while the hub is read or compiled (as a macro), never in a running hub: bundles a file for the browser, so that the text of
-// it becomes part of the program. From source and in a compiled executable the result is the same.
+// Runs while the hub is read or compiled (as a macro), never in a running hub: bundles a file for the browser, so that
+// the text of it becomes part of the program. From source and in a compiled executable the result is the same.
 
 /** The bundled, minified text of `entry`, a file below this folder. Throws what the bundler complains about. */
 export function bundleForBrowser(entry: string): string {

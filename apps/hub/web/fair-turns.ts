@@ -1,4 +1,5 @@
-// Slow work in turns that go round the callers: whoever sends a hundred pieces waits for them himself, and delays another by one piece.
+// Slow work in turns that go round the callers: whoever sends a hundred pieces waits for them himself, and delays
+// another by one piece.
 
 type Waiting = { readonly begin: () => void; readonly refuse: () => void }
 
@@ -8,7 +9,9 @@ export class FairTurns {
   private readonly running = new Set<string>()
   private waitingCount = 0
 
-  /** `atOnce`: pieces that run side by side, of one caller never more than one. `waitingMax`: of all callers together. */
+  /**
+   * `atOnce`: pieces that run side by side, of one caller never more than one. `waitingMax`: of all callers together.
+   */
   constructor(
     private readonly atOnce: number,
     private readonly waitingMax: number,

@@ -1,4 +1,5 @@
-// What the hub's own records tell the live page: servers with their state, counts of all, and open alerts with the worst first.
+// What the hub's own records tell the live page: servers with their state, counts of all, and open alerts with the
+// worst first.
 import { type SQL, sql } from 'drizzle-orm'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
 import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
@@ -23,8 +24,9 @@ export type ServerRecord = {
 export type ServerCounts = Record<Connectivity, number> & { all: number; alerts: number }
 
 /**
- * The company's servers, each with its agent, its open alerts, and online, down or unknown as the API's list has them. Agents and
- * alerts are found by their server, one index look-up each, so that the time does not depend on the database's statistics.
+ * The company's servers, each with its agent, its open alerts, and online, down or unknown as the API's list has them.
+ * Agents and alerts are found by their server, one index look-up each, so that the time does not depend on the
+ * database's statistics.
  */
 const allServers = (hub: Hub, companyId: string): SQL => {
   const columns = { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost: sql`t.is_down` }

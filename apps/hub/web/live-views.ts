@@ -1,5 +1,6 @@
-// The snapshot of a company at one moment: the hub's records, completed by what the collector says of the servers on the page. Many
-// viewers share one snapshot, and one question to the collector; a collector that is slow or gone delays nobody.
+// The snapshot of a company at one moment: the hub's records, completed by what the collector says of the servers on
+// the page. Many viewers share one snapshot, and one question to the collector; a collector that is slow or gone delays
+// nobody.
 import { isObject } from '../../../core/unchecked.ts'
 import type { Hub } from '../hub-context.ts'
 import { askCollector, type ServerNow, serverSeries, summaryOf } from '../servers/health.ts'
@@ -29,7 +30,9 @@ export type LiveView = ServerView & { readonly alertsPage: number }
 
 const wait = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
-/** Key values, and the state that the collector knows better than the records; the later of the two times it was seen. */
+/**
+ * Key values, and the state that the collector knows better than the records; the later of the two times it was seen.
+ */
 function toPicture(record: ServerRecord, answer: ServerNow | null): ServerPicture {
   const status = answer?.status ?? null
   const { cpu_percent, memory_percent, disk_percent, load1, sampled_at } = summaryOf(status)

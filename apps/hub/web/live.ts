@@ -1,5 +1,6 @@
-// GET /web/live: one stream of server-sent events for a page (decision G-123). Every five seconds a snapshot; once for each server that
-// comes into view, its sparkline. The session is looked up again before every snapshot, so that a lost permission is lost at once.
+// GET /web/live: one stream of server-sent events for a page (decision G-123). Every five seconds a snapshot; once for
+// each server that comes into view, its sparkline. The session is looked up again before every snapshot, so that a lost
+// permission is lost at once.
 
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
@@ -23,7 +24,9 @@ const NO_STORE = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosni
 const stateNames: readonly string[] = [...connectivities, 'alerts']
 const isState = (text: string | null): text is ServerState => text !== null && stateNames.includes(text)
 
-/** The part of the company that an address asks for. What it does not say, or says wrongly, is the first page of all. */
+/**
+ * The part of the company that an address asks for. What it does not say, or says wrongly, is the first page of all.
+ */
 export function viewOf(search: URLSearchParams): LiveView {
   const pageOf = (name: string): number => {
     const page = Number(search.get(name) ?? 1)
@@ -54,7 +57,10 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 type Send = (event: string, data: unknown) => void
 
-/** Sends the sparklines of servers that have come into view, a few at a time. One that cannot be had is asked for again later. */
+/**
+ * Sends the sparklines of servers that have come into view, a few at a time. One that cannot be had is asked for again
+ * later.
+ */
 async function sendCurves(
   snapshots: LivePictures,
   companyId: string,

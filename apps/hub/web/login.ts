@@ -47,8 +47,8 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault.message}</p
 }
 
 /**
- * A hash keeps a core busy and 64 MiB of memory in use, outside the thread that answers requests. One address has one login at a time, so
- * that a limit that is looked at in turn cannot be raced.
+ * A hash keeps a core busy and 64 MiB of memory in use, outside the thread that answers requests. One address has one
+ * login at a time, so that a limit that is looked at in turn cannot be raced.
  */
 const logins = new FairTurns(Math.max(1, Math.floor(availableParallelism() / 2)), WAITING_MAX)
 

@@ -1,5 +1,5 @@
-// Sessions of the web interface (decision G-02): begun by a login, ended by a logout, their token kept as a hash only. Who a
-// cookie belongs to, and when it is too old, is decided in identity/authenticate.ts for pages and API alike.
+// Sessions of the web interface (decision G-02): begun by a login, ended by a logout, their token kept as a hash only.
+// Who a cookie belongs to, and when it is too old, is decided in identity/authenticate.ts for pages and API alike.
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { writeAudit } from '../audit/audit.ts'

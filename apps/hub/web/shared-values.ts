@@ -1,5 +1,5 @@
-// Values that many viewers share: made at most once in a while, and the last one is at hand while the next is on its way. What cannot be had
-// is shared as well: just while the collector is down every open page asks for everything.
+// Values that many viewers share: made at most once in a while, and the last one is at hand while the next is on its
+// way. What cannot be had is shared as well: just while the collector is down every open page asks for everything.
 import { LRUCache } from 'lru-cache'
 
 /** How long all are told of a failure before somebody tries again. */

@@ -1,4 +1,5 @@
-// The screen that issues and revokes API tokens (decisions G-01, G-12). Tokens are managed with a session, never with a token.
+// The screen that issues and revokes API tokens (decisions G-01, G-12). Tokens are managed with a session, never with a
+// token.
 
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'

@@ -32,7 +32,10 @@ export type PresenceRecord = {
   readonly presence: Presence
 }
 
-/** The last agent of a server was revoked: nothing of the server is left, and what its agents had on their way does not count. */
+/**
+ * The last agent of a server was revoked: nothing of the server is left, and what its agents had on their way does not
+ * count.
+ */
 export type LeftRecord = {
   readonly kind: 'left'
   readonly key: string

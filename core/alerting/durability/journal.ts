@@ -1,6 +1,7 @@
-// What must survive a crash together with an event: the state that the event left behind. After a crash the snapshot is loaded,
-// then the journal, then the bus is replayed; a state that the journal settled up to a position ignores the bus up to there, so no
-// transition is told twice and none is told otherwise (the snapshot alone would replay it under the rules and the clock of now).
+// What must survive a crash together with an event: the state that the event left behind. After a crash the snapshot is
+// loaded, then the journal, then the bus is replayed; a state that the journal settled up to a position ignores the bus
+// up to there, so no transition is told twice and none is told otherwise (the snapshot alone would replay it under the
+// rules and the clock of now).
 import { addState, stateOf } from '../rules/binding.ts'
 import { NO_SIGNATURE, slotOfSaved } from '../rules/rule-slots.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -12,7 +13,10 @@ import { saveRow, stateRecord } from './state-record.ts'
 
 const load = (value: number | null | undefined): number => value ?? Number.NaN
 
-/** A state under the signature that the rule has now goes on; one under another signature restarts when its server is bound. */
+/**
+ * A state under the signature that the rule has now goes on; one under another signature restarts when its server is
+ * bound.
+ */
 function loadRow(evaluation: EvaluationState, row: number, saved: readonly (number | null)[], signature: number): void {
   const { states } = evaluation
   const [phase, flags, lag, seq, notifiedAtMs, lastReceivedMs, lastTsMs, lastValue, since, opened, peak] = saved
@@ -53,7 +57,10 @@ export function takeJournal(evaluation: EvaluationState): JournalRecord[] {
   return records
 }
 
-/** Brings the evaluation to what a record says; the bus up to `position` is settled for it. Records come in the order they were made. */
+/**
+ * Brings the evaluation to what a record says; the bus up to `position` is settled for it. Records come in the order
+ * they were made.
+ */
 export function applyJournal(evaluation: EvaluationState, record: JournalRecord, position: number): void {
   if (record.kind === 'left') {
     const gone = evaluation.serversByKey.get(record.key)
@@ -88,7 +95,8 @@ function applyState(evaluation: EvaluationState, server: ServerSeries, record: S
   evaluation.flapping.delete(row)
   evaluation.settledUpTo.set(row, position)
   if (record.row === null) {
-    // It stands for its removal while the bus is replayed under the rules of before; then its server is bound without it.
+    // It stands for its removal while the bus is replayed under the rules of before; then its server is bound without
+    // it.
     states.reset(row)
     states.seq[row] = record.lastSeq ?? 0
     states.signature[row] = NO_SIGNATURE

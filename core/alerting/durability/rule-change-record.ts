@@ -1,5 +1,6 @@
-// What a replay must know of rule changes: at which place on the bus a rule was put in force, and what it was before. A snapshot may
-// be older than a change; the samples between the two are then evaluated under the rules of their time, as they were.
+// What a replay must know of rule changes: at which place on the bus a rule was put in force, and what it was before. A
+// snapshot may be older than a change; the samples between the two are then evaluated under the rules of their time, as
+// they were.
 import type { RawRule } from '../rules/rule.ts'
 
 export type RuleNote = {

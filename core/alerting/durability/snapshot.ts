@@ -1,14 +1,15 @@
 // The evaluation state of one shard as bytes, and back (document 2 "State persistence and restart", decision G-148).
 //
-// Format 1, little-endian: magic "SVCEVAL1", CRC-32 of all that follows (uint32), header bytes (uint32), header as UTF-8 JSON,
-// padding to 8, then columns of n states, server after server in the order of the header:
+// Format 1, little-endian: magic "SVCEVAL1", CRC-32 of all that follows (uint32), header bytes (uint32), header as
+// UTF-8 JSON, padding to 8, then columns of n states, server after server in the order of the header:
 //   seq, lastValue                        float64
 //   id low, id high                       uint32
 //   lastTs, lastReceived                  int32, ms before savedAt; states out of that range stand in the extended columns
 //   rule                                  uint16, index into the header's rules; uint32 where these are more than 65,536
 //   phase | flags << 4 | extended << 7    uint8
-// then columns of m extended states (not OK, or out of range): lastTs, lastReceived, since, opened, peak, notified, float64.
-// The header names the bus position and the journal record that the state reflects; keys of series are kept beside the snapshots (SeriesDictionary).
+// then columns of m extended states (not OK, or out of range): lastTs, lastReceived, since, opened, peak, notified,
+// float64. The header names the bus position and the journal record that the state reflects; keys of series are kept
+// beside the snapshots (SeriesDictionary).
 import { DAY_MS } from '../../limits.ts'
 import type { FlapState } from '../evaluate/flapping.ts'
 import { addState } from '../rules/binding.ts'
@@ -120,7 +121,10 @@ const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
 /** The state of one shard at one instant: nothing of it changes when the evaluation goes on. */
 export type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Array }
 
-/** The state of one shard as bytes. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus may stand still while a sweep writes the journal. */
+/**
+ * The state of one shard as bytes. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus
+ * may stand still while a sweep writes the journal.
+ */
 export const encodeSnapshot = (...of: Parameters<typeof takeSnapshot>): Uint8Array => snapshotBytes(takeSnapshot(...of))
 
 /** Copies the state of one shard; `snapshotBytes` makes the snapshot of it, at any later time. */
@@ -205,7 +209,8 @@ function writeColumns(
     const server = evaluation.servers[states.server[row]!]!
     const series = states.series[row]!
     const slot = evaluation.slots[states.rule[row]!]!
-    // The signature of a state that lags behind its rule is not that of the saved rule: it restarts after a restore too.
+    // The signature of a state that lags behind its rule is not that of the saved rule: it restarts after a restore
+    // too.
     const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : FLAG_LAGS)
     to.seq[at] = states.seq[row]!
     to.lastValue[at] = states.lastValue[row]!
@@ -229,7 +234,10 @@ function writeColumns(
   })
 }
 
-/** Reads a snapshot into the evaluation, which holds nothing of that shard. Returns how far it reaches, or what is wrong with the bytes. */
+/**
+ * Reads a snapshot into the evaluation, which holds nothing of that shard. Returns how far it reaches, or what is wrong
+ * with the bytes.
+ */
 export function restoreSnapshot(
   evaluation: EvaluationState,
   source: Uint8Array,

@@ -1,5 +1,5 @@
-// Would a rule have fired? Stored samples of one server run through the evaluation as if they came now: the same batches, the
-// same sweeps, the same flapping. What a rule would have told is what it tells in a worker.
+// Would a rule have fired? Stored samples of one server run through the evaluation as if they came now: the same
+// batches, the same sweeps, the same flapping. What a rule would have told is what it tells in a worker.
 import { EntryReader, encodeEntry } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import type { Labels } from '../../series/labels.ts'

@@ -1,11 +1,15 @@
-// What is told of a state's openings, closings and reminders, as far as flapping lets it (document 2 "Flapping", decisions G-76, G-85).
+// What is told of a state's openings, closings and reminders, as far as flapping lets it (document 2 "Flapping",
+// decisions G-76, G-85).
 
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { type EvaluatedRule, isWorse } from './evaluate-sample.ts'
 import { type EventInput, seriesEvent } from './event-maker.ts'
 import { type FlapState, newFlapState, recordTransition } from './flapping.ts'
 
-/** The state went to FIRING: tells it, as far as flapping lets it. `occurredAtMs` is sample time, or the sweep's for no data. */
+/**
+ * The state went to FIRING: tells it, as far as flapping lets it. `occurredAtMs` is sample time, or the sweep's for no
+ * data.
+ */
 export function opened(
   evaluation: EvaluationState,
   row: number,

@@ -1,12 +1,12 @@
-// One sample against one rule: the OK / PENDING / FIRING machine (document 2 "Per-series evaluation machine" and "Stale samples";
-// decisions G-70, G-73, G-74). Time is sample time throughout; the caller turns what is returned into events.
+// One sample against one rule: the OK / PENDING / FIRING machine (document 2 "Per-series evaluation machine" and "Stale
+// samples"; decisions G-70, G-73, G-74). Time is sample time throughout; the caller turns what is returned into events.
 import { limits } from '../../limits.ts'
 import type { CompiledRule, Operator } from '../rules/rule.ts'
 import { FIRING, FLAG_NO_DATA, OK, PENDING, type StateTable } from '../state/state-table.ts'
 
 /**
- * What a sample did to a state. After `recovered` and `returned` the state is still FIRING until the caller has told of the end.
- * `returned` = a no-data alert closes, and the sample is then evaluated again.
+ * What a sample did to a state. After `recovered` and `returned` the state is still FIRING until the caller has told of
+ * the end. `returned` = a no-data alert closes, and the sample is then evaluated again.
  */
 export type Transition = 'none' | 'opened' | 'recovered' | 'returned'
 
@@ -60,9 +60,9 @@ export function isWorse(operatorCode: number, value: number, peak: number): bool
 }
 
 /**
- * What follows from a sample that violates, or of a state that is not in OK; any other only becomes the last one. It is newer than the
- * one before it. `newestTsMs`: the newest sample of the series in its batch; `isAfterGap`: PENDING and a running recovery do not
- * survive the gap before it.
+ * What follows from a sample that violates, or of a state that is not in OK; any other only becomes the last one. It is
+ * newer than the one before it. `newestTsMs`: the newest sample of the series in its batch; `isAfterGap`: PENDING and a
+ * running recovery do not survive the gap before it.
  */
 export function settle(
   states: StateTable,

@@ -1,5 +1,6 @@
-// The evaluation of the servers that one thread owns: bus entries in, events out (document 2). Nothing here reads a clock: a
-// sample is evaluated at the receive time of its batch, a sweep at the time it is given, so that a replay repeats what was.
+// The evaluation of the servers that one thread owns: bus entries in, events out (document 2). Nothing here reads a
+// clock: a sample is evaluated at the receive time of its batch, a sweep at the time it is given, so that a replay
+// repeats what was.
 import type { EntryReader } from '../../bus/entry.ts'
 import { bindSeen, rebindServer } from '../rules/binding.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'

@@ -1,5 +1,5 @@
-// A series that opens and closes again and again (document 2 "Flapping" 1 to 6, decision G-85): the fourth transition within the
-// window puts it in flapping; then opened and resolved are withheld until half an hour passes without one.
+// A series that opens and closes again and again (document 2 "Flapping" 1 to 6, decision G-85): the fourth transition
+// within the window puts it in flapping; then opened and resolved are withheld until half an hour passes without one.
 
 export type FlapSettings = {
   readonly windowMs: number
@@ -56,6 +56,8 @@ export function recordTransition(flap: FlapState, settings: FlapSettings, tsMs: 
 export const isStable = (flap: FlapState, settings: FlapSettings, nowMs: number): boolean =>
   flap.isFlapping && nowMs - flap.lastTransitionAtMs >= settings.stableMs
 
-/** True when nothing in the state matters any more. Wall time: a transition cannot be newer than its receipt by much. */
+/**
+ * True when nothing in the state matters any more. Wall time: a transition cannot be newer than its receipt by much.
+ */
 export const isForgettable = (flap: FlapState, settings: FlapSettings, nowMs: number): boolean =>
   !flap.isFlapping && nowMs - flap.lastTransitionAtMs > settings.windowMs + 24 * 3_600_000

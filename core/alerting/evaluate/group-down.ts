@@ -1,6 +1,6 @@
 // Wide-area incidents: many servers of one subnet or one datacenter that fall silent together are told as one group
-// (document 2 "Wide-area incident grouping"; decisions G-80, G-86, G-87). Fed with what the presence of all shards declares,
-// swept after it. The parameters of a company come from group-parameters.ts.
+// (document 2 "Wide-area incident grouping"; decisions G-80, G-86, G-87). Fed with what the presence of all shards
+// declares, swept after it. The parameters of a company come from group-parameters.ts.
 import type { ServerAttributes } from '../state/evaluation-state.ts'
 import { type AlertEvent, type EventType, eventId, groupDownRuleId, type SuppressReason } from './event.ts'
 import { nextTimeSeq } from './event-maker.ts'
@@ -64,8 +64,8 @@ export function presenceChanged(state: GroupDownState, serverId: string, presenc
 }
 
 /**
- * The servers that all shards together hold for lost. Members not among them have recovered. The first time, after a start, the shards
- * are asked while they go on: what a server's shard told meanwhile is at least as new as its answer.
+ * The servers that all shards together hold for lost. Members not among them have recovered. The first time, after a
+ * start, the shards are asked while they go on: what a server's shard told meanwhile is at least as new as its answer.
  */
 export function presenceKnown(
   state: GroupDownState,

@@ -1,5 +1,6 @@
 // When a group of servers counts as a wide-area incident, per company and field: what the hub's settings say, else the
-// configuration of the collector for that company, else the default (document 2 "Wide-area incident grouping", GRP-019, GRP-020).
+// configuration of the collector for that company, else the default (document 2 "Wide-area incident grouping", GRP-019,
+// GRP-020).
 
 export type GroupParameters = {
   /** Servers declared silent since at most so long count. */

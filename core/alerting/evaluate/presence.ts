@@ -1,5 +1,5 @@
-// Whether a server's agent is there (document 2 "Agent presence"; decisions G-46, G-80, G-81): down once, up at the first valid
-// batch. The evaluation of the server's shard owns it, so the signal is seen in the order of the bus.
+// Whether a server's agent is there (document 2 "Agent presence"; decisions G-46, G-80, G-81): down once, up at the
+// first valid batch. The evaluation of the server's shard owns it, so the signal is seen in the order of the bus.
 import type { EntryReader } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -53,7 +53,10 @@ function replaceAgent(evaluation: EvaluationState, server: ServerSeries, reader:
   presence.downSinceMs = 0
 }
 
-/** Declares the agent of a server lost when its silence is long enough. `graceUntilMs`: start or overflow of the bus, per server. */
+/**
+ * Declares the agent of a server lost when its silence is long enough. `graceUntilMs`: start or overflow of the bus,
+ * per server.
+ */
 export function sweepPresence(
   evaluation: EvaluationState,
   server: ServerSeries,

@@ -1,5 +1,5 @@
-// Whether an event is told to people (document 2 "Suppression"): decommissioned over maintenance over silence. Evaluation goes on
-// all the same; the event only carries the flag.
+// Whether an event is told to people (document 2 "Suppression"): decommissioned over maintenance over silence.
+// Evaluation goes on all the same; the event only carries the flag.
 import { limits } from '../../limits.ts'
 import { isObject } from '../../unchecked.ts'
 import type { SuppressReason } from './event.ts'
@@ -86,7 +86,9 @@ export function activeSilences(set: SilenceSet, atMs: number): number {
   return active
 }
 
-/** The reason that an event of this host at `occurredAtMs` is suppressed, or null. `serverStatus` is the current one. */
+/**
+ * The reason that an event of this host at `occurredAtMs` is suppressed, or null. `serverStatus` is the current one.
+ */
 export function suppressReason(
   silences: SilenceSet,
   companyId: string,

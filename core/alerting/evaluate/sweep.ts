@@ -1,5 +1,6 @@
-// What time alone does (every 10 s, wall clock): presence, no data, reminders, the end of flapping, rule changes on servers that are
-// silent, and states that nobody needs any more (document 2 "No-data sweep"; decisions G-75, G-76, G-85, G-86).
+// What time alone does (every 10 s, wall clock): presence, no data, reminders, the end of flapping, rule changes on
+// servers that are silent, and states that nobody needs any more (document 2 "No-data sweep"; decisions G-75, G-76,
+// G-85, G-86).
 import { limits } from '../../limits.ts'
 import { rebindServer } from '../rules/binding.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -11,7 +12,10 @@ import type { EvaluatedRule } from './evaluate-sample.ts'
 import { isForgettable, isStable } from './flapping.ts'
 import { downAfterMs, presenceIntervalSeconds, sweepPresence } from './presence.ts'
 
-/** Servers in this range of indexes are swept; a caller that must not stall goes in slices. `startedAtMs`: start, or bus overflow. */
+/**
+ * Servers in this range of indexes are swept; a caller that must not stall goes in slices. `startedAtMs`: start, or bus
+ * overflow.
+ */
 export function sweepServers(
   evaluation: EvaluationState,
   from: number,
@@ -61,7 +65,10 @@ function sweepSilent(
   else if (phase === OK && silentMs > limits.okStateDropMs) dropOkSeries(evaluation, server, states.series[row]!, nowMs)
 }
 
-/** The states of a series that is silent for a day go together, when all of them are in OK; with its next sample they begin anew. */
+/**
+ * The states of a series that is silent for a day go together, when all of them are in OK; with its next sample they
+ * begin anew.
+ */
 function dropOkSeries(evaluation: EvaluationState, server: ServerSeries, series: number, nowMs: number): void {
   const { states } = evaluation
   for (let row = server.head[series]!; row !== NO_ROW; row = states.next[row]!) {

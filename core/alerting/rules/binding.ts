@@ -1,5 +1,5 @@
-// Which rules a series is bound to, and what a change of the rules does to open states (document 2 "Rule changes"). Matching runs
-// once a series and version of the company's rules; the change of one company leaves the others alone.
+// Which rules a series is bound to, and what a change of the rules does to open states (document 2 "Rule changes").
+// Matching runs once a series and version of the company's rules; the change of one company leaves the others alone.
 
 import { emit } from '../evaluate/emit-transition.ts'
 import type { EvaluatedRule } from '../evaluate/evaluate-sample.ts'
@@ -17,7 +17,10 @@ import { hasServerId } from './server-ids.ts'
 export const isInScope = (rule: CompiledRule, serverId: string): boolean =>
   rule.scopeAll || hasServerId(rule.serverIds, serverId)
 
-/** Binds a series that is seen: one that is new to the server, whose key may have become known, or that is to be bound again. */
+/**
+ * Binds a series that is seen: one that is new to the server, whose key may have become known, or that is to be bound
+ * again.
+ */
 export function bindSeen(evaluation: EvaluationState, server: ServerSeries, index: number, nowMs: number): void {
   const { dictionary } = evaluation
   const [lo, hi] = [server.lo(index), server.hi(index)]
@@ -68,8 +71,9 @@ export function addState(
 }
 
 /**
- * Brings a server to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is new. In a replay
- * a state that the journal settled beyond `position` may be of rules that are not in force yet: it is looked at once it is passed.
+ * Brings a server to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is
+ * new. In a replay a state that the journal settled beyond `position` may be of rules that are not in force yet: it is
+ * looked at once it is passed.
  */
 export function rebindServer(
   evaluation: EvaluationState,
@@ -148,8 +152,8 @@ function restart(
 }
 
 /**
- * The last agent of a server was revoked (decision G-48): its alerts end, its presence goes without an event. `agentIds` are revoked;
- * where another one speaks for the server already, nothing happens.
+ * The last agent of a server was revoked (decision G-48): its alerts end, its presence goes without an event.
+ * `agentIds` are revoked; where another one speaks for the server already, nothing happens.
  */
 export function leaveScope(
   evaluation: EvaluationState,

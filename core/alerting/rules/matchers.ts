@@ -1,5 +1,6 @@
 // Which series of a metric a rule covers: per label equals, member of a list, or a regular expression, joined by AND
-// (document 1 "Rule sync envelope" 5, decision G-71). Matching runs once a series and rule-set version, never per sample.
+// (document 1 "Rule sync envelope" 5, decision G-71). Matching runs once a series and rule-set version, never per
+// sample.
 import { limits } from '../../limits.ts'
 import type { Labels } from '../../series/labels.ts'
 import { compileRegex, type Regex } from './regex.ts'

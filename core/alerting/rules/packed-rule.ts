@@ -1,4 +1,5 @@
-// A rule as it is handed from thread to thread: what is large of it, the servers that it names, is shared and not copied.
+// A rule as it is handed from thread to thread: what is large of it, the servers that it names, is shared and not
+// copied.
 import { isObject } from '../../unchecked.ts'
 import type { RawRule } from './rule.ts'
 import { packServerIds } from './server-ids.ts'

@@ -1,5 +1,5 @@
-// The one file that knows the regular-expression engine: RE2 syntax, linear time, anchored at both ends (document 2 "Rule").
-// `re2js` because the native `re2` does not load in Bun; it has no look-ahead and no back-references, as RE2.
+// The one file that knows the regular-expression engine: RE2 syntax, linear time, anchored at both ends (document 2
+// "Rule"). `re2js` because the native `re2` does not load in Bun; it has no look-ahead and no back-references, as RE2.
 import { RE2JS } from 're2js'
 
 /** A compiled expression; `matches` is true only for the whole text. */

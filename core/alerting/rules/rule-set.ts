@@ -1,8 +1,11 @@
-// The running rules of all companies, compiled from the raw set of the feed (document 2 "Rule sync on the collector"). A company's
-// rules are replaced as one object, and only when something of them changed: that object is the version that servers are bound to.
+// The running rules of all companies, compiled from the raw set of the feed (document 2 "Rule sync on the collector").
+// A company's rules are replaced as one object, and only when something of them changed: that object is the version
+// that servers are bound to.
 import { type CompiledRule, type CompileResult, compileRule, type RawRule, type RejectedRule } from './rule.ts'
 
-/** The rules of one company, by metric. Identity is the version: another object means that bindings must be made again. */
+/**
+ * The rules of one company, by metric. Identity is the version: another object means that bindings must be made again.
+ */
 export type CompanyRules = {
   readonly byId: ReadonlyMap<string, CompiledRule>
   readonly byMetric: ReadonlyMap<string, readonly CompiledRule[]>

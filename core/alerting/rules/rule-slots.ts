@@ -1,5 +1,6 @@
-// The rules that states point to. A slot is one rule id, for ever; the rule in it is the newest form, and the signatures that the rule
-// had are numbered, so that a state knows under which one it began (document 2 "Rule changes").
+// The rules that states point to. A slot is one rule id, for ever; the rule in it is the newest form, and the
+// signatures that the rule had are numbered, so that a state knows under which one it began (document 2 "Rule
+// changes").
 import { assert } from '../../assert.ts'
 import type { SavedRule } from '../durability/journal-record.ts'
 import { evaluatedRule } from '../evaluate/evaluate-sample.ts'
@@ -37,7 +38,10 @@ export function slotOf(evaluation: EvaluationState, compiled: CompiledRule): num
   return index
 }
 
-/** The slot of a rule that was saved with a state of it, and the number of the signature that it had. The running set's form holds. */
+/**
+ * The slot of a rule that was saved with a state of it, and the number of the signature that it had. The running set's
+ * form holds.
+ */
 export function slotOfSaved(evaluation: EvaluationState, saved: SavedRule): { slot: number; signature: number } {
   const slot = slotOf(evaluation, { ...saved, matchers: [], serverIds: new Uint32Array(0) })
   return { slot, signature: signatureNumber(evaluation.slots[slot]!, saved.signature) }

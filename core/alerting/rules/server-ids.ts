@@ -1,5 +1,5 @@
-// The servers that a rule names, packed: 16 bytes an id in memory that threads share. A rule that lists 100,000 servers is 1.6 MB once,
-// not a set of strings in every thread.
+// The servers that a rule names, packed: 16 bytes an id in memory that threads share. A rule that lists 100,000 servers
+// is 1.6 MB once, not a set of strings in every thread.
 import { isUuid } from '../../series/uuid.ts'
 
 /** Four words an id, the first four bytes in the first word; ascending, each id once. */
@@ -60,7 +60,10 @@ export type PackedScope = {
   readonly record: Uint8Array
 }
 
-/** The packed servers of a record; null for one that names them itself. A record of the feed cannot hold what this looks for. */
+/**
+ * The packed servers of a record; null for one that names them itself. A record of the feed cannot hold what this looks
+ * for.
+ */
 export function packedIds(raw: { readonly packed?: PackedScope }): ServerIds | null {
   const ids: unknown = raw.packed?.serverIds
   return ids instanceof Uint32Array ? ids : null

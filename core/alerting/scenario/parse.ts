@@ -1,4 +1,5 @@
-// Reads scenarios: rule behaviour as plain text that an operator can read and write, run with `collector-worker rules test FILE…`.
+// Reads scenarios: rule behaviour as plain text that an operator can read and write, run with `collector-worker rules
+// test FILE…`.
 //
 //   scenario [EVAL-007] a violation that holds for for_seconds opens an alert
 //   settings no_data_after=5m flap_window=30m flap_transitions=4 flap_stable=30m snapshot_interval=30s
@@ -25,8 +26,8 @@
 //   expect nothing
 //   until 20m                                  the end; otherwise 1 minute after the last step or expectation
 //
-// Everything that is emitted must be expected. At one instant: steps in the order of the text, batches, then every 10 s the
-// sweep, then a snapshot, then a stop. A `#` starts a comment. Several scenarios may stand in one file.
+// Everything that is emitted must be expected. At one instant: steps in the order of the text, batches, then every 10 s
+// the sweep, then a snapshot, then a stop. A `#` starts a comment. Several scenarios may stand in one file.
 import { limits } from '../../limits.ts'
 import { parseAction } from './parse-action.ts'
 import { parseRule } from './parse-rule.ts'

@@ -1,5 +1,5 @@
-// Runs a scenario: its simulatedServers send batches over the bus entry format, its worker evaluates, sweeps, saves and restarts, on a clock
-// of its own. Nothing of the evaluation is imitated here.
+// Runs a scenario: its simulatedServers send batches over the bus entry format, its worker evaluates, sweeps, saves and
+// restarts, on a clock of its own. Nothing of the evaluation is imitated here.
 import { encodeEntry } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import { SampleBatch } from '../../series/sample-batch.ts'

@@ -1,5 +1,5 @@
-// What a scenario of rule behaviour says, once read: servers, settings, steps in time, and the events that must come of them.
-// Times are ms since the start of the scenario, which is instant 0 of the test's clock.
+// What a scenario of rule behaviour says, once read: servers, settings, steps in time, and the events that must come of
+// them. Times are ms since the start of the scenario, which is instant 0 of the test's clock.
 import type { RawRule } from '../rules/rule.ts'
 
 export type ScenarioServer = {

@@ -1,5 +1,6 @@
-// A worker in memory: the bus, the outbox, the journal and the snapshots are lists, the evaluation is the real one. It does what
-// a shard loop and the group sweep of a worker do, in their order, so that a scenario can stop, kill and start it at will.
+// A worker in memory: the bus, the outbox, the journal and the snapshots are lists, the evaluation is the real one. It
+// does what a shard loop and the group sweep of a worker do, in their order, so that a scenario can stop, kill and
+// start it at will.
 
 import { assert } from '../../assert.ts'
 import { EntryReader } from '../../bus/entry.ts'

@@ -1,5 +1,5 @@
-// What a state has only while it is PENDING or FIRING, as a struct of arrays beside the state table: most states are in OK, and cost
-// nothing here. Free rows are handed out again, the last one first.
+// What a state has only while it is PENDING or FIRING, as a struct of arrays beside the state table: most states are in
+// OK, and cost nothing here. Free rows are handed out again, the last one first.
 
 const GROWTH = 1.5
 
@@ -7,7 +7,10 @@ export class ActiveTable {
   private top = 0
   private readonly free: number[] = []
 
-  /** PENDING: time of the sample that began the violation. FIRING: time of the sample that began the recovery, NaN = none. */
+  /**
+   * PENDING: time of the sample that began the violation. FIRING: time of the sample that began the recovery, NaN =
+   * none.
+   */
   sinceTsMs = new Float64Array(256)
   /** FIRING: sample time of the opening, and the peak since; NaN before. */
   openedTsMs = new Float64Array(256)

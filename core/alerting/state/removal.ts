@@ -1,4 +1,5 @@
-// States and servers that go: a rule was removed, a server left scope, a tenant was purged, a series is not needed any more.
+// States and servers that go: a rule was removed, a server left scope, a tenant was purged, a series is not needed any
+// more.
 
 import { stateRecord } from '../durability/state-record.ts'
 import type { EvaluationState } from './evaluation-state.ts'
@@ -31,7 +32,10 @@ export function dropIdleSeries(evaluation: EvaluationState, server: ServerSeries
   keepSeries(evaluation, server, head => head >= 0)
 }
 
-/** A look at the servers in this range of indexes: series without a state that did not come since the last look are given up. */
+/**
+ * A look at the servers in this range of indexes: series without a state that did not come since the last look are
+ * given up.
+ */
 export function dropUnseen(evaluation: EvaluationState, from: number, to: number): void {
   for (let at = from; at < to && at < evaluation.servers.length; at++) {
     const server = evaluation.servers[at]

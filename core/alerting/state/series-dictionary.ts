@@ -1,7 +1,7 @@
-// What series ids mean: the id of a series is derived from its key alone, so the dictionary of a thread is shared by all servers
-// and holds each `metric{label="value"}` once, however many servers report it. Keys are kept on disk beside the snapshots, by shard;
-// a key that no series of the thread has used for long is forgotten here and there. Ingest announces the keys of an agent's series
-// again at least every hour, so that one that comes back is learnt again.
+// What series ids mean: the id of a series is derived from its key alone, so the dictionary of a thread is shared by
+// all servers and holds each `metric{label="value"}` once, however many servers report it. Keys are kept on disk beside
+// the snapshots, by shard; a key that no series of the thread has used for long is forgotten here and there. Ingest
+// announces the keys of an agent's series again at least every hour, so that one that comes back is learnt again.
 import type { Labels } from '../../series/labels.ts'
 import { parseSeriesKey, type SeriesId, seriesId, shortenSeriesKey } from '../../series/series-key.ts'
 

@@ -1,11 +1,12 @@
-// What evaluation keeps of one server: which series it sends, in the order in which it sends them, and the first state bound to
-// each. A series that no rule is bound to costs its id and one word.
+// What evaluation keeps of one server: which series it sends, in the order in which it sends them, and the first state
+// bound to each. A series that no rule is bound to costs its id and one word.
 
 import type { CompanyRules } from '../rules/rule-set.ts'
 
 /**
- * Heads of series without a state, beside NO_ROW (no rule covers it). All of these are bound when they are seen next. TO_BIND: other
- * rules are in force, or its states went. UNSEEN: it did not come since the last look. UNDEFINED: its key is not known.
+ * Heads of series without a state, beside NO_ROW (no rule covers it). All of these are bound when they are seen next.
+ * TO_BIND: other rules are in force, or its states went. UNSEEN: it did not come since the last look. UNDEFINED: its
+ * key is not known.
  */
 export const TO_BIND = -2
 export const UNSEEN = -3

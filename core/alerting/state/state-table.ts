@@ -1,6 +1,6 @@
-// The states of all (rule, server, series) of one thread, as a struct of arrays: row `i` is one state (document 2 "Series state
-// key"). Rows of one series are linked by `next`; free rows are linked the same way. 56 bytes a state; what only PENDING and FIRING
-// need stands in rows of its own (ActiveTable).
+// The states of all (rule, server, series) of one thread, as a struct of arrays: row `i` is one state (document 2
+// "Series state key"). Rows of one series are linked by `next`; free rows are linked the same way. 56 bytes a state;
+// what only PENDING and FIRING need stands in rows of its own (ActiveTable).
 import { assert } from '../../assert.ts'
 import { ActiveTable } from './active-table.ts'
 

@@ -8,7 +8,10 @@ import { compareServerWords, serverWords, WORDS_PER_MACHINE } from './uuid-words
 
 const BLOCK_ROWS = 400_000
 
-/** Writes cells of one start, those of servers that are computed from raw samples left out, and yields the rows of each block. */
+/**
+ * Writes cells of one start, those of servers that are computed from raw samples left out, and yields the rows of each
+ * block.
+ */
 export class CellBlockWriter {
   private readonly writer = new NativeWriter()
   private readonly columns = new CellColumns()

@@ -1,5 +1,5 @@
-// Cells as columns of rollup_5m and rollup_1h, on their way to the store: each by its newest value, and the others by how far they lie from it
-// (sql/samples/0002_decimals.sql).
+// Cells as columns of rollup_5m and rollup_1h, on their way to the store: each by its newest value, and the others by
+// how far they lie from it (sql/samples/0002_decimals.sql).
 import { BITS } from './decimal.ts'
 import type { NativeWriter } from './native-writer.ts'
 import { WORDS_PER_MACHINE } from './uuid-words.ts'
@@ -53,7 +53,10 @@ export class CellColumns {
     this.servers.length = 0
   }
 
-  /** The cells that follow are of the server whose words lie at `words[at]`, in ClickHouse's form. They are at most so many. */
+  /**
+   * The cells that follow are of the server whose words lie at `words[at]`, in ClickHouse's form. They are at most so
+   * many.
+   */
   server(words: Uint32Array, at: number, cellsMax: number): void {
     this.reserve(cellsMax)
     this.servers.push({ words, at, end: this.rows })

@@ -1,15 +1,20 @@
-// Points of one series that follow each other, as one row of samples_raw: what the engine does for a row, and it does it again at each merge, is
-// then done once for all of them. The same in SQL: the view samples_runs (sql/samples/0003_runs.sql).
+// Points of one series that follow each other, as one row of samples_raw: what the engine does for a row, and it does
+// it again at each merge, is then done once for all of them. The same in SQL: the view samples_runs
+// (sql/samples/0003_runs.sql).
 //
 //   0  1  decimals, or BITS         9  1  width: bytes of a difference, or BITS     16  …  differences of the digits, or the other values
 //   1  8  digits of the first point 10  2  points after the first                       …  4 bytes a point: ms after the first, without a step
 //         (Int64), or its bits      12  4  step: ms between two points, 0 without one
 //
-// A run of one point ends after the first nine bytes, and all that is not there is zero. Digits of all points have the same decimals.
+// A run of one point ends after the first nine bytes, and all that is not there is zero. Digits of all points have the
+// same decimals.
 import { BITS } from './decimal.ts'
 import { readInt64 } from './native-reader.ts'
 
-/** From the first point of a run to its last it is less. A run lies within one UTC day, since retention deletes whole days. */
+/**
+ * From the first point of a run to its last it is less. A run lies within one UTC day, since retention deletes whole
+ * days.
+ */
 export const RUN_SPAN_MS = 600_000
 export const RUN_POINTS_MAX = 4_096
 
@@ -41,8 +46,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Adds the points [begin, end) of one series, in the order of time. `times` are whole milliseconds, `decimals` and `digits` as `splitDecimal`
-   * leaves them.
+   * Adds the points [begin, end) of one series, in the order of time. `times` are whole milliseconds, `decimals` and
+   * `digits` as `splitDecimal` leaves them.
    */
   add(times: Float64Array, decimals: Uint8Array, digits: Float64Array, begin: number, end: number): void {
     const more = end - begin - 1
@@ -77,8 +82,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Brings the digits of all points to the same decimals, and notes by how much each differs from the one before it. Returns how many bytes these
-   * take, or BITS where that is not exact.
+   * Brings the digits of all points to the same decimals, and notes by how much each differs from the one before it.
+   * Returns how many bytes these take, or BITS where that is not exact.
    */
   private differences(places: number, decimals: Uint8Array, digits: Float64Array, begin: number, end: number): number {
     const { changes } = this
@@ -169,7 +174,10 @@ function stepOf(times: Float64Array, begin: number, end: number): number {
   return step
 }
 
-/** Hands over the points of a run that begins at `firstMs`: `points` of its row are the `length` bytes of `view` from `start` on. */
+/**
+ * Hands over the points of a run that begins at `firstMs`: `points` of its row are the `length` bytes of `view` from
+ * `start` on.
+ */
 export function eachPoint(
   view: DataView,
   start: number,
@@ -184,7 +192,10 @@ export function eachPoint(
 const times = new Float64Array(RUN_POINTS_MAX)
 const values = new Float64Array(RUN_POINTS_MAX)
 
-/** Writes the points of a run into `tsMs` and `value` from `row` on: there must be room for RUN_POINTS_MAX. Returns how many they are. */
+/**
+ * Writes the points of a run into `tsMs` and `value` from `row` on: there must be room for RUN_POINTS_MAX. Returns how
+ * many they are.
+ */
 export function readRun(
   view: DataView,
   start: number,

@@ -1,11 +1,15 @@
-// Cells that got samples after they may have been computed, on their way to the store (sql/samples/0001_tables.sql, rollup_late).
+// Cells that got samples after they may have been computed, on their way to the store (sql/samples/0001_tables.sql,
+// rollup_late).
 import type { NativeWriter } from './native-writer.ts'
 import { writeUuidColumn } from './uuid-words.ts'
 
 /** A 5-minute cell of a server, by its start. */
 export type LateCell = { readonly companyId: string; readonly serverId: string; readonly startMs: number }
 
-/** Writes cells as a block of the table `rollup_late`; `batch` is the name by which they are computed and forgotten together. */
+/**
+ * Writes cells as a block of the table `rollup_late`; `batch` is the name by which they are computed and forgotten
+ * together.
+ */
 export function writeLateBlock(writer: NativeWriter, batch: string, cells: readonly LateCell[]): void {
   writer.begin(4, cells.length)
   writer.column({ name: 'batch', type: 'String', bytesPerRow: 0 }, cells.length)

@@ -1,5 +1,5 @@
-// Reads blocks of ClickHouse's Native format: what `NativeWriter` writes, and what a statement answers. Columns come one after the other; the caller
-// knows them, since it wrote the statement.
+// Reads blocks of ClickHouse's Native format: what `NativeWriter` writes, and what a statement answers. Columns come
+// one after the other; the caller knows them, since it wrote the statement.
 import { assert } from '../../assert.ts'
 
 const LENGTH_BYTES_MAX = 5
@@ -31,7 +31,10 @@ export class NativeReader {
     return 0
   }
 
-  /** Opens the next column, whose rows take so many bytes together; returns where they begin. Of a text column the texts follow. */
+  /**
+   * Opens the next column, whose rows take so many bytes together; returns where they begin. Of a text column the texts
+   * follow.
+   */
   column(byteCount: number): number {
     this.text()
     this.text()

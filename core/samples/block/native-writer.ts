@@ -1,5 +1,5 @@
-// Writes one block of ClickHouse's Native format: column after column, little-endian, as the engine keeps it in memory. The
-// same bytes are the body of an HTTP insert and the file that the embedded engine reads (decision G-135).
+// Writes one block of ClickHouse's Native format: column after column, little-endian, as the engine keeps it in memory.
+// The same bytes are the body of an HTTP insert and the file that the embedded engine reads (decision G-135).
 import { assert } from '../../assert.ts'
 
 const encoder = new TextEncoder()
@@ -32,7 +32,10 @@ export class NativeWriter {
     return start
   }
 
-  /** The memory under the block; valid until the next call that writes. Write with `memory()` only inside a reserved column. */
+  /**
+   * The memory under the block; valid until the next call that writes. Write with `memory()` only inside a reserved
+   * column.
+   */
   memory(): DataView {
     return this.view
   }

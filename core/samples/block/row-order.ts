@@ -1,7 +1,8 @@
-// The order of rows by (owner, series, time), stable. Rows come server by server, a few hundred at a time, and a server sends its series
-// in the same order each time: rows are brought together by owner, and an owner's take the order that was right for the one before it
-// that looked alike, if that is right for them too. Otherwise they are ordered by a counting sort on the top of the series id and a pass
-// of insertion that has little left to do. Cheaper than to let the engine compare UUIDs row by row.
+// The order of rows by (owner, series, time), stable. Rows come server by server, a few hundred at a time, and a server
+// sends its series in the same order each time: rows are brought together by owner, and an owner's take the order that
+// was right for the one before it that looked alike, if that is right for them too. Otherwise they are ordered by a
+// counting sort on the top of the series id and a pass of insertion that has little left to do. Cheaper than to let the
+// engine compare UUIDs row by row.
 
 /** The columns that the order looks at. */
 export type OrderColumns = {
@@ -39,8 +40,8 @@ const KNOWN_ORDERS = 4_096
 const SIGN = 0x8000_0000
 
 /**
- * Orders rows 0 … count - 1 into `order.rows`, owner by owner: yields where the rows of one begin and end once they are in order. What lies before
- * may be used for something else by then. `ranks` is the rank of each owner.
+ * Orders rows 0 … count - 1 into `order.rows`, owner by owner: yields where the rows of one begin and end once they are
+ * in order. What lies before may be used for something else by then. `ranks` is the rank of each owner.
  */
 export function* orderRows(
   columns: OrderColumns,
@@ -176,7 +177,10 @@ function sortOwner(columns: OrderColumns, order: RowOrder, begin: number, end: n
   }
 }
 
-/** Orders rows [start, end), which agree in the top of the id. Equal rows keep the order in which they came, so that the last of them can win. */
+/**
+ * Orders rows [start, end), which agree in the top of the id. Equal rows keep the order in which they came, so that the
+ * last of them can win.
+ */
 function orderRun(columns: OrderColumns, order: RowOrder, start: number, end: number): void {
   if (end - start > INSERTION_MAX) {
     mergeRuns(columns, order, start, end)
@@ -200,7 +204,10 @@ function isAfter({ idHi, idLo, tsMs }: OrderColumns, a: number, b: number): bool
   return tsMs[a]! > tsMs[b]!
 }
 
-/** Merges what is in order already, two and two, until all is: points of a series come in order of time, with a few exceptions. */
+/**
+ * Merges what is in order already, two and two, until all is: points of a series come in order of time, with a few
+ * exceptions.
+ */
 function mergeRuns(columns: OrderColumns, order: RowOrder, start: number, end: number): void {
   const { rows } = order
   let begins = [start]

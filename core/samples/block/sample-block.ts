@@ -1,6 +1,6 @@
-// Samples on their way from the bus to the store: points as columns, no object a point. A block is filled from entries, ordered
-// by the key of samples_raw, freed of points that came twice, and written in Native format, one row a run of points (decision G-135). Until it
-// is stored it can be read.
+// Samples on their way from the bus to the store: points as columns, no object a point. A block is filled from entries,
+// ordered by the key of samples_raw, freed of points that came twice, and written in Native format, one row a run of
+// points (decision G-135). Until it is stored it can be read.
 import type { EntryReader } from '../../bus/entry.ts'
 import { ChunkWriter, RUN_POINTS_MAX, RUN_SPAN_MS } from './chunk.ts'
 import { splitDecimal } from './decimal.ts'
@@ -24,7 +24,10 @@ export type BlockOwner = {
   readonly serverId: string
   readonly cells: Set<number>
   lastCellMs: number
-  /** Rows before this instant are dropped: the write-locked zone of the company's plan (document 3 "Retention semantics"). */
+  /**
+   * Rows before this instant are dropped: the write-locked zone of the company's plan (document 3 "Retention
+   * semantics").
+   */
   lockedBeforeMs: number
   /** Set when the server is purged while its rows wait here: they are left out. */
   purged: boolean
@@ -37,7 +40,10 @@ export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: num
 
 export type DroppedRows = { purged: number; retentionLocked: number }
 
-/** Rows of a block that was written, in the order of the table's key: `rows` are indexes into the first columns, which are in order of arrival. */
+/**
+ * Rows of a block that was written, in the order of the table's key: `rows` are indexes into the first columns, which
+ * are in order of arrival.
+ */
 export type WrittenRows = {
   readonly rows: Uint32Array
   readonly idLo: Uint32Array
@@ -105,7 +111,10 @@ function grown64(from: Float64Array, length: number): Float64Array<ArrayBuffer> 
   return to
 }
 
-/** What writing a block takes: of several blocks that are written one after the other, the next only when the one before it is cleared. */
+/**
+ * What writing a block takes: of several blocks that are written one after the other, the next only when the one before
+ * it is cleared.
+ */
 export class BlockScratch {
   readonly order: RowOrder = new RowOrder()
   readonly runs: RunRows = new RunRows()
@@ -158,7 +167,10 @@ export class SampleBlock {
     this.dropped.retentionLocked = 0
   }
 
-  /** Appends the points of the reader's entry. `ruleOf` is asked once a server that is not purged. Returns the owner of the rows. */
+  /**
+   * Appends the points of the reader's entry. `ruleOf` is asked once a server that is not purged. Returns the owner of
+   * the rows.
+   */
   add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
     const index = this.ownerOf(entry, ruleOf)
     const owner = this.owners[index]!
@@ -313,9 +325,10 @@ export class SampleBlock {
   }
 
   /**
-   * Writes the points as a block of samples_raw, in the order of the table's key, of which `seq` says that it came after those with a
-   * lower one. Of points with the same series and time the last that was added stays. Yields after each server, so that others may have
-   * their turn. Returns the number of points written; 0 leaves the writer as it was.
+   * Writes the points as a block of samples_raw, in the order of the table's key, of which `seq` says that it came
+   * after those with a lower one. Of points with the same series and time the last that was added stays. Yields after
+   * each server, so that others may have their turn. Returns the number of points written; 0 leaves the writer as it
+   * was.
    */
   *writing(writer: NativeWriter, seq: number): Generator<void, number> {
     const { order, runs } = this.scratch

@@ -1,5 +1,5 @@
-// ClickHouse keeps a UUID as two little-endian 64-bit halves, and orders UUIDs by the second half first. Here: four 32-bit
-// words of the 16 bytes as they lie on the bus, turned into that form.
+// ClickHouse keeps a UUID as two little-endian 64-bit halves, and orders UUIDs by the second half first. Here: four
+// 32-bit words of the 16 bytes as they lie on the bus, turned into that form.
 import { writeUuid } from '../../series/uuid.ts'
 import type { NativeWriter } from './native-writer.ts'
 
@@ -9,7 +9,10 @@ export const WORDS_PER_MACHINE = 8
 const swap = (word: number): number =>
   ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0
 
-/** Reads 16 bytes that lie as little-endian words at `from[index]` into ClickHouse's words: [first low, first high, second low, second high]. */
+/**
+ * Reads 16 bytes that lie as little-endian words at `from[index]` into ClickHouse's words: [first low, first high,
+ * second low, second high].
+ */
 export function uuidWords(from: Uint32Array, index: number, into: Uint32Array, at: number): void {
   into[at] = swap(from[index + 1]!)
   into[at + 1] = swap(from[index]!)

@@ -1,7 +1,7 @@
-// The newest value of the series that the status of a server shows (document 3 "Hub to collector admin API"), kept while samples are
-// stored, so that a status needs no read of the store. What is kept of a server is whole from some instant on; who asks for older
-// values asks the store, and hands over what it said (`fill`). Once the store was read for all servers (`load`), one that is not here has
-// no value. Memory is bounded: beyond, the store is asked.
+// The newest value of the series that the status of a server shows (document 3 "Hub to collector admin API"), kept
+// while samples are stored, so that a status needs no read of the store. What is kept of a server is whole from some
+// instant on; who asks for older values asks the store, and hands over what it said (`fill`). Once the store was read
+// for all servers (`load`), one that is not here has no value. Memory is bounded: beyond, the store is asked.
 import { limits } from '../../limits.ts'
 import type { SeriesId } from '../../series/series-key.ts'
 import type { BlockOwner, ServerRows, WrittenRows } from '../block/sample-block.ts'
@@ -15,7 +15,10 @@ const VALUES_MAX = 2_000_000
 const SWEEP_MS = 60_000
 /** Values are kept for longer than a status shows them, so that none is missing at its old end. */
 export const KEPT_MS = 2 * limits.statusValueAgeMs
-/** How far ahead of this clock a sample may be that is stored already: as far as it may be admitted, by a clock that is as far ahead. */
+/**
+ * How far ahead of this clock a sample may be that is stored already: as far as it may be admitted, by a clock that is
+ * as far ahead.
+ */
 const AHEAD_MAX_MS = 2 * limits.pointAheadMaxMs
 /** The filter has so many bits a key, or more, so that it tells at once of most series that they are none of these. */
 const BITS_PER_KEY = 64
@@ -62,7 +65,10 @@ export class NewestValues {
   private sweptAtMs = 0
   /** Of servers that are not here, nothing is stored that is not older than this. */
   private othersWholeFromMs = Number.POSITIVE_INFINITY
-  /** Servers and companies whose samples were deleted, by the start of their names, each with when: what is left of these the store knows. */
+  /**
+   * Servers and companies whose samples were deleted, by the start of their names, each with when: what is left of
+   * these the store knows.
+   */
   private readonly deletedAtMs = new Map<string, number>()
   private deletions = 0
 
@@ -175,8 +181,8 @@ export class NewestValues {
   }
 
   /**
-   * The newest value of every series of `metrics` on a server of this worker, of those that have one since `sinceMs`, in the order of
-   * their keys. Null where the store is to be asked.
+   * The newest value of every series of `metrics` on a server of this worker, of those that have one since `sinceMs`,
+   * in the order of their keys. Null where the store is to be asked.
    */
   values(serverName: ServerName, metrics: readonly string[], sinceMs: number): NewestValue[] | null {
     if (metrics.some(metric => !this.metrics.has(metric))) return null
@@ -193,7 +199,10 @@ export class NewestValues {
     return this.named(samples, metrics, sinceMs)
   }
 
-  /** Those of samples that are of `metrics` and not older than `sinceMs`, by key, in the order of the keys. All keys must have been learned. */
+  /**
+   * Those of samples that are of `metrics` and not older than `sinceMs`, by key, in the order of the keys. All keys
+   * must have been learned.
+   */
   named(samples: readonly StoredNewest[], metrics: readonly string[], sinceMs: number): NewestValue[] {
     const found: NewestValue[] = []
     for (const { hi, lo, value, tsMs } of samples) {
@@ -209,7 +218,10 @@ export class NewestValues {
     return this.servers.get(nameOf(name)) ?? null
   }
 
-  /** What the store said of all series since `sinceMs`. Nothing happens where the server was forgotten since the ticket was given. */
+  /**
+   * What the store said of all series since `sinceMs`. Nothing happens where the server was forgotten since the ticket
+   * was given.
+   */
   fill(name: ServerName, ticket: object | null, sinceMs: number, samples: readonly StoredNewest[]): void {
     const server = this.servers.get(nameOf(name))
     if (!server || server !== ticket) return
@@ -231,8 +243,8 @@ export class NewestValues {
   }
 
   /**
-   * Takes what the store said of several servers of this worker. 'again': samples were deleted since the ticket was given, so that the store
-   * is to be asked again; 'full': no room.
+   * Takes what the store said of several servers of this worker. 'again': samples were deleted since the ticket was
+   * given, so that the store is to be asked again; 'full': no room.
    */
   load(ticket: number, samples: Iterable<ServerName & StoredNewest>, nowMs: number): 'taken' | 'again' | 'full' {
     if (ticket !== this.deletions) return 'again'

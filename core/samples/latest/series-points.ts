@@ -1,4 +1,5 @@
-// Points or cells of one series as they are read: from rows that may overlap where points were sent again, and from what waits to be stored.
+// Points or cells of one series as they are read: from rows that may overlap where points were sent again, and from
+// what waits to be stored.
 
 export class PointsOfSeries {
   tsMs: number[] = []

@@ -1,5 +1,6 @@
-// Cells of series as columns, no object a series: what a cell holds of its samples so far. Values are digits at the cell's decimals
-// (block/decimal.ts), whole numbers, so that sums are exact in whatever order. Equal to the cell that SQL computes from the raw samples.
+// Cells of series as columns, no object a series: what a cell holds of its samples so far. Values are digits at the
+// cell's decimals (block/decimal.ts), whole numbers, so that sums are exact in whatever order. Equal to the cell that
+// SQL computes from the raw samples.
 import { BITS } from '../block/decimal.ts'
 
 /** Rows are made this many at a time. A server's lie together, so this is also the most that one server may have. */
@@ -33,7 +34,10 @@ export class CellRows {
   }
 }
 
-/** Beyond these SQL keeps the bits of a sum of floating-point numbers, or may: 2^50 is its bound, 2^49 leaves room for the rounding of decimals. */
+/**
+ * Beyond these SQL keeps the bits of a sum of floating-point numbers, or may: 2^50 is its bound, 2^49 leaves room for
+ * the rounding of decimals.
+ */
 const WHOLE_MAX = 2 ** 50
 const DECIMALS_MAX = 2 ** 49
 /** Powers of ten by the difference of two numbers of decimals, which are 0, 2, 4 and 6. */
@@ -50,8 +54,9 @@ const copyRow = (into: CellRows, at: number, from: CellRows, row: number): void 
 }
 
 /**
- * Adds row `row` of `from`, whose cell begins `offsetMs` after the cell of row `at`. False where the result is not provably that of
- * the raw samples: what is added is not newer than all before, so that it may be there already, or a value is no decimal.
+ * Adds row `row` of `from`, whose cell begins `offsetMs` after the cell of row `at`. False where the result is not
+ * provably that of the raw samples: what is added is not newer than all before, so that it may be there already, or a
+ * value is no decimal.
  */
 export function addToCell(into: CellRows, at: number, from: CellRows, row: number, offsetMs: number): boolean {
   const after = from.after[row]! + offsetMs
@@ -120,8 +125,8 @@ export function addSample(into: CellRows, at: number, after: number, decimals: n
 const ONE = new CellRows(1)
 
 /**
- * Whether a cell with samples is exact. Digits that left the range on the way are seen here too: neither the count nor the largest of
- * them ever becomes smaller.
+ * Whether a cell with samples is exact. Digits that left the range on the way are seen here too: neither the count nor
+ * the largest of them ever becomes smaller.
  */
 export function isExact(rows: CellRows, at: number): boolean {
   const count = rows.count[at]!

@@ -1,4 +1,5 @@
-// The open cells of both widths: samples go into cells of 5 minutes, and these, when they are stored, into cells of an hour.
+// The open cells of both widths: samples go into cells of 5 minutes, and these, when they are stored, into cells of an
+// hour.
 import { cellMs } from '../../query/query-plan.ts'
 import type { ServerRows } from '../block/sample-block.ts'
 import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX } from './open-cells.ts'
@@ -26,7 +27,10 @@ export class CellStream {
     this['1h'].distrustBefore(startMs)
   }
 
-  /** Takes samples of a server that are stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of them. */
+  /**
+   * Takes samples of a server that are stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of
+   * them.
+   */
   add({ owner, written, begin, end }: ServerRows, claimedBeforeMs: number): void {
     const fine = this['5m']
     // A server that sends what it has kept for long: to pick the samples of each cell would take too long.

@@ -1,12 +1,15 @@
-// The cells that samples still come for, kept while the samples are stored, so that a cell need not be computed from what is on the
-// disk once it ends. A cell is taken from here only where it is provably the same: every sample of its time went through here, each
-// newer than the one before it in its series. Of any other server and start only that is noted: its cells are computed from the
-// raw samples.
+// The cells that samples still come for, kept while the samples are stored, so that a cell need not be computed from
+// what is on the disk once it ends. A cell is taken from here only where it is provably the same: every sample of its
+// time went through here, each newer than the one before it in its series. Of any other server and start only that is
+// noted: its cells are computed from the raw samples.
 
 import type { WrittenRows } from '../block/sample-block.ts'
 import { addSample, addToCell, CellRows, CHUNK_ROWS, isExact } from './cell-rows.ts'
 
-/** Cells of this many starts at once, and rows of 49 bytes in all of them; beyond, they are computed from the raw samples. */
+/**
+ * Cells of this many starts at once, and rows of 49 bytes in all of them; beyond, they are computed from the raw
+ * samples.
+ */
 export const STARTS_MAX = 12
 const CHUNKS_MAX = 2_048
 
@@ -56,7 +59,10 @@ export class OpenCells {
     return startMs >= this.fromMs
   }
 
-  /** Everything up to `newestMs` may have been stored without passing here, or was deleted; what is newer passes here from now on. */
+  /**
+   * Everything up to `newestMs` may have been stored without passing here, or was deleted; what is newer passes here
+   * from now on.
+   */
   completeAfter(newestMs: number): void {
     this.newestMs = Math.max(this.newestMs, newestMs)
     const isNone = this.newestMs === Number.NEGATIVE_INFINITY
@@ -89,8 +95,8 @@ export class OpenCells {
   }
 
   /**
-   * Adds cells [begin, end) of `rows`, ordered by id, to cells of a server that start at `startMs`; theirs start `offsetMs` later. Rows
-   * without a sample are passed over.
+   * Adds cells [begin, end) of `rows`, ordered by id, to cells of a server that start at `startMs`; theirs start
+   * `offsetMs` later. Rows without a sample are passed over.
    */
   addCells(owner: CellOwner, startMs: number, rows: CellRows, begin: number, end: number, offsetMs: number): void {
     this.into(owner, startMs, (cells, server) => this.mergeCells(cells, server, rows, begin, end, offsetMs))
@@ -222,8 +228,9 @@ export class OpenCells {
   }
 
   /**
-   * Gives the server cells for the series of rows [begin, end) too, and where it had none, for those that it had a cell before: so that
-   * it is done once, and a series that is gone is forgotten after one cell. False where they are too many.
+   * Gives the server cells for the series of rows [begin, end) too, and where it had none, for those that it had a cell
+   * before: so that it is done once, and a series that is gone is forgotten after one cell. False where they are too
+   * many.
    */
   private widen(cells: CellsOfStart, server: ServerCells, rows: CellRows, begin: number, end: number): boolean {
     const isNew = server.length === 0
@@ -281,8 +288,8 @@ export class OpenCells {
   }
 
   /**
-   * Takes out the cells of one start, which is over, as are all before: `release` them when they are stored. Cells that are not exact
-   * are marked.
+   * Takes out the cells of one start, which is over, as are all before: `release` them when they are stored. Cells that
+   * are not exact are marked.
    */
   take(startMs: number): CellsOfStart {
     const cells = this.starts.get(startMs) ?? { startMs, servers: new Map(), chunks: [] }

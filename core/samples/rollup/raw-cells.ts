@@ -1,5 +1,6 @@
-// Cells of 5 minutes, computed from rows of samples_raw: of points of one series and time the one with the highest `seq` counts, as in a
-// query. Where the samples of a cell passed through this process in order, open-cells.ts has the same cell without reading anything.
+// Cells of 5 minutes, computed from rows of samples_raw: of points of one series and time the one with the highest
+// `seq` counts, as in a query. Where the samples of a cell passed through this process in order, open-cells.ts has the
+// same cell without reading anything.
 import { assert } from '../../assert.ts'
 import type { CellColumns } from '../block/cell-columns.ts'
 import { RUN_POINTS_MAX, readRun } from '../block/chunk.ts'
@@ -10,7 +11,9 @@ import { CELL_5M_MS } from '../block/sample-block.ts'
 import { ServerIndex, WORDS_PER_MACHINE } from '../block/uuid-words.ts'
 
 const UUID_BYTES = 16
-/** A cell keeps digits up to here, all its samples together; beyond, and where one value is no decimal, it keeps bits. */
+/**
+ * A cell keeps digits up to here, all its samples together; beyond, and where one value is no decimal, it keeps bits.
+ */
 const DIGITS_MAX = 2 ** 50
 const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
 /** After so many rows others may have their turn. */
@@ -71,8 +74,8 @@ export class RawCells {
   }
 
   /**
-   * Takes rows of samples_raw, in any order, with the columns company_id, server_id, series_id, ts, seq and points: what lies in cells that
-   * are wanted. Yields now and then.
+   * Takes rows of samples_raw, in any order, with the columns company_id, server_id, series_id, ts, seq and points:
+   * what lies in cells that are wanted. Yields now and then.
    */
   *read(reader: NativeReader): Generator<void, void> {
     const { view } = reader
@@ -109,7 +112,10 @@ export class RawCells {
     }
   }
 
-  /** Of a server's points [begin, end), which are in the order of time, those that are wanted move to `begin`; returns where they end. */
+  /**
+   * Of a server's points [begin, end), which are in the order of time, those that are wanted move to `begin`; returns
+   * where they end.
+   */
   private keepWanted(owner: number, begin: number, end: number): number {
     const { fromMs, toMs, starts } = this.work
     const { tsMs, value } = this.points

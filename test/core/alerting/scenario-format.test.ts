@@ -1,4 +1,5 @@
-// The scenario format: what cannot be read is told with its line, what differs with what was expected; the command's exit codes.
+// The scenario format: what cannot be read is told with its line, what differs with what was expected; the command's
+// exit codes.
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

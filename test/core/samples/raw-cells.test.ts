@@ -66,7 +66,10 @@ function answered(rows: readonly Row[]): Uint8Array {
   return Buffer.concat(blocks)
 }
 
-/** The cells of a block, each by server, series and start: count, time of the last sample, decimals, last, min, max, sum. */
+/**
+ * The cells of a block, each by server, series and start: count, time of the last sample, decimals, last, min, max,
+ * sum.
+ */
 function cellsOf(block: Uint8Array): [string, number[]][] {
   const reader = new NativeReader(block)
   const { view } = reader

@@ -83,7 +83,8 @@ describe(`blocks of samples (SEED=${seed})`, () => {
         columns.idHi[row] = hi
         columns.tsMs[row] = 1_700_000_000_000 + below(3)
       }
-      // What the look of an owner's rows does not tell: in the middle another series, the same twice, or another half of the id.
+      // What the look of an owner's rows does not tell: in the middle another series, the same twice, or another half
+      // of the id.
       for (let change = 0; change < owners; change++) {
         const row = below(owners) * ids + 1 + below(ids - 2)
         const what = below(3)

@@ -1,4 +1,5 @@
-// What a running worker makes of a server: whose word counts for its status, what is stored of late samples, where its state lives.
+// What a running worker makes of a server: whose word counts for its status, what is stored of late samples, where its
+// state lives.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// One company with far more in its scopes than any page may carry, beside a company with one rule: a real hub, and the worker as the
-// executables wire it.
+// One company with far more in its scopes than any page may carry, beside a company with one rule: a real hub, and the
+// worker as the executables wire it.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { defaultRules } from '../../../apps/hub/rules/default-rules.ts'
 import { type Tenant, TestHub } from '../../api/hub-harness.ts'

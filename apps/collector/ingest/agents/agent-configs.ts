@@ -1,5 +1,5 @@
-// What the collector manages of each agent, as a message and as the ETag that every acknowledgement carries (document 3 "Agent config
-// semantics"; decisions G-47, G-52, G-54).
+// What the collector manages of each agent, as a message and as the ETag that every acknowledgement carries (document 3
+// "Agent config semantics"; decisions G-47, G-52, G-54).
 import { create, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf'
 import { limits } from '../../../../core/limits.ts'
 import { type CheckSet, configEtag, type ManagedConfig, managedInterval } from '../../../../core/wire/agent-config.ts'

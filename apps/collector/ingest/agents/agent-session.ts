@@ -1,5 +1,6 @@
-// What ingest knows of an agent that sends to it: its record, its known series, its rates, when it was last seen. Sessions follow
-// the registry: a revoked or removed agent loses its session, one that moved to another server starts anew.
+// What ingest knows of an agent that sends to it: its record, its known series, its rates, when it was last seen.
+// Sessions follow the registry: a revoked or removed agent loses its session, one that moved to another server starts
+// anew.
 import { sha256Words } from '../../../../core/series/hash.ts'
 import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
 import { RateBucket } from '../../../../core/wire/rate-bucket.ts'

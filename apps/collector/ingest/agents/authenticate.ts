@@ -1,5 +1,5 @@
-// From the Authorization header to the agent, and to its session (document 3 "Authentication"; decision G-36). A token that was seen
-// before is found by its text: no hash a request. Identity comes from here and from nothing else.
+// From the Authorization header to the agent, and to its session (document 3 "Authentication"; decision G-36). A token
+// that was seen before is found by its text: no hash a request. Identity comes from here and from nothing else.
 import { sha256Hex } from '../../../../core/series/hash.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../../store/registry/registry.ts'

@@ -1,5 +1,5 @@
-// POST /agent/v1/enroll: a licence becomes an agent token (document 1 "/enroll"; document 3 "Enrollment"; decisions G-26 to G-30, G-39).
-// The hub decides; the collector hands on what it says, and knows the agent before it answers.
+// POST /agent/v1/enroll: a licence becomes an agent token (document 1 "/enroll"; document 3 "Enrollment"; decisions
+// G-26 to G-30, G-39). The hub decides; the collector hands on what it says, and knows the agent before it answers.
 
 import { create, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { sha256Hex } from '../../../../core/series/hash.ts'

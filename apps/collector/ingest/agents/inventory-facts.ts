@@ -1,5 +1,5 @@
-// InventoryFacts as the hub takes them (document 1 "Inventory ingest"): the names of the contract, 64-bit numbers as strings, empty
-// and zero fields left out; and what makes facts invalid (decision G-56).
+// InventoryFacts as the hub takes them (document 1 "Inventory ingest"): the names of the contract, 64-bit numbers as
+// strings, empty and zero fields left out; and what makes facts invalid (decision G-56).
 import { isIP } from 'node:net'
 import type { InventoryFacts } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
 

@@ -1,5 +1,5 @@
-// The agents that listener threads know, as the main thread keeps them: their places in the directory, and when the hub last heard of
-// them. Follows the registry: every change of such an agent is news for the threads.
+// The agents that listener threads know, as the main thread keeps them: their places in the directory, and when the hub
+// last heard of them. Follows the registry: every change of such an agent is news for the threads.
 import type { SeenAgent } from '../../hub-link/report-seen.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
@@ -8,7 +8,10 @@ import type { AgentUpdate, KnownAgent } from '../listener/thread-messages.ts'
 import type { AgentConfigs } from './agent-configs.ts'
 import type { AuthFailure, Identifier } from './authenticate.ts'
 
-/** A agentIndex that an agent left is given to another one only when no thread can still be handling a request of the first. */
+/**
+ * A agentIndex that an agent left is given to another one only when no thread can still be handling a request of the
+ * first.
+ */
 const REUSE_AFTER_MS = 600_000
 
 class IndexedAgent implements SeenAgent {
@@ -68,7 +71,9 @@ export class KnownAgents {
     return total
   }
 
-  /** Lets the agent of a token in, or says why not. `answer` is called in the same step as the look: news come after it. */
+  /**
+   * Lets the agent of a token in, or says why not. `answer` is called in the same step as the look: news come after it.
+   */
   async identify(tokenHash: string | null, answer: (found: KnownAgent | AuthFailure) => void): Promise<void> {
     const { identifier } = this.parts
     let record = await identifier.identify(tokenHash)

@@ -1,5 +1,5 @@
-// POST /agent/v1/inventory: facts of a server, queued for the hub (document 3; decision G-59). Company and server come from the
-// registry, never from the body.
+// POST /agent/v1/inventory: facts of a server, queued for the hub (document 3; decision G-59). Company and server come
+// from the registry, never from the body.
 
 import { fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { InventoryFactsSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'

@@ -1,4 +1,5 @@
-// Which agent is refused, and why, in the log: once in ten minutes for an agent and a code, since whoever is refused comes again.
+// Which agent is refused, and why, in the log: once in ten minutes for an agent and a code, since whoever is refused
+// comes again.
 import type { Logger } from 'pino'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { ApiError } from '../listener/responses.ts'

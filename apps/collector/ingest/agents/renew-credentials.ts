@@ -1,5 +1,5 @@
-// POST /agent/v1/credentials/renew: a new token for an agent that shows its current one, or the previous one in its overlap
-// (document 1 "Token rotation"; decision G-37). The record is stored before the agent hears of the new token.
+// POST /agent/v1/credentials/renew: a new token for an agent that shows its current one, or the previous one in its
+// overlap (document 1 "Token rotation"; decision G-37). The record is stored before the agent hears of the new token.
 
 import { create } from '@bufbuild/protobuf'
 import { RenewResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'

@@ -1,5 +1,5 @@
-// GET /agent/v1/update (document 3; decision G-60): the manifest to the agents that it is for; 204 to all others, and to everyone while
-// the emergency stop is on.
+// GET /agent/v1/update (document 3; decision G-60): the manifest to the agents that it is for; 204 to all others, and
+// to everyone while the emergency stop is on.
 
 import { create } from '@bufbuild/protobuf'
 import { UpdateManifestSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'

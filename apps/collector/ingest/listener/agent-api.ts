@@ -1,4 +1,5 @@
-// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one agentIndex where errors become answers.
+// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one agentIndex where errors
+// become answers.
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
@@ -23,7 +24,10 @@ import { ApiError, badRequest, errorResponse, messageResponse } from './response
 
 /** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
 const IDLE_SECONDS = 45
-/** The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their agentIndex. */
+/**
+ * The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their
+ * agentIndex.
+ */
 const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
 /** How long a stop waits for requests under way. */
@@ -52,8 +56,8 @@ export type AgentListener = {
   readonly url: string
   readonly port: number
   /**
-   * Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. Requests under way are answered;
-   * connections without one are closed.
+   * Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. Requests under
+   * way are answered; connections without one are closed.
    */
   reloadCertificate(): Promise<void>
   /** No new requests; those under way are answered. */
@@ -147,8 +151,9 @@ async function notFound(parts: ListenerParts, request: IncomingRequest): Promise
 }
 
 /**
- * A port that threads share is shared with every process that asks in the same way: another ingest on it would take a part of the
- * agents in silence. So the first thread asks for it alone, for a moment. Throws when another process has it.
+ * A port that threads share is shared with every process that asks in the same way: another ingest on it would take a
+ * part of the agents in silence. So the first thread asks for it alone, for a moment. Throws when another process has
+ * it.
  */
 function assertPortIsFree(hostname: string, port: number): void {
   try {
@@ -212,8 +217,8 @@ export function startListener(parts: ListenerParts): AgentListener {
     return Bun.serve({
       hostname,
       port: onPort,
-      // A listener with another certificate takes the port over before this one leaves it. Connections that are being made then are
-      // reset, or go over to it where net.ipv4.tcp_migrate_req is set.
+      // A listener with another certificate takes the port over before this one leaves it. Connections that are being
+      // made then are reset, or go over to it where net.ipv4.tcp_migrate_req is set.
       reusePort: isPortShared || isTls,
       idleTimeout: IDLE_SECONDS,
       maxRequestBodySize: RUNTIME_BODY_BYTES_MAX,

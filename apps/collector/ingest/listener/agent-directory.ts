@@ -1,5 +1,6 @@
-// What the listener threads of a process share in memory: which thread has an agent, when it was last seen, how many series its company
-// sends, and how far the threads must be with the news of the registry. Plain words that are read and written in one step each.
+// What the listener threads of a process share in memory: which thread has an agent, when it was last seen, how many
+// series its company sends, and how far the threads must be with the news of the registry. Plain words that are read
+// and written in one step each.
 import { assert } from '../../../../core/assert.ts'
 import type { CompanySeries } from '../../../../core/wire/agent-series.ts'
 
@@ -59,7 +60,9 @@ export class Directory {
     return new SharedCompanySeries(this.companies, company)
   }
 
-  /** How many pieces of news the main thread has sent: a thread that has read fewer reads on before it lets anybody in. */
+  /**
+   * How many pieces of news the main thread has sent: a thread that has read fewer reads on before it lets anybody in.
+   */
   get epoch(): number {
     return Atomics.load(this.epochCount, 0)
   }

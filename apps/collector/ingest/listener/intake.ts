@@ -55,7 +55,10 @@ export function startOwnIntake(context: IngestContext): Intake {
   }
 }
 
-/** Batches come in over listeners in threads of their own. `onListening`: before the first request is answered. Rejects in words for the operator. */
+/**
+ * Batches come in over listeners in threads of their own. `onListening`: before the first request is answered. Rejects
+ * in words for the operator.
+ */
 export async function startThreadsIntake(
   context: IngestContext,
   threads: ListenerThreads,

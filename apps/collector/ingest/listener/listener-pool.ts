@@ -1,5 +1,6 @@
-// The listener threads of a process, seen from the main thread: starts them on one port, tells them the news of the registry, answers
-// what they ask, adds up what they count. A thread that dies takes the process with it: nothing acknowledged is lost by that.
+// The listener threads of a process, seen from the main thread: starts them on one port, tells them the news of the
+// registry, answers what they ask, adds up what they count. A thread that dies takes the process with it: nothing
+// acknowledged is lost by that.
 import type { Logger } from 'pino'
 import { assert } from '../../../../core/assert.ts'
 import type { BusWriter } from '../../bus/bus.ts'

@@ -1,5 +1,5 @@
-// The entry of a listener thread: it has connections of its own on the shared port, decodes and admits the batches that come over them,
-// and carries every other request to the main thread.
+// The entry of a listener thread: it has connections of its own on the shared port, decodes and admits the batches that
+// come over them, and carries every other request to the main thread.
 import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { PortBus } from '../../bus/bus-port.ts'
 import { createHotCounters, createThreadLogger, Durations, FAST_BOUNDS, REQUEST_BOUNDS } from '../../telemetry.ts'

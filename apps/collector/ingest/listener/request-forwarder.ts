@@ -1,5 +1,5 @@
-// Requests other than batches on their way from a listener thread to the main thread, which has the registry and the hub. The body is
-// read here, within its limit; the answer is the main thread's, byte for byte.
+// Requests other than batches on their way from a listener thread to the main thread, which has the registry and the
+// hub. The body is read here, within its limit; the answer is the main thread's, byte for byte.
 
 import { type AnyResponse, standard } from '../../../http/http-connection.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'

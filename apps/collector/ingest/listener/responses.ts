@@ -1,5 +1,5 @@
-// What agents are answered (document 3 "Errors"): errors are JSON with a code, whatever the request was; successes are protobuf,
-// or JSON where the request was JSON and debug.accept_json is on.
+// What agents are answered (document 3 "Errors"): errors are JSON with a code, whatever the request was; successes are
+// protobuf, or JSON where the request was JSON and debug.accept_json is on.
 import { type DescMessage, type MessageShape, toBinary, toJson } from '@bufbuild/protobuf'
 import { limits } from '../../../../core/limits.ts'
 

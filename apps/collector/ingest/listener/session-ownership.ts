@@ -1,4 +1,5 @@
-// An agent as a listener thread knows it. Its rates and series live in exactly one thread at a time: the one that served it last.
+// An agent as a listener thread knows it. Its rates and series live in exactly one thread at a time: the one that
+// served it last.
 import { AgentSeries, type AgentSeriesState } from '../../../../core/wire/agent-series.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import { AgentSession, type Etag } from '../agents/agent-session.ts'

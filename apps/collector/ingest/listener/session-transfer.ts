@@ -1,6 +1,6 @@
-// How the state of an agent gets from the thread that has it to the thread that its next connection meets. The thread that has it lets
-// the batches under way reach the bus first, then gives it away whole: so limits, rates and series are exact, and batches of a server
-// keep their order, whichever threads serve them.
+// How the state of an agent gets from the thread that has it to the thread that its next connection meets. The thread
+// that has it lets the batches under way reach the bus first, then gives it away whole: so limits, rates and series are
+// exact, and batches of a server keep their order, whichever threads serve them.
 import { assert } from '../../../../core/assert.ts'
 import type { Directory } from './agent-directory.ts'
 import { type AgentState, type ThreadSession, transferOf } from './session-ownership.ts'

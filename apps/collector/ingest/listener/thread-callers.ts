@@ -1,5 +1,6 @@
-// Who calls a listener thread: tokens and agents that it has seen, kept current by the news of the main thread. Nobody is let in before
-// the thread has read all news there are, so a revocation holds in every thread from the moment it holds in the registry.
+// Who calls a listener thread: tokens and agents that it has seen, kept current by the news of the main thread. Nobody
+// is let in before the thread has read all news there are, so a revocation holds in every thread from the moment it
+// holds in the registry.
 import { assert } from '../../../../core/assert.ts'
 import { type AgentSession, type Etag, SESSION_IDLE_MS } from '../agents/agent-session.ts'
 import { Authenticator, authError, Credential } from '../agents/authenticate.ts'

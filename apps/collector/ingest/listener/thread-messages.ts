@@ -1,5 +1,5 @@
-// What the main thread of ingest and its listener threads say to each other. The main thread has registry, hub and everything rare;
-// listener threads have the connections, and decode and admit batches.
+// What the main thread of ingest and its listener threads say to each other. The main thread has registry, hub and
+// everything rare; listener threads have the connections, and decode and admit batches.
 
 import type { IngestConfig } from '../../config.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'

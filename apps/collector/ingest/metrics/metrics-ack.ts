@@ -1,5 +1,5 @@
-// The acknowledgement of a batch, written by hand: one buffer a thread, no objects (document 3 "MetricsAck"). The generated code is
-// the oracle in its test.
+// The acknowledgement of a batch, written by hand: one buffer a thread, no objects (document 3 "MetricsAck"). The
+// generated code is the oracle in its test.
 
 const TAG_SERVER_TIME = 0x08
 const TAG_ACK_SEQ = 0x10

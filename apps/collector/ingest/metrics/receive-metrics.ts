@@ -1,6 +1,6 @@
-// POST /agent/v1/metrics, the hot path: authenticate, rate, inflate, decode and admit, publish, acknowledge. A batch is acknowledged
-// only once the bus holds it (document 3 "Agent to collector"; decisions G-24, G-55 to G-58). Between decode and encode there is no
-// await: one decoder and one batch serve every request of the thread.
+// POST /agent/v1/metrics, the hot path: authenticate, rate, inflate, decode and admit, publish, acknowledge. A batch is
+// acknowledged only once the bus holds it (document 3 "Agent to collector"; decisions G-24, G-55 to G-58). Between
+// decode and encode there is no await: one decoder and one batch serve every request of the thread.
 import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf'
 import { EntryEncoder } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'

@@ -1,6 +1,6 @@
-// The embedded engine reads binary input from files only. They have no name where the system knows such files: nobody else can link, make or
-// read one beforehand, and they go with the process however it ends. They lie in memory where there is room for them, and are used again, so
-// that their pages need not be made anew for every block.
+// The embedded engine reads binary input from files only. They have no name where the system knows such files: nobody
+// else can link, make or read one beforehand, and they go with the process however it ends. They lie in memory where
+// there is room for them, and are used again, so that their pages need not be made anew for every block.
 import {
   closeSync,
   constants,
@@ -31,7 +31,10 @@ type BlockFiles = {
   close(): void
 }
 
-/** A file without a name, which this process reads and writes at a path of its own; null where the system has no such files. */
+/**
+ * A file without a name, which this process reads and writes at a path of its own; null where the system has no such
+ * files.
+ */
 function createUnnamed(directory: string): BlockFile | null {
   if (process.platform !== 'linux') return null
   let descriptor: number

@@ -1,5 +1,6 @@
 // The embedded engine as a connection of @clickhouse/client: one Session of chdb, which also takes the engine's own
-// configuration. `chdb/connection` is not used, since a compiled executable cannot resolve it and it takes no configuration.
+// configuration. `chdb/connection` is not used, since a compiled executable cannot resolve it and it takes no
+// configuration.
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

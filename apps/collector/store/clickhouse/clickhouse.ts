@@ -1,5 +1,5 @@
-// The samples store: ClickHouse by URL, or the same engine in this process. Everything that differs between the two stands
-// here: how it is opened, and how a block in Native format gets in.
+// The samples store: ClickHouse by URL, or the same engine in this process. Everything that differs between the two
+// stands here: how it is opened, and how a block in Native format gets in.
 import { mkdirSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
@@ -118,8 +118,8 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 /**
- * Connections to the engine of this process: each runs one statement after the other, so that what may take long, what comes in and what
- * is read have their own.
+ * Connections to the engine of this process: each runs one statement after the other, so that what may take long, what
+ * comes in and what is read have their own.
  */
 function openLane(directory: string, count: number) {
   const members = Array.from({ length: count }, () => {

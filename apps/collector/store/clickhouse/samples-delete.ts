@@ -1,13 +1,14 @@
-// Taking samples out of the store: a purge of a tenant, and the days that leave a retention window. Deleted rows are invisible
-// at once; `reclaim` takes them off the disk.
+// Taking samples out of the store: a purge of a tenant, and the days that leave a retention window. Deleted rows are
+// invisible at once; `reclaim` takes them off the disk.
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
 const DATA_TABLES = ['samples_raw', 'rollup_5m', 'rollup_1h'] as const
 const SETTINGS = 'SETTINGS lightweight_deletes_sync = 2'
 
 /**
- * Deletes everything of a company, or of one server of it. A delete looks into every part of a table, and inserts wait for that;
- * so a table that holds nothing of the tenant is only asked, which is what most second deletions and repeated purges come to.
+ * Deletes everything of a company, or of one server of it. A delete looks into every part of a table, and inserts wait
+ * for that; so a table that holds nothing of the tenant is only asked, which is what most second deletions and repeated
+ * purges come to.
  */
 export async function purgeSamples(store: ClickHouse, companyId: string, serverId: string | null): Promise<void> {
   const ofServer = serverId === null ? '' : ' AND server_id = {server:UUID}'
@@ -30,8 +31,8 @@ export type ExpiredDays = { readonly companyId: string; readonly days: number }
 const COMPANIES_PER_STATEMENT = 2_000
 
 /**
- * Deletes what expired, raw and rollups, or only counts it (`isDryRun`). Answers the companies that had something, with the number
- * of UTC days. A delete touches every part that it could concern, so that all companies go in one.
+ * Deletes what expired, raw and rollups, or only counts it (`isDryRun`). Answers the companies that had something, with
+ * the number of UTC days. A delete touches every part that it could concern, so that all companies go in one.
  */
 export async function expireSamples(
   store: ClickHouse,

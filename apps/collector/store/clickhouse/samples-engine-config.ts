@@ -3,17 +3,17 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Two threads of merges and small caches: the defaults are for servers that do nothing else. The engine counts free places of its
- * pool before it merges large parts or deletes, so these counts must fit the smaller pool. The two threads share many places: a delete
- * is one task a part, and with few places each of them waits a tenth of a second for its own (25 parts: 3,300 ms with 4 places, 75 ms
- * with 32).
+ * Two threads of merges and small caches: the defaults are for servers that do nothing else. The engine counts free
+ * places of its pool before it merges large parts or deletes, so these counts must fit the smaller pool. The two
+ * threads share many places: a delete is one task a part, and with few places each of them waits a tenth of a second
+ * for its own (25 parts: 3,300 ms with 4 places, 75 ms with 32).
  *
- * A row costs 170 ns to insert and 250 ns each time it is merged, so that parts are merged ten at a time instead of five: a third less
- * work for the processor, and at most twice as many parts. A fresh part lies in one file, which costs a tenth less to write than one a
- * column. Larger parts do not: a delete would write them anew as a whole.
+ * A row costs 170 ns to insert and 250 ns each time it is merged, so that parts are merged ten at a time instead of
+ * five: a third less work for the processor, and at most twice as many parts. A fresh part lies in one file, which
+ * costs a tenth less to write than one a column. Larger parts do not: a delete would write them anew as a whole.
  *
- * max_thread_pool_size is no bound to save with: an engine that has no thread left waits for one without end, and each closing leaves
- * about five behind.
+ * max_thread_pool_size is no bound to save with: an engine that has no thread left waits for one without end, and each
+ * closing leaves about five behind.
  */
 const CONFIG = `<clickhouse>
   <background_pool_size>2</background_pool_size>

@@ -1,5 +1,5 @@
-// Reading samples. Every statement is bound by company and server; every value is a bound parameter; every point counts once,
-// however often it was sent.
+// Reading samples. Every statement is bound by company and server; every value is a bound parameter; every point counts
+// once, however often it was sent.
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
 import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
@@ -11,7 +11,9 @@ import { PointsOfSeries } from '../../../../core/samples/latest/series-points.ts
 import { parseSeriesKey } from '../../../../core/series/series-key.ts'
 import type { ClickHouse } from './clickhouse.ts'
 
-/** One series of an answer: labels without the metric's name, points in time order, stamped with their bucket's start. */
+/**
+ * One series of an answer: labels without the metric's name, points in time order, stamped with their bucket's start.
+ */
 type SeriesPoints = { readonly labels: Record<string, string>; readonly points: [tsMs: number, value: number][] }
 export type SeriesResponse = {
   readonly series: SeriesPoints[]
@@ -31,7 +33,10 @@ const DEFINITIONS_MAX = 2_000
 
 const OWNER = 'company_id = {company:UUID} AND server_id = {server:UUID}'
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
-/** To compile a statement takes the engine 100 ms, once it has come a few times: more than all reads of a day would win by it. */
+/**
+ * To compile a statement takes the engine 100 ms, once it has come a few times: more than all reads of a day would win
+ * by it.
+ */
 const UNCOMPILED = 'compile_expressions = 0, compile_aggregate_expressions = 0, compile_sort_description = 0'
 /** Small reads are cheapest on one thread; a long range is worth a second. */
 const SETTINGS = `SETTINGS max_threads = 1, ${UNCOMPILED}`
@@ -42,15 +47,18 @@ const UUID_BYTES = 16
 const FEW_ROWS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
 const LONG_RANGE_MS = 2 * DAY_MS
 
-/** Runs that may have points in [since, until]. What is in them, and which rows count, is found out here: the engine needs several times as long. */
+/**
+ * Runs that may have points in [since, until]. What is in them, and which rows count, is found out here: the engine
+ * needs several times as long.
+ */
 const RUNS_SINCE = `ts > fromUnixTimestamp64Milli({since:Int64} - ${RUN_SPAN_MS}, 'UTC')`
 const RUNS = `${RUNS_SINCE} AND ts <= ${INSTANT('until')}`
 /** Series and days that are read at once: their points are in memory together. */
 const SERIES_DAYS_MAX = 64
 
 /**
- * What a cell gives to a bucket, and its weight, by which parts of one bucket are put together (`together`): the average is weighted by
- * counts, the last value is the latest sample's.
+ * What a cell gives to a bucket, and its weight, by which parts of one bucket are put together (`together`): the
+ * average is weighted by counts, the last value is the latest sample's.
  */
 const PARTS: Readonly<Record<Aggregate, string>> = {
   avg: 'sum, toFloat64(count)',
@@ -59,7 +67,10 @@ const PARTS: Readonly<Record<Aggregate, string>> = {
   last: 'last, toFloat64(toUnixTimestamp64Milli(last_ts))',
 }
 
-/** Of two cells of one version the one that came later counts: parts of a month lie in the order in which they were inserted. */
+/**
+ * Of two cells of one version the one that came later counts: parts of a month lie in the order in which they were
+ * inserted.
+ */
 const PARTS_MAX = 2_048
 
 type Bucket = { readonly startMs: number; readonly part: number; readonly weight: number }
@@ -79,7 +90,10 @@ function together(agg: Aggregate, cells: Bucket, samples: Bucket): Bucket {
   }
 }
 
-/** Values of one series, in the order of time, as buckets. Cells end where the samples begin: at most one bucket is of both. */
+/**
+ * Values of one series, in the order of time, as buckets. Cells end where the samples begin: at most one bucket is of
+ * both.
+ */
 function bucketsOf(agg: Aggregate, values: readonly (PointsOfSeries | undefined)[], stepMs: number): Bucket[] {
   const buckets: Bucket[] = []
   for (const { tsMs, value, weight } of values.filter(each => each !== undefined))
@@ -121,7 +135,9 @@ const metricOf = (key: string): string => {
 const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSeries> =>
   new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
 
-/** Reads one store. Keeps the definitions of series that were asked for lately, so that a dashboard costs one statement. */
+/**
+ * Reads one store. Keeps the definitions of series that were asked for lately, so that a dashboard costs one statement.
+ */
 export class SamplesReader {
   private readonly store: ClickHouse
   private readonly nowMs: () => number
@@ -147,7 +163,10 @@ export class SamplesReader {
     this.known.clear()
   }
 
-  /** The series of a server that belong to `metrics`, in the order of their keys: a sample can be read before the store knows its series. */
+  /**
+   * The series of a server that belong to `metrics`, in the order of their keys: a sample can be read before the store
+   * knows its series.
+   */
   private async definitionsOf(
     companyId: string,
     serverId: string,
@@ -227,7 +246,10 @@ export class SamplesReader {
     return { series, cellCount }
   }
 
-  /** What cells of some series of a server give to an aggregate, from `fromMs` on and before `completeMs`, each cell in its last version. */
+  /**
+   * What cells of some series of a server give to an aggregate, from `fromMs` on and before `completeMs`, each cell in
+   * its last version.
+   */
   private async cells(
     { companyId, serverId, agg, toMs }: SeriesPlan,
     source: Exclude<SeriesSource, 'raw'>,
@@ -299,7 +321,10 @@ export class SamplesReader {
     return points
   }
 
-  /** The newest value of every series of `metrics` on a server, of those that have one since `sinceMs`, in the order of their keys. */
+  /**
+   * The newest value of every series of `metrics` on a server, of those that have one since `sinceMs`, in the order of
+   * their keys.
+   */
   async newestValues(
     companyId: string,
     serverId: string,
@@ -318,7 +343,9 @@ export class SamplesReader {
     return values
   }
 
-  /** The newest sample since `sinceMs` of every series of a server, without their keys: one statement instead of two. */
+  /**
+   * The newest sample since `sinceMs` of every series of a server, without their keys: one statement instead of two.
+   */
   async newestSamples(companyId: string, serverId: string, sinceMs: number): Promise<StoredNewest[]> {
     const params = { company: companyId, server: serverId, since: sinceMs }
     return newestOf(await this.store.blocks(this.runsSince(OWNER), params), [{ companyId, serverId }], sinceMs)
@@ -339,7 +366,10 @@ export class SamplesReader {
     return rows.map(([companyId, serverId]) => ({ companyId: String(companyId), serverId: String(serverId) }))
   }
 
-  /** The newest stored sample since `sinceMs` of every series of these servers. Who asks for anything else does not wait for it. */
+  /**
+   * The newest stored sample since `sinceMs` of every series of these servers. Who asks for anything else does not wait
+   * for it.
+   */
   async newestOfServers(servers: readonly ServerName[], sinceMs: number): Promise<(ServerName & StoredNewest)[]> {
     const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'
     const bytes = await this.store.scan(this.runsSince(isOne), {

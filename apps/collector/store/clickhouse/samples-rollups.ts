@@ -1,9 +1,10 @@
-// Cells of 5 minutes and of 1 hour, a function of the de-duplicated raw samples: whatever was sent again, late or out of order, a
-// cell that is computed again is right again (decision G-136). A cell is stored once it has ended; until then queries read its raw
-// samples. Where all its samples passed through this process in order it is taken from there (core/samples/rollup/open-cells.ts), for a
-// tenth of what it costs to read them again; every other is computed from the raw samples. What arrives for a cell that has ended is
-// noted in rollup_late and computed again. Cells of 5 minutes are computed here (core/samples/rollup/raw-cells.ts), for a fraction of what it costs
-// the engine to take runs apart and to group their points; hours are computed from them by the engine.
+// Cells of 5 minutes and of 1 hour, a function of the de-duplicated raw samples: whatever was sent again, late or out
+// of order, a cell that is computed again is right again (decision G-136). A cell is stored once it has ended; until
+// then queries read its raw samples. Where all its samples passed through this process in order it is taken from there
+// (core/samples/rollup/open-cells.ts), for a tenth of what it costs to read them again; every other is computed from
+// the raw samples. What arrives for a cell that has ended is noted in rollup_late and computed again. Cells of 5
+// minutes are computed here (core/samples/rollup/raw-cells.ts), for a fraction of what it costs the engine to take runs
+// apart and to group their points; hours are computed from them by the engine.
 import { assert } from '../../../../core/assert.ts'
 import { cellMs } from '../../../../core/query/query-plan.ts'
 import { CellBlockWriter } from '../../../../core/samples/block/cell-block.ts'
@@ -24,11 +25,17 @@ export type Completeness = { readonly '5m': number; readonly '1h': number }
 
 /** Samples on their way when a cell ends get this long before it is computed; later ones are late. */
 const GRACE_MS = 60_000
-/** A pass computes at most a UTC day at once, so that a long stop is caught up in bounded steps, and no partition is read twice. */
+/**
+ * A pass computes at most a UTC day at once, so that a long stop is caught up in bounded steps, and no partition is
+ * read twice.
+ */
 const DAY_MS = 86_400_000
 const LATE_BATCHES_MAX = 500
 const DENSE = 3
-/** Points that are in memory together, about 60 bytes each with what is read of them; and servers that one statement names. */
+/**
+ * Points that are in memory together, about 60 bytes each with what is read of them; and servers that one statement
+ * names.
+ */
 const PIECE_POINTS = 400_000
 const PIECE_MACHINES = 4_000
 const BATCH_NAME_LENGTH = 32
@@ -45,8 +52,8 @@ const COLUMNS =
   'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside, version'
 
 /**
- * 5-minute cells of `where` as 1-hour cells, as they are stored (sql/samples/0002_decimals.sql). Decimals are exact up to 2^50; beyond that, and
- * where one value is no decimal, a cell keeps the bits.
+ * 5-minute cells of `where` as 1-hour cells, as they are stored (sql/samples/0002_decimals.sql). Decimals are exact up
+ * to 2^50; beyond that, and where one value is no decimal, a cell keeps the bits.
  */
 const insertHours = (db: string, where: string): string => `
 INSERT INTO ${db}.rollup_1h (${COLUMNS})
@@ -90,7 +97,9 @@ export async function lateCells(store: ClickHouse): Promise<LateCell[]> {
   }))
 }
 
-/** No sample that is stored is newer than `ms`, minus infinity in a new store; `seq` is the highest among the newest. */
+/**
+ * No sample that is stored is newer than `ms`, minus infinity in a new store; `seq` is the highest among the newest.
+ */
 export async function newestStored(store: ClickHouse): Promise<{ readonly ms: number; readonly seq: number }> {
   const { database } = store
   const [row] = await store.rows(
@@ -134,7 +143,9 @@ async function oldestSampleMs(store: ClickHouse): Promise<number | null> {
 /** Of a cell that is computed for the first time. The same for all, so that it takes no room. */
 const FIRST_VERSION = 0
 
-/** Versions grow, also when the clock is set back or another worker computes: the last one stands beside the progress. */
+/**
+ * Versions grow, also when the clock is set back or another worker computes: the last one stands beside the progress.
+ */
 async function nextVersion(store: ClickHouse, nowMs: number): Promise<number> {
   const [row] = await store.rows(
     `SELECT toFloat64(toUnixTimestamp64Milli(max(complete_before))) FROM ${store.database}.rollup_progress WHERE cell = 'version'`,
@@ -144,15 +155,18 @@ async function nextVersion(store: ClickHouse, nowMs: number): Promise<number> {
   return version
 }
 
-/** Up to where a pass at `nowMs` computes cells for the first time, when everything received before `arrivedBeforeMs` is stored. */
+/**
+ * Up to where a pass at `nowMs` computes cells for the first time, when everything received before `arrivedBeforeMs` is
+ * stored.
+ */
 export function computableBeforeMs(nowMs: number, arrivedBeforeMs: number): number {
   return Math.max(0, Math.floor((Math.min(nowMs, arrivedBeforeMs) - GRACE_MS) / cellMs['5m']) * cellMs['5m'])
 }
 
 /**
- * Stores the cells that have ended and those that late samples touched. Returns up to where all is complete. Cells wait while samples
- * that were received before their end still wait on the bus: so a backlog costs what it would have cost in time. Cells of `stream` are
- * those whose samples passed through this process.
+ * Stores the cells that have ended and those that late samples touched. Returns up to where all is complete. Cells wait
+ * while samples that were received before their end still wait on the bus: so a backlog costs what it would have cost
+ * in time. Cells of `stream` are those whose samples passed through this process.
  */
 export async function runRollups(
   store: ClickHouse,
@@ -340,7 +354,10 @@ async function startsOf(
   return [...starts.values()]
 }
 
-/** Stores the cells of the stream that start at `startMs`. Those that it has not exactly are noted as late: this pass computes them. */
+/**
+ * Stores the cells of the stream that start at `startMs`. Those that it has not exactly are noted as late: this pass
+ * computes them.
+ */
 async function storeCells(store: ClickHouse, cell: '5m' | '1h', startMs: number, stream: CellStream): Promise<void> {
   const cells = stream[cell].take(startMs)
   const endMs = startMs + cellMs[cell]
@@ -391,7 +408,8 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
     firstMs !== undefined && lastMs !== undefined && cellCount !== undefined && serverCount !== undefined,
     'a row of four',
   )
-  // Where most of what lies between was touched, all of it is computed: to find the rest of the rows costs more than to do so.
+  // Where most of what lies between was touched, all of it is computed: to find the rest of the rows costs more than to
+  // do so.
   const isDense = cellCount * DENSE >= serverCount * ((lastMs - firstMs) / cellMs['5m'] + 1)
   const version = await nextVersion(store, nowMs)
   for (const cell of ['5m', '1h'] as const) {

@@ -52,7 +52,10 @@ async function run(store: ClickHouse, step: string, mayGoOn: () => void): Promis
   }
 }
 
-/** Has one process at a time do the work, which asks before each step whether it still may: two would exchange each other's tables. */
+/**
+ * Has one process at a time do the work, which asks before each step whether it still may: two would exchange each
+ * other's tables.
+ */
 export type Exclusively = (work: (mayGoOn: () => void) => Promise<void>) => Promise<void>
 
 /** Of a store that only this process has. */

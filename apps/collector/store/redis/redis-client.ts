@@ -1,5 +1,6 @@
-// A connection to Redis with the habits that the collector relies on: a command fails at once while the connection is away, nothing
-// is sent twice, every command has a deadline; scripts are named by their digest; trouble is said once, not at every try.
+// A connection to Redis with the habits that the collector relies on: a command fails at once while the connection is
+// away, nothing is sent twice, every command has a deadline; scripts are named by their digest; trouble is said once,
+// not at every try.
 import { createHash } from 'node:crypto'
 import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
@@ -91,8 +92,8 @@ export class RedisScript {
 export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /**
- * What an operator should know of the server: whether it keeps what it acknowledges, and whether it throws keys away. Empty where
- * all is well or the server does not say.
+ * What an operator should know of the server: whether it keeps what it acknowledges, and whether it throws keys away.
+ * Empty where all is well or the server does not say.
  */
 export async function durabilityFaults(redis: Redis): Promise<string[]> {
   const info = await redis.info()

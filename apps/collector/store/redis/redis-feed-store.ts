@@ -1,5 +1,5 @@
-// The raw set of a feed and its cursor in Redis, for all workers of a collector: one that is started on an empty host while the hub is
-// down runs the set that the others run. A set with a lower cursor never replaces one with a higher.
+// The raw set of a feed and its cursor in Redis, for all workers of a collector: one that is started on an empty host
+// while the hub is down runs the set that the others run. A set with a lower cursor never replaces one with a higher.
 import type { Redis } from 'ioredis'
 import { emptyFeed, type FeedState } from '../../../../core/sync/feed.ts'
 import { type FeedStore, isRawRecord, type RawRecord } from '../feed-store.ts'

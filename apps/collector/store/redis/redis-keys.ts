@@ -1,5 +1,5 @@
-// Every key that the processes of one collector share in Redis, and what lies under it (decision G-143). The scripts touch several
-// keys at once, so that the server is one Redis (or a primary with replicas), not a Redis Cluster.
+// Every key that the processes of one collector share in Redis, and what lies under it (decision G-143). The scripts
+// touch several keys at once, so that the server is one Redis (or a primary with replicas), not a Redis Cluster.
 import { limits } from '../../../../core/limits.ts'
 
 /** What is leased beside the shards: duties that one worker has at a time (groups, retention). */
@@ -12,10 +12,13 @@ export type RedisKeys = ReturnType<typeof redisKeys>
 export const redisKeys = (prefix: string) => ({
   prefix,
 
-  // The bus: one stream a shard. The id of an entry is `P-0`, P the last position in it; fields t (time, ms), c (bytes of the
-  // partition before it), n (number of batches), b (the batches, one after another).
+  // The bus: one stream a shard. The id of an entry is `P-0`, P the last position in it; fields t (time, ms), c (bytes
+  // of the partition before it), n (number of batches), b (the batches, one after another).
   stream: (partition: number): string => `${prefix}bus:${partition}`,
-  /** Hash: head:N last position, bytes:N bytes ever published, held:N bytes that wait, oldest:N when the oldest of them came, held: all, overflow: when a batch was last refused at the bound. */
+  /**
+   * Hash: head:N last position, bytes:N bytes ever published, held:N bytes that wait, oldest:N when the oldest of them
+   * came, held: all, overflow: when a batch was last refused at the bound.
+   */
   busState: `${prefix}bus:state`,
   /** Hash: evaluation:N and samples:N, the position that the consumer has passed for good. */
   busPassed: `${prefix}bus:passed`,
@@ -32,7 +35,10 @@ export const redisKeys = (prefix: string) => ({
 
   /** Snapshot of a shard, as core/alerting/durability/snapshot.ts writes it. */
   snapshot: (shard: number): string => `${prefix}snapshot:${shard}`,
-  /** Hash: key of a record -> JSON as in the journal: alerts that are open, and what is left of a snapshot that cannot be read. */
+  /**
+   * Hash: key of a record -> JSON as in the journal: alerts that are open, and what is left of a snapshot that cannot
+   * be read.
+   */
   openRecords: (shard: number): string => `${prefix}journal:${shard}:open`,
   /** List of JSON {i: number, p: position, r: record}: journal since the snapshot. */
   journal: (shard: number): string => `${prefix}journal:${shard}`,
@@ -40,13 +46,19 @@ export const redisKeys = (prefix: string) => ({
   shardState: (shard: number): string => `${prefix}shard:${shard}`,
   /** Set of full series keys of a shard. */
   seriesKeys: (shard: number): string => `${prefix}keys:${shard}`,
-  /** List of JSON {p: position, s: cursor, id: rule, c: company, b and a: names before and after}: rules that changed since the snapshot. */
+  /**
+   * List of JSON {p: position, s: cursor, id: rule, c: company, b and a: names before and after}: rules that changed
+   * since the snapshot.
+   */
   ruleNotes: (shard: number): string => `${prefix}rules:notes:${shard}`,
   /** Hash: rule -> the newest such note of any shard. */
   newestRules: `${prefix}rules:notes:newest`,
   /** JSON of a rule by its name `ID:SYNC_VERSION`, expiring. */
   ruleText: (name: string): string => `${prefix}rules:text:${name}`,
-  /** Stream of events for the hub, in the order in which they were made; the id is `NUMBER-0`; fields e (event), t (type), c (made at, ms). */
+  /**
+   * Stream of events for the hub, in the order in which they were made; the id is `NUMBER-0`; fields e (event), t
+   * (type), c (made at, ms).
+   */
   outbox: (shard: number): string => `${prefix}outbox:${shard}`,
   /** Hash: last -> number of the last event, and event_id -> its number for those that wait. */
   outboxIds: (shard: number): string => `${prefix}outbox:${shard}:ids`,
@@ -67,7 +79,9 @@ export const redisKeys = (prefix: string) => ({
 
   /** Hash: since, synced_at_ms, records (JSON): the set of a feed and its cursor. */
   feed: (feed: string): string => `${prefix}feed:${feed}`,
-  /** Hash: `HOST:PID` -> JSON {at_ms, ingest_rps, outbox_depth}: what each process last told of itself, for heartbeats. */
+  /**
+   * Hash: `HOST:PID` -> JSON {at_ms, ingest_rps, outbox_depth}: what each process last told of itself, for heartbeats.
+   */
   processes: `${prefix}processes`,
   /** Counter: raised by every reload call (document 3 "Hub to collector admin API"). */
   reload: (feed: string): string => `${prefix}${feed}:reload`,

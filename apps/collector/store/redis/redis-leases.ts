@@ -1,5 +1,6 @@
-// Leases of the shards in Redis: who evaluates what, with a number in every value that grows with each change of owner, so that a
-// script can refuse what an owner of before still writes. One script renews, takes what is free and tells the fair share.
+// Leases of the shards in Redis: who evaluates what, with a number in every value that grows with each change of owner,
+// so that a script can refuse what an owner of before still writes. One script renews, takes what is free and tells the
+// fair share.
 import type { Redis } from 'ioredis'
 import { limits } from '../../../../core/limits.ts'
 import { RedisScript } from './redis-client.ts'
@@ -9,7 +10,10 @@ import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
 /** A lease that this worker has: `token` is its value in Redis, and goes with every write. */
 export type HeldLease = { readonly lease: number; readonly token: string }
 
-/** KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free. Returns the share, then number and token of each lease. */
+/**
+ * KEYS: workers, fence, leases. ARGV: owner, time to live (ms), 1 = take what is free. Returns the share, then number
+ * and token of each lease.
+ */
 const TEND = new RedisScript(`${LUA_NOW}${LUA_TEXT}
 local owner, ttlMs, takes = ARGV[1], ARGV[2], ARGV[3] == '1'
 local nowMs = now()

@@ -1,4 +1,5 @@
-// One process at a time over all processes of a collector, for work that may take hours. The lock runs out by itself where its holder dies.
+// One process at a time over all processes of a collector, for work that may take hours. The lock runs out by itself
+// where its holder dies.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { RedisScript, redisCause } from './redis-client.ts'
@@ -22,7 +23,10 @@ return 1
 /** Throws once the work may be another's. To be called before every step that another holder must not meet. */
 type StillHeld = () => void
 
-/** Waits for the lock under `key`, does the work and gives the lock back. Rejects when Redis does not answer, or as the work does. */
+/**
+ * Waits for the lock under `key`, does the work and gives the lock back. Rejects when Redis does not answer, or as the
+ * work does.
+ */
 export async function underLock(
   redis: Redis,
   key: string,

@@ -1,5 +1,6 @@
-// The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one server stay in the
-// order in which they were made. Also what a duty keeps by name, committed with the events that came of it.
+// The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one
+// server stay in the order in which they were made. Also what a duty keeps by name, committed with the events that came
+// of it.
 import type { Redis } from 'ioredis'
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
@@ -12,7 +13,10 @@ import { LEADER, type RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
-/** KEYS: outbox, ids. ARGV: numbers and event ids of what leaves. In a Redis that lost its newest writes a number may be another event's. */
+/**
+ * KEYS: outbox, ids. ARGV: numbers and event ids of what leaves. In a Redis that lost its newest writes a number may be
+ * another event's.
+ */
 const REMOVE = new RedisScript(`
 for at = 1, #ARGV, 2 do
   if redis.call('HGET', KEYS[2], ARGV[at + 1]) == ARGV[at] then
@@ -23,7 +27,10 @@ end
 return 1
 `)
 
-/** KEYS: lease, kept value, then outbox and ids of each event. ARGV: token, value, made at, then id, type, JSON of each event. */
+/**
+ * KEYS: lease, kept value, then outbox and ids of each event. ARGV: token, value, made at, then id, type, JSON of each
+ * event.
+ */
 const COMMIT_KEPT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
 redis.call('SET', KEYS[2], ARGV[2])
@@ -182,8 +189,8 @@ export class RedisOutboxStore implements OutboxStore {
   }
 
   /**
-   * Keeps a value together with the events that led to it, under the lease of the duties. False when the lease is not held any more:
-   * nothing was kept.
+   * Keeps a value together with the events that led to it, under the lease of the duties. False when the lease is not
+   * held any more: nothing was kept.
    */
   async commitKept(
     token: string,

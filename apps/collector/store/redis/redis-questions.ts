@@ -1,6 +1,6 @@
-// A worker asks the others what their shards know: who is online, how a server stands, what /status counts; and has them pull a feed. The
-// question goes over a channel, answers come back in a list of its own. Redis says how many hear the question: so many answers are waited for,
-// and no longer than a time limit.
+// A worker asks the others what their shards know: who is online, how a server stands, what /status counts; and has
+// them pull a feed. The question goes over a channel, answers come back in a list of its own. Redis says how many hear
+// the question: so many answers are waited for, and no longer than a time limit.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { redisCause } from './redis-client.ts'
@@ -64,7 +64,10 @@ export class RedisQuestions {
     })
   }
 
-  /** Every worker answers, also its own question and also that it has nothing to say: who asks knows when nobody else will. */
+  /**
+   * Every worker answers, also its own question and also that it has nothing to say: who asks knows when nobody else
+   * will.
+   */
   private async receive(text: string): Promise<void> {
     const asked = parseAsked(text)
     if (!asked) return
@@ -73,7 +76,10 @@ export class RedisQuestions {
     await this.redis.multi().rpush(list, JSON.stringify(answer)).expire(list, ANSWER_KEPT_S).exec()
   }
 
-  /** Asks the other workers. Resolves to what they say: `enough` of it, or what came in `waitMs`. Who is gone is not waited for. */
+  /**
+   * Asks the other workers. Resolves to what they say: `enough` of it, or what came in `waitMs`. Who is gone is not
+   * waited for.
+   */
   async ask(question: Question, enough: 'first' | 'all', waitMs = WAIT_MS): Promise<unknown[]> {
     const asked: Asked = { id: randomUUID(), owner: this.owner, question }
     const hearers = await this.redis.publish(this.keys.questions, JSON.stringify(asked))

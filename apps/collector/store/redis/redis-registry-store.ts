@@ -1,6 +1,7 @@
-// The registry that all processes of a collector share in Redis. Each holds it whole in memory and takes over what others wrote by the
-// number of the change, so that a look-up of a token costs no round trip; the look for changes is what redis.cache_ttl bounds. The
-// rule of versions holds in the script too: an older record never replaces a newer one, and revoked is for good (G-35).
+// The registry that all processes of a collector share in Redis. Each holds it whole in memory and takes over what
+// others wrote by the number of the change, so that a look-up of a token costs no round trip; the look for changes is
+// what redis.cache_ttl bounds. The rule of versions holds in the script too: an older record never replaces a newer
+// one, and revoked is for good (G-35).
 import type { Redis } from 'ioredis'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
 import type { AgentRecord } from '../registry/agent-record.ts'
@@ -12,7 +13,10 @@ const REMOVED = '-'
 const ROWS_A_CALL = 500
 const PAGE = 2_000
 
-/** KEYS: agents, changes, state. ARGV: since and time of the cursor (empty: unchanged), then agent id and record of each row. */
+/**
+ * KEYS: agents, changes, state. ARGV: since and time of the cursor (empty: unchanged), then agent id and record of each
+ * row.
+ */
 const WRITE = new RedisScript(`
 for at = 3, #ARGV, 2 do
   local id, record = ARGV[at], ARGV[at + 1]

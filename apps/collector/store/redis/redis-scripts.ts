@@ -16,8 +16,8 @@ end
 `
 
 /**
- * Removes from the stream of a partition what both consumers have passed, and keeps the account of what waits. The first entry that
- * is left says how many bytes were before it and when it came.
+ * Removes from the stream of a partition what both consumers have passed, and keeps the account of what waits. The
+ * first entry that is left says how many bytes were before it and when it came.
  */
 export const LUA_TRIM = `
 local function trim(partition, stream, state, passed)

@@ -1,6 +1,7 @@
-// What the evaluation of one shard keeps in Redis: snapshot, journal, keys of series, rules in force, and the events it makes. Everything
-// is read once, when the shard is taken over. Writes are handed over in order and done one after another, each under the token of
-// the lease: what is durable is always what some instant of the evaluation had made, and an owner of before cannot add to it.
+// What the evaluation of one shard keeps in Redis: snapshot, journal, keys of series, rules in force, and the events it
+// makes. Everything is read once, when the shard is taken over. Writes are handed over in order and done one after
+// another, each under the token of the lease: what is durable is always what some instant of the evaluation had made,
+// and an owner of before cannot add to it.
 import type { Redis } from 'ioredis'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../../core/alerting/durability/journal-record.ts'
 import { type RuleNote, ruleName } from '../../../../core/alerting/durability/rule-change-record.ts'
@@ -14,13 +15,15 @@ import type { RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
-/** The shard is another worker's now, or Redis did not take a write: evaluation of it starts again from what is durable. */
+/**
+ * The shard is another worker's now, or Redis did not take a write: evaluation of it starts again from what is durable.
+ */
 export class ShardLost extends Error {}
 
 /**
- * KEYS: lease, outbox, its ids, lost servers, journal, shard state, open records. ARGV: token, made at, last journal number, number of
- * events, then id, type, server, key of the agent's presence (empty for rule events), time, JSON of each; then key, 1 = open, JSON of each
- * journal record.
+ * KEYS: lease, outbox, its ids, lost servers, journal, shard state, open records. ARGV: token, made at, last journal
+ * number, number of events, then id, type, server, key of the agent's presence (empty for rule events), time, JSON of
+ * each; then key, 1 = open, JSON of each journal record.
  */
 const COMMIT = new RedisScript(`${LUA_HOLDS}${LUA_TEXT}${LUA_OUTBOX}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
@@ -58,7 +61,10 @@ end
 return 1
 `)
 
-/** KEYS: lease, snapshot, journal, notes of rules, shard state. ARGV: token, bytes, position, journal mark. What came after the two stays. */
+/**
+ * KEYS: lease, snapshot, journal, notes of rules, shard state. ARGV: token, bytes, position, journal mark. What came
+ * after the two stays.
+ */
 const SAVE = new RedisScript(`${LUA_HOLDS}
 if not holds(KEYS[1], ARGV[1]) then return 0 end
 redis.call('SET', KEYS[2], ARGV[2])
@@ -145,7 +151,10 @@ type Place = {
   readonly records: RuleRecords
 }
 
-/** Records of rules, which notes name: the first shard that needs one writes it, and the others of its thread wait for that. */
+/**
+ * Records of rules, which notes name: the first shard that needs one writes it, and the others of its thread wait for
+ * that.
+ */
 export class RuleRecords {
   private readonly writing = new Map<string, Promise<void>>()
 
@@ -168,8 +177,8 @@ export class RuleRecords {
 }
 
 /**
- * What a replay of the shard must know of rules. What other shards noted last counts as noted before everything here: a state under
- * such a rule is not one of a removed rule, though this worker has an older set.
+ * What a replay of the shard must know of rules. What other shards noted last counts as noted before everything here: a
+ * state under such a rule is not one of a removed rule, though this worker has an older set.
  */
 async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
   const [newest, own] = await Promise.all([redis.hvals(keys.newestRules), redis.lrange(keys.ruleNotes(shard), 0, -1)])
@@ -227,8 +236,8 @@ export class RedisShardStore implements ShardStore {
   }
 
   /**
-   * The shard is given up here: nothing more is written, also where the lease holds. A Redis that comes back may have lost its newest
-   * writes, and what was made of them must not be added to what is left.
+   * The shard is given up here: nothing more is written, also where the lease holds. A Redis that comes back may have
+   * lost its newest writes, and what was made of them must not be added to what is left.
    */
   abandon(): void {
     this.failure ??= new ShardLost(`shard ${this.place.shard} was given up`)

@@ -1,5 +1,5 @@
-// What processes of one collector tell each other through Redis: reload calls by a counter a feed, tombstones of purged tenants, and
-// that ingest had to refuse batches. Each process looks at all of it with one round trip every second.
+// What processes of one collector tell each other through Redis: reload calls by a counter a feed, tombstones of purged
+// tenants, and that ingest had to refuse batches. Each process looks at all of it with one round trip every second.
 import type { Redis } from 'ioredis'
 import type { Tombstone } from '../../worker/samples/samples-messages.ts'
 import { isTombstone } from '../tombstones.ts'
@@ -9,7 +9,10 @@ import type { RedisKeys } from './redis-keys.ts'
 export const reloadFeeds = ['rules', 'silences', 'checks', 'settings'] as const
 export type ReloadFeed = (typeof reloadFeeds)[number]
 
-/** KEYS: tombstones, newest notes of rules. ARGV: field, JSON, purged company or empty, prefix of rule texts, then fields that ran out. */
+/**
+ * KEYS: tombstones, newest notes of rules. ARGV: field, JSON, purged company or empty, prefix of rule texts, then
+ * fields that ran out.
+ */
 const WRITE_TOMBSTONE = new RedisScript(`
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 for at = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[at]) end

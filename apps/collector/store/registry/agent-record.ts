@@ -1,5 +1,5 @@
-// A record of the agents registry, and how it is read from the JSON of the feed, of a look-up, of a renewal and of the admin
-// API (document 1 "Registry record"; document 3 "AgentRecord"; decisions G-34, G-38).
+// A record of the agents registry, and how it is read from the JSON of the feed, of a look-up, of a renewal and of the
+// admin API (document 1 "Registry record"; document 3 "AgentRecord"; decisions G-34, G-38).
 import { type AgentState, agentStates } from '../../../../core/lifecycle/agent.ts'
 import { isUuid } from '../../../../core/series/uuid.ts'
 
@@ -55,8 +55,8 @@ type RecordFault = { readonly field: string; readonly expected: string }
 const statusOf = (value: unknown): ServerStatus => (value === 'maintenance' || value === 'decommissioned' ? value : '')
 
 /**
- * Reads a record. `agentId` is given where it stands in the path; `held` gives the optional fields that a renewal's answer
- * leaves out (elsewhere an absent field counts as empty).
+ * Reads a record. `agentId` is given where it stands in the path; `held` gives the optional fields that a renewal's
+ * answer leaves out (elsewhere an absent field counts as empty).
  */
 export function parseAgentRecord(json: unknown, agentId?: string, held?: AgentRecord): AgentRecord | RecordFault {
   if (!isJsonObject(json)) return { field: 'body', expected: 'an object' }
@@ -103,7 +103,10 @@ export function parseAgentRecord(json: unknown, agentId?: string, held?: AgentRe
   }
 }
 
-/** What is wrong with the optional fields of a pushed record. The feed is read past such a fault: an agent is not shut out for it. */
+/**
+ * What is wrong with the optional fields of a pushed record. The feed is read past such a fault: an agent is not shut
+ * out for it.
+ */
 export function optionalFieldFault(json: unknown): RecordFault | null {
   if (!isJsonObject(json)) return null
   const status = json.server_status ?? ''

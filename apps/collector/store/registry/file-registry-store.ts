@@ -1,5 +1,6 @@
-// The registry on disk: a SQLite file that the processes of one collector share. Every written row gets the next change number,
-// so that each process finds what the others wrote; the cursor of the agents feed stands beside the rows it belongs to.
+// The registry on disk: a SQLite file that the processes of one collector share. Every written row gets the next change
+// number, so that each process finds what the others wrote; the cursor of the agents feed stands beside the rows it
+// belongs to.
 import { Database } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
@@ -45,7 +46,10 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS agents (
 
 const REVOKED = agentStates.indexOf('revoked')
 
-/** The rule of versions holds between processes too: an older record never replaces a newer row, and revoked is for good. */
+/**
+ * The rule of versions holds between processes too: an older record never replaces a newer row, and revoked is for
+ * good.
+ */
 const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(16)}?)
   ON CONFLICT (agent_id) DO UPDATE SET ${COLUMNS.split(', ')
     .filter(column => column !== 'agent_id' && column !== 'state')
@@ -184,7 +188,9 @@ export class RegistryStore {
       .immediate()
   }
 
-  /** Tells the other processes to pull a feed now: raises its counter (document 3: the shared counter of a reload call). */
+  /**
+   * Tells the other processes to pull a feed now: raises its counter (document 3: the shared counter of a reload call).
+   */
   raiseReload(feed: string): void {
     this.database
       .query('INSERT INTO reloads (feed, count) VALUES (?, 1) ON CONFLICT (feed) DO UPDATE SET count = count + 1')

@@ -1,5 +1,6 @@
-// A token that the registry does not have is asked of the hub (document 1 "Collector-facing endpoints"; decision G-36): one question
-// a token at a time, a "no" remembered for a minute, and never a "no" made of a hub that could not be reached.
+// A token that the registry does not have is asked of the hub (document 1 "Collector-facing endpoints"; decision G-36):
+// one question a token at a time, a "no" remembered for a minute, and never a "no" made of a hub that could not be
+// reached.
 import type { Logger } from 'pino'
 import { RateBucket, RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { describeResponse, type HubClient } from '../../hub-link/hub-client.ts'
@@ -59,7 +60,9 @@ export class RegistryLookup {
     return result
   }
 
-  /** A token that was issued just now is asked for again at its next use, whatever a hub that lagged behind said of it. */
+  /**
+   * A token that was issued just now is asked for again at its next use, whatever a hub that lagged behind said of it.
+   */
   forgetUnknown(tokenHash: string): void {
     this.negatives.delete(tokenHash)
   }

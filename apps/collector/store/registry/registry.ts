@@ -1,5 +1,6 @@
-// The agents registry: who may send, and for which server (document 3 "Authentication"; document 1 "Registry consistency rule";
-// decisions G-34, G-35, G-47). All in memory, by agent, by token hash and by server; kept on disk by the registry store.
+// The agents registry: who may send, and for which server (document 3 "Authentication"; document 1 "Registry
+// consistency rule"; decisions G-34, G-35, G-47). All in memory, by agent, by token hash and by server; kept on disk by
+// the registry store.
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import type { AgentRecord } from './agent-record.ts'
 import type { RegistryCursor, RegistryRow } from './file-registry-store.ts'
@@ -21,7 +22,10 @@ export interface RegistryBacking {
   readChanges(): RegistryRow[]
   /** Of the agents feed, as of the last look. */
   cursor(): RegistryCursor
-  /** Writes rows, and the cursor with them when it is given. An older record never replaces a newer row, and revoked is for good. */
+  /**
+   * Writes rows, and the cursor with them when it is given. An older record never replaces a newer row, and revoked is
+   * for good.
+   */
   write(rows: readonly RegistryRow[], cursor: RegistryCursor | null): void
   /** Of a store that writes later: resolves once everything that was handed over is durable. */
   settled?(): Promise<void>
@@ -88,7 +92,10 @@ export class AgentRegistry {
     return this.agents.values()
   }
 
-  /** The agent that a token belongs to, and whether the token is valid now: the current one, or the previous in its overlap. */
+  /**
+   * The agent that a token belongs to, and whether the token is valid now: the current one, or the previous in its
+   * overlap.
+   */
   byTokenHash(tokenHash: string, nowMs: number): TokenMatch | undefined {
     const agentId = this.tokens.get(tokenHash)
     const record = agentId === undefined ? undefined : this.agents.get(agentId)
@@ -103,7 +110,10 @@ export class AgentRegistry {
     return ids.flatMap(id => this.agents.get(id) ?? [])
   }
 
-  /** The agent that stands for a server: the latest non-revoked one, by enrollment where the hub says it, else by version. */
+  /**
+   * The agent that stands for a server: the latest non-revoked one, by enrollment where the hub says it, else by
+   * version.
+   */
   latestOfServer(companyId: string, serverId: string): AgentRecord | undefined {
     let latest: AgentRecord | undefined
     for (const record of this.agentsOfServer(serverId)) {
@@ -125,7 +135,9 @@ export class AgentRegistry {
     return found
   }
 
-  /** Counts for GET /companies/{id}/summary: pending and active agents, and how many of them `isOnline` says are online. */
+  /**
+   * Counts for GET /companies/{id}/summary: pending and active agents, and how many of them `isOnline` says are online.
+   */
   companySummary(
     companyId: string,
     isOnline: (record: AgentRecord) => boolean,
@@ -141,8 +153,9 @@ export class AgentRegistry {
   }
 
   /**
-   * Applies records of the feed, of a look-up or of a renewal: a lower version never, an equal one only when the feed moved
-   * on, and nothing takes an agent out of revoked. With `cursor` the feed was read to its end. Returns how many were applied.
+   * Applies records of the feed, of a look-up or of a renewal: a lower version never, an equal one only when the feed
+   * moved on, and nothing takes an agent out of revoked. With `cursor` the feed was read to its end. Returns how many
+   * were applied.
    */
   apply(records: readonly AgentRecord[], cursor: RegistryCursor | null = null): number {
     const changes: AgentChange[] = []
@@ -165,7 +178,9 @@ export class AgentRegistry {
     return applied
   }
 
-  /** A record pushed by the hub. True when it is now in force: never for one that would take an agent out of revoked. */
+  /**
+   * A record pushed by the hub. True when it is now in force: never for one that would take an agent out of revoked.
+   */
   push(record: AgentRecord): boolean {
     const held = this.agents.get(record.agentId)
     const isRepeat = held !== undefined && held.version === record.version && isSameContent(held, record)
@@ -173,7 +188,9 @@ export class AgentRegistry {
     return isApplied || isRepeat
   }
 
-  /** Revokes at once and for good; an unknown agent is remembered as revoked, so that a late record cannot let it in. */
+  /**
+   * Revokes at once and for good; an unknown agent is remembered as revoked, so that a late record cannot let it in.
+   */
   revoke(agentId: string): void {
     const held = this.agents.get(agentId) ?? null
     if (held?.state === 'revoked') return
@@ -224,7 +241,10 @@ export class AgentRegistry {
     this.tell(changes)
   }
 
-  /** Resolves once every change so far is durable, for every process that shares the registry. Rejects when it is not now. */
+  /**
+   * Resolves once every change so far is durable, for every process that shares the registry. Rejects when it is not
+   * now.
+   */
   async settled(): Promise<void> {
     await this.store?.settled?.()
   }

@@ -1,5 +1,5 @@
-// Wide-area incidents in a worker: presence of all its shards in, group events into the outbox, after every presence sweep (document 2
-// "Wide-area incident grouping"). The open groups are kept with the events that led to them.
+// Wide-area incidents in a worker: presence of all its shards in, group events into the outbox, after every presence
+// sweep (document 2 "Wide-area incident grouping"). The open groups are kept with the events that led to them.
 import type { Logger } from 'pino'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import {
@@ -132,7 +132,8 @@ export class Groups {
     }
     if (this.state.downSinceMs.size === 0 && this.state.open.size === 0) return
     const attributes = this.activeServers()
-    // A server without an agent is out of its groups, and what was known of it is not true of its next agent (decision G-48).
+    // A server without an agent is out of its groups, and what was known of it is not true of its next agent (decision
+    // G-48).
     for (const serverId of [...this.state.downSinceMs.keys()])
       if (!attributes.has(serverId)) this.state.downSinceMs.delete(serverId)
     const companies = new Set<string>([...this.state.open.values()].map(group => group.companyId))

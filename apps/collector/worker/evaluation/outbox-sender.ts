@@ -1,5 +1,6 @@
-// Sends the outbox to the hub in order (decision G-141): batches of at most 200, kept and tried again while the hub cannot take them,
-// halved where it refuses a batch, a single bad event written to a dead-letter file. Runs in the main thread of a worker.
+// Sends the outbox to the hub in order (decision G-141): batches of at most 200, kept and tried again while the hub
+// cannot take them, halved where it refuses a batch, a single bad event written to a dead-letter file. Runs in the main
+// thread of a worker.
 
 import { appendFileSync } from 'node:fs'
 import pTimeout from 'p-timeout'
@@ -38,7 +39,10 @@ type OutboxOptions = {
 
 export class Outbox {
   private isStopping = false
-  /** The store may be closed: an answer that comes now is not worked on, and its events are sent again after the next start. */
+  /**
+   * The store may be closed: an answer that comes now is not worked on, and its events are sent again after the next
+   * start.
+   */
   private isOver = false
   private wakeUp: (() => void) | null = null
   private hasNews = false
@@ -59,7 +63,10 @@ export class Outbox {
     if (this.failures === 0) this.wakeUp?.()
   }
 
-  /** Sends what can be sent once more, then ends; what is left stays on disk. A hub that does not answer is not waited for. */
+  /**
+   * Sends what can be sent once more, then ends; what is left stays on disk. A hub that does not answer is not waited
+   * for.
+   */
   async stop(): Promise<void> {
     this.isStopping = true
     this.wakeUp?.()
@@ -170,8 +177,8 @@ export class Outbox {
 }
 
 /**
- * `refused`: this batch, or something in it, will never be taken as it is. What does not bear the hub's form of an error (a bare 404,
- * a page instead of JSON) comes from something else at its address: the events are kept.
+ * `refused`: this batch, or something in it, will never be taken as it is. What does not bear the hub's form of an
+ * error (a bare 404, a page instead of JSON) comes from something else at its address: the events are kept.
  */
 function judge(answer: HubResponse): 'delivered' | 'keep' | 'refused' {
   if (answer.kind === 'ok') return isJsonObject(answer.body.data) ? 'delivered' : 'keep'

@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import { parseScenarios } from '../../../../core/alerting/scenario/parse.ts'
 import { runScenario } from '../../../../core/alerting/scenario/run.ts'
 
-/** Runs the scenarios of the files. Resolves to the exit code: 0 all as expected, 1 something differs, 2 a file cannot be read. */
+/**
+ * Runs the scenarios of the files. Resolves to the exit code: 0 all as expected, 1 something differs, 2 a file cannot
+ * be read.
+ */
 export async function runRulesTest(files: string[], write: (line: string) => void): Promise<number> {
   if (files.length === 0) {
     write('usage: collector-worker rules test FILE…')

@@ -1,5 +1,5 @@
-// "Why did it (not) fire?" for one server: the last decision on every series that a rule covers, and for every other rule of its
-// company why it covers none. A rule that is not named at all is disabled or deleted at the hub.
+// "Why did it (not) fire?" for one server: the last decision on every series that a rule covers, and for every other
+// rule of its company why it covers none. A rule that is not named at all is disabled or deleted at the hub.
 
 import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
 import { isInScope } from '../../../../core/alerting/rules/binding.ts'

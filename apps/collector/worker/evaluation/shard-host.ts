@@ -1,5 +1,6 @@
-// The loops of one shard thread: a single one for all its shards on one host, one a shard over Redis, where shards come and go with
-// their leases. Whatever is said to the thread is said to each of its loops; what a loop must know that starts later is kept here.
+// The loops of one shard thread: a single one for all its shards on one host, one a shard over Redis, where shards come
+// and go with their leases. Whatever is said to the thread is said to each of its loops; what a loop must know that
+// starts later is kept here.
 
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
@@ -23,7 +24,10 @@ import type {
   ToShardThread,
 } from './shard-messages.ts'
 
-/** How often the bus is looked at without a wake-up: on one host by each loop; Redis by one look for all loops of the thread. */
+/**
+ * How often the bus is looked at without a wake-up: on one host by each loop; Redis by one look for all loops of the
+ * thread.
+ */
 const FILE_POLL_MS = 50
 const REDIS_BUS_POLL_MS = 25
 /** A loop over Redis is woken by news; this is for its sweeps. */
@@ -82,7 +86,8 @@ export class ShardHost {
     this.tell({ kind: 'ready', positions: [loop.position], faults })
     const finished = loop.run()
     this.running.set(0, { loop, finished })
-    // A thread that cannot evaluate must not look alive: the process ends and is started again from snapshot and journal.
+    // A thread that cannot evaluate must not look alive: the process ends and is started again from snapshot and
+    // journal.
     finished.catch(error => this.fail(error))
   }
 
@@ -201,7 +206,10 @@ type Opened = {
   readonly lost: (error: Error) => void
 }
 
-/** The shards of a thread over Redis: one connection, one look at the bus. A connection that broke ends them all: each starts again from what is durable. */
+/**
+ * The shards of a thread over Redis: one connection, one look at the bus. A connection that broke ends them all: each
+ * starts again from what is durable.
+ */
 class RedisShards {
   readonly bus: RedisBusReader
   private readonly redis: ReturnType<typeof openRedis>

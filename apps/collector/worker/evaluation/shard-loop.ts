@@ -1,5 +1,6 @@
-// The life of the shards of one thread: load the snapshots, settle the journal, replay the bus, then consume, sweep and snapshot until
-// told to stop. One owner a shard: messages in, events out through the outbox, no locks (document 2 "State persistence and restart").
+// The life of the shards of one thread: load the snapshots, settle the journal, replay the bus, then consume, sweep and
+// snapshot until told to stop. One owner a shard: messages in, events out through the outbox, no locks (document 2
+// "State persistence and restart").
 
 import { applyJournal, takeJournal } from '../../../../core/alerting/durability/journal.ts'
 import {
@@ -89,8 +90,8 @@ export class ShardLoop {
   }
 
   /**
-   * The rules that the shards were evaluated under when the process ended: what it is given at its start, and what this thread put
-   * in force after that set was kept. `since` is the feed's cursor of the set.
+   * The rules that the shards were evaluated under when the process ended: what it is given at its start, and what this
+   * thread put in force after that set was kept. `since` is the feed's cursor of the set.
    */
   startRules(raw: readonly RawRule[], since: number): void {
     let rules = rulesById(raw)
@@ -198,8 +199,8 @@ export class ShardLoop {
   }
 
   /**
-   * The bus has not caught up with the journal, or with the rules that were in force. A state that is ahead of its storage on the bus, or
-   * of the rules, would be saved without saying so.
+   * The bus has not caught up with the journal, or with the rules that were in force. A state that is ahead of its
+   * storage on the bus, or of the rules, would be saved without saying so.
    */
   private get isReplaying(): boolean {
     return this.replayUntil > 0 || this.notes.length > 0
@@ -271,7 +272,10 @@ export class ShardLoop {
     return faults
   }
 
-  /** In a replay: puts in force what came before `position`, one after another: an alert ends under the last form of its rule. */
+  /**
+   * In a replay: puts in force what came before `position`, one after another: an alert ends under the last form of its
+   * rule.
+   */
   private replayRules(position: number): void {
     for (let note = this.notes[0]; note && note.position < position; note = this.notes[0]) {
       this.notes = this.notes.slice(1)
@@ -296,7 +300,8 @@ export class ShardLoop {
     const nowMs = this.nowMs()
     if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
       this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
-      // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for silence.
+      // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for
+      // silence.
       await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
     }
     const { isForced } = this
@@ -334,7 +339,8 @@ export class ShardLoop {
     const { partition } = this.config
     this.caughtUpAt ??= await this.bus.lastPosition(partition)
     const groups = await this.bus.read(partition, this.position, READ_BYTES)
-    // Nothing is left up to where the bus was at the start: all that a shard without a snapshot had to pass was removed before.
+    // Nothing is left up to where the bus was at the start: all that a shard without a snapshot had to pass was removed
+    // before.
     if (groups.length === 0) this.position = Math.max(this.position, this.caughtUpAt)
     let entries = 0
     for (const group of groups) {
@@ -355,7 +361,8 @@ export class ShardLoop {
       this.position = group.firstPosition + group.count - 1
       this.commit()
     }
-    // What all consumers passed is gone from the bus: where it has nothing more, everything is read, whatever the positions say.
+    // What all consumers passed is gone from the bus: where it has nothing more, everything is read, whatever the
+    // positions say.
     const isEmpty = groups.length === 0
     if (this.replayUntil > 0 && (isEmpty || this.position >= this.replayUntil)) {
       this.replayUntil = 0

@@ -1,5 +1,5 @@
-// What the main thread of a worker and its shard threads say to each other. Rules, silences and attributes go down as plain data;
-// events do not come up here: they go through the outbox on disk.
+// What the main thread of a worker and its shard threads say to each other. Rules, silences and attributes go down as
+// plain data; events do not come up here: they go through the outbox on disk.
 
 import type { SuppressReason } from '../../../../core/alerting/evaluate/event.ts'
 import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'

@@ -1,5 +1,5 @@
-// The shard threads as the main thread of a worker sees them: which thread owns which of the 64 shards, what is sent to all of them,
-// and what they answer.
+// The shard threads as the main thread of a worker sees them: which thread owns which of the 64 shards, what is sent to
+// all of them, and what they answer.
 
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
@@ -131,7 +131,9 @@ export class ShardPool {
     this.tellAll({ kind: 'wake' })
   }
 
-  /** Resolves once every thread runs the new set; a record that is the same object as before is not handed over again. */
+  /**
+   * Resolves once every thread runs the new set; a record that is the same object as before is not handed over again.
+   */
   async setRules(rules: readonly RawRule[], rulesSince: number): Promise<void> {
     const before = this.rules
     this.rules = rulesById(rules)

@@ -1,5 +1,5 @@
-// How a loop saves its shards: one in turn, in slices between which the bus is looked at, so that evaluation never waits for a whole
-// shard; or some at once, where nothing may come in between (a purge, the end).
+// How a loop saves its shards: one in turn, in slices between which the bus is looked at, so that evaluation never
+// waits for a whole shard; or some at once, where nothing may come in between (a purge, the end).
 
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'

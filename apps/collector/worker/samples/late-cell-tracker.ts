@@ -1,4 +1,5 @@
-// Which cells wait to be computed again: until they are, what is asked of their server is read from the raw samples from there on.
+// Which cells wait to be computed again: until they are, what is asked of their server is read from the raw samples
+// from there on.
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import type { CellOwner } from '../../../../core/samples/rollup/open-cells.ts'
 

@@ -1,5 +1,6 @@
-// The newest values of a server's key metrics: from memory where its samples pass through this worker, else from the store. After a start
-// the store is read for all servers, a few at a time; until that is done, a server's first answer is the store's.
+// The newest values of a server's key metrics: from memory where its samples pass through this worker, else from the
+// store. After a start the store is read for all servers, a few at a time; until that is done, a server's first answer
+// is the store's.
 
 import type { ServerRows } from '../../../../core/samples/block/sample-block.ts'
 import type { SeriesDefinition } from '../../../../core/samples/block/series-block.ts'
@@ -22,8 +23,8 @@ export type LatestValue = {
 }
 
 /**
- * As many servers as the store is read for at once, and how many times as long it then rests: the embedded engine runs reads one after
- * the other, so that a status which is asked for meanwhile waits for these.
+ * As many servers as the store is read for at once, and how many times as long it then rests: the embedded engine runs
+ * reads one after the other, so that a status which is asked for meanwhile waits for these.
  */
 const LOAD_MACHINES = 10
 const LOAD_REST = 3
@@ -46,7 +47,10 @@ type LatestValuesOptions = {
 export class LatestValues {
   private readonly options: LatestValuesOptions
   private readonly buffered = new NewestValues(keyMetrics)
-  /** Nothing is buffered before the keys are known of series that other workers, or this one before its start, have stored. */
+  /**
+   * Nothing is buffered before the keys are known of series that other workers, or this one before its start, have
+   * stored.
+   */
   private state: 'new' | 'learning' | 'holding' | 'full' = 'new'
   private round = 0
   /** Blocks to let pass first. */
@@ -140,8 +144,8 @@ export class LatestValues {
   }
 
   /**
-   * Other servers are this worker's now. Two blocks may have been read before; the one after them begins where another worker ended,
-   * whose series are stored by then.
+   * Other servers are this worker's now. Two blocks may have been read before; the one after them begins where another
+   * worker ended, whose series are stored by then.
    */
   restart(): void {
     this.round++
@@ -155,7 +159,10 @@ export class LatestValues {
     this.buffered.forget(companyId, serverId, this.options.nowMs())
   }
 
-  /** The newest value of every series of `metrics` on a server, of those that have one since `sinceMs`, in the order of their keys. */
+  /**
+   * The newest value of every series of `metrics` on a server, of those that have one since `sinceMs`, in the order of
+   * their keys.
+   */
   async read(companyId: string, serverId: string, metrics: readonly string[], sinceMs: number): Promise<LatestValue[]> {
     // Before the store is asked: what is stored meanwhile is in both.
     const buffered = newestBuffered((this.options.buffered ?? nothingBuffered)(companyId, serverId))

@@ -1,5 +1,5 @@
-// The hourly sweep that takes samples off the disk once they left a company's retention window (document 3 "Retention semantics").
-// What may go is decided in core/retention/window.ts; here the hub is asked, and what is decided is done.
+// The hourly sweep that takes samples off the disk once they left a company's retention window (document 3 "Retention
+// semantics"). What may go is decided in core/retention/window.ts; here the hub is asked, and what is decided is done.
 import { deletion, planDays, type RetentionSettings } from '../../../../core/retention/window.ts'
 import type { RetentionStatus } from '../../admin/collector-status.ts'
 import type { Expiry } from '../../store/clickhouse/samples-delete.ts'
@@ -26,7 +26,9 @@ export class Janitor {
   private timer: ReturnType<typeof setInterval> | null = null
   private sweeping: Promise<RetentionStatus> | null = null
   private isStopping = false
-  /** Up to where each company's samples are gone: nothing is written there any more, so that a day is looked at once. */
+  /**
+   * Up to where each company's samples are gone: nothing is written there any more, so that a day is looked at once.
+   */
   private readonly goneBeforeMs = new Map<string, number>()
   /** Totals of the last sweep; null before the first. */
   last: RetentionStatus | null = null

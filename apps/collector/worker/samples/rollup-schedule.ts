@@ -1,5 +1,5 @@
-// When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring back
-// cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes another.
+// When the rollups are computed: once a minute, and never while samples are being deleted, so that a pass cannot bring
+// back cells of a tenant that is being purged. Of several workers one computes them, so that no pass overtakes another.
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import {

@@ -1,8 +1,8 @@
-// From the bus to the samples store: at least once, and because a point is unique by series and time, in effect once. An entry
-// is passed on the bus only when its samples, the definitions of its series and its late cells are stored. Where one worker stores all
-// samples they are buffered for minutes, so that a series comes with many points at once, and are read from here until then; after a crash they
-// are read from the bus again. While the store is down no more is read than a block holds: the bus is the buffer, and it is bounded
-// (decisions G-135 and G-142).
+// From the bus to the samples store: at least once, and because a point is unique by series and time, in effect once.
+// An entry is passed on the bus only when its samples, the definitions of its series and its late cells are stored.
+// Where one worker stores all samples they are buffered for minutes, so that a series comes with many points at once,
+// and are read from here until then; after a crash they are read from the bus again. While the store is down no more is
+// read than a block holds: the bus is the buffer, and it is bounded (decisions G-135 and G-142).
 
 import { totalmem } from 'node:os'
 import { backoffMs } from '../../../../core/backoff.ts'
@@ -28,7 +28,10 @@ import { inSlices, Slice } from '../../yield-if-due.ts'
 import type { LateCellTracker } from './late-cell-tracker.ts'
 import type { Tombstone } from './samples-messages.ts'
 
-/** A block goes out when it was buffered for long enough, or when two of them would take more than a 32nd of the memory: 28 bytes a point. */
+/**
+ * A block goes out when it was buffered for long enough, or when two of them would take more than a 32nd of the memory:
+ * 28 bytes a point.
+ */
 const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
 const BLOCK_WAIT_MS = 1_000
 const LATE_WAIT_MS = 60_000
@@ -71,9 +74,15 @@ type SampleWriterOptions = {
   readonly onSeries?: (definitions: readonly SeriesDefinition[]) => void
   /** Series were stored that may be new; their samples are not stored yet. */
   readonly onDefinitions: (definitions: readonly SeriesDefinition[]) => void
-  /** Stands before the positions in the tokens by which the store knows a block again. Another one where positions may begin anew. */
+  /**
+   * Stands before the positions in the tokens by which the store knows a block again. Another one where positions may
+   * begin anew.
+   */
   readonly tokenPrefix?: () => string
-  /** Cells that end by here may have been computed: samples for them are noted as late. Without it, every cell that has ended. */
+  /**
+   * Cells that end by here may have been computed: samples for them are noted as late. Without it, every cell that has
+   * ended.
+   */
   readonly computedBeforeMs?: () => number
   /** Is given every sample that is stored. */
   readonly stream?: CellStream
@@ -81,7 +90,9 @@ type SampleWriterOptions = {
   readonly lateCellTracker?: LateCellTracker
   /** Samples of a server are stored, and what the store answers from now on has them. */
   readonly onStored?: (server: ServerRows) => void
-  /** How long samples are buffered at most, and how many bytes of the bus: what waits there counts against its bounds. */
+  /**
+   * How long samples are buffered at most, and how many bytes of the bus: what waits there counts against its bounds.
+   */
   readonly hold?: { readonly ms: number; readonly bytes: number }
   /** Asks for the retention of companies, which `setRetentionDays` is told. */
   readonly askRetention?: (companyIds: readonly string[]) => void
@@ -132,7 +143,10 @@ export class SampleWriter {
     this.startedAtMs = options.nowMs()
   }
 
-  /** What is stored from now on counts as newer than `seq`, which a process before this one has stored, also with the clock set back. */
+  /**
+   * What is stored from now on counts as newer than `seq`, which a process before this one has stored, also with the
+   * clock set back.
+   */
   continueAfter(seq: number): void {
     this.lastSeq = Math.max(this.lastSeq, seq)
   }
@@ -152,7 +166,9 @@ export class SampleWriter {
     return this.active.block.rows
   }
 
-  /** The points of a server that are read and not stored, in the order in which they came; some may be stored just now. */
+  /**
+   * The points of a server that are read and not stored, in the order in which they came; some may be stored just now.
+   */
   *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
     if (this.insertingBlock) yield* this.insertingBlock.block.bufferedOf(companyId, serverId)
     yield* this.active.block.bufferedOf(companyId, serverId)
@@ -199,7 +215,10 @@ export class SampleWriter {
     return writeLockedBeforeMs(this.retention.get(companyId) ?? null, this.options.nowMs())
   }
 
-  /** Before samples are stored that a plan may have locked: asks for the retention of companies that nobody has named yet. */
+  /**
+   * Before samples are stored that a plan may have locked: asks for the retention of companies that nobody has named
+   * yet.
+   */
   private async learnRetention(block: SampleBlock): Promise<void> {
     const { askRetention, nowMs } = this.options
     const mayBeLockedMs = nowMs() - RETENTION_MIN_MS
@@ -235,15 +254,18 @@ export class SampleWriter {
     )
   }
 
-  /** Partitions that are not among these are another worker's: where they come back, reading goes on after what was passed. */
+  /**
+   * Partitions that are not among these are another worker's: where they come back, reading goes on after what was
+   * passed.
+   */
   forgetPartitions(kept: readonly number[]): void {
     for (const position of [this.readTo, this.passedTo])
       for (const partition of position.keys()) if (!kept.includes(partition)) position.delete(partition)
   }
 
   /**
-   * The bus may count anew, with less than was read. Reading goes on after what it says was passed: what is read twice is told apart by
-   * series and time. No position of before is passed any more, for something else may stand there.
+   * The bus may count anew, with less than was read. Reading goes on after what it says was passed: what is read twice
+   * is told apart by series and time. No position of before is passed any more, for something else may stand there.
    */
   readAnew(): void {
     this.forgetPartitions([])
@@ -332,7 +354,8 @@ export class SampleWriter {
     if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
     // Cells that are computed already are to be right after the next pass but one.
     const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
-    // No longer than this writer has been there: what comes first is stored soon, and each block is buffered twice as long as the one before.
+    // No longer than this writer has been there: what comes first is stored soon, and each block is buffered twice as
+    // long as the one before.
     const ageMs = Math.max(BLOCK_WAIT_MS, firstAtMs - this.startedAtMs)
     const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, ageMs, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
     return waitedMs >= waitMs || waitedMs < 0 || this.isFlushing > 0 || this.isReleased
@@ -371,7 +394,10 @@ export class SampleWriter {
     }
   }
 
-  /** Waits for the bus, a flush or the end. The bus commits every few milliseconds; a few reads a second are enough for it. */
+  /**
+   * Waits for the bus, a flush or the end. The bus commits every few milliseconds; a few reads a second are enough for
+   * it.
+   */
   private async rest(): Promise<void> {
     const sinceMs = performance.now()
     if (!this.isAwake) {
@@ -506,9 +532,9 @@ export class SampleWriter {
   }
 
   /**
-   * Samples that are stored: those of cells that are open go into the stream. Returns the cells that a pass may have stored before these samples
-   * became visible. Asked for after the insert, and in one step for each server, so that a pass finds a sample in the stream or among
-   * the late ones.
+   * Samples that are stored: those of cells that are open go into the stream. Returns the cells that a pass may have
+   * stored before these samples became visible. Asked for after the insert, and in one step for each server, so that a
+   * pass finds a sample in the stream or among the late ones.
    */
   private async handOver(block: SampleBlock): Promise<LateCell[]> {
     const { stream, onStored } = this.options

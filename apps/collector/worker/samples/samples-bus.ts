@@ -1,4 +1,5 @@
-// The bus as the samples thread reads it: all of it on one host; over Redis the partitions that the worker has the leases of.
+// The bus as the samples thread reads it: all of it on one host; over Redis the partitions that the worker has the
+// leases of.
 import { randomUUID } from 'node:crypto'
 import type { BusReader } from '../../bus/bus.ts'
 import { FileBusReader } from '../../bus/file-bus-reader.ts'
@@ -21,11 +22,15 @@ type SamplesBusEvents = {
 type OpenSamplesBus = {
   readonly reader: BusReader
   /**
-   * Positions begin anew where Redis lost them, and where an older copy of the bus was restored beside a newer store: a new block
-   * must not be taken for one that is there. So tokens hold for one run; what is read again after it is told apart by series and time.
+   * Positions begin anew where Redis lost them, and where an older copy of the bus was restored beside a newer store: a
+   * new block must not be taken for one that is there. So tokens hold for one run; what is read again after it is told
+   * apart by series and time.
    */
   readonly tokenPrefix: () => string
-  /** Nobody else stores samples: a stop waits until the bus is empty, and what is known here of cells and newest values is all there is. */
+  /**
+   * Nobody else stores samples: a stop waits until the bus is empty, and what is known here of cells and newest values
+   * is all there is.
+   */
   readonly isOnlyWorker: boolean
   /** How long samples may be held, and how many bytes of the bus, before they are stored; null where they are not. */
   readonly hold: SampleHold | null

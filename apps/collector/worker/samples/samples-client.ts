@@ -29,8 +29,8 @@ type Waiting = { readonly resolve: (result: unknown) => void; readonly reject: (
 type Call = <C extends SamplesCall>(call: C, ...args: SamplesCalls[C]['args']) => Promise<SamplesCalls[C]['result']>
 
 /**
- * Starts the samples thread. Resolves once the embedded store is open, or at once for a server, which may come up later.
- * Rejects when the store cannot be opened by this program.
+ * Starts the samples thread. Resolves once the embedded store is open, or at once for a server, which may come up
+ * later. Rejects when the store cannot be opened by this program.
  */
 export async function startSamples(options: SamplesClientOptions) {
   const worker = new Worker(options.threadUrl)
@@ -99,7 +99,10 @@ export async function startSamples(options: SamplesClientOptions) {
     release: (): void => tell({ kind: 'release' }),
     /** The whole set of living tombstones, whenever it changes. */
     setTombstones: (tombstones: readonly Tombstone[]): void => tell({ kind: 'tombstones', tombstones }),
-    /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute, whenever that changes. */
+    /**
+     * Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute, whenever
+     * that changes.
+     */
     setPartitions: (partitions: readonly number[], isLeader: boolean): void =>
       tell({ kind: 'partitions', partitions, isLeader }),
     /** The plan retention of the companies named, null for none: the write-locked zone. Others stay as they are. */

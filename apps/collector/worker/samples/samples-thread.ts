@@ -1,5 +1,6 @@
-// The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's calls. One a
-// process, since there is one embedded engine a process. Entry file of its own; only main.ts files name it.
+// The thread that owns the samples store: it consumes the bus, computes the rollups and answers the main thread's
+// calls. One a process, since there is one embedded engine a process. Entry file of its own; only main.ts files name
+// it.
 
 import { setMaxListeners } from 'node:events'
 import pTimeout from 'p-timeout'
@@ -233,7 +234,9 @@ class SamplesThread {
     return Math.min(this.rollups.complete[source], Math.floor(lateMs / width) * width)
   }
 
-  /** Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile. */
+  /**
+   * Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile.
+   */
   private async purge(companyId: string, serverId: string | null): Promise<null> {
     await pTimeout(this.writer.settled(), {
       milliseconds: SETTLE_MAX_MS,
@@ -279,7 +282,10 @@ class SamplesThread {
     }
   }
 
-  /** Drains the bus to the store when the store answers and no other worker can, then closes both. What is left stays on the bus. */
+  /**
+   * Drains the bus to the store when the store answers and no other worker can, then closes both. What is left stays on
+   * the bus.
+   */
   private async stop(): Promise<void> {
     this.isStopped = true
     this.latest.stop()

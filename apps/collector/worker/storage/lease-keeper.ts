@@ -1,6 +1,6 @@
-// Which shards this worker evaluates, when there are several workers: takes what is free up to its fair share, hands over what is too
-// much, and lets go at once of what it lost. Writes are fenced in Redis, so that an owner that does not know yet that it is none
-// cannot write; this file only decides who should work.
+// Which shards this worker evaluates, when there are several workers: takes what is free up to its fair share, hands
+// over what is too much, and lets go at once of what it lost. Writes are fenced in Redis, so that an owner that does
+// not know yet that it is none cannot write; this file only decides who should work.
 import type { HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
 
 type LeasesOptions = {

@@ -91,7 +91,8 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
     poll: async () => {
       if (redis.status !== 'ready') return
       await registry.poll()
-      // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their alerts end.
+      // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their
+      // alerts end.
       if (registry.hasChanges) await storage.pollNow()
     },
     // Over Redis the shards are leased.

@@ -1,5 +1,5 @@
-// A worker among others: bus, state and outbox in Redis, shards by lease. Its duties beside the shards (groups, retention) have a lease
-// of their own.
+// A worker among others: bus, state and outbox in Redis, shards by lease. Its duties beside the shards (groups,
+// retention) have a lease of their own.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -189,7 +189,8 @@ export class RedisWorkerStorage implements WorkerStorage {
   private async takeNews(parts: StorageParts): Promise<void> {
     const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.poll(), this.outbox.measure()])
     const reloading = Promise.all(reloads.map(feed => parts.onReload(feed)))
-    // What was to be pulled before this worker has a shard is in force when it gets one; after that other news do not wait for the hub.
+    // What was to be pulled before this worker has a shard is in force when it gets one; after that other news do not
+    // wait for the hub.
     if (!this.isLeasing) await reloading
     else reloading.catch(error => this.options.log.error({ err: error }, 'cannot reload a feed'))
     if (tombstones.length > 0) await parts.onTombstones(tombstones)

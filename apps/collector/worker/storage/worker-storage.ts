@@ -1,5 +1,5 @@
-// Where a worker keeps what must outlive it, and what it shares with others: on the disk of its host, or in Redis with the other
-// workers of its collector. The worker is wired against this; main.ts chooses.
+// Where a worker keeps what must outlive it, and what it shares with others: on the disk of its host, or in Redis with
+// the other workers of its collector. The worker is wired against this; main.ts chooses.
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import type { RetentionStatus } from '../../admin/collector-status.ts'
 import type { FeedStore } from '../../store/feed-store.ts'

@@ -1,4 +1,5 @@
-// POST /agents/seen and POST /heartbeat: what collectors say of their agents and of themselves (decisions G-31, G-32, G-40).
+// POST /agents/seen and POST /heartbeat: what collectors say of their agents and of themselves (decisions G-31, G-32,
+// G-40).
 import { type Static, Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { limits } from '../../../../core/limits.ts'

@@ -1,4 +1,5 @@
-// The alerts that a batch of events can concern, loaded with few queries and kept up to date while the batch is applied.
+// The alerts that a batch of events can concern, loaded with few queries and kept up to date while the batch is
+// applied.
 import { and, asc, eq, inArray, or } from 'drizzle-orm'
 import { type AlertEvent, eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
 import { type Alert, type AlertBook, isActive } from '../../../../core/lifecycle/alert.ts'
@@ -81,7 +82,10 @@ export class AlertSet {
   }
 }
 
-/** Loads what the events of a batch can concern: the newest alert of each of their keys, and groups. The companies are locked by the caller. */
+/**
+ * Loads what the events of a batch can concern: the newest alert of each of their keys, and groups. The companies are
+ * locked by the caller.
+ */
 export async function loadAlertSet(
   tx: Tx,
   events: readonly AlertEvent[],

@@ -1,5 +1,5 @@
-// What collectors are answered (document 1 "Collector-facing endpoints"; decisions G-28, G-34, G-40, G-102, G-114, G-115).
-// server_time is added to each of them.
+// What collectors are answered (document 1 "Collector-facing endpoints"; decisions G-28, G-34, G-40, G-102, G-114,
+// G-115). server_time is added to each of them.
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { noDataModes, ruleKinds, severities } from '../../../../core/alerting/rules/rule.ts'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'

@@ -1,5 +1,5 @@
-// POST /events: events of collectors applied to alerts, once each, in one transaction a batch (document 2 "Hub processing
-// rules"; decisions G-94 to G-102). Set-based: a batch of 200 costs about ten statements, whatever its size.
+// POST /events: events of collectors applied to alerts, once each, in one transaction a batch (document 2 "Hub
+// processing rules"; decisions G-94 to G-102). Set-based: a batch of 200 costs about ten statements, whatever its size.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { type AlertEvent, eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
@@ -164,8 +164,9 @@ type History = {
 }
 
 /**
- * With `looksForIds` every event is looked for by its id. Without, only those whose seq is processed: a collector that sends an event again
- * sends it with its seq, so that the look into the largest index of all is spared to nearly every batch.
+ * With `looksForIds` every event is looked for by its id. Without, only those whose seq is processed: a collector that
+ * sends an event again sends it with its seq, so that the look into the largest index of all is spared to nearly every
+ * batch.
  */
 async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<History> {
   const processed = await loadProcessed(tx, events)

@@ -1,6 +1,7 @@
 // The feeds that collectors pull by `since` (document 1 "Rule sync envelope" and those after it; decisions G-34, G-88,
-// G-89, G-90, G-115). Records of every company, ascending by sync_version, tombstones included. A page is bounded in records and in bytes,
-// so that what one company has never stops the delivery to the others; each page holds at least one record.
+// G-89, G-90, G-115). Records of every company, ascending by sync_version, tombstones included. A page is bounded in
+// records and in bytes, so that what one company has never stops the delivery to the others; each page holds at least
+// one record.
 import { type SQL, sql } from 'drizzle-orm'
 import { serverStatusOfRecord } from '../../../../core/lifecycle/agent.ts'
 import { limits } from '../../../../core/limits.ts'
@@ -27,8 +28,9 @@ type LiveRows = {
 }
 
 /**
- * Rows after a number, at most `limit`, and no more after the one that makes the page large enough. The bound rests on small columns: a
- * page does not read the long lists of a row that it leaves to the next page. `available` is how many rows there were to choose from.
+ * Rows after a number, at most `limit`, and no more after the one that makes the page large enough. The bound rests on
+ * small columns: a page does not read the long lists of a row that it leaves to the next page. `available` is how many
+ * rows there were to choose from.
  */
 function liveRows({ from, table, columns, bytes }: LiveRows, since: number, limit: number): SQL {
   const before = bytes === null ? sql`0` : sql`sum(bytes) over (order by sync_version) - bytes`
@@ -42,9 +44,9 @@ function liveRows({ from, table, columns, bytes }: LiveRows, since: number, limi
 }
 
 /**
- * One page of a feed: live rows and tombstones of rows that are gone for good, merged by number. Both are read as of one
- * instant: of two instants the later one could show a number above one that the earlier did not have yet, and the reader
- * would go on after it.
+ * One page of a feed: live rows and tombstones of rows that are gone for good, merged by number. Both are read as of
+ * one instant: of two instants the later one could show a number above one that the earlier did not have yet, and the
+ * reader would go on after it.
  */
 async function pageOfFeed<T extends PageRow>(
   db: Db,
@@ -178,7 +180,10 @@ const gone = (row: { readonly id: string; readonly company_id: string; readonly 
   deleted: true,
 })
 
-/** In place of a record that no collector could take: the version that collectors hold is not in force any more, and they tell of it. */
+/**
+ * In place of a record that no collector could take: the version that collectors hold is not in force any more, and
+ * they tell of it.
+ */
 const withheld = (row: ContentRow) => ({ ...gone(row), deleted: false, too_large: Number(row.too_large) })
 
 type RuleFeedRow = ContentRow & {

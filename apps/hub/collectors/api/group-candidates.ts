@@ -1,10 +1,13 @@
-// Which lost servers a wide-area incident could claim (GRP-007): only those in a subnet or datacenter where the company has as many
-// servers with an agent as an incident has at least. The loss of any other is told at once.
+// Which lost servers a wide-area incident could claim (GRP-007): only those in a subnet or datacenter where the company
+// has as many servers with an agent as an incident has at least. The loss of any other is told at once.
 import { type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../../core/limits.ts'
 import { type Tx, uuidList } from '../../platform/db/transaction.ts'
 
-/** The groups of one dimension in which an incident could open: each is looked at once, and no further than the server that makes it one. */
+/**
+ * The groups of one dimension in which an incident could open: each is looked at once, and no further than the server
+ * that makes it one.
+ */
 const forming = (column: SQL): SQL => sql`
   select g.company_id, g.key from (select distinct company_id, min, ${column} as key from lost where ${column} is not null) g
   where exists (

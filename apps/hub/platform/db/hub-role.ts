@@ -1,10 +1,13 @@
-// The role that a hub of the all-in-one works as: the owner of its database and of all in it, and nothing beyond. As a superuser, whoever
-// found a way to slip SQL in could read every file of the server's user and run programs as him.
+// The role that a hub of the all-in-one works as: the owner of its database and of all in it, and nothing beyond. As a
+// superuser, whoever found a way to slip SQL in could read every file of the server's user and run programs as him.
 import postgres from 'postgres'
 
 const ROLE = 'hub'
 
-/** Objects of the database by the command that gives them away; each query tells their quoted names. Those of the system are not among them. */
+/**
+ * Objects of the database by the command that gives them away; each query tells their quoted names. Those of the system
+ * are not among them.
+ */
 const OWNED: readonly { readonly command: string; readonly names: string }[] = [
   {
     command: 'schema',
@@ -39,13 +42,15 @@ const OWNED: readonly { readonly command: string; readonly names: string }[] = [
 ]
 
 /**
- * Makes the hub's role when it is not there, with this password, and gives it what a superuser made in the database before there was one.
- * `url` is that of the superuser; returns that of the hub. Repeating it changes nothing. Nobody else may be connected.
+ * Makes the hub's role when it is not there, with this password, and gives it what a superuser made in the database
+ * before there was one. `url` is that of the superuser; returns that of the hub. Repeating it changes nothing. Nobody
+ * else may be connected.
  */
 export async function makeHubRole(url: string, password: string): Promise<string> {
   const client = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {}, prepare: false })
   try {
-    // The statement has a password in it: the server's log is not to tell of it when it fails. Names come with their schema.
+    // The statement has a password in it: the server's log is not to tell of it when it fails. Names come with their
+    // schema.
     await client`select set_config('log_min_error_statement', 'panic', false), set_config('search_path', 'pg_catalog', false)`
     await client.begin(async tx => {
       const [known] = await tx`select 1 from pg_roles where rolname = ${ROLE}`

@@ -81,8 +81,8 @@ function pendingMigrations(
 }
 
 /**
- * Brings the database up to date under an advisory lock. `prepare` makes what is not made by a migration of ours and may
- * be named in one: the tables of the job library. Returns the names of what was applied now.
+ * Brings the database up to date under an advisory lock. `prepare` makes what is not made by a migration of ours and
+ * may be named in one: the tables of the job library. Returns the names of what was applied now.
  */
 export async function migrateDatabase(
   client: postgres.Sql,

@@ -23,8 +23,9 @@ export type Selection<Row> = { where(condition: Condition): Chosen<Row> }
 export type IdTable = PgTable & { readonly id: AnyPgColumn }
 
 /**
- * How the rows of a page are found. `rows`: by one select, for tables without wide joins. `ids`: the ids in an index first, and what is
- * selected for these alone, in one statement. `ids_first`: the same in two, for selects whose plan must not depend on the filters.
+ * How the rows of a page are found. `rows`: by one select, for tables without wide joins. `ids`: the ids in an index
+ * first, and what is selected for these alone, in one statement. `ids_first`: the same in two, for selects whose plan
+ * must not depend on the filters.
  */
 export type PageBy = 'rows' | 'ids' | 'ids_first'
 

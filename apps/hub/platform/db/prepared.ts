@@ -1,8 +1,11 @@
-// Statements stay prepared. A query of the API takes PostgreSQL a tenth of a millisecond, and planning it takes five times as long; drizzle
-// hands every query to `unsafe`, which plans it anew each time unless told otherwise.
+// Statements stay prepared. A query of the API takes PostgreSQL a tenth of a millisecond, and planning it takes five
+// times as long; drizzle hands every query to `unsafe`, which plans it anew each time unless told otherwise.
 import type postgres from 'postgres'
 
-/** Lists of values make a statement of their own for every length: such a long one is not worth keeping on each connection. */
+/**
+ * Lists of values make a statement of their own for every length: such a long one is not worth keeping on each
+ * connection.
+ */
 const PARAMETERS_MAX = 40
 
 /** The same client, for drizzle: statements with few parameters are prepared once a connection, in transactions too. */

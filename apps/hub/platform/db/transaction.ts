@@ -18,7 +18,10 @@ export type Tx = {
   readonly db: TxDb
   /** Gives the rows new numbers of the feed at the end of the transaction. */
   touch(feed: Feed, ids: readonly string[]): void
-  /** The same, and stores new values with the numbers: writing each of many rows twice costs twice. Until then nobody reads the new values. */
+  /**
+   * The same, and stores new values with the numbers: writing each of many rows twice costs twice. Until then nobody
+   * reads the new values.
+   */
   storeTouched(feed: Feed, values: NewValues): void
   /** Leaves tombstones of rows that the transaction deletes for good, with numbers of their feed. */
   leaveTombstones(feed: Feed, companyId: string, ids: readonly string[]): void
@@ -100,8 +103,8 @@ class Ending {
   }
 
   /**
-   * Locks that every transaction wants come last and in one order: first those of waiting jobs, then the counters of the feeds, by name.
-   * Whoever holds a counter asks for nothing that another one could hold who waits for a counter.
+   * Locks that every transaction wants come last and in one order: first those of waiting jobs, then the counters of
+   * the feeds, by name. Whoever holds a counter asks for nothing that another one could hold who waits for a counter.
    */
   async beforeCommit(): Promise<void> {
     for (const act of this.lastActs) await act()
@@ -125,9 +128,9 @@ const RETRY_WAIT_MS = 10
 const CONFLICTS = new Set(['40P01', '40001'])
 
 /**
- * Runs `work` in one transaction. Where the database breaks it off because of a conflict with others, the whole of it is run again, after
- * a wait that grows and differs: `work` changes nothing outside the transaction, and what is to follow the commit it leaves to
- * `afterCommit`, which happens once.
+ * Runs `work` in one transaction. Where the database breaks it off because of a conflict with others, the whole of it
+ * is run again, after a wait that grows and differs: `work` changes nothing outside the transaction, and what is to
+ * follow the commit it leaves to `afterCommit`, which happens once.
  */
 export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let run = 1; ; run++) {
@@ -150,8 +153,8 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
 const FAILED_TRANSACTION = '25P02'
 
 /**
- * Statements that do not need each other's answers: each is made while the database runs the one before it. All of them have ended when
- * this returns or throws; one that came after the end of a transaction that failed would be none of it.
+ * Statements that do not need each other's answers: each is made while the database runs the one before it. All of them
+ * have ended when this returns or throws; one that came after the end of a transaction that failed would be none of it.
  */
 export async function together<const T extends readonly Promise<unknown>[]>(
   acts: T,
@@ -166,7 +169,10 @@ export async function together<const T extends readonly Promise<unknown>[]>(
   return values as { -readonly [K in keyof T]: Awaited<T[K]> }
 }
 
-/** For the rest of the transaction a statement may take as long as it needs: purges and clean-up touch a great many rows. */
+/**
+ * For the rest of the transaction a statement may take as long as it needs: purges and clean-up touch a great many
+ * rows.
+ */
 export async function allowLongStatements(tx: Tx): Promise<void> {
   await tx.db.execute(sql`set local statement_timeout = 0`)
 }
@@ -186,5 +192,7 @@ export async function lockCompanies(tx: Tx, companyIds: Iterable<string>): Promi
 /** A list of uuids as one parameter of a raw query. */
 export const uuidList = (ids: Iterable<string>): string => `{${[...ids].join(',')}}`
 
-/** A column of uuids is any of a list, however long: one parameter, so that the statement is the same for every length. */
+/**
+ * A column of uuids is any of a list, however long: one parameter, so that the statement is the same for every length.
+ */
 export const isAnyOf = (column: AnyColumn, ids: Iterable<string>): SQL => sql`${column} = any(${uuidList(ids)}::uuid[])`

@@ -1,5 +1,5 @@
-// Who called: the address of a request's client, and whether a token may be used from there. Lists of the configuration, which is the same
-// one at each request, are parsed once.
+// Who called: the address of a request's client, and whether a token may be used from there. Lists of the
+// configuration, which is the same one at each request, are parsed once.
 import { IpRanges } from '../../../../core/network/ip-address.ts'
 import { TrustedProxies } from '../../../../core/network/trusted-proxies.ts'
 
@@ -11,7 +11,10 @@ function parsed(trusted: readonly string[]): TrustedProxies {
   return known
 }
 
-/** The client's address: the peer, or what a trusted peer says in X-Forwarded-For (the last address that is not trusted). */
+/**
+ * The client's address: the peer, or what a trusted peer says in X-Forwarded-For (the last address that is not
+ * trusted).
+ */
 export const clientAddress = (peer: string, forwardedFor: string | null, trusted: readonly string[]): string =>
   parsed(trusted).clientAddress(peer, forwardedFor)
 

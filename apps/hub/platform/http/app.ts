@@ -8,7 +8,10 @@ import { type DecodedParams, type RequestMeta, runRoute, runUnknown } from './pi
 import type { Route } from './route.ts'
 import { chooseSessionCookie, isSecure, secureResponse } from './transport-security.ts'
 
-/** A page or file outside the API: the web interface hands these in. The one of path `*` answers where there is no other. */
+/**
+ * A page or file outside the API: the web interface hands these in. The one of path `*` answers where there is no
+ * other.
+ */
 export type Page = {
   readonly method: 'GET' | 'POST'
   readonly path: string

@@ -1,5 +1,5 @@
-// Acts on many resources: what can be done is done, what cannot is named with its reason. One alert that recovered in the
-// meantime must not keep an operator from acknowledging the fifty others.
+// Acts on many resources: what can be done is done, what cannot is named with its reason. One alert that recovered in
+// the meantime must not keep an operator from acknowledging the fifty others.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { ApiError } from './api-error.ts'
 import { id, listed, named, texts } from './response-schema.ts'

@@ -1,5 +1,6 @@
-// A collection says of a resource, once, what every list of it needs: whose its rows are, which filters a caller may give, in which order
-// they come, and how rows become responses. Query parameters, OpenAPI and SQL follow from it (list.ts, db/page-of-rows.ts).
+// A collection says of a resource, once, what every list of it needs: whose its rows are, which filters a caller may
+// give, in which order they come, and how rows become responses. Query parameters, OpenAPI and SQL follow from it
+// (list.ts, db/page-of-rows.ts).
 import assert from 'node:assert/strict'
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Executor } from '../db/connect.ts'
@@ -47,14 +48,17 @@ export const isOn = (column: Column) => filter(flag(), value => isEqual(column, 
 export const search = (...columns: readonly Column[]) => filter(text(255), value => holdsText(columns, value))
 
 /**
- * Whose rows a collection has: those of the company that the request works in, of its caller, of the resource that each of its lists is
- * within, or everybody's.
+ * Whose rows a collection has: those of the company that the request works in, of its caller, of the resource that each
+ * of its lists is within, or everybody's.
  */
 export type Scope = {
   readonly owner: 'company' | 'caller' | 'parent' | 'everybody'
   readonly where: (ownerId: string) => Condition
 }
-/** `also` is what every row of the collection must be besides, for example not deleted. It comes after the company, as in every index. */
+/**
+ * `also` is what every row of the collection must be besides, for example not deleted. It comes after the company, as
+ * in every index.
+ */
 export const ofCompany = (column: Column, also?: Condition): Scope => ({
   owner: 'company',
   where: companyId => allOf([isEqual(column, companyId), also]),

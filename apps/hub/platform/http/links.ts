@@ -1,5 +1,5 @@
-// What stands before a path in a link that the hub hands out. The Host header of a request is anybody's word: a link made of it leads
-// wherever the caller wants the reader to go. So it counts only where it names this hub.
+// What stands before a path in a link that the hub hands out. The Host header of a request is anybody's word: a link
+// made of it leads wherever the caller wants the reader to go. So it counts only where it names this hub.
 import { hostname, networkInterfaces } from 'node:os'
 import { isLoopback, isWildcard } from '../../../../core/config/address.ts'
 import type { HubConfig } from '../../config.ts'
@@ -50,7 +50,10 @@ export class Links {
     )
   }
 
-  /** What stands before a path in a mail: `public_url`, else where this hub listens as far as it knows. Never what a request says. */
+  /**
+   * What stands before a path in a mail: `public_url`, else where this hub listens as far as it knows. Never what a
+   * request says.
+   */
   get base(): string {
     const { public_url: known } = this.config
     if (known !== null) return known.replace(/\/+$/, '')

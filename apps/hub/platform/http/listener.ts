@@ -1,4 +1,5 @@
-// Where the hub is served: over TLS 1.2 or later where a certificate is configured, else on loopback only (decision G-15).
+// Where the hub is served: over TLS 1.2 or later where a certificate is configured, else on loopback only (decision
+// G-15).
 import { constants } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
@@ -17,8 +18,8 @@ export type Listener = {
   /** Without a slash at the end. */
   readonly url: string
   /**
-   * Serves with the certificate of the files as they are now; what is under way goes on. Throws for files that cannot be
-   * used, and the old certificate stays in force. Without TLS it does nothing.
+   * Serves with the certificate of the files as they are now; what is under way goes on. Throws for files that cannot
+   * be used, and the old certificate stays in force. Without TLS it does nothing.
    */
   reloadCertificate(config: HubConfig): void
   stop(): Promise<void>
@@ -37,7 +38,10 @@ function certificateOf(config: HubConfig): Certificate | null {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** A port whose next listener may take it over is shared with whoever asks in the same way: the first must have it alone. */
+/**
+ * A port whose next listener may take it over is shared with whoever asks in the same way: the first must have it
+ * alone.
+ */
 function assertIsFree(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
 }

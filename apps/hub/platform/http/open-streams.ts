@@ -1,4 +1,5 @@
-// How many event streams are open at once: each holds memory and is looked at again and again, so that a token and a company have a bound.
+// How many event streams are open at once: each holds memory and is looked at again and again, so that a token and a
+// company have a bound.
 import type { HubConfig } from '../../config.ts'
 import { tooManyRequests } from './api-error.ts'
 
@@ -10,7 +11,9 @@ export class OpenStreams {
 
   constructor(private readonly config: HubConfig) {}
 
-  /** Counts a stream of a credential in a company. Throws 429 for one too many. Returns what counts it no longer, once. */
+  /**
+   * Counts a stream of a credential in a company. Throws 429 for one too many. Returns what counts it no longer, once.
+   */
   open(credentialId: string, companyId: string): () => void {
     const bounds = [
       [`credential ${credentialId}`, this.config['streams.per_token']],

@@ -1,5 +1,5 @@
-// The way of every API request: who calls, from where, how often, in which company, with which permission, and only then
-// the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
+// The way of every API request: who calls, from where, how often, in which company, with which permission, and only
+// then the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
 import type { Logger } from 'pino'
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { HubConfig } from '../../config.ts'
@@ -23,7 +23,9 @@ function checkAddress(caller: Caller, ip: string): void {
     throw new ApiError(403, 'forbidden', words('ip_not_allowed'), { reason: 'ip_not_allowed' })
 }
 
-/** What a token may ask a minute. One that was issued on the screen has at most what the operator lets the company give. */
+/**
+ * What a token may ask a minute. One that was issued on the screen has at most what the operator lets the company give.
+ */
 function ownLimit(config: HubConfig, caller: Caller): number {
   const given = caller.ratePerMinute
   if (given === null) return config['rate.default_per_minute']
@@ -90,7 +92,10 @@ async function companyAllowed(hub: Hub, route: Route, request: Request, caller: 
   return companyId
 }
 
-/** Whether a caller that was admitted before would be now. A database that cannot be asked refuses nobody: it is asked again later. */
+/**
+ * Whether a caller that was admitted before would be now. A database that cannot be asked refuses nobody: it is asked
+ * again later.
+ */
 async function isStillAdmitted(hub: Hub, route: Route, request: Request, ip: string, log: Logger): Promise<boolean> {
   try {
     const caller = await authenticate(hub.database.db, request)

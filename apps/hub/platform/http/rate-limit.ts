@@ -1,4 +1,5 @@
-// Fixed windows, counted in memory: of 60 seconds for requests (decision G-10), of other lengths for enrollments (G-30).
+// Fixed windows, counted in memory: of 60 seconds for requests (decision G-10), of other lengths for enrollments
+// (G-30).
 import { LRUCache } from 'lru-cache'
 
 type Window = { readonly startedAtMs: number; count: number }
@@ -14,7 +15,10 @@ export type Taken = {
 const KEYS_MAX = 100_000
 
 export class FixedWindows {
-  /** With too many keys the one that was used least recently goes: whoever makes up new keys forgets his own counters, nobody else's. */
+  /**
+   * With too many keys the one that was used least recently goes: whoever makes up new keys forgets his own counters,
+   * nobody else's.
+   */
   private readonly windows = new LRUCache<string, Window>({ max: KEYS_MAX })
 
   constructor(

@@ -1,4 +1,5 @@
-// The body of a request as JSON or text: bounded in bytes and in depth, UTF-8, and free of what the database cannot hold.
+// The body of a request as JSON or text: bounded in bytes and in depth, UTF-8, and free of what the database cannot
+// hold.
 import { isNestedDeeper } from '../../../../core/wire/json-depth.ts'
 import { ApiError, invalidField } from './api-error.ts'
 import { faultsError } from './request-schema.ts'
@@ -45,8 +46,8 @@ export async function readBody(request: Request, route: Route, family: Family, i
   } catch {
     throw faultsError(new Map([['body', words(isText ? 'utf8' : 'json')]]), invalidCode)
   }
-  // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a collector, whose
-  // events hold what agents sent, it is replaced, so that nothing is lost.
+  // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a
+  // collector, whose events hold what agents sent, it is replaced, so that nothing is lost.
   if (!/\\u(0000|d[89a-f])|\0/i.test(text)) return body
   if (family === 'user') {
     const field = fieldWithNul(body, '')

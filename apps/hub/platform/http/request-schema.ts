@@ -42,7 +42,10 @@ TypeRegistry.Set<{ enum: readonly unknown[] }>('OneOf', (schema, value) => schem
 
 type TextBounds = { readonly minLength: number; readonly maxLength: number; readonly pattern?: string }
 
-/** What is wrong with a text; null when nothing is. Its length is in characters, as JSON Schema counts: some are two units of a string. */
+/**
+ * What is wrong with a text; null when nothing is. Its length is in characters, as JSON Schema counts: some are two
+ * units of a string.
+ */
 function textFault({ minLength, maxLength, pattern }: TextBounds, value: unknown): Words | null {
   if (typeof value !== 'string') return words('string')
   const length = value.length > 2 * maxLength ? value.length : [...value].length
@@ -168,7 +171,10 @@ function objectOf(schema: TSchema): TObject | null {
   return form.type === 'object' && form.properties ? (form as TObject) : null
 }
 
-/** Empty text of an optional field equals null (decision G-13), at every depth; a field that may not be null may not be empty either. */
+/**
+ * Empty text of an optional field equals null (decision G-13), at every depth; a field that may not be null may not be
+ * empty either.
+ */
 function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
   if (!isObject(value)) return value
   const cleaned: Record<string, unknown> = { ...value }
@@ -180,7 +186,10 @@ function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
   return cleaned
 }
 
-/** What is wrong with a body beyond its form, by field; asked where the form is wrong too, so that one answer tells everything. */
+/**
+ * What is wrong with a body beyond its form, by field; asked where the form is wrong too, so that one answer tells
+ * everything.
+ */
 export type FurtherFaults = (cleaned: unknown) => Promise<ReadonlyMap<string, Words>>
 
 /** True when a fault is told of this field, of what it is a part of, or of a part of it. */

@@ -1,5 +1,6 @@
-// The usual endpoints of a resource: show, create, change, delete, and acts on one (`POST /teams/{team}/archive`). Each is a summary, a
-// permission, a body and one call; finding the row of the path (404 before 422), status and form of the answer are the same for all.
+// The usual endpoints of a resource: show, create, change, delete, and acts on one (`POST /teams/{team}/archive`). Each
+// is a summary, a permission, a body and one call; finding the row of the path (404 before 422), status and form of the
+// answer are the same for all.
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Unchecked } from '../../../../core/unchecked.ts'
 import type { Executor } from '../db/connect.ts'

@@ -1,4 +1,5 @@
-// The forms of answers as TypeBox schemas: they type what handlers return, and they are what the OpenAPI document shows.
+// The forms of answers as TypeBox schemas: they type what handlers return, and they are what the OpenAPI document
+// shows.
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 
 /** A schema with a name of its own in the document. */

@@ -23,7 +23,10 @@ export type RouteContext = {
   readonly language: Language
   readonly url: URL
   readonly signal: AbortSignal
-  /** Whether the caller would be admitted again now: for an answer that goes on. Not counted as a request; never rejects. */
+  /**
+   * Whether the caller would be admitted again now: for an answer that goes on. Not counted as a request; never
+   * rejects.
+   */
   readonly isStillAdmitted: () => Promise<boolean>
 }
 
@@ -38,7 +41,10 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly summary: string
   /** All are needed; none: any authenticated caller. */
   readonly permissions?: readonly string[]
-  /** What belongs to the caller alone needs no permission; a token that is limited to some permissions must have this one. */
+  /**
+   * What belongs to the caller alone needs no permission; a token that is limited to some permissions must have this
+   * one.
+   */
   readonly accountPermission?: string
   readonly superAdmin?: boolean
   /** False for what comes to a group of LEGACY_PATHS later: the paths without v1 are frozen. */
@@ -51,8 +57,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   /** The error code of bad data in the collector and matcher families. */
   readonly invalidCode?: string
   /**
-   * What is wrong with a body whose form is wrong, beyond that: by field, for whatever JSON object was given. The handler looks at the
-   * same where the form is right.
+   * What is wrong with a body whose form is wrong, beyond that: by field, for whatever JSON object was given. The
+   * handler looks at the same where the form is right.
    */
   readonly crossFieldErrors?: (
     context: RouteContext & { readonly subject: S },

@@ -1,13 +1,19 @@
-// What holds for every request and answer, by whether the browser speaks https with the hub or with a proxy that the hub trusts: which
-// cookie is believed, which headers an answer has.
+// What holds for every request and answer, by whether the browser speaks https with the hub or with a proxy that the
+// hub trusts: which cookie is believed, which headers an answer has.
 import type { HubConfig } from '../../config.ts'
 import { sessionCookie } from '../../identity/authenticate.ts'
 import { isTrustedProxy } from './addresses.ts'
 
-/** A browser takes this name over https only, from the host itself and for all of it: no other host can put a session into its place. */
+/**
+ * A browser takes this name over https only, from the host itself and for all of it: no other host can put a session
+ * into its place.
+ */
 const SECURE_PREFIX = '__Host-'
 
-/** Whether the browser speaks https: with the hub itself, or with a trusted proxy that says so or that stands behind an https `public_url`. */
+/**
+ * Whether the browser speaks https: with the hub itself, or with a trusted proxy that says so or that stands behind an
+ * https `public_url`.
+ */
 export function isSecure(config: HubConfig, request: Request, peer: string): boolean {
   if (config['tls.cert_file'] !== null || request.url.startsWith('https:')) return true
   if (!isTrustedProxy(peer, config.trusted_proxies)) return false
@@ -19,8 +25,8 @@ export function isSecure(config: HubConfig, request: Request, peer: string): boo
 export const cookieName = (secure: boolean): string => (secure ? `${SECURE_PREFIX}${sessionCookie}` : sessionCookie)
 
 /**
- * Leaves of a request's cookies the one session cookie that counts, under its plain name: the one with the prefix where there is one. The
- * plain one, which any neighbouring host can set, does not count over https.
+ * Leaves of a request's cookies the one session cookie that counts, under its plain name: the one with the prefix where
+ * there is one. The plain one, which any neighbouring host can set, does not count over https.
  */
 export function chooseSessionCookie(request: Request, secure: boolean): void {
   const header = request.headers.get('cookie')

@@ -27,7 +27,10 @@ async function run(on: Statements, text: string, values: unknown[] | undefined):
   return { rows: isNested(rows) ? rows.flat() : [...rows] }
 }
 
-/** The pool as the library wants it. Statements without values may open transactions: they get a connection of their own. */
+/**
+ * The pool as the library wants it. Statements without values may open transactions: they get a connection of their
+ * own.
+ */
 function poolOf(client: postgres.Sql, onNotify: (queue: string | null) => void): QueueDatabase {
   return {
     async executeSql(text, values) {

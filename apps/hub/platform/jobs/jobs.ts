@@ -121,9 +121,10 @@ export class Jobs {
     const keys = [...new Set(jobs.map(job => job.key ?? ''))].sort()
     rows.sort((a, b) => ((a.singletonKey ?? '') < (b.singletonKey ?? '') ? -1 : 1))
     // A waiting job that does the work of this one too must not start before this transaction is committed: its row is
-    // locked. One that started between the two statements no longer counts, and the jobs are added anew: without the locks
-    // of the round before, as those would be held out of the order of the keys. Where many ask for the same at once the ones that wait
-    // always start first: after some rounds the jobs are added beside them, under keys of their own.
+    // locked. One that started between the two statements no longer counts, and the jobs are added anew: without the
+    // locks of the round before, as those would be held out of the order of the keys. Where many ask for the same at
+    // once the ones that wait always start first: after some rounds the jobs are added beside them, under keys of their
+    // own.
     await tx.db.execute(sql`savepoint jobs`)
     for (let round = 0; round < INSERT_ROUNDS_MAX; round++) {
       await this.store.insert(queue, rows, { db })
@@ -150,7 +151,9 @@ export class Jobs {
     for (const queue of queueNames) this.wake(queue)
   }
 
-  /** Waits a moment for what runs; what waits stays in the database, and what still runs is tried again after its lease. */
+  /**
+   * Waits a moment for what runs; what waits stays in the database, and what still runs is tried again after its lease.
+   */
   async stop(): Promise<void> {
     if (!this.isRunning) return
     this.isRunning = false
@@ -221,7 +224,9 @@ export class Jobs {
     this.looking.set(name, look)
   }
 
-  /** Starts what is due while there is room; a job that ends makes room and looks again, so a slow one holds nobody up. */
+  /**
+   * Starts what is due while there is room; a job that ends makes room and looks again, so a slow one holds nobody up.
+   */
   private async begin(name: QueueName): Promise<void> {
     const { atOnceMax, atOnceOfGroupMax } = queueOf(name)
     const active = this.active.get(name) ?? new Set()

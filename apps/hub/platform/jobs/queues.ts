@@ -9,7 +9,10 @@ export type QueueDefinition = {
   readonly atOnceMax: number
   /** How many jobs of one group run at once in all hubs: a receiver that hangs keeps no more places than these. */
   readonly atOnceOfGroupMax: number | null
-  /** Jobs carry a key; while one with the same key waits, another is not added: the one that waits does the work of both. */
+  /**
+   * Jobs carry a key; while one with the same key waits, another is not added: the one that waits does the work of
+   * both.
+   */
   readonly isKeyed: boolean
   /** A job that failed for good leads to one of `jobs.failed`, written with its failure. */
   readonly tellsFailure: boolean

@@ -1,4 +1,5 @@
-// An example for a schema: what its author gave, else a value that fits, told by the member's name where a name says more.
+// An example for a schema: what its author gave, else a value that fits, told by the member's name where a name says
+// more.
 import type { TSchema } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../../core/unchecked.ts'
 

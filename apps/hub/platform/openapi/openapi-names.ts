@@ -1,4 +1,5 @@
-// operationId of a route: a verb and what it is done to, made from method and path, so that generated clients read well.
+// operationId of a route: a verb and what it is done to, made from method and path, so that generated clients read
+// well.
 import { familyOf } from '../http/pipeline.ts'
 import type { Route } from '../http/route.ts'
 

@@ -1,4 +1,5 @@
-// The OpenAPI 3.1 document, made from the routes: what validates a request and types an answer is what the document shows.
+// The OpenAPI 3.1 document, made from the routes: what validates a request and types an answer is what the document
+// shows.
 import { toOpenAPISchema } from '@elysiajs/openapi'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
@@ -231,7 +232,10 @@ export class RouteDetails {
     return described
   }
 
-  /** The paths as the library reads them off the application; it writes parameters of a path anew, without what we say of them. */
+  /**
+   * The paths as the library reads them off the application; it writes parameters of a path anew, without what we say
+   * of them.
+   */
   pathsOf(app: AnyElysia): Json {
     const { paths } = toOpenAPISchema(app, undefined, undefined, undefined, OPENAPI_VERSION)
     const restored = ([method, read]: [string, unknown]) => {

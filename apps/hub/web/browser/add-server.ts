@@ -1,5 +1,5 @@
-// Adding a server: its record, a licence that belongs to it, and the command that starts its agent. Open by itself when there is no
-// server yet.
+// Adding a server: its record, a licence that belongs to it, and the command that starts its agent. Open by itself when
+// there is no server yet.
 import { post, textOf } from './api.ts'
 import { el, setText, show } from './elements.ts'
 import { agentUrl, mayAdd, t } from './page.ts'
