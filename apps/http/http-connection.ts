@@ -158,13 +158,15 @@ export class HttpConnection {
   drain(): void {
     this.socket.timeout(this.options.idleSeconds)
     if (this.output.length > 0) this.flush()
+    if (this.output.length === 0) this.advance()
   }
 
   /** Reads on as far as it can. */
   private advance(): void {
     while (!this.isClosing) {
       if (this.body && !this.readBody(this.body)) break
-      if (!this.isAnswered || !this.startRequest()) break
+      // Who does not read the answers is asked no more: they would pile up here.
+      if (!this.isIdle || !this.startRequest()) break
     }
     if (this.isClosing) return
     if (this.isEnded) this.endOfInput()
