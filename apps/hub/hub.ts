@@ -1,12 +1,13 @@
 // Starts a hub: database, services, listeners. Used by main.ts and by the all-in-one executable.
 
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import { splitAddress } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
+import { syncPath, writeNewFile } from '../files/replace-file.ts'
 import { CollectorClient } from './collectors/collector-client.ts'
 import { registerCollectorJobs } from './collectors/collector-jobs.ts'
 import type { HubConfig } from './config.ts'
@@ -58,8 +59,9 @@ async function loadSealer(config: HubConfig, database: Database): Promise<Sealer
     const path = join(config.data_dir, 'hub-secret.key')
     if (!existsSync(path)) {
       mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-      writeFileSync(path, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx' })
-      chmodSync(path, 0o600)
+      // What is sealed with it in the database outlives a power cut, and so must the key.
+      writeNewFile(path, randomBytes(32).toString('hex'), { isDurable: true })
+      syncPath(config.data_dir)
     }
     keys.push(readFileSync(path, 'utf8').trim())
   }
