@@ -69,7 +69,7 @@ const loads: Readonly<Record<string, PendingBlock>> = {
   'test/worker': { seconds: 30, cores: 0.6 },
   'test/worker/alerts': { seconds: 29, cores: 0.4 },
   'test/ingest': { seconds: 25, cores: 1.2 },
-  'test/worker/machines': { seconds: 20, cores: 0.4 },
+  'test/worker/servers': { seconds: 20, cores: 0.4 },
   'test/system/faults': { seconds: 15, cores: 1 },
   'test/samples/retention-walk': { seconds: 13, cores: 1 },
   'test/samples/janitor': { seconds: 12, cores: 1 },

@@ -1,23 +1,24 @@
-// Long work on a thread that answers others meanwhile: it is broken off every few milliseconds.
+// Long work on a thread that answers others meanwhile: every few milliseconds it lets them have their turn.
 const SLICE_MS = 5
 
-/** Lets others have their turn after some time of work. */
-export class Slice {
+/** Counts the time of a piece of work since others last had their turn. */
+export class TimeSlice {
   private beganMs = performance.now()
 
-  async over(): Promise<void> {
+  /** Lets others have their turn once the slice is used up; else goes on at once. */
+  async yieldIfDue(): Promise<void> {
     if (performance.now() - this.beganMs < SLICE_MS) return
     await new Promise<void>(resolve => setImmediate(resolve))
     this.beganMs = performance.now()
   }
 }
 
-/** Does all steps; returns what the last one gives. */
-export async function inSlices<T>(steps: Generator<void, T>): Promise<T> {
-  const slice = new Slice()
+/** Takes all steps, yielding between two of them when that is due; returns what the last one gives. */
+export async function runYielding<T>(steps: Generator<void, T>): Promise<T> {
+  const slice = new TimeSlice()
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
-    await slice.over()
+    await slice.yieldIfDue()
   }
 }

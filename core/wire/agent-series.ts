@@ -6,18 +6,19 @@ import { assert } from '../assert.ts'
 import type { SeriesId } from '../series/series-key.ts'
 
 const ACTIVE_SECONDS = 3600
-/** Raw forms a series may have in the table (the order of a map's entries is free on the wire) before it is rebuilt. */
-const FORMS_PER_SERIES_MAX = 8
-const FORMS_MAX = 0xfff0
-/** No form. */
+/** Raw keys a series may have in the table (the order of a map's entries is free on the wire) before it is rebuilt. */
+const RAW_KEYS_PER_SERIES_MAX = 8
+const RAW_KEYS_MAX = 0xfff0
+/** No raw key. */
 export const NONE = 0xffff
 /** Two empty slots of the index. */
-const NO_FORMS = -1
+const NO_RAW_KEYS = -1
 
 /**
- * Words of a form: hash A, hash B, and the index of the series with the form that followed last time in the high half.
+ * Words of a raw key: hash A, hash B, and the index of the series with the raw key that followed last time in the high
+ * half.
  */
-export const FORM_WORDS = 3
+export const RAW_KEY_WORDS = 3
 /** Words of a series: id low, id high, when it was last seen. */
 export const SERIES_WORDS = 3
 
@@ -51,9 +52,9 @@ export class OwnCompanySeries implements CompanySeries {
 export type AgentSeriesState = {
   readonly words: Int32Array<ArrayBuffer>
   readonly seriesRoom: number
-  readonly formRoom: number
-  readonly formCount: number
-  readonly firstForm: number
+  readonly rawKeyRoom: number
+  readonly rawKeyCount: number
+  readonly firstRawKey: number
   readonly count: number
   readonly expiresFromSeconds: number
 }
@@ -62,19 +63,19 @@ export type AgentSeriesState = {
 const noWords = new Int32Array(0)
 
 export class AgentSeries {
-  // One array, for the runtime takes 200 bytes and more for each: the forms, then the table of series, then the index.
-  // Forms lie in the order in which they first came, which is the order in which an agent sends them: a batch walks
-  // forms and table from front to back, and the index is only asked when the order changes. The decoder walks both
-  // itself as long as the order holds.
+  // One array, for the runtime takes 200 bytes and more for each: the raw keys, then the table of series, then the
+  // index. Raw keys lie in the order in which they first came, which is the order in which an agent sends them: a batch
+  // walks raw keys and table from front to back, and the index is only asked when the order changes. The decoder walks
+  // both itself as long as the order holds.
   words: Int32Array<ArrayBuffer> = noWords
-  private formRoom = 0
-  private formCount = 0
+  private rawKeyRoom = 0
+  private rawKeyCount = 0
   private seriesRoom = 0
   count = 0
   /** No series can age out before this instant, seconds. */
   private expiresFromSeconds = 0
-  private previousForm = NONE
-  private firstForm = NONE
+  private previousRawKey = NONE
+  private firstRawKey = NONE
   /** All definitions go out again with the next batch: after a refused publish, and each hour. */
   announcesAll = false
 
@@ -85,9 +86,9 @@ export class AgentSeries {
     const series = new AgentSeries(company)
     series.words = state.words
     series.seriesRoom = state.seriesRoom
-    series.formRoom = state.formRoom
-    series.formCount = state.formCount
-    series.firstForm = state.firstForm
+    series.rawKeyRoom = state.rawKeyRoom
+    series.rawKeyCount = state.rawKeyCount
+    series.firstRawKey = state.firstRawKey
     series.count = state.count
     series.expiresFromSeconds = state.expiresFromSeconds
     return series
@@ -95,36 +96,36 @@ export class AgentSeries {
 
   /** Gives the series away. What is left is empty; their places of the company stay taken. */
   detach(): AgentSeriesState {
-    const { words, seriesRoom, formRoom, formCount, firstForm, count, expiresFromSeconds } = this
+    const { words, seriesRoom, rawKeyRoom, rawKeyCount, firstRawKey, count, expiresFromSeconds } = this
     this.words = noWords
     this.seriesRoom = 0
-    this.formRoom = 0
+    this.rawKeyRoom = 0
     this.count = 0
-    this.clearForms()
-    return { words, seriesRoom, formRoom, formCount, firstForm, count, expiresFromSeconds }
+    this.clearRawKeys()
+    return { words, seriesRoom, rawKeyRoom, rawKeyCount, firstRawKey, count, expiresFromSeconds }
   }
 
   /** Where the table of series starts. */
   get tableAt(): number {
-    return this.formRoom * FORM_WORDS
+    return this.rawKeyRoom * RAW_KEY_WORDS
   }
 
   private get indexAt(): number {
-    return this.formRoom * FORM_WORDS + this.seriesRoom * SERIES_WORDS
+    return this.rawKeyRoom * RAW_KEY_WORDS + this.seriesRoom * SERIES_WORDS
   }
 
-  /** Room for so many series and forms. What they lay in is freed at once, not when the garbage collector comes. */
-  private grow(seriesRoom: number, formRoom: number): void {
+  /** Room for so many series and raw keys. What they lay in is freed at once, not when the garbage collector comes. */
+  private grow(seriesRoom: number, rawKeyRoom: number): void {
     const { words: before, tableAt, indexAt } = this
-    this.words = new Int32Array(formRoom * FORM_WORDS + seriesRoom * SERIES_WORDS + indexWords(formRoom))
-    this.formRoom = formRoom
+    this.words = new Int32Array(rawKeyRoom * RAW_KEY_WORDS + seriesRoom * SERIES_WORDS + indexWords(rawKeyRoom))
+    this.rawKeyRoom = rawKeyRoom
     this.seriesRoom = seriesRoom
     this.words.set(before.subarray(0, tableAt))
     this.words.set(before.subarray(tableAt, indexAt), this.tableAt)
-    this.words.fill(NO_FORMS, this.indexAt)
-    for (let form = 0; form < this.formCount; form++) {
-      const at = form * FORM_WORDS
-      this.setIndex(this.slotOf(this.words[at]!, this.words[at + 1]!), form)
+    this.words.fill(NO_RAW_KEYS, this.indexAt)
+    for (let rawKey = 0; rawKey < this.rawKeyCount; rawKey++) {
+      const at = rawKey * RAW_KEY_WORDS
+      this.setIndex(this.slotOf(this.words[at]!, this.words[at + 1]!), rawKey)
     }
     if (before.length > 0) before.buffer.transfer(0)
   }
@@ -135,24 +136,24 @@ export class AgentSeries {
    */
   reserve(seriesCount: number): void {
     if (seriesCount <= this.seriesRoom || this.count > 0) return
-    this.clearForms()
-    this.grow(seriesCount, Math.max(seriesCount, this.formRoom))
+    this.clearRawKeys()
+    this.grow(seriesCount, Math.max(seriesCount, this.rawKeyRoom))
   }
 
   /** Starts a batch: the first series is predicted to be the one that came first last time. */
   startBatch(): void {
-    this.previousForm = NONE
+    this.previousRawKey = NONE
   }
 
-  /** The form that comes next when the order is that of the last batch; NONE when nothing is known of it. */
-  expectedForm(): number {
-    const { words, previousForm } = this
-    return previousForm === NONE ? this.firstForm : words[previousForm * FORM_WORDS + 2]! >>> 16
+  /** The raw key that comes next when the order is that of the last batch; NONE when nothing is known of it. */
+  expectedRawKey(): number {
+    const { words, previousRawKey } = this
+    return previousRawKey === NONE ? this.firstRawKey : words[previousRawKey * RAW_KEY_WORDS + 2]! >>> 16
   }
 
-  /** The forms from the expected one up to this one came in their order. */
-  cameInOrder(form: number): void {
-    this.previousForm = form
+  /** The raw keys from the expected one up to this one came in their order. */
+  cameInOrder(rawKey: number): void {
+    this.previousRawKey = rawKey
   }
 
   /**
@@ -160,53 +161,54 @@ export class AgentSeries {
    */
   find(a: number, b: number): number {
     const { words } = this
-    const predicted = this.expectedForm()
+    const predicted = this.expectedRawKey()
     if (predicted !== NONE) {
-      const at = predicted * FORM_WORDS
+      const at = predicted * RAW_KEY_WORDS
       if (words[at] === a && words[at + 1] === b) {
-        this.previousForm = predicted
+        this.previousRawKey = predicted
         return words[at + 2]! & NONE
       }
     }
-    if (this.formCount === 0) return -1
-    const form = this.indexed(this.slotOf(a, b))
-    if (form === NONE) return -1
-    this.remember(form)
-    return words[form * FORM_WORDS + 2]! & NONE
+    if (this.rawKeyCount === 0) return -1
+    const rawKey = this.indexed(this.slotOf(a, b))
+    if (rawKey === NONE) return -1
+    this.remember(rawKey)
+    return words[rawKey * RAW_KEY_WORDS + 2]! & NONE
   }
 
-  private remember(form: number): void {
-    const { words, previousForm } = this
-    if (previousForm === NONE) this.firstForm = form
+  private remember(rawKey: number): void {
+    const { words, previousRawKey } = this
+    if (previousRawKey === NONE) this.firstRawKey = rawKey
     else {
-      const at = previousForm * FORM_WORDS + 2
-      words[at] = (words[at]! & NONE) | (form << 16)
+      const at = previousRawKey * RAW_KEY_WORDS + 2
+      words[at] = (words[at]! & NONE) | (rawKey << 16)
     }
-    this.previousForm = form
+    this.previousRawKey = rawKey
   }
 
-  /** The slot of the index that has the form with these hashes, or the empty one where it would be. */
+  /** The slot of the index that has the raw key with these hashes, or the empty one where it would be. */
   private slotOf(a: number, b: number): number {
     const { words } = this
-    const slots = indexSlots(this.formRoom)
+    const slots = indexSlots(this.rawKeyRoom)
     let slot = (a >>> 0) % slots
     for (;;) {
-      const form = this.indexed(slot)
-      if (form === NONE || (words[form * FORM_WORDS] === a && words[form * FORM_WORDS + 1] === b)) return slot
+      const rawKey = this.indexed(slot)
+      if (rawKey === NONE || (words[rawKey * RAW_KEY_WORDS] === a && words[rawKey * RAW_KEY_WORDS + 1] === b))
+        return slot
       slot = slot + 1 === slots ? 0 : slot + 1
     }
   }
 
-  /** The form in a slot of the index, or NONE. */
+  /** The raw key in a slot of the index, or NONE. */
   private indexed(slot: number): number {
     const word = this.words[this.indexAt + (slot >> 1)]!
     return slot & 1 ? word >>> 16 : word & NONE
   }
 
-  private setIndex(slot: number, form: number): void {
+  private setIndex(slot: number, rawKey: number): void {
     const at = this.indexAt + (slot >> 1)
     const word = this.words[at]!
-    this.words[at] = slot & 1 ? (word & NONE) | (form << 16) : (word & ~NONE) | form
+    this.words[at] = slot & 1 ? (word & NONE) | (rawKey << 16) : (word & ~NONE) | rawKey
   }
 
   seen(series: number, nowSeconds: number): void {
@@ -223,7 +225,7 @@ export class AgentSeries {
     return this.words[this.tableAt + series * SERIES_WORDS + 1]!
   }
 
-  /** Index of the series with this id, or -1: for a raw form not seen before of a series that is known. */
+  /** Index of the series with this id, or -1: for a raw key not seen before of a series that is known. */
   findId(id: SeriesId): number {
     const { words, count } = this
     const lo = id.lo | 0
@@ -249,7 +251,7 @@ export class AgentSeries {
     assert(this.count < NONE, 'series of one agent fit 16 bits')
     if (!this.company.take(companyLimit)) return -1
     const series = this.count++
-    if (series === this.seriesRoom) this.grow(roomAfter(series), Math.max(roomAfter(series), this.formRoom))
+    if (series === this.seriesRoom) this.grow(roomAfter(series), Math.max(roomAfter(series), this.rawKeyRoom))
     const at = this.tableAt + series * SERIES_WORDS
     this.words[at] = id.lo
     this.words[at + 1] = id.hi
@@ -260,17 +262,17 @@ export class AgentSeries {
 
   /** Remembers that raw bytes with this hash mean the series. */
   addRawKey(a: number, b: number, series: number): void {
-    if (this.formCount >= Math.min(this.count * FORMS_PER_SERIES_MAX, FORMS_MAX)) this.clearForms()
-    if (this.formCount === this.formRoom) this.grow(this.seriesRoom, roomAfter(this.formCount))
+    if (this.rawKeyCount >= Math.min(this.count * RAW_KEYS_PER_SERIES_MAX, RAW_KEYS_MAX)) this.clearRawKeys()
+    if (this.rawKeyCount === this.rawKeyRoom) this.grow(this.seriesRoom, roomAfter(this.rawKeyCount))
     const slot = this.slotOf(a, b)
-    let form = this.indexed(slot)
-    if (form === NONE) form = this.formCount++
-    const at = form * FORM_WORDS
-    this.setIndex(slot, form)
+    let rawKey = this.indexed(slot)
+    if (rawKey === NONE) rawKey = this.rawKeyCount++
+    const at = rawKey * RAW_KEY_WORDS
+    this.setIndex(slot, rawKey)
     this.words[at] = a
     this.words[at + 1] = b
     this.words[at + 2] = series | (NONE << 16)
-    this.remember(form)
+    this.remember(rawKey)
   }
 
   /** Takes back every series from `count` on: the batch that brought them was refused. */
@@ -278,7 +280,7 @@ export class AgentSeries {
     if (count === this.count) return
     this.company.give(this.count - count)
     this.count = count
-    this.clearForms()
+    this.clearRawKeys()
   }
 
   /** Gives up all places: the agent is gone from this node. */
@@ -307,18 +309,18 @@ export class AgentSeries {
     this.rollback(kept)
   }
 
-  /** Forgets the raw forms; they are learnt again from the next batches. */
-  private clearForms(): void {
-    this.words.fill(NO_FORMS, this.indexAt)
-    this.formCount = 0
-    this.previousForm = NONE
-    this.firstForm = NONE
+  /** Forgets the raw keys; they are learnt again from the next batches. */
+  private clearRawKeys(): void {
+    this.words.fill(NO_RAW_KEYS, this.indexAt)
+    this.rawKeyCount = 0
+    this.previousRawKey = NONE
+    this.firstRawKey = NONE
   }
 }
 
-/** Slots for so many forms, at most two thirds full; two of them in a word. */
-const indexSlots = (forms: number): number => Math.max(32, Math.ceil(forms * 1.5))
-const indexWords = (forms: number): number => Math.ceil(indexSlots(forms) / 2)
+/** Slots for so many raw keys, at most two thirds full; two of them in a word. */
+const indexSlots = (rawKeys: number): number => Math.max(32, Math.ceil(rawKeys * 1.5))
+const indexWords = (rawKeys: number): number => Math.ceil(indexSlots(rawKeys) / 2)
 
 /** Half as many again, at least 16. */
 const roomAfter = (records: number): number => Math.max(16, Math.ceil(records * 1.5))

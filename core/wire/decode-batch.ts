@@ -6,7 +6,7 @@ import { limits as requestLimits } from '../limits.ts'
 import type { SampleBatch } from '../series/sample-batch.ts'
 import { seriesId } from '../series/series-key.ts'
 import { type AdmissionLimits, type AdmissionReport, normaliseSeries } from './admission.ts'
-import { type AgentSeries, FORM_WORDS, NONE, SERIES_WORDS } from './agent-series.ts'
+import { type AgentSeries, NONE, RAW_KEY_WORDS, SERIES_WORDS } from './agent-series.ts'
 import { ProtoCursor } from './proto-reader.ts'
 import { RawHash } from './raw-hash.ts'
 
@@ -221,8 +221,8 @@ export class BatchDecoder {
 
   /**
    * Takes series as long as they come in the order of the last batch, each with one plain point of the time of the
-   * point before: nearly all that agents send. Nothing of such a series is looked into: bytes with the hash of a form
-   * are that form, which was read when it was learnt. The cursor is left at the first series that is not so.
+   * point before: nearly all that agents send. Nothing of such a series is looked into: bytes with the hash of a raw
+   * key are that raw key, which was read when it was learnt. The cursor is left at the first series that is not so.
    */
   private decodeCachedSeries(end: number, agent: AgentSeries, nowSeconds: number): void {
     const { cursor, batch, hash, lastPointA, lastPointB, lastPointC, lastPointMs } = this
@@ -233,12 +233,12 @@ export class BatchDecoder {
     let series = batch.seriesCount
     let point = batch.pointCount
     const seriesMax = series + Math.min(idLo.length - 1 - series, value.length - point)
-    let form = agent.expectedForm()
+    let rawKey = agent.expectedRawKey()
     let last = NONE
     let at = cursor.position
     while (
       series < seriesMax &&
-      form !== NONE &&
+      rawKey !== NONE &&
       at + PLAIN_SERIES_BYTES_MIN <= end &&
       bytes[at] === TAG_BATCH_SERIES
     ) {
@@ -258,9 +258,9 @@ export class BatchDecoder {
         break
       const pointValue = view.getFloat64(keyEnd + 10, true)
       hash.of(bytes, view, start, keyEnd)
-      const formAt = form * FORM_WORDS
-      if (pointValue - pointValue !== 0 || words[formAt] !== hash.a || words[formAt + 1] !== hash.b) break
-      const links = words[formAt + 2]!
+      const rawKeyAt = rawKey * RAW_KEY_WORDS
+      if (pointValue - pointValue !== 0 || words[rawKeyAt] !== hash.a || words[rawKeyAt + 1] !== hash.b) break
+      const links = words[rawKeyAt + 2]!
       const place = tableAt + (links & NONE) * SERIES_WORDS
       idLo[series] = words[place]!
       idHi[series] = words[place + 1]!
@@ -268,8 +268,8 @@ export class BatchDecoder {
       pointStart[series++] = point
       tsMs[point] = lastPointMs
       value[point++] = pointValue
-      last = form
-      form = links >>> 16
+      last = rawKey
+      rawKey = links >>> 16
       at = next
     }
     if (last === NONE) return
@@ -332,7 +332,7 @@ export class BatchDecoder {
     return true
   }
 
-  /** Remembers an admitted point that has the form of nearly all: a time of six bytes, then the value. */
+  /** Remembers an admitted point that is laid out as nearly all are: a time of six bytes, then the value. */
   private rememberPoint(start: number, end: number): void {
     if (end - start !== PLAIN_POINT_BYTES) return
     const { view } = this.cursor

@@ -6,17 +6,17 @@
 //   1  8  digits of the first point 10  2  points after the first                       …  4 bytes a point: ms after the first, without a step
 //         (Int64), or its bits      12  4  step: ms between two points, 0 without one
 //
-// A run of one point ends after the first nine bytes, and all that is not there is zero. Digits of all points have the
-// same decimals.
+// A chunk of one point ends after the first nine bytes, and all that is not there is zero. Digits of all points have
+// the same decimals.
 import { BITS } from './decimal.ts'
 import { readInt64 } from './native-reader.ts'
 
 /**
- * From the first point of a run to its last it is less. A run lies within one UTC day, since retention deletes whole
- * days.
+ * From the first point of a chunk to its last it is less. A chunk lies within one UTC day, since retention deletes
+ * whole days.
  */
-export const RUN_SPAN_MS = 600_000
-export const RUN_POINTS_MAX = 4_096
+export const CHUNK_SPAN_MS = 600_000
+export const CHUNK_POINTS_MAX = 4_096
 
 const SINGLE_BYTES = 9
 const HEAD_BYTES = 16
@@ -29,11 +29,11 @@ const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
 /** The length stands before the bytes, seven bits a byte. */
 const LENGTH_BYTES_MAX = 3
 
-/** The runs of a block, one after the other as a text column of the Native format. */
+/** The chunks of a block, one after the other as a text column of the Native format. */
 export class ChunkWriter {
   private bytes = new Uint8Array(64 * 1024)
   private view = new DataView(this.bytes.buffer)
-  private readonly changes = new Float64Array(RUN_POINTS_MAX)
+  private readonly changes = new Float64Array(CHUNK_POINTS_MAX)
   length = 0
 
   clear(): void {
@@ -175,7 +175,7 @@ function stepOf(times: Float64Array, begin: number, end: number): number {
 }
 
 /**
- * Hands over the points of a run that begins at `firstMs`: `points` of its row are the `length` bytes of `view` from
+ * Hands over the points of a chunk that begins at `firstMs`: `points` of its row are the `length` bytes of `view` from
  * `start` on.
  */
 export function eachPoint(
@@ -185,18 +185,18 @@ export function eachPoint(
   firstMs: number,
   take: (tsMs: number, value: number) => void,
 ): void {
-  const count = readRun(view, start, length, firstMs, times, values, 0)
+  const count = readChunk(view, start, length, firstMs, times, values, 0)
   for (let point = 0; point < count; point++) take(times[point]!, values[point]!)
 }
 
-const times = new Float64Array(RUN_POINTS_MAX)
-const values = new Float64Array(RUN_POINTS_MAX)
+const times = new Float64Array(CHUNK_POINTS_MAX)
+const values = new Float64Array(CHUNK_POINTS_MAX)
 
 /**
- * Writes the points of a run into `tsMs` and `value` from `row` on: there must be room for RUN_POINTS_MAX. Returns how
- * many they are.
+ * Writes the points of a chunk into `tsMs` and `value` from `row` on: there must be room for CHUNK_POINTS_MAX. Returns
+ * how many they are.
  */
-export function readRun(
+export function readChunk(
   view: DataView,
   start: number,
   length: number,
@@ -226,7 +226,7 @@ export function readRun(
   return more + 1
 }
 
-/** The last point of a run, which is the newest. */
+/** The last point of a chunk, which is the newest. */
 export function lastPoint(
   view: DataView,
   start: number,

@@ -1,8 +1,8 @@
 // Samples on their way from the bus to the store: points as columns, no object a point. A block is filled from entries,
-// ordered by the key of samples_raw, freed of points that came twice, and written in Native format, one row a run of
+// ordered by the key of samples_raw, freed of points that came twice, and written in Native format, one row a chunk of
 // points (decision G-135). Until it is stored it can be read.
 import type { EntryReader } from '../../bus/entry.ts'
-import { ChunkWriter, RUN_POINTS_MAX, RUN_SPAN_MS } from './chunk.ts'
+import { CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk.ts'
 import { splitDecimal } from './decimal.ts'
 import type { NativeColumn, NativeWriter } from './native-writer.ts'
 import { orderRows, RowOrder } from './row-order.ts'
@@ -66,8 +66,8 @@ export type ServerRows = {
 /** A point that waits in a block. */
 export type BufferedPoint = { readonly lo: number; readonly hi: number; readonly tsMs: number; readonly value: number }
 
-/** One row a run, as columns. */
-class RunRows {
+/** One row a chunk, as columns. */
+class ChunkRows {
   owner = new Uint32Array(16_384)
   idLo = new Uint32Array(16_384)
   idHi = new Uint32Array(16_384)
@@ -117,7 +117,7 @@ function grown64(from: Float64Array, length: number): Float64Array<ArrayBuffer> 
  */
 export class BlockScratch {
   readonly order: RowOrder = new RowOrder()
-  readonly runs: RunRows = new RunRows()
+  readonly chunks: ChunkRows = new ChunkRows()
   digits = new Float64Array(0)
   decimals = new Uint8Array(0)
   times = new Float64Array(0)
@@ -331,9 +331,9 @@ export class SampleBlock {
    * was.
    */
   *writing(writer: NativeWriter, seq: number): Generator<void, number> {
-    const { order, runs } = this.scratch
+    const { order, chunks } = this.scratch
     this.scratch.reserve(this.owner.length)
-    runs.clear()
+    chunks.clear()
     const columns = { owner: this.owner, idLo: this.idLo, idHi: this.idHi, tsMs: this.tsMs }
     let kept = 0
     for (const { begin, end } of orderRows(columns, this.rows, this.ownerRanks(), order)) {
@@ -344,14 +344,14 @@ export class SampleBlock {
     }
     this.written = kept
     if (kept === 0) return 0
-    const { count } = runs
+    const { count } = chunks
     writer.begin(6, count)
     this.writeUuids(writer, 'company_id', 0, count)
     this.writeUuids(writer, 'server_id', 4, count)
     this.writeIds(writer, count)
     this.writeTimes(writer, count)
     writeSame(writer, { name: 'seq', type: 'UInt64', bytesPerRow: 8 }, seq, count)
-    const points = runs.points.written()
+    const points = chunks.points.written()
     writer.put(writer.column({ name: 'points', type: 'String', bytesPerRow: 1 }, points.length), points, points.length)
     return kept
   }
@@ -423,9 +423,9 @@ export class SampleBlock {
     return kept
   }
 
-  /** The rows [begin, end) of the order, all of one owner, as runs. */
+  /** The rows [begin, end) of the order, all of one owner, as chunks. */
   private addRuns(begin: number, end: number): void {
-    const { runs, times, decimals, digits } = this.scratch
+    const { chunks, times, decimals, digits } = this.scratch
     const { rows } = this.scratch.order
     const { idLo, idHi } = this
     for (let at = begin; at < end; ) {
@@ -433,15 +433,15 @@ export class SampleBlock {
       const lo = idLo[first]!
       const hi = idHi[first]!
       const firstMs = times[at]!
-      const beforeMs = Math.min(firstMs + RUN_SPAN_MS, firstMs - (firstMs % DAY_MS) + DAY_MS)
-      const most = Math.min(end, at + RUN_POINTS_MAX)
+      const beforeMs = Math.min(firstMs + CHUNK_SPAN_MS, firstMs - (firstMs % DAY_MS) + DAY_MS)
+      const most = Math.min(end, at + CHUNK_POINTS_MAX)
       let next = at + 1
       for (; next < most; next++) {
         const row = rows[next]!
         if (idLo[row] !== lo || idHi[row] !== hi || times[next]! >= beforeMs) break
       }
-      runs.add(this.owner[first]!, lo, hi, firstMs)
-      runs.points.add(times, decimals, digits, at, next)
+      chunks.add(this.owner[first]!, lo, hi, firstMs)
+      chunks.points.add(times, decimals, digits, at, next)
       at = next
     }
   }
@@ -450,7 +450,7 @@ export class SampleBlock {
   private writeUuids(writer: NativeWriter, name: string, word: number, count: number): void {
     const start = writer.column({ name, type: 'UUID', bytesPerRow: UUID_BYTES }, count)
     const view = writer.memory()
-    const { owner: owners } = this.scratch.runs
+    const { owner: owners } = this.scratch.chunks
     let at = 0
     while (at < count) {
       const owner = owners[at]!
@@ -465,7 +465,7 @@ export class SampleBlock {
   }
 
   private writeIds(writer: NativeWriter, count: number): void {
-    const { idLo, idHi } = this.scratch.runs
+    const { idLo, idHi } = this.scratch.chunks
     const words = new Uint32Array(count * 2)
     for (let row = 0, word = 0; row < count; row++) {
       words[word++] = idLo[row]!
@@ -475,7 +475,7 @@ export class SampleBlock {
   }
 
   private writeTimes(writer: NativeWriter, count: number): void {
-    const { firstMs } = this.scratch.runs
+    const { firstMs } = this.scratch.chunks
     const words = new Uint32Array(count * 2)
     for (let row = 0, word = 0; row < count; row++) {
       const high = Math.floor(firstMs[row]! / WORD)

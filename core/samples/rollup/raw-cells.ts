@@ -3,7 +3,7 @@
 // same cell without reading anything.
 import { assert } from '../../assert.ts'
 import type { CellColumns } from '../block/cell-columns.ts'
-import { RUN_POINTS_MAX, readRun } from '../block/chunk.ts'
+import { CHUNK_POINTS_MAX, readChunk } from '../block/chunk.ts'
 import { BITS, splitDecimal } from '../block/decimal.ts'
 import type { NativeReader } from '../block/native-reader.ts'
 import { orderRows, RowOrder } from '../block/row-order.ts'
@@ -60,7 +60,7 @@ class Points {
 /** Computes one work after the other, in the same memory. */
 export class RawCells {
   private work: RawWork = { fromMs: 0, toMs: 0, words: new Uint32Array(0), starts: [] }
-  private points = new Points(4 * RUN_POINTS_MAX)
+  private points = new Points(4 * CHUNK_POINTS_MAX)
   private readonly order = new RowOrder()
   /** The rows of a cell that count, in the order of time, and their values apart. */
   private kept = new Uint32Array(1_024)
@@ -95,11 +95,11 @@ export class RawCells {
         const hi = view.getUint32(ids + row * 8 + 4, true)
         const seq = reader.int64(seqs + row * 8)
         const firstMs = reader.int64(times + row * 8)
-        if (this.points.count + RUN_POINTS_MAX > this.points.owner.length)
+        if (this.points.count + CHUNK_POINTS_MAX > this.points.owner.length)
           this.points = new Points(this.points.owner.length * 2, this.points)
         const { points } = this
         const begin = points.count
-        const end = begin + readRun(view, reader.end() - length, length, firstMs, points.tsMs, points.value, begin)
+        const end = begin + readChunk(view, reader.end() - length, length, firstMs, points.tsMs, points.value, begin)
         points.count = this.keepWanted(owner, begin, end)
         for (let point = begin; point < points.count; point++) {
           points.owner[point] = owner

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ChunkWriter, eachPoint, lastPoint, RUN_POINTS_MAX } from '../../../core/samples/block/chunk.ts'
+import { CHUNK_POINTS_MAX, ChunkWriter, eachPoint, lastPoint } from '../../../core/samples/block/chunk.ts'
 import { splitDecimal } from '../../../core/samples/block/decimal.ts'
 import { randomFrom } from '../../support/random.ts'
 
@@ -75,7 +75,7 @@ describe('a run of points', () => {
       const kinds = Array.from({ length: 1 + below(2) }, () => values[below(values.length)]!)
       const stepMs = random() < 0.7 ? 1 + below(60_000) : 0
       let tsMs = START + below(1_000_000)
-      return Array.from({ length: 1 + below(random() < 0.01 ? RUN_POINTS_MAX : 30) }, () => {
+      return Array.from({ length: 1 + below(random() < 0.01 ? CHUNK_POINTS_MAX : 30) }, () => {
         tsMs += stepMs || 1 + below(90_000)
         return [tsMs, kinds[below(kinds.length)]!()] as const
       })

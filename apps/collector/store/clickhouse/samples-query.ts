@@ -2,7 +2,7 @@
 // once, however often it was sent.
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
-import { eachPoint, lastPoint, RUN_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
+import { CHUNK_SPAN_MS, eachPoint, lastPoint } from '../../../../core/samples/block/chunk.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { ServerIndex, serverWords } from '../../../../core/samples/block/uuid-words.ts'
 import { type BufferedSource, idOf, nothingBuffered } from '../../../../core/samples/latest/buffered-points.ts'
@@ -48,11 +48,11 @@ const FEW_ROWS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
 const LONG_RANGE_MS = 2 * DAY_MS
 
 /**
- * Runs that may have points in [since, until]. What is in them, and which rows count, is found out here: the engine
+ * Chunks that may have points in [since, until]. What is in them, and which rows count, is found out here: the engine
  * needs several times as long.
  */
-const RUNS_SINCE = `ts > fromUnixTimestamp64Milli({since:Int64} - ${RUN_SPAN_MS}, 'UTC')`
-const RUNS = `${RUNS_SINCE} AND ts <= ${INSTANT('until')}`
+const CHUNKS_SINCE = `ts > fromUnixTimestamp64Milli({since:Int64} - ${CHUNK_SPAN_MS}, 'UTC')`
+const CHUNKS = `${CHUNKS_SINCE} AND ts <= ${INSTANT('until')}`
 /** Series and days that are read at once: their points are in memory together. */
 const SERIES_DAYS_MAX = 64
 
@@ -301,7 +301,7 @@ export class SamplesReader {
     const buffered = [...this.buffered(companyId, serverId)]
     const bytes = await this.store.blocks(
       `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
-       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${RUNS}
+       WHERE ${OWNER} AND series_id IN {ids:Array(UInt64)} AND ${CHUNKS}
        ${toMs - fromMs > LONG_RANGE_MS ? SETTINGS_LONG : SETTINGS}, ${FEW_ROWS}`,
       { company: companyId, server: serverId, ids: definitions.map(({ id }) => id), since: fromMs, until: toMs },
     )
@@ -353,7 +353,7 @@ export class SamplesReader {
 
   private runsSince(isOwned: string): string {
     return `SELECT company_id, server_id, series_id, ts, seq, points FROM ${this.store.database}.samples_raw
-            WHERE ${isOwned} AND ${RUNS_SINCE} ${SETTINGS}, ${FEW_ROWS}`
+            WHERE ${isOwned} AND ${CHUNKS_SINCE} ${SETTINGS}, ${FEW_ROWS}`
   }
 
   /** Servers that have series of these metrics, in the order in which the store has them. */
@@ -406,7 +406,7 @@ function newestOf(bytes: Uint8Array, servers: readonly ServerName[], sinceMs: nu
       const id = view.getBigUint64(ids! + row * 8, true)
       const firstMs = reader.int64(times! + row * 8)
       const last = ofServer?.get(id)
-      if (!ofServer || (last && firstMs + RUN_SPAN_MS < last.tsMs)) continue
+      if (!ofServer || (last && firstMs + CHUNK_SPAN_MS < last.tsMs)) continue
       const seq = reader.int64(seqs! + row * 8)
       const { tsMs, value } = lastPoint(view, reader.end() - length, length, firstMs)
       if (tsMs < sinceMs || (last && (tsMs < last.tsMs || (tsMs === last.tsMs && seq < last.seq)))) continue

@@ -9,7 +9,7 @@ import { assert } from '../../../../core/assert.ts'
 import { cellMs } from '../../../../core/query/query-plan.ts'
 import { CellBlockWriter } from '../../../../core/samples/block/cell-block.ts'
 import { CellColumns } from '../../../../core/samples/block/cell-columns.ts'
-import { RUN_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
+import { CHUNK_SPAN_MS } from '../../../../core/samples/block/chunk.ts'
 import { type LateCell, writeLateBlock } from '../../../../core/samples/block/late-block.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
@@ -18,7 +18,7 @@ import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import type { CellOwner, CellsOfStart } from '../../../../core/samples/rollup/open-cells.ts'
 import { RawCells } from '../../../../core/samples/rollup/raw-cells.ts'
 import { sha256Hex } from '../../../../core/series/hash.ts'
-import { inSlices } from '../../yield-if-due.ts'
+import { runYielding } from '../../yield-if-due.ts'
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
 export type Completeness = { readonly '5m': number; readonly '1h': number }
@@ -46,7 +46,7 @@ const SETTINGS =
 
 /** What lies in [from, to): cells, and the rows that points may be in. */
 const CELLS_BETWEEN = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
-const ROWS_BETWEEN = `ts > fromUnixTimestamp64Milli({from:Int64} - ${RUN_SPAN_MS}, 'UTC') AND ts < ${INSTANT('to')}`
+const ROWS_BETWEEN = `ts > fromUnixTimestamp64Milli({from:Int64} - ${CHUNK_SPAN_MS}, 'UTC') AND ts < ${INSTANT('to')}`
 
 const COLUMNS =
   'company_id, server_id, series_id, ts, count, last_after, decimals, last_digits, below, above, beside, version'
@@ -110,7 +110,7 @@ export async function newestStored(store: ClickHouse): Promise<{ readonly ms: nu
   // The partitions know when the newest row begins.
   const [newest] = await store.rows(
     `SELECT toFloat64(max(times[-1])), toFloat64(max(seq)) FROM ${database}.samples_runs WHERE ts > ${INSTANT('since')}`,
-    { since: newestRowMs - RUN_SPAN_MS },
+    { since: newestRowMs - CHUNK_SPAN_MS },
   )
   return { ms: Number(newest?.[0]), seq: Number(newest?.[1]) }
 }
@@ -245,7 +245,7 @@ function rowsOf(db: string, { late }: RawRange): string {
   if (!late) return ROWS_BETWEEN
   if (late.isDense) return `${ROWS_BETWEEN} AND ${OWNER_IS_LATE(db)}`
   // A run has points of the cell it begins in and of the next ones.
-  const begins = Array.from({ length: RUN_SPAN_MS / cellMs['5m'] + 1 }, (_, cell) => cell * cellMs['5m'])
+  const begins = Array.from({ length: CHUNK_SPAN_MS / cellMs['5m'] + 1 }, (_, cell) => cell * cellMs['5m'])
   const cells = `(SELECT company_id, server_id, toUnixTimestamp64Milli(ts) - before FROM ${db}.rollup_late
     ARRAY JOIN [${begins.join(', ')}] AS before WHERE batch IN {batches:Array(String)})`
   const begin = `intDiv(toUnixTimestamp64Milli(ts), ${cellMs['5m']}) * ${cellMs['5m']}`
@@ -327,8 +327,8 @@ async function computePiece(
   const { cells, columns, writer } = memory
   cells.begin({ fromMs, toMs, words: serverWords(servers), starts })
   columns.clear()
-  await inSlices(cells.read(new NativeReader(bytes)))
-  await inSlices(cells.addTo(columns))
+  await runYielding(cells.read(new NativeReader(bytes)))
+  await runYielding(cells.addTo(columns))
   if (columns.rows === 0) return
   columns.write(writer, range.version)
   await store.insertBlock('rollup_5m', writer.finish(), `raw-${crypto.randomUUID()}`)

@@ -24,7 +24,7 @@ import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import { insertLateCells } from '../../store/clickhouse/samples-rollups.ts'
-import { inSlices, Slice } from '../../yield-if-due.ts'
+import { runYielding, TimeSlice } from '../../yield-if-due.ts'
 import type { LateCellTracker } from './late-cell-tracker.ts'
 import type { Tombstone } from './samples-messages.ts'
 
@@ -505,7 +505,7 @@ export class SampleWriter {
     await this.learnRetention(pending.block)
     // What was buffered for long may be locked by now.
     for (const owner of pending.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
-    const rows = await inSlices(pending.block.writing(this.samples, this.lastSeq))
+    const rows = await runYielding(pending.block.writing(this.samples, this.lastSeq))
     while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announceNow()
     if (rows > 0) {
       const startedMs = performance.now()
@@ -539,7 +539,7 @@ export class SampleWriter {
   private async handOver(block: SampleBlock): Promise<LateCell[]> {
     const { stream, onStored } = this.options
     const late: LateCell[] = []
-    const slice = new Slice()
+    const slice = new TimeSlice()
     for (const server of block.servers()) {
       const { owner } = server
       // Purged just now: what is stored of it goes with the delete that follows.
@@ -552,7 +552,7 @@ export class SampleWriter {
         stream?.late(owner, startMs)
       }
       stream?.add(server, computedMs)
-      await slice.over()
+      await slice.yieldIfDue()
     }
     return late
   }
