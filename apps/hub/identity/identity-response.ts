@@ -40,8 +40,8 @@ export const invitationResponse = named('Invitation', {
   expires_at: time(),
   created_at: time(),
 })
-/** The link stands beside the invitation, once. */
-export const invitationWithLink = Type.Object({ data: invitationResponse, link: string(), mailed: Type.Boolean() })
+/** Beside the invitation, once. */
+export const invitationLink = { link: string(), mailed: Type.Boolean() }
 
 export const roleResponse = named('Role', {
   id: id(),

@@ -1,7 +1,7 @@
 // Invitations: an administrator says who may come and with which rights; whoever has the link sets name and password,
 // and is a user. The link is in the e-mail and in the answer to the administrator, once; the hub keeps its hash.
 import { randomUUID } from 'node:crypto'
-import { and, count, desc, eq, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { DAY_MS } from '../../../core/limits.ts'
 import { auditRequest, writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
@@ -10,12 +10,11 @@ import { countAskedMail } from '../notifications/mail-address.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { companies, invitations, roles, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, isAnyOf, type Tx } from '../platform/db/transaction.ts'
-import { invalidField, notFound, tooManyRequests } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { invalidField, tooManyRequests } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { createUser, isLogin, isMember } from './accounts.ts'
 import type { Caller } from './authenticate.ts'
+import { findInvitation, type InvitationRow } from './invitation-list.ts'
 import { assignRoles, checkGiving, usableRoles } from './people.ts'
 import { expandPermissions } from './permissions.ts'
 import { newInvitationToken, tokenHash } from './secrets.ts'
@@ -24,47 +23,6 @@ import { refuseAbove } from './standing.ts'
 const LIFE_DAYS = 7
 /** Invitations of one address in ten minutes. */
 const SAME_ADDRESS_MAX = 5
-
-const selectInvitations = (db: Executor) =>
-  db
-    .select({ invitation: invitations, inviter: { id: users.id, name: users.name } })
-    .from(invitations)
-    .leftJoin(users, eq(users.id, invitations.invitedBy))
-export type InvitationRow = Awaited<ReturnType<typeof selectInvitations>>[number]
-
-export const presentInvitation = ({ invitation, inviter }: InvitationRow, nowMs: number) => ({
-  id: invitation.id,
-  company_id: invitation.companyId,
-  email: invitation.email,
-  name: invitation.name,
-  permissions: invitation.permissions,
-  role_ids: invitation.roleIds,
-  language: invitation.language,
-  invited_by: inviter,
-  expired: invitation.expiresAt.getTime() <= nowMs,
-  expires_at: invitation.expiresAt,
-  created_at: invitation.createdAt,
-})
-
-export async function listInvitations(db: Executor, companyId: string, page: Page) {
-  const where = eq(invitations.companyId, companyId)
-  const [rows, totals] = await Promise.all([
-    selectInvitations(db)
-      .where(where)
-      .orderBy(desc(invitations.createdAt), desc(invitations.id))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ total: count() }).from(invitations).where(where),
-  ])
-  return { rows, total: totals[0]?.total ?? 0 }
-}
-
-export async function findInvitation(db: Executor, companyId: string, id: string): Promise<InvitationRow> {
-  if (!isUuid(id)) throw notFound()
-  const [row] = await selectInvitations(db).where(and(eq(invitations.companyId, companyId), eq(invitations.id, id)))
-  if (!row) throw notFound()
-  return row
-}
 
 const MAIL = {
   en: {

@@ -1,24 +1,19 @@
 // Users and roles as an administrator of a company manages them (decision G-03). Nobody gives what they do not hold,
 // and the permissions of service accounts are not given here at all.
 import { randomUUID } from 'node:crypto'
-import { and, asc, count, eq, ilike, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, sql } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { type Executor, violatedUniqueIndex } from '../platform/db/connect.ts'
-import { likePattern } from '../platform/db/page-of-rows.ts'
 import { roles, userRoles, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
-import { invalidField, notFound } from '../platform/http/api-error.ts'
-import type { Page } from '../platform/http/paging.ts'
-import { isUuid } from '../platform/http/request-schema.ts'
+import { invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { checkAssignable, createUser, endTokensMadeBy, isLogin } from './accounts.ts'
 import type { Caller } from './authenticate.ts'
 import { expandPermissions } from './permissions.ts'
+import { findRole, presentRole, type Role, rolesFor } from './role-list.ts'
 import { refuseAbove, refuseActOn } from './standing.ts'
-
-export type User = typeof users.$inferSelect
-export type Role = typeof roles.$inferSelect
-export type UserRow = { readonly user: User; readonly roles: readonly { id: string; name: string }[] }
+import { findUser, people, presentUser, type User, type UserRow } from './user-list.ts'
 
 /** Refuses permissions that may not be given here, and those that the giver does not hold. */
 export function checkGiving(caller: Caller, permissions: readonly string[], field: string): void {
@@ -26,65 +21,6 @@ export function checkGiving(caller: Caller, permissions: readonly string[], fiel
   if (caller.actsAsSuperAdmin) return
   for (const permission of expandPermissions(permissions))
     if (!caller.permissions.has(permission)) throw invalidField(field, 'permission_not_held', { permission })
-}
-
-async function rolesOf(db: Executor, userIds: readonly string[]): Promise<Map<string, { id: string; name: string }[]>> {
-  const found = new Map<string, { id: string; name: string }[]>()
-  if (userIds.length === 0) return found
-  const rows = await db
-    .select({ userId: userRoles.userId, id: roles.id, name: roles.name })
-    .from(userRoles)
-    .innerJoin(roles, eq(roles.id, userRoles.roleId))
-    .where(inArray(userRoles.userId, [...userIds]))
-    .orderBy(asc(roles.name))
-  for (const { userId, id, name } of rows) found.set(userId, [...(found.get(userId) ?? []), { id, name }])
-  return found
-}
-
-export const presentUser = ({ user, roles }: UserRow) => ({
-  id: user.id,
-  company_id: user.companyId,
-  email: user.email,
-  name: user.name,
-  permissions: user.permissions,
-  roles,
-  super_admin: user.superAdmin,
-  language: user.language,
-  time_zone: user.timeZone,
-  enabled: user.disabledAt === null,
-  created_at: user.createdAt,
-})
-
-const people = (companyId: string): SQL => and(eq(users.companyId, companyId), eq(users.kind, 'person')) as SQL
-
-export async function listUsers(db: Executor, companyId: string, search: string | undefined, page: Page) {
-  const like = search ? likePattern(search) : ''
-  const where = and(people(companyId), search ? or(ilike(users.name, like), ilike(users.email, like)) : undefined)
-  const [rows, totals] = await Promise.all([
-    db
-      .select()
-      .from(users)
-      .where(where)
-      .orderBy(asc(sql`lower(${users.name})`), asc(users.id))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ total: count() }).from(users).where(where),
-  ])
-  const held = await rolesOf(
-    db,
-    rows.map(row => row.id),
-  )
-  return { rows: rows.map(user => ({ user, roles: held.get(user.id) ?? [] })), total: totals[0]?.total ?? 0 }
-}
-
-export async function findUser(db: Executor, companyId: string, id: string): Promise<UserRow> {
-  if (!isUuid(id)) throw notFound()
-  const [user] = await db
-    .select()
-    .from(users)
-    .where(and(people(companyId), eq(users.id, id)))
-  if (!user) throw notFound()
-  return { user, roles: (await rolesOf(db, [id])).get(id) ?? [] }
 }
 
 /** A user of the company that a body refers to. Throws 422 on user_id. */
@@ -109,7 +45,7 @@ export async function usableRoles(db: Executor, companyId: string, ids: readonly
   const rows = await db
     .select()
     .from(roles)
-    .where(and(inArray(roles.id, [...ids]), or(eq(roles.companyId, companyId), sql`${roles.companyId} is null`)))
+    .where(and(inArray(roles.id, [...ids]), rolesFor(companyId)))
   if (rows.length !== new Set(ids).size) throw invalidField('role_ids', 'unknown_reference')
   return rows
 }
@@ -253,40 +189,6 @@ export async function deleteUser(context: RouteContext, id: string): Promise<voi
     await tx.db.delete(users).where(eq(users.id, id))
     await auditRequest(tx, context, 'user.delete', subjectOf(row))
   })
-}
-
-export const presentRole = (role: Role) => ({
-  id: role.id,
-  company_id: role.companyId,
-  name: role.name,
-  permissions: role.permissions,
-  built_in: role.builtIn,
-  created_at: role.createdAt,
-})
-
-export async function listRoles(db: Executor, companyId: string, page: Page) {
-  const where = or(eq(roles.companyId, companyId), sql`${roles.companyId} is null`)
-  const [rows, totals] = await Promise.all([
-    db
-      .select()
-      .from(roles)
-      .where(where)
-      .orderBy(sql`${roles.companyId} is not null`, asc(sql`lower(${roles.name})`), asc(roles.id))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ total: count() }).from(roles).where(where),
-  ])
-  return { rows, total: totals[0]?.total ?? 0 }
-}
-
-export async function findRole(db: Executor, companyId: string, id: string): Promise<Role> {
-  if (!isUuid(id)) throw notFound()
-  const [role] = await db
-    .select()
-    .from(roles)
-    .where(and(eq(roles.id, id), or(eq(roles.companyId, companyId), sql`${roles.companyId} is null`)))
-  if (!role) throw notFound()
-  return role
 }
 
 /**

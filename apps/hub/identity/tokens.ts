@@ -12,9 +12,10 @@ import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { createToken, tokenLifeMs } from './accounts.ts'
 import type { Caller } from './authenticate.ts'
-import { findUser, permissionsOfUser, type UserRow } from './people.ts'
+import { permissionsOfUser } from './people.ts'
 import { effectivePermissions, expandPermissions, isAssignable, wildcard } from './permissions.ts'
 import { refuseAbove } from './standing.ts'
+import { findUser, type UserRow } from './user-list.ts'
 
 export const issuePermission = 'api-tokens.manage'
 const SHOWN_MAX = 500
