@@ -189,3 +189,14 @@ test('a command that is under way when the connection breaks fails then, not whe
   expect(await own.ping()).toBe('PONG')
   own.disconnect()
 })
+
+test('a shard takes neither events nor records of another shard', async () => {
+  const keys = freshKeys()
+  const store = await openStore(keys, await lease(keys, 'only'))
+  const other = alertEvent(1, 'alert.opened', { server_id: '22222222-2222-4222-8222-222222222223' })
+  expect(() => store.commit([other], [], 1, 1)).toThrow('an event goes into the outbox of its own shard')
+  const record = { ...closedRecord(1), shard: eventShard + 1 }
+  expect(() => store.commit([], [record], 1, 1)).toThrow('a shard keeps what it knows of its own servers')
+  await store.settled()
+  expect(await new RedisOutboxStore(redis, keys, () => [eventShard]).nextEvents(10)).toEqual([])
+})

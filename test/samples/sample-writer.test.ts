@@ -62,6 +62,28 @@ describe('the sample writer', () => {
     ...(await store.rows(`SELECT count(), sum(cityHash64(*)) FROM ${store.database}.series FINAL`)),
   ]
 
+  test('a group that does not hold the entries that it says is told of, and nothing of it is stored or passed', async () => {
+    const bus = openBus()
+    const reader = bus.openReader()
+    const lying: BusReader = {
+      partitions: reader.partitions,
+      read: async (...args) => (await reader.read(...args)).map(group => ({ ...group, count: group.count + 1 })),
+      lastPosition: () => reader.lastPosition(),
+      passed: consumer => reader.passed(consumer),
+      pass: (...args) => reader.pass(...args),
+      close: () => reader.close(),
+    }
+    await bus.writer.publish(
+      server(1),
+      entryOf(COMPANY, server(1), [{ metric: 'cpu_usage_percent', points: [[NOW, 1]] }]),
+    )
+    start(lying)
+    await until('the trouble', () => troubles.length > 0)
+    expect(String(troubles[0])).toContain('a group of the bus holds the entries that it says')
+    expect(await store.rows(`SELECT count() FROM ${store.database}.samples_raw`)).toEqual([[0]])
+    expect(await reader.passed('samples')).toBe(0)
+  })
+
   test('[STO-001] reading the same bus again, in other portions, leaves the same rows', async () => {
     const bus = openBus()
     const random = randomFrom(7)

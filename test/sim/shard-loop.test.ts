@@ -188,3 +188,15 @@ test('a purge while a snapshot is written discards it: nothing of the tenant com
   await turn
   expect(store.ends).toEqual(['discarded'])
 })
+
+test('a group that does not hold the entries that it says ends evaluation, instead of giving them wrong positions', async () => {
+  for (const count of [1, 3]) {
+    const bus = new MemoryBus()
+    const store = new MemoryStore(new Fuse())
+    const loop = loopOf(bus, store, () => START_MS)
+    bus.publish([heartbeat(SILENT, START_MS), heartbeat(BUSY, START_MS)])
+    bus.groups[0] = { ...bus.groups[0]!, count }
+    await expect(loop.turn()).rejects.toThrow('assertion failed: a group of the bus holds the entries that it says')
+    expect(loop.position).toBe(0)
+  }
+})

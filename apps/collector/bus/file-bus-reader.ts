@@ -1,5 +1,7 @@
 // The bus on one host as a thread reads it: groups in their order, as far as they are on the disk for good.
+
 import { closeSync, fstatSync, openSync } from 'node:fs'
+import { assert } from '../../../core/assert.ts'
 import type { BusGroup, BusReader } from './bus.ts'
 import { BusIndex, type Segment } from './bus-index.ts'
 import { type BusEnd, EndMark, endOnDisk } from './end-mark.ts'
@@ -38,6 +40,7 @@ export class FileBusReader implements BusReader {
       while (place && place.position <= end.last && bytes < bytesMax) {
         const before = groups.length
         this.take(place, end, bytesMax - bytes, group => {
+          assert(group.firstPosition > position, 'the bus gives what comes after the position that is asked for')
           groups.push({ partition, ...group })
           bytes += group.bytes.length
         })

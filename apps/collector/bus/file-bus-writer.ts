@@ -1,7 +1,9 @@
 // The bus on one host as ingest writes it: entries that arrive within a few milliseconds are one group, with one write
 // and one sync of the disk. A publisher hears of success only after that sync.
+
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { assert } from '../../../core/assert.ts'
 import { lockFile, type ProcessLock } from '../store/process-lock.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { BusIndex } from './bus-index.ts'
@@ -74,6 +76,7 @@ export class FileBusWriter implements BusWriter {
   }
 
   private hold(last: number, size: number, atMs: number): void {
+    assert(last > (this.held.at(-1)?.last ?? 0), 'positions of the bus grow')
     this.held.push({ last, size, atMs })
     this.heldBytes += size
   }
@@ -138,6 +141,7 @@ export class FileBusWriter implements BusWriter {
     }
     while (this.heldFrom < this.held.length && this.held[this.heldFrom]!.last <= passed)
       this.heldBytes -= this.held[this.heldFrom++]!.size
+    assert(this.heldBytes >= 0, 'no more is forgotten than was held')
     if (this.heldFrom > 1024 && this.heldFrom * 2 > this.held.length) {
       this.held = this.held.slice(this.heldFrom)
       this.heldFrom = 0

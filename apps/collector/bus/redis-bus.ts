@@ -2,7 +2,9 @@
 // and refuses at the bound; what all consumers passed is removed with the step that passes it. An acknowledged batch is
 // in Redis' append-only file with `appendfsync always`. With `everysec` Redis puts the writing off for up to two
 // seconds while its disk is busy: what it acknowledged meanwhile is lost when it is killed then.
+
 import type { Redis } from 'ioredis'
+import { assert } from '../../../core/assert.ts'
 import { shardOfServer } from '../../../core/bus/entry.ts'
 import { limits } from '../../../core/limits.ts'
 import { asBuffer, RedisScript, redisCause } from '../store/redis/redis-client.ts'
@@ -110,6 +112,7 @@ export class RedisBusWriter implements BusWriter {
       const group = this.pending.splice(0, count)
       const refusal = await this.send(group)
       this.pendingBytes -= bytes
+      assert(this.pendingBytes >= 0, 'no more is sent than was handed over')
       for (const { settle } of group) settle(refusal)
     }
     this.flushing = null

@@ -1,10 +1,12 @@
 // The segments of a bus as their one writer has them open. Segments that all have passed are used again: to overwrite
 // what a file has already needs no change of the file system's own, which halves the cost of a sync.
+
 import { closeSync, fdatasyncSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { assert } from '../../../core/assert.ts'
 import { type BusIndex, createSegmentFile, type Segment } from './bus-index.ts'
 import { type BusEnd, EndMark, endOfSegment } from './end-mark.ts'
-import { type PlacedGroup, sealGroup, writeBytes } from './segment.ts'
+import { groupBytes, type PlacedGroup, sealGroup, writeBytes } from './segment.ts'
 
 /** A segment that is so large is followed by another one. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
@@ -84,6 +86,7 @@ export class SegmentLog {
    * GROUP_HEADER_BYTES, and is as long as the group. Throws where the disk does; the group is then none of the bus.
    */
   append(bytes: Uint8Array, byteCount: number, count: number, atMs: number): void {
+    assert(count > 0 && bytes.length === groupBytes(byteCount), 'a group has entries, and room for just these')
     if (this.end.offset >= SEGMENT_BYTES) this.goOn()
     const { last, segment, offset } = this.end
     sealGroup(bytes, { byteCount, first: last + 1, count, atMs })

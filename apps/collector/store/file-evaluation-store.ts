@@ -1,6 +1,7 @@
 // What evaluation keeps on disk: one SQLite file with the outbox, the journal and the keys of series, and one file a
 // shard with its snapshot. An event and the state that it left behind are committed together; only then does the thread
 // go on.
+
 import { Database } from 'bun:sqlite'
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -10,6 +11,7 @@ import { type RuleNote, ruleName } from '../../../core/alerting/durability/rule-
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../core/alerting/rules/packed-rule.ts'
 import type { RawRule } from '../../../core/alerting/rules/rule.ts'
+import { assert } from '../../../core/assert.ts'
 import { limits } from '../../../core/limits.ts'
 import type { OutboxRow, OutboxStore } from './outbox-store.ts'
 import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
@@ -131,7 +133,9 @@ export class EvaluationStore implements ShardStore, OutboxStore {
             isOpenRecord(record) ? 1 : 0,
             JSON.stringify(record),
           )
-          this.journalMark = Number(lastInsertRowid)
+          const mark = Number(lastInsertRowid)
+          assert(mark > this.journalMark, 'journal records are numbered upwards')
+          this.journalMark = mark
         }
       })
       .immediate()

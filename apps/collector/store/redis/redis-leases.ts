@@ -1,7 +1,9 @@
 // Leases of the shards in Redis: who evaluates what, with a number in every value that grows with each change of owner,
 // so that a script can refuse what an owner of before still writes. One script renews, takes what is free and tells the
 // fair share.
+
 import type { Redis } from 'ioredis'
+import { assert } from '../../../../core/assert.ts'
 import { limits } from '../../../../core/limits.ts'
 import { RedisScript } from './redis-client.ts'
 import { LEADER, LEASES, type RedisKeys } from './redis-keys.ts'
@@ -83,8 +85,11 @@ export class RedisLeases {
     const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0])
     const parts = Array.isArray(answer) ? answer : []
     const held: HeldLease[] = []
-    for (let at = 1; at + 1 < parts.length; at += 2)
-      held.push({ lease: Number(parts[at]), token: String(parts[at + 1]) })
+    for (let at = 1; at + 1 < parts.length; at += 2) {
+      const token = String(parts[at + 1])
+      assert(token.startsWith(`${this.owner} `), 'a lease that is held names its holder')
+      held.push({ lease: Number(parts[at]), token })
+    }
     return { share: Number(parts[0] ?? 0), held }
   }
 

@@ -1,10 +1,12 @@
 // The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one
 // server stay in the order in which they were made. Also what a duty keeps by name, committed with the events that came
 // of it.
+
 import type { Redis } from 'ioredis'
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
+import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { OutboxRow, OutboxStore } from '../outbox-store.ts'
@@ -106,7 +108,9 @@ export class RedisOutboxStore implements OutboxStore {
     for (const row of rowIds) {
       const shard = row % limits.stateShards
       const args = byShard.get(shard) ?? []
-      args.push(Math.floor(row / limits.stateShards), this.eventIds.get(row) ?? '')
+      const eventId = this.eventIds.get(row)
+      assert(eventId !== undefined, 'an event that leaves was read before')
+      args.push(Math.floor(row / limits.stateShards), eventId)
       byShard.set(shard, args)
     }
     for (const [shard, args] of byShard)

@@ -2,6 +2,7 @@
 // makes. Everything is read once, when the shard is taken over. Writes are handed over in order and done one after
 // another, each under the token of the lease: what is durable is always what some instant of the evaluation had made,
 // and an owner of before cannot add to it.
+
 import type { Redis } from 'ioredis'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../../core/alerting/durability/journal-record.ts'
 import { type RuleNote, ruleName } from '../../../../core/alerting/durability/rule-change-record.ts'
@@ -9,6 +10,8 @@ import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../../core/alerting/rules/packed-rule.ts'
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
 import type { QuietPresence } from '../../../../core/alerting/state/evaluation-state.ts'
+import { assert } from '../../../../core/assert.ts'
+import { shardOfServer } from '../../../../core/bus/entry.ts'
 import type { PlacedRecord, ShardStore } from '../shard-store.ts'
 import { asBuffer, RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
@@ -263,6 +266,9 @@ export class RedisShardStore implements ShardStore {
 
   commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
     const { redis, keys, shard, token } = this.place
+    for (const record of journal) assert(record.shard === shard, 'a shard keeps what it knows of its own servers')
+    for (const event of events)
+      assert(shardOfServer(event.server_id) === shard, 'an event goes into the outbox of its own shard')
     const records = journal.flatMap(record => [
       journalKey(record),
       isOpenRecord(record) ? 1 : 0,

@@ -5,6 +5,7 @@
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import { busConsumers } from '../../bus/bus.ts'
@@ -120,6 +121,7 @@ export class ShardHost {
   /** Over Redis: evaluation of a shard starts under its lease, from what is durable. */
   async acquire(shard: number, token: string): Promise<void> {
     if (!this.redis) return
+    assert(this.config.shards.includes(shard), 'a thread works on its own shards')
     const opened = await this.redis.open(shard, token)
     if (!opened) return
     const config = {

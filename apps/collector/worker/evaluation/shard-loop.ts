@@ -20,6 +20,7 @@ import { compileRuleSet } from '../../../../core/alerting/rules/rule-set.ts'
 import { setRules } from '../../../../core/alerting/rules/rule-slots.ts'
 import { EvaluationState, type ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
 import { dropUnseen, forgetServer } from '../../../../core/alerting/state/removal.ts'
+import { assert } from '../../../../core/assert.ts'
 import { EntryReader, shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { BusReader } from '../../bus/bus.ts'
@@ -344,6 +345,8 @@ export class ShardLoop {
     if (groups.length === 0) this.position = Math.max(this.position, this.caughtUpAt)
     let entries = 0
     for (const group of groups) {
+      const last = group.firstPosition + group.count - 1
+      assert(last > this.position, 'the bus is read forwards')
       if (this.notes.length > 0) this.replayRules(group.firstPosition)
       this.reader.open(group.bytes)
       let position = group.firstPosition
@@ -358,7 +361,8 @@ export class ShardLoop {
         position++
         entries++
       }
-      this.position = group.firstPosition + group.count - 1
+      assert(position === last + 1, 'a group of the bus holds the entries that it says')
+      this.position = last
       this.commit()
     }
     // What all consumers passed is gone from the bus: where it has nothing more, everything is read, whatever the
@@ -388,6 +392,7 @@ export class ShardLoop {
     const events = this.evaluation.takeEvents()
     const journal = takeJournal(this.evaluation)
     if (events.length === 0 && journal.length === 0) return
+    for (const { shard } of journal) assert(this.owned[shard] === 1, 'a loop keeps what it knows of its own shards')
     const nowMs = this.nowMs()
     this.store.commit(events, journal, this.position, nowMs)
     const types: Record<string, number> = {}

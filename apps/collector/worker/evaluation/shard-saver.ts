@@ -3,6 +3,7 @@
 
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'
+import { assert } from '../../../../core/assert.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { ShardStore, WrittenSnapshot } from '../../store/shard-store.ts'
 import type { FromShardThread, ShardLoopConfig } from './shard-messages.ts'
@@ -32,6 +33,8 @@ export class ShardSaver {
   readonly savedAt = new Float64Array(limits.stateShards)
   /** Shards that have a snapshot; one that never had a server needs none. */
   readonly isSaved = new Uint8Array(limits.stateShards)
+  /** Every shard is saved up to here, as it was told last. */
+  private passedUpTo = 0
   seconds = 0
   bytes = 0
   private next = 0
@@ -102,6 +105,7 @@ export class ShardSaver {
       written.discard()
       return
     }
+    assert(position >= this.savedAt[shard]!, 'a snapshot takes the place of an older one')
     written.publish()
     this.noteSaved(shard, bytes, forgotten)
     this.savedAt[shard] = position
@@ -152,6 +156,8 @@ export class ShardSaver {
     const { config, store, tell } = this.loop
     this.seconds = seconds
     const savedUpTo = Math.min(...config.shards.map(shard => this.savedAt[shard]!))
+    assert(savedUpTo >= this.passedUpTo, 'what is saved of all shards only grows')
+    this.passedUpTo = savedUpTo
     store.passRules(config.threadIndex, savedUpTo)
     tell({ kind: 'snapshot', position: savedUpTo })
   }

@@ -5,6 +5,7 @@
 // read than a block holds: the bus is the buffer, and it is bounded (decisions G-135 and G-142).
 
 import { totalmem } from 'node:os'
+import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
 import { writeLockedBeforeMs } from '../../../../core/retention/window.ts'
@@ -439,7 +440,9 @@ export class SampleWriter {
     const { entries, active } = this
     const nowMs = this.options.nowMs()
     // A group that cannot be read is none at all.
-    for (entries.open(group.bytes); entries.next(); );
+    let count = 0
+    for (entries.open(group.bytes); entries.next(); ) count++
+    assert(count === group.count && count > 0, 'a group of the bus holds the entries that it says')
     entries.open(group.bytes)
     const ruleOf = (companyId: string, serverId: string) => ({
       purged: this.isPurged(companyId, serverId),
@@ -478,6 +481,7 @@ export class SampleWriter {
   /** Hands the full block over as soon as the one before it is stored. */
   private async send(): Promise<void> {
     await this.inserting
+    assert(!this.insertingBlock, 'one block at a time is on its way to the store')
     const pending = this.active
     this.isReleased = false
     this.active = this.free ?? newPendingBlock(this.scratch)
