@@ -187,7 +187,7 @@ async function snapshots(): Promise<void> {
   const restored = evaluationWith(everyMetric.map(ruleOf))
   for (let shard = 0; shard < limits.stateShards; shard++) restored.dictionary.load(shard, keys)
   startMs = cpuMs()
-  for (const file of files) restoreSnapshot(restored, file)
+  for (const [shard, file] of files.entries()) restoreSnapshot(restored, file, shard)
   const loadMs = cpuMs() - startMs
   if (restored.states.count !== states) throw new Error('not every state came back')
   startMs = cpuMs()

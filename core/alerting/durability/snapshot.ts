@@ -241,6 +241,7 @@ function writeColumns(
 export function restoreSnapshot(
   evaluation: EvaluationState,
   source: Uint8Array,
+  shard: number,
 ): { position: number; journalMark: number } | SnapshotFault {
   const bytes = source.byteOffset % 8 === 0 ? source : new Uint8Array(source)
   if (bytes.length < PREFIX_BYTES || String.fromCharCode(...bytes.subarray(0, 7)) !== MAGIC.slice(0, 7))
@@ -253,6 +254,7 @@ export function restoreSnapshot(
   const header = JSON.parse(
     new TextDecoder().decode(bytes.subarray(PREFIX_BYTES, PREFIX_BYTES + headerBytes)),
   ) as Header
+  if (header.shard !== shard) return { fault: `it is of shard ${header.shard}` }
   const buffer = bytes.buffer as ArrayBuffer
   const from = columns(
     buffer,

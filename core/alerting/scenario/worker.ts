@@ -99,7 +99,7 @@ export class ScenarioWorker {
     for (const [shard, keys] of this.durable.seriesKeys) this.evaluation.dictionary.load(shard, [...keys])
     const marks = new Map<number, number>()
     for (const [shard, { bytes }] of this.durable.snapshots) {
-      const restored = restoreSnapshot(this.evaluation, bytes)
+      const restored = restoreSnapshot(this.evaluation, bytes, shard)
       assert(!('fault' in restored), 'a snapshot of the scenario can be read')
       this.restoredAt[shard] = restored.position
       marks.set(shard, restored.journalMark)

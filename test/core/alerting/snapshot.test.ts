@@ -60,7 +60,7 @@ test('[SNAP-005, SNAP-006] a firing alert comes back with place on the bus and i
   expect(feed(before, START_MS, 95)).toEqual(['alert.opened'])
   const after = evaluationWith([rule(1)])
   after.dictionary.load(SHARD, [KEY])
-  expect(restoreSnapshot(after, save(before))).toEqual({ position: 42, journalMark: 7 })
+  expect(restoreSnapshot(after, save(before), SHARD)).toEqual({ position: 42, journalMark: 7 })
   expect(feed(after, START_MS + 30_000, 50)).toEqual(['alert.resolved recovered'])
 })
 
@@ -71,7 +71,7 @@ test('[SNAP-005] saving what was loaded gives the same bytes, for times far from
     const bytes = save(before)
     const after = evaluationWith([rule(1)])
     after.dictionary.load(SHARD, [KEY])
-    restoreSnapshot(after, bytes)
+    restoreSnapshot(after, bytes, SHARD)
     expect(save(after)).toEqual(bytes)
   }
 })
@@ -81,16 +81,16 @@ test('[CHG-013] a snapshot under another signature closes its alert with rule_ch
   feed(before, START_MS, 95)
   const after = evaluationWith([{ ...rule(2), scope: { ...rule(2).scope, all: false, server_ids: [SERVER] } }])
   after.dictionary.load(SHARD, [KEY])
-  restoreSnapshot(after, save(before))
+  restoreSnapshot(after, save(before), SHARD)
   expect(feed(after, START_MS + 30_000, 95)).toEqual(['alert.resolved rule_changed', 'alert.opened'])
 })
 
-test('[SNAP-005] bytes that were cut, changed or are of another format are refused with what is wrong', () => {
+test('[SNAP-005] bytes that were cut or changed, or are of another format or shard, are refused with what is wrong', () => {
   const before = evaluationWith([rule(1)])
   feed(before, START_MS, 95)
   const good = save(before)
   const fault = (bytes: Uint8Array) => {
-    const result = restoreSnapshot(evaluationWith([]), bytes)
+    const result = restoreSnapshot(evaluationWith([]), bytes, SHARD)
     return 'fault' in result ? result.fault : 'read'
   }
   expect(fault(new Uint8Array(0))).toBe('not a snapshot')
@@ -104,4 +104,6 @@ test('[SNAP-005] bytes that were cut, changed or are of another format are refus
   const newer = good.slice()
   newer[7] = '2'.charCodeAt(0)
   expect(fault(newer)).toBe('format 2, this program reads 1')
+  const other = (SHARD + 1) % 64
+  expect(fault(encodeSnapshot(before, other, 42, 7, START_MS))).toBe(`it is of shard ${other}`)
 })

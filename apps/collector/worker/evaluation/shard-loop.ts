@@ -253,7 +253,7 @@ export class ShardLoop {
       let mark = 0
       const bytes = this.store.loadSnapshot(shard)
       if (bytes) {
-        const restored = restoreSnapshot(this.evaluation, bytes)
+        const restored = restoreSnapshot(this.evaluation, bytes, shard)
         if ('fault' in restored) faults.push(`snapshot of shard ${shard} is not used: ${restored.fault}`)
         else {
           this.saver.savedAt[shard] = restored.position
