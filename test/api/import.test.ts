@@ -105,6 +105,8 @@ describe('servers from comma-separated values', () => {
   refused('name,name\na,b\n', 'header')
   refused('name\n', 'rows')
   refused('name,notes\nweb-9,"open\n', 'rows.2')
+  refused('name,notes\r\nweb-8,"two\nlines"\n\nweb-9,"open\n', 'rows.5')
+  refused('name,notes\nweb-9,"closed" and more\n', 'rows.2')
   refused(`name\n${Array.from({ length: 1001 }, (_, index) => `s-${index}`).join('\n')}`, 'rows')
 
   test('it needs servers.manage, and a scope of the company follows', async () => {

@@ -1,49 +1,41 @@
-// Comma-separated values as RFC 4180 has them: quotes around what holds a comma, a quote (doubled) or a line break. A
-// byte order mark and empty lines are skipped; a semicolon or a tab separates when the header has no comma.
+// Comma-separated values as RFC 4180 has them: quotes around what holds a comma, a quote (doubled) or a line break. A byte
+// order mark and empty lines are skipped; a semicolon or a tab separates when the header has no comma.
+import { CsvError, parse } from 'csv-parse/sync'
 
 export type CsvRow = { readonly line: number; readonly cells: readonly string[] }
+/** The rows with the line that each begins in, or the line of the row whose quotes are wrong. */
+export type ParsedCsv = { readonly rows: readonly CsvRow[] } | { readonly wrongQuoteLine: number }
 
 const separatorOf = (header: string): string => [',', ';', '\t'].find(each => header.includes(each)) ?? ','
+const lineBreaksIn = (text: string): number => text.split('\n').length - 1
+const firstLineOf = (text: string): string => /^[^\r\n]*/.exec(text)?.[0] ?? ''
 
-/** The rows with the line that each begins in, or the line of a quote that nothing closes. */
-export function parseCsv(given: string): { readonly rows: readonly CsvRow[] } | { readonly openQuoteLine: number } {
+export function parseCsv(given: string): ParsedCsv {
   const text = given.replace(/^\uFEFF/, '')
-  const separator = separatorOf(/^[^\r\n]*/.exec(text)?.[0] ?? '')
   const rows: CsvRow[] = []
-  let cells: string[] = []
-  let cell = ''
-  let line = 1
-  let rowLine = 1
-  let quoteLine = 0
-  let at = 0
-  const endRow = () => {
-    cells.push(cell)
-    if (cells.length > 1 || cell.trim() !== '') rows.push({ line: rowLine, cells: cells.map(each => each.trim()) })
-    cells = []
-    cell = ''
+  let lastLine = 0
+  try {
+    parse(text, {
+      delimiter: separatorOf(firstLineOf(text)),
+      // A quote in the middle of a cell is a character like any other.
+      relax_quotes: true,
+      record_delimiter: ['\r\n', '\n'],
+      relax_column_count: true,
+      skip_empty_lines: true,
+      trim: true,
+      on_record: (cells: string[], { lines }) => {
+        lastLine = lines
+        // The library says where a row ends.
+        const line = lines - lineBreaksIn(cells.join(''))
+        if (cells.length > 1 || cells[0]?.trim()) rows.push({ line, cells: cells.map(cell => cell.trim()) })
+        return null
+      },
+    })
+    return { rows }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    const rest = text.split('\n').slice(lastLine)
+    const skipped = rest.findIndex(line => line.trim() !== '')
+    return { wrongQuoteLine: lastLine + 1 + Math.max(0, skipped) }
   }
-  while (at < text.length) {
-    const char = text[at] ?? ''
-    if (char === '\n') line++
-    if (quoteLine > 0) {
-      if (char !== '"') cell += char
-      else if (text[at + 1] === '"') {
-        cell += '"'
-        at++
-      } else quoteLine = 0
-    } else if (char === '"' && cell.trim() === '') {
-      cell = ''
-      quoteLine = line
-    } else if (char === separator) {
-      cells.push(cell)
-      cell = ''
-    } else if (char === '\n') {
-      endRow()
-      rowLine = line
-    } else if (char !== '\r') cell += char
-    at++
-  }
-  if (quoteLine > 0) return { openQuoteLine: quoteLine }
-  endRow()
-  return { rows }
 }

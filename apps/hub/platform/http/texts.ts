@@ -185,7 +185,10 @@ const texts = {
   unknown_permission: { en: 'unknown permission {permission}', vi: 'quyền {permission} không tồn tại' },
   collector_refused: { en: '{message}', vi: 'bộ thu thập từ chối: {message}' },
   in_use: { en: 'is in use', vi: 'đang được sử dụng' },
-  csv_quote: { en: 'has a quote that is not closed', vi: 'có dấu ngoặc kép chưa đóng' },
+  csv_quote: {
+    en: 'has a quote that is not closed, or text after a closing one',
+    vi: 'có dấu ngoặc kép chưa đóng, hoặc có chữ sau dấu đóng',
+  },
   csv_columns: { en: 'must be among {values}', vi: 'phải thuộc {values}' },
   csv_width: {
     en: 'has {found} values, the header has {expected}',
