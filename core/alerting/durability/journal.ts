@@ -75,7 +75,7 @@ export function applyJournal(evaluation: EvaluationState, record: JournalRecord,
     evaluation.server(record.key, record.companyId, record.serverId, record.shard, agentId)
   if (record.kind === 'presence') {
     Object.assign(server.presence, record.presence)
-    evaluation.presenceSettledUpTo.set(server, position)
+    evaluation.presenceJournaledUpTo.set(server, position)
     return
   }
   applyState(evaluation, server, record, position)
@@ -93,7 +93,7 @@ function applyState(evaluation: EvaluationState, server: ServerSeries, record: S
   }
   const row = held === NO_ROW ? addState(evaluation, server, series, slot, record.lastSeq ?? 0) : held
   evaluation.flapping.delete(row)
-  evaluation.settledUpTo.set(row, position)
+  evaluation.journaledUpTo.set(row, position)
   if (record.row === null) {
     // It stands for its removal while the bus is replayed under the rules of before; then its server is bound without
     // it.

@@ -64,7 +64,7 @@ export function isWorse(operatorCode: number, value: number, peak: number): bool
  * newer than the one before it. `newestTsMs`: the newest sample of the series in its batch; `isAfterGap`: PENDING and a
  * running recovery do not survive the gap before it.
  */
-export function settle(
+export function advance(
   states: StateTable,
   row: number,
   rule: EvaluatedRule,
@@ -78,7 +78,7 @@ export function settle(
   if (phase === OK) {
     states.toActive(row, PENDING)
     states.active.sinceTsMs[states.activeRow[row]!] = tsMs
-    return settlePending(states, row, rule, tsMs, value, newestTsMs)
+    return advancePending(states, row, rule, tsMs, value, newestTsMs)
   }
   if (phase === PENDING) {
     if (!isViolating) {
@@ -86,10 +86,10 @@ export function settle(
       return 'none'
     }
     if (isAfterGap) states.active.sinceTsMs[states.activeRow[row]!] = tsMs
-    return settlePending(states, row, rule, tsMs, value, newestTsMs)
+    return advancePending(states, row, rule, tsMs, value, newestTsMs)
   }
   if ((states.flags[row]! & FLAG_NO_DATA) !== 0) return 'returned'
-  return settleFiring(states, row, rule, tsMs, value, isViolating, isAfterGap)
+  return advanceFiring(states, row, rule, tsMs, value, isViolating, isAfterGap)
 }
 
 /** After `returned`: the same sample again, from OK. */
@@ -99,11 +99,11 @@ export function evaluateReturned(states: StateTable, row: number, rule: Evaluate
   if (!violates(rule.operatorCode, value, rule.threshold)) return 'none'
   states.toActive(row, PENDING)
   states.active.sinceTsMs[states.activeRow[row]!] = tsMs
-  return settlePending(states, row, rule, tsMs, value, newestTsMs)
+  return advancePending(states, row, rule, tsMs, value, newestTsMs)
 }
 
 /** Violating and PENDING: opens once it held long enough, unless the sample is stale. */
-function settlePending(
+function advancePending(
   states: StateTable,
   row: number,
   rule: EvaluatedRule,
@@ -122,7 +122,7 @@ function settlePending(
   return 'opened'
 }
 
-function settleFiring(
+function advanceFiring(
   states: StateTable,
   row: number,
   rule: EvaluatedRule,

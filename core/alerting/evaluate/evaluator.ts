@@ -7,7 +7,7 @@ import type { EvaluationState } from '../state/evaluation-state.ts'
 import { dropIdleSeries } from '../state/removal.ts'
 import { FIRING, NO_ROW, OK } from '../state/state-table.ts'
 import { closed, opened, remind } from './emit-transition.ts'
-import { type EvaluatedRule, evaluateReturned, settle, type Transition, violates } from './evaluate-sample.ts'
+import { advance, type EvaluatedRule, evaluateReturned, type Transition, violates } from './evaluate-sample.ts'
 import { batchSeen } from './presence.ts'
 
 /** Series that a server may keep without a state before they are given up. */
@@ -32,7 +32,7 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   let expected = 0
   let index = 0
   const { u32, f64, idsAt, seriesCount, hasCounts, hasTimes } = reader
-  const isReplay = evaluation.settledUpTo.size > 0
+  const isReplay = evaluation.journaledUpTo.size > 0
   let point = 0
   for (let series = 0; series < seriesCount; series++) {
     const lo = u32[idsAt + series * 2]!
@@ -104,7 +104,7 @@ function samplePoints(
   let row = head
   while (row !== NO_ROW) {
     const next = states.next[row]!
-    if ((evaluation.settledUpTo.get(row) ?? 0) < position) {
+    if ((evaluation.journaledUpTo.get(row) ?? 0) < position) {
       states.lastReceivedMs[row] = receivedAtMs
       for (let at = 0; at < count; at++) {
         const point = order === null ? first + at : order[at]!
@@ -142,10 +142,10 @@ function evaluate(
   states.lastValue[row] = value
   // Nearly every sample ends here: this much is inlined into the loops, the rest is not.
   if (!violates(rule.operatorCode, value, rule.threshold) && states.phase[row] === OK) return
-  settled(evaluation, row, rule, tsMs, value, newestTsMs, nowMs, sinceLastMs)
+  evaluateSlow(evaluation, row, rule, tsMs, value, newestTsMs, nowMs, sinceLastMs)
 }
 
-function settled(
+function evaluateSlow(
   evaluation: EvaluationState,
   row: number,
   rule: EvaluatedRule,
@@ -156,7 +156,7 @@ function settled(
   sinceLastMs: number,
 ): void {
   const { states, settings } = evaluation
-  const transition = settle(states, row, rule, tsMs, value, newestTsMs, sinceLastMs > settings.noDataAfterMs)
+  const transition = advance(states, row, rule, tsMs, value, newestTsMs, sinceLastMs > settings.noDataAfterMs)
   if (transition !== 'none') tell(evaluation, row, rule, transition, tsMs, value, newestTsMs, nowMs)
   else if (states.phase[row] === FIRING && rule.compiled.renotifyMs > 0 && newestTsMs - tsMs <= rule.staleMs)
     remind(evaluation, row, rule, nowMs)

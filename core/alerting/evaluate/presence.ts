@@ -25,9 +25,9 @@ export function batchSeen(
   position: number,
 ): void {
   const { presence } = server
-  const settled = evaluation.presenceSettledUpTo.get(server) ?? 0
+  const journaledUpTo = evaluation.presenceJournaledUpTo.get(server) ?? 0
   server.lastBatchMs = reader.receivedAtMs
-  if (position <= settled) return
+  if (position <= journaledUpTo) return
   if (presence.agentWord !== reader.agentWord()) replaceAgent(evaluation, server, reader)
   if (presence.state === 'down') {
     const nowMs = reader.receivedAtMs

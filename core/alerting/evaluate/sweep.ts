@@ -59,7 +59,7 @@ function sweepSilent(
   const server = evaluation.servers[states.server[row]!]!
   const hasSeenSample = states.lastTsMs[row] !== Number.NEGATIVE_INFINITY
   if (hasSeenSample && isStillSending(evaluation, server, states.lastReceivedMs[row]!, nowMs))
-    settleNoData(evaluation, row, rule, nowMs)
+    applyNoData(evaluation, row, rule, nowMs)
   const phase = states.phase[row]!
   if (phase === FIRING && rule.compiled.renotifyMs > 0) remind(evaluation, row, rule, nowMs)
   else if (phase === OK && silentMs > limits.okStateDropMs) dropOkSeries(evaluation, server, states.series[row]!, nowMs)
@@ -94,7 +94,7 @@ function isStillSending(
   )
 }
 
-function settleNoData(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
+function applyNoData(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
   const { states } = evaluation
   if (states.phase[row] === PENDING) {
     states.toOk(row)

@@ -87,8 +87,8 @@ export function rebindServer(
     let row = server.head[index]!
     while (row >= 0) {
       const next = evaluation.states.next[row]!
-      if ((evaluation.settledUpTo.get(row) ?? 0) >= position) server.boundTo = null
-      else settleChange(evaluation, server, row, rules, nowMs)
+      if ((evaluation.journaledUpTo.get(row) ?? 0) >= position) server.boundTo = null
+      else applyRuleChange(evaluation, server, row, rules, nowMs)
       row = next
     }
     // A series without a state is bound when it is seen: a rule counts from the first sample on.
@@ -101,7 +101,7 @@ export function rebindServer(
 }
 
 /** What the present rules mean for one state: nothing, a restart, or its end. */
-function settleChange(
+function applyRuleChange(
   evaluation: EvaluationState,
   server: ServerSeries,
   row: number,

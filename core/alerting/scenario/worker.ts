@@ -153,8 +153,8 @@ export class ScenarioWorker {
     }
     if (this.replayUntil > 0 && this.position >= this.replayUntil) {
       this.replayUntil = 0
-      this.evaluation.settledUpTo.clear()
-      this.evaluation.presenceSettledUpTo.clear()
+      this.evaluation.journaledUpTo.clear()
+      this.evaluation.presenceJournaledUpTo.clear()
       this.evaluation.leftUpTo.clear()
     }
   }

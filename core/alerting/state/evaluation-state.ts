@@ -57,10 +57,10 @@ export class EvaluationState {
   readonly touchedRows = new Set<number>()
   readonly touchedServers = new Set<ServerSeries>()
   /** Rows whose journalled state already reflects the bus up to this position (after a crash). */
-  readonly settledUpTo = new Map<number, number>()
+  readonly journaledUpTo = new Map<number, number>()
   /** Servers that left: the bus up to there is not theirs any more (after a crash). */
   readonly leftUpTo = new Map<string, number>()
-  readonly presenceSettledUpTo = new Map<ServerSeries, number>()
+  readonly presenceJournaledUpTo = new Map<ServerSeries, number>()
   /** States that were removed with an event: the journal says so. */
   removed: StateRecord[] = []
   /** Servers that lost their last agent, by key: what their revoked agents had on its way does not count. */

@@ -22,7 +22,7 @@ export function removeState(evaluation: EvaluationState, row: number): void {
   if (server.head[series] === NO_ROW) server.head[series] = TO_BIND
   server.stateCount--
   evaluation.flapping.delete(row)
-  evaluation.settledUpTo.delete(row)
+  evaluation.journaledUpTo.delete(row)
   evaluation.touchedRows.delete(row)
   states.remove(row)
 }
@@ -75,7 +75,7 @@ export function forgetServer(evaluation: EvaluationState, server: ServerSeries):
   if (server.presence.state !== 'unknown') evaluation.noteQuietPresence(server.presence.agentId, 'unknown', 0)
   evaluation.servers[server.index] = null
   evaluation.touchedServers.delete(server)
-  evaluation.presenceSettledUpTo.delete(server)
+  evaluation.presenceJournaledUpTo.delete(server)
   evaluation.serversByKey.delete(server.key)
   evaluation.removed = evaluation.removed.filter(record => record.serverId !== server.serverId)
 }

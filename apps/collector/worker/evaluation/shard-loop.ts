@@ -370,8 +370,8 @@ export class ShardLoop {
     const isEmpty = groups.length === 0
     if (this.replayUntil > 0 && (isEmpty || this.position >= this.replayUntil)) {
       this.replayUntil = 0
-      this.evaluation.settledUpTo.clear()
-      this.evaluation.presenceSettledUpTo.clear()
+      this.evaluation.journaledUpTo.clear()
+      this.evaluation.presenceJournaledUpTo.clear()
       this.evaluation.leftUpTo.clear()
     }
     if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
