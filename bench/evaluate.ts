@@ -118,7 +118,7 @@ function measure(evaluation: EvaluationState, servers: number, pointsASeries = 1
     reader.open(group)
     while (reader.next()) applyEntry(evaluation, reader, ++position)
     if (turn >= WARM_ROUNDS) spentMs += cpuMs() - startMs
-    evaluation.takeEvents()
+    evaluation.drainEvents()
     evaluation.touchedRows.clear()
   }
   return spentMs

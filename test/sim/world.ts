@@ -196,9 +196,9 @@ export class World {
   /** Every commit asks for the events first: what was done before it is a step of its own. */
   private watch(loop: WatchedLoop): void {
     const { evaluation } = loop
-    const takeEvents = evaluation.takeEvents.bind(evaluation)
+    const drainEvents = evaluation.drainEvents.bind(evaluation)
     let lastPosition = -1
-    evaluation.takeEvents = () => {
+    evaluation.drainEvents = () => {
       if (this.sweepAtMs !== null && loop.position === lastPosition) {
         this.sweepPart =
           this.sweepPart === null && evaluation.servers.length > 0
@@ -211,7 +211,7 @@ export class World {
       for (; this.toldUpTo < loop.position; this.toldUpTo++)
         this.pending.push({ kind: 'batch', batch: this.batches[this.toldUpTo]! })
       lastPosition = loop.position
-      return takeEvents()
+      return drainEvents()
     }
     loop.onLeft = (serverId, [agentId = '']) =>
       this.pending.push({ kind: 'attributes', atMs: this.nowMs, serverId, agentId, attributes: null })

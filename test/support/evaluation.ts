@@ -46,5 +46,5 @@ export function send(
   )
   reader.next()
   applyEntry(evaluation, reader, 1)
-  return evaluation.takeEvents()
+  return evaluation.drainEvents()
 }

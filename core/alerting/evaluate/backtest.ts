@@ -121,7 +121,7 @@ export function replayRule(replay: Replay): AlertEvent[] {
       sweepStates(evaluation, 0, evaluation.states.end, nowMs)
       sweepFlapping(evaluation, nowMs)
     }
-    events.push(...evaluation.takeEvents())
+    events.push(...evaluation.drainEvents())
     evaluation.touchedRows.clear()
   }
   let position = 0

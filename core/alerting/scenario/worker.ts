@@ -160,7 +160,7 @@ export class ScenarioWorker {
   }
 
   private commit(): void {
-    const events = this.evaluation.takeEvents()
+    const events = this.evaluation.drainEvents()
     for (const record of takeJournal(this.evaluation))
       this.durable.journal.push({
         id: ++this.durable.journalMark,

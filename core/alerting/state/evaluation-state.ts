@@ -53,7 +53,7 @@ export class EvaluationState {
   readonly attributes = new Map<string, ServerAttributes>()
   rules: RuleSet = emptyRuleSet
   silences: SilenceSet = emptySilenceSet
-  /** Rows whose event left since the last `takeEvents`: their state belongs into the journal. */
+  /** Rows whose event left since the last `drainEvents`: their state belongs into the journal. */
   readonly touchedRows = new Set<number>()
   readonly touchedServers = new Set<ServerSeries>()
   /** Rows whose journalled state already reflects the bus up to this position (after a crash). */
@@ -77,7 +77,7 @@ export class EvaluationState {
   constructor(readonly settings: EvaluationSettings) {}
 
   /** The events since the last call, in order. */
-  takeEvents(): AlertEvent[] {
+  drainEvents(): AlertEvent[] {
     const events = this.events
     this.events = []
     return events

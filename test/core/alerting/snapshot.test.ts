@@ -49,7 +49,7 @@ function feed(evaluation: EvaluationState, tsMs: number, value: number): string[
   reader.open(encodeEntry(header, batch))
   reader.next()
   applyEntry(evaluation, reader, 1)
-  return evaluation.takeEvents().map(event => `${event.type} ${event.reason ?? ''}`.trim())
+  return evaluation.drainEvents().map(event => `${event.type} ${event.reason ?? ''}`.trim())
 }
 
 const SHARD = shardOfServer(SERVER)

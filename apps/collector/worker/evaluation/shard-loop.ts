@@ -389,7 +389,7 @@ export class ShardLoop {
   private commit(): void {
     const presence = this.evaluation.takeQuietPresence()
     if (presence.length > 0) this.store.keepPresence?.(presence)
-    const events = this.evaluation.takeEvents()
+    const events = this.evaluation.drainEvents()
     const journal = takeJournal(this.evaluation)
     if (events.length === 0 && journal.length === 0) return
     for (const { shard } of journal) assert(this.owned[shard] === 1, 'a loop keeps what it knows of its own shards')

@@ -225,7 +225,7 @@ type EventResult = 'applied' | 'seen' | 'old' | RejectReason
 type Result = { readonly event: AlertEvent; readonly result: EventResult }
 
 /** Applies a batch. Seen events and old ones are accepted and dropped; a rejected event does not hinder the others. */
-export async function takeEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
+export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
   const rejected: EventsResponse['rejected'] = []
   const events: AlertEvent[] = []
   for (const raw of batchOf(body)) {

@@ -26,7 +26,7 @@ import {
 } from './collector-response.ts'
 import { collectorSettings } from './company-settings.ts'
 import { enroll, enrollBody } from './enroll.ts'
-import { takeEvents } from './events.ts'
+import { receiveEvents } from './events.ts'
 import {
   agentById,
   agentByTokenHash,
@@ -141,7 +141,7 @@ export const collectorRoutes: readonly Route[] = [
     body: anyBody,
     docBody: eventsBody,
     answer: eventsResponse,
-    handle: async ({ hub, body }) => ({ data: await takeEvents(hub, body) }),
+    handle: async ({ hub, body }) => ({ data: await receiveEvents(hub, body) }),
   }),
   route({
     method: 'POST',
