@@ -94,7 +94,7 @@ const cases: Case<Subject>[] = [
       store.keepKeys(eventShard, ['cpu_usage_percent'])
       store.dropKeys(eventShard, ['no_longer'])
       const last = store.journalMark
-      await store.settled?.()
+      await store.flushed?.()
       const next = await open()
       expect(next.journalMark).toBe(last)
       expect([...next.loadSnapshot(eventShard)!]).toEqual([1, 2, 255])
@@ -111,7 +111,7 @@ const cases: Case<Subject>[] = [
       store.saveSnapshot(eventShard, new Uint8Array([1]), 1, store.journalMark)
       store.commit([], [closedRecord(2)], 2, 2)
       store.saveSnapshot(eventShard, new Uint8Array([2, 2]), 2, store.journalMark)
-      await store.settled?.()
+      await store.flushed?.()
       const next = await open()
       expect([...next.loadSnapshot(eventShard)!]).toEqual([2, 2])
       expect(records(next, 0, 0)).toEqual([])
@@ -122,7 +122,7 @@ const cases: Case<Subject>[] = [
     run: async ({ open, outbox }) => {
       let store = await open()
       const kept = async () => {
-        await store.settled?.()
+        await store.flushed?.()
         store = await open()
         return records(store, 0, 0)
       }
@@ -153,12 +153,12 @@ const cases: Case<Subject>[] = [
       const store = await open()
       store.keepRules(eventShard, [one])
       store.keepRules(eventShard, [two])
-      await store.settled?.()
+      await store.flushed?.()
       let next = await open()
       expect(next.ruleNotes(eventShard).filter(({ position }) => position > 0)).toEqual([one, two])
       next.saveSnapshot(eventShard, new Uint8Array([1]), 9, next.journalMark)
       next.passRules(eventShard, 9)
-      await next.settled?.()
+      await next.flushed?.()
       next = await open()
       expect(next.ruleNotes(eventShard).map(({ position, since, after }) => [position, since, after])).toEqual([
         [0, 2, second],
@@ -172,11 +172,11 @@ const cases: Case<Subject>[] = [
       const before = await open()
       const now = await open()
       now.commit([alertEvent(1)], [], 1, 1)
-      await now.settled?.()
+      await now.flushed?.()
       before.commit([alertEvent(2)], [closedRecord(9)], 2, 2)
       before.saveSnapshot(eventShard, new Uint8Array([9]), 2, 9)
       before.keepKeys(eventShard, ['x'])
-      await expect(before.settled?.() ?? Promise.resolve()).rejects.toThrow(ShardLost)
+      await expect(before.flushed?.() ?? Promise.resolve()).rejects.toThrow(ShardLost)
       expect(await seqs(outbox)).toEqual([1])
       const next = await open()
       expect([next.loadSnapshot(eventShard), next.keys(eventShard), records(next, 0, 0)]).toEqual([null, [], []])
@@ -188,7 +188,7 @@ const cases: Case<Subject>[] = [
       const store = await open()
       for (const seq of [1, 2, 3, 4, 5]) store.commit([alertEvent(seq)], [], seq, seq)
       store.commit([alertEvent(3)], [], 6, 6)
-      await store.settled?.()
+      await store.flushed?.()
       const rows = await outbox.nextEvents(3)
       expect(rows.map(({ event }) => event)).toEqual([1, 2, 3].map(seq => alertEvent(seq)))
       expect(new Set(rows.map(({ pairKey }) => pairKey)).size).toBe(1)
@@ -197,7 +197,7 @@ const cases: Case<Subject>[] = [
       expect([outbox.outboxDepth(), outbox.oldestEventMs()]).toEqual([3, 3])
       // One that was removed is another one when it is made again.
       store.commit([alertEvent(1)], [], 7, 7)
-      await store.settled?.()
+      await store.flushed?.()
       expect(await seqs(outbox)).toEqual([3, 4, 5, 1])
       await outbox.removeEvents((await outbox.nextEvents(10)).map(({ id }) => id))
       expect(await seqs(outbox)).toEqual([])
@@ -211,7 +211,7 @@ const cases: Case<Subject>[] = [
       const store = await open()
       const types = ['alert.opened', 'alert.reminder', 'alert.opened', 'alert.reminder', 'alert.resolved'] as const
       for (const [index, type] of types.entries()) store.commit([alertEvent(index, type)], [], index, index)
-      await store.settled?.()
+      await store.flushed?.()
       const left = async (bound: number) => [await outbox.trimOutbox(boundFor(bound)), await seqs(outbox)]
       expect(await left(5)).toEqual([0, [0, 1, 2, 3, 4]])
       expect(await left(4)).toEqual([1, [0, 2, 3, 4]])
@@ -224,7 +224,7 @@ const cases: Case<Subject>[] = [
       const store = await open()
       const other = '44444444-1111-4111-8111-111111111111'
       store.commit([alertEvent(1), alertEvent(2, 'alert.opened', { company_id: other })], [], 1, 1)
-      await store.settled?.()
+      await store.flushed?.()
       await outbox.removeEventsOf(eventCompany, '55555555-1111-4111-8111-111111111111')
       expect(await seqs(outbox)).toEqual([1, 2])
       await outbox.removeEventsOf(eventCompany, eventServer)

@@ -19,7 +19,7 @@ type Node = {
   /** Takes over what others wrote. */
   readonly poll: () => Promise<void>
   /** Resolves once what was written here can be read by others. */
-  readonly settled: () => Promise<void>
+  readonly flushed: () => Promise<void>
 }
 type Subject = { readonly openNode: () => Promise<Node> }
 
@@ -36,7 +36,7 @@ const implementations: Implementation<Subject>[] = [
           const store = new RegistryStore(path)
           closing(() => store.close())
           const registry = new AgentRegistry(store)
-          return { registry, poll: async () => registry.refresh(), settled: async () => {} }
+          return { registry, poll: async () => registry.refresh(), flushed: async () => {} }
         },
       }
     },
@@ -54,7 +54,7 @@ const implementations: Implementation<Subject>[] = [
             await store.poll()
             registry.refresh()
           }
-          return { registry, poll, settled: () => registry.settled() }
+          return { registry, poll, flushed: () => registry.flushed() }
         },
       }
     },
@@ -91,17 +91,17 @@ const cases: Case<Subject>[] = [
     run: async subject => {
       const [worker, ingest] = await twoNodes(subject)
       expect(worker.registry.push(record({ hostname: 'web-1', serverStatus: 'maintenance' }))).toBe(true)
-      await worker.settled()
+      await worker.flushed()
       await ingest.poll()
       expect(ingest.registry.byTokenHash('a'.repeat(64), 0)?.record).toEqual(
         record({ hostname: 'web-1', serverStatus: 'maintenance' }),
       )
       worker.registry.revoke(AGENT)
-      await worker.settled()
+      await worker.flushed()
       // A process that has not looked yet still writes what it knows.
       ingest.registry.apply([record({ version: 3, syncVersion: 3, datacenter: 'x' })])
       ingest.registry.apply([record({ version: 1, syncVersion: 9, datacenter: 'old' })])
-      await ingest.settled()
+      await ingest.flushed()
       for (const node of [worker, ingest]) await node.poll()
       for (const node of [worker, ingest, await subject.openNode()])
         expect(node.registry.byAgent(AGENT)).toMatchObject({ state: 'revoked', version: 3, datacenter: 'x' })
@@ -117,13 +117,13 @@ const cases: Case<Subject>[] = [
         const [worker, ingest] = await twoNodes(subject)
         if (isKnown) {
           ingest.registry.apply([record({ version: 1, syncVersion: 1 })])
-          await ingest.settled()
+          await ingest.flushed()
           await worker.poll()
         }
         ingest.registry.apply([record({ version: 5, syncVersion: 5 })])
-        await ingest.settled()
+        await ingest.flushed()
         worker.registry.revoke(AGENT)
-        await worker.settled()
+        await worker.flushed()
         for (const node of [ingest, worker]) await node.poll()
         expect(ingest.registry.byAgent(AGENT)?.state).toBe('revoked')
         // So it is for one that starts later.
@@ -140,12 +140,12 @@ const cases: Case<Subject>[] = [
         record({ agentId: `33333333-3333-4333-8333-${String(index).padStart(12, '0')}`, tokenHash: `${index}` }),
       )
       first.registry.apply(many, { since: 9, syncedAtMs: 5 })
-      await first.settled()
+      await first.flushed()
       await second.poll()
       expect(second.registry.size).toBe(1200)
       expect(second.registry.cursor).toEqual({ since: 9, syncedAtMs: 5 })
       expect(second.registry.removeCompany(COMPANY)).toBe(1200)
-      await second.settled()
+      await second.flushed()
       await first.poll()
       expect(first.registry.size).toBe(0)
       expect((await subject.openNode()).registry.size).toBe(0)
@@ -158,7 +158,7 @@ const cases: Case<Subject>[] = [
       first.registry.push(record({ version: 7 }))
       expect(first.registry.removeServer(COMPANY, SERVER)).toBe(1)
       first.registry.push(record({ version: 1 }))
-      await first.settled()
+      await first.flushed()
       await second.poll()
       expect(second.registry.byAgent(AGENT)).toMatchObject({ state: 'active', version: 1 })
     },

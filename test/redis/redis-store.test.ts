@@ -54,7 +54,7 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   store.keepKeys(eventShard, ['cpu_usage_percent', 'disk_used_percent{mount="/"}', 'no_longer'])
   store.dropKeys(eventShard, ['no_longer'])
   store.keepRules(0, [changed])
-  await store.settled()
+  await store.flushed()
   const next = await openStore(keys, token)
   expect(next.journalMark).toBe(3)
   expect([...next.loadSnapshot(eventShard)!]).toEqual([1, 2, 255])
@@ -67,7 +67,7 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   expect(next.ruleNotes(eventShard)).toEqual([{ ...changed, position: 0 }, changed])
   // With the next snapshot no replay needs it; what was noted last stays, for a worker that has an older set.
   next.saveSnapshot(eventShard, new Uint8Array([1]), 6, next.journalMark)
-  await next.settled()
+  await next.flushed()
   const after = await openStore(keys, token)
   expect(after.ruleNotes(eventShard)).toEqual([{ ...changed, position: 0 }])
   // A purge of the company takes its rules along.
@@ -87,7 +87,7 @@ test('[PRES-016] [PRES-004] an owner whose lease went to another worker can writ
   const current = await openStore(keys, token)
   const down = { ...alertEvent(5, 'agent.down'), rule_id: 'agent_down' }
   current.commit([down], [closedRecord(1)], 1, 1000)
-  await current.settled()
+  await current.flushed()
   old.commit(
     [{ ...down, seq: 6, event_id: eventId(eventServer, 'agent_down', 'x', 6, 'agent.down') }],
     [closedRecord(9)],
@@ -96,7 +96,7 @@ test('[PRES-016] [PRES-004] an owner whose lease went to another worker can writ
   )
   old.saveSnapshot(eventShard, new Uint8Array([9]), 2, 9)
   old.keepKeys(eventShard, ['x'])
-  await expect(old.settled()).rejects.toThrow(ShardLost)
+  await expect(old.flushed()).rejects.toThrow(ShardLost)
   const outbox = new RedisOutboxStore(redis, keys, () => [eventShard])
   expect((await outbox.nextEvents(10)).map(row => row.event.seq)).toEqual([5])
   expect(await redis.get(keys.snapshot(eventShard))).toBeNull()
@@ -104,7 +104,7 @@ test('[PRES-016] [PRES-004] an owner whose lease went to another worker can writ
   expect(await redis.get(`t${prefixes}:agent:${eventAgent}:st`)).toBe('down 5000')
   expect(await outbox.downServers()).toEqual([[eventServer, 5000]])
   current.commit([{ ...alertEvent(8, 'agent.up'), rule_id: 'agent_down' }], [], 2, 1000)
-  await current.settled()
+  await current.flushed()
   expect(await redis.get(`t${prefixes}:agent:${eventAgent}:st`)).toBe('up 8000')
   expect(await outbox.downServers()).toEqual([])
 })
@@ -117,10 +117,10 @@ test('[PRES-004] presence that no event tells is written too: the first batch of
     { agentId: eventAgent, state: 'up', atMs: 5000.4 },
     { agentId: 'another', state: 'up', atMs: 6000 },
   ])
-  await store.settled()
+  await store.flushed()
   expect(await redis.mget(keys.agentState(eventAgent), keys.agentState('another'))).toEqual(['up 5000', 'up 6000'])
   store.keepPresence([{ agentId: eventAgent, state: 'unknown', atMs: 0 }])
-  await store.settled()
+  await store.flushed()
   expect(await redis.mget(keys.agentState(eventAgent), keys.agentState('another'))).toEqual([null, 'up 6000'])
 })
 

@@ -124,7 +124,7 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
     poll,
     close: async () => {
       await bus.close()
-      await registry.settled().catch(() => {})
+      await registry.flushed().catch(() => {})
       redis.disconnect()
     },
   }

@@ -51,7 +51,7 @@ export interface ShardStore {
    * Of a store that writes later, in order: resolves once all that was handed over is durable, and rejects when that
    * will never be. Then the loop must end, and another one starts from what is durable.
    */
-  settled?(): Promise<void>
+  flushed?(): Promise<void>
   /** Shows presence to other processes (decision G-182); a store of one process has nobody to show it to. */
   keepPresence?(changes: readonly QuietPresence[]): void
 }

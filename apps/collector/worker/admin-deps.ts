@@ -85,7 +85,7 @@ export function createAdminDeps(sources: AdminDepsSources): CreatedAdminDeps {
   /** What the registry was told is kept for every process; where it cannot be now, the hub calls again. */
   const kept = async <T>(result: T): Promise<T> => {
     try {
-      await registry.settled()
+      await registry.flushed()
     } catch (error) {
       onError('cannot keep a change of the registry; it is in force here, and kept later', error)
       throw new AdminError('unavailable', 'the change cannot be kept now; call again')

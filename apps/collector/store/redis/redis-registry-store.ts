@@ -126,12 +126,12 @@ export class RedisRegistryStore {
       const head = isLast && cursor ? [cursor.since, cursor.syncedAtMs] : ['', '']
       this.writes.push([...head, ...args.slice(at, at + ROWS_A_CALL * 2)])
     }
-    // Whoever must know asks `settled`.
+    // Whoever must know asks `flushed`.
     this.flush().catch(() => {})
   }
 
   /** Resolves once everything that was handed over is in Redis; rejects when it is not taken now. */
-  async settled(): Promise<void> {
+  async flushed(): Promise<void> {
     await this.flush()
   }
 

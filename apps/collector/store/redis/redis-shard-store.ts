@@ -233,7 +233,7 @@ export class RedisShardStore implements ShardStore {
   }
 
   /** Resolves once everything that was handed over is durable. Rejects with ShardLost when it will never be. */
-  async settled(): Promise<void> {
+  async flushed(): Promise<void> {
     while (this.writing) await this.writing
     if (this.failure) throw this.failure
   }

@@ -16,7 +16,7 @@ type ChangeListener = (changes: readonly AgentChange[]) => void
 /** What a token hash means at an instant. */
 type TokenMatch = { readonly record: AgentRecord; readonly isValid: boolean }
 
-/** What keeps the registry: on disk, or in Redis, where what is written is durable once it is `settled`. */
+/** What keeps the registry: on disk, or in Redis, where what is written is durable once it is `flushed`. */
 export interface RegistryBacking {
   /** What was written since the last call, by any process; the first call gives the whole registry. */
   readChanges(): RegistryRow[]
@@ -28,7 +28,7 @@ export interface RegistryBacking {
    */
   write(rows: readonly RegistryRow[], cursor: RegistryCursor | null): void
   /** Of a store that writes later: resolves once everything that was handed over is durable. */
-  settled?(): Promise<void>
+  flushed?(): Promise<void>
 }
 
 const NONE: readonly string[] = []
@@ -245,8 +245,8 @@ export class AgentRegistry {
    * Resolves once every change so far is durable, for every process that shares the registry. Rejects when it is not
    * now.
    */
-  async settled(): Promise<void> {
-    await this.store?.settled?.()
+  async flushed(): Promise<void> {
+    await this.store?.flushed?.()
   }
 
   private keep(changes: readonly AgentChange[], cursor: RegistryCursor | null): void {

@@ -265,7 +265,7 @@ class RedisShards {
       return
     }
     store
-      .settled()
+      .flushed()
       .then(() => this.bus.pass(busConsumers.evaluation, shard, message.position))
       // The loop hears of it by itself; the next snapshot passes further.
       .catch(() => {})

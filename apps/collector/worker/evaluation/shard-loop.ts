@@ -129,11 +129,11 @@ export class ShardLoop {
       this.store.keepRules(this.config.threadIndex, notes)
       this.activate(next)
     }
-    // A store that lost its shard never settles well: another loop has it then, and nobody waits for this one.
+    // A store that lost its shard rejects: another loop has it then, and nobody waits for this one.
     const resolveAll = () => {
       for (const resolve of waiting) resolve()
     }
-    if (this.store.settled) this.store.settled().then(resolveAll, resolveAll)
+    if (this.store.flushed) this.store.flushed().then(resolveAll, resolveAll)
     else resolveAll()
   }
 
@@ -292,7 +292,7 @@ export class ShardLoop {
     }
     while (this.drains && (await this.consume()) > 0);
     if (!this.isReplaying) this.snapshot()
-    await this.store.settled?.()
+    await this.store.flushed?.()
   }
 
   /** Consumes, sweeps and saves what is due. Returns the number of entries read. */
@@ -311,7 +311,7 @@ export class ShardLoop {
       if (isForced) this.forcedSnapshots--
       await this.saver.saveNext()
     }
-    await this.store.settled?.()
+    await this.store.flushed?.()
     return consumed
   }
 
