@@ -230,7 +230,7 @@ test('at most ten checks run at a time, none twice at once, each stamped with th
     for (const go of release.splice(0)) go()
     await until('the next checks', () => release.length > 0 || (started.length === 25 && running === 0))
   }
-  await runner.settle(1_000)
+  await runner.awaitDone(1_000)
   expect(most).toBe(10)
   expect(started.toSorted()).toEqual(checks.map(({ id }) => id.replace('c', 's')).sort())
   const results = runner.take()

@@ -142,7 +142,7 @@ describe('cells of samples as they come', () => {
     tombstones.set(server, clockMs + 4 * MINUTE_MS)
     worker.writer.setTombstones(living())
     await worker.writer.flush()
-    await worker.writer.settled()
+    await worker.writer.drained()
     for (const [key, points] of truth) if (key.startsWith(serverOf(server))) points.clear()
     await worker.rollups.exclusively(async () => {
       worker.stream.invalidateAll()

@@ -245,7 +245,7 @@ describe('samples that are held before they are stored', () => {
       (await reader.newestValues(COMPANY, server(index), [METRIC], NOW - HOUR_MS)).map(({ value }) => value)
     expect([await read(1), await read(2)]).toEqual([[1], [2]])
     writer.setTombstones([{ companyId: COMPANY, serverId: server(1), untilMs: clockMs + HOUR_MS }])
-    await writer.settled()
+    await writer.drained()
     await purgeSamples(store, COMPANY, server(1))
     reader.forgetDefinitions()
     expect([await read(1), await read(2)]).toEqual([[], [2]])

@@ -443,7 +443,7 @@ describe('an hour without the store', () => {
 
     await store.command(`RENAME TABLE ${db}.samples_away TO ${db}.samples_raw`)
     await stored
-    await writer.settled()
+    await writer.drained()
     expect(await store.rows(`SELECT count() FROM ${db}.samples`)).toEqual([[120 * servers * points]])
     expect(await store.rows(`SELECT count() FROM ${db}.rollup_late`)).toEqual([[0]])
     await schedule.runNow(end + 5 * MINUTE_MS)

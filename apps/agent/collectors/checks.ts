@@ -30,7 +30,7 @@ export class CheckRunner {
   }
 
   /** Resolves when all checks are done, or after `ms`. */
-  async settle(ms: number): Promise<void> {
+  async awaitDone(ms: number): Promise<void> {
     if (this.#running.size === 0) return
     const { promise: deadline, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, ms)

@@ -24,7 +24,7 @@ export class Sampler {
   async sample(elapsedMs: number, settings: AgentSettings): Promise<Sample[]> {
     this.#checks.start(settings.checks)
     const groups = await Promise.all(this.#collectors.map(collector => this.#collect(collector, elapsedMs, settings)))
-    await this.#checks.settle(CHECKS_WAIT_MS)
+    await this.#checks.awaitDone(CHECKS_WAIT_MS)
     return [...this.#checks.take(), ...groups.flat()]
   }
 

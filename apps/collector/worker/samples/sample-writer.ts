@@ -276,7 +276,7 @@ export class SampleWriter {
   }
 
   /** Resolves when nothing is on its way to the store: what was inserted before can be deleted now. */
-  async settled(): Promise<void> {
+  async drained(): Promise<void> {
     await this.announcing
     await this.inserting
   }

@@ -238,7 +238,7 @@ class SamplesThread {
    * Blocks on their way are let in first, so that the delete finds them; a pass of the rollups does not run meanwhile.
    */
   private async purge(companyId: string, serverId: string | null): Promise<null> {
-    await pTimeout(this.writer.settled(), {
+    await pTimeout(this.writer.drained(), {
       milliseconds: SETTLE_MAX_MS,
       message: 'the samples store does not take samples just now',
     })
