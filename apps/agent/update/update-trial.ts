@@ -52,7 +52,7 @@ function rollBack(parts: TrialParts, installation: Installation, trial: UpdateTr
 }
 
 /** The new version is good: it stays, and the old binary goes. */
-function settle({ dir }: TrialParts, installation: Installation): void {
+function keepNewVersion({ dir }: TrialParts, installation: Installation): void {
   writeUpdateRecord(dir, { ...readUpdateRecord(dir), trial: null })
   installation.forgetPrevious()
 }
@@ -106,7 +106,7 @@ export async function tryStagedVersion(
   await end(child, parts, alarm)
   if (outcome === 'stopped') return false
   if (outcome === 'accepted') {
-    settle(parts, installation)
+    keepNewVersion(parts, installation)
     log.info({ version }, 'the new version has proved itself')
   } else {
     rollBack(parts, installation, trial)
@@ -172,7 +172,7 @@ export function ownTrial(parts: TrialParts, args: readonly string[], watcherPid:
     if (isAccepted) return
     try {
       if (state === 'watched') writeUpdateRecord(dir, { ...record, trial: { ...trial, isConfirmed: true } })
-      else settle(parts, installation)
+      else keepNewVersion(parts, installation)
     } catch (error) {
       log.error({ cause: messageOf(error) }, 'cannot note that this version works: trying again with the next batch')
       return

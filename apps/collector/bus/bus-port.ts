@@ -37,11 +37,11 @@ type FromBus =
   /** null: it cannot be read. */
   | { readonly kind: 'stats'; readonly call: number; readonly stats: BusStats | null }
 
-type Settle = (refusal: PublishRefusal | null) => void
+type Resolve = (refusal: PublishRefusal | null) => void
 
 /** The side of a thread that publishes. It is not closed: the thread that has the bus does that. */
 export class PortBus implements BusWriter {
-  private settles: Settle[] = []
+  private resolves: Resolve[] = []
   /** What waits for others lies at its start. */
   private bytes = new Uint8Array(0)
   private byteCount = 0
@@ -49,7 +49,7 @@ export class PortBus implements BusWriter {
   private readonly spare: ArrayBuffer[] = []
   private timer: ReturnType<typeof setTimeout> | null = null
   private nextCall = 1
-  private readonly publishing = new Map<number, readonly Settle[]>()
+  private readonly publishing = new Map<number, readonly Resolve[]>()
   private readonly asking = new Map<number, (stats: BusStats | null) => void>()
   private readonly flushNow = () => this.flush()
 
@@ -58,8 +58,8 @@ export class PortBus implements BusWriter {
   }
 
   publish(_serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
-    return new Promise(settle => {
-      this.settles.push(settle)
+    return new Promise(resolve => {
+      this.resolves.push(resolve)
       const end = this.byteCount + entry.length
       if (end > this.bytes.length) this.makeRoom(end)
       this.bytes.set(entry, this.byteCount)
@@ -91,15 +91,15 @@ export class PortBus implements BusWriter {
   flush(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
-    const { settles, bytes, byteCount } = this
-    if (settles.length === 0) return
-    this.settles = []
+    const { resolves, bytes, byteCount } = this
+    if (resolves.length === 0) return
+    this.resolves = []
     this.bytes = new Uint8Array(this.spare.pop() ?? new ArrayBuffer(0))
     this.byteCount = 0
     const call = this.nextCall++
-    this.publishing.set(call, settles)
+    this.publishing.set(call, resolves)
     const { buffer } = bytes
-    this.tell({ kind: 'publish', call, buffer, byteCount, count: settles.length }, [buffer])
+    this.tell({ kind: 'publish', call, buffer, byteCount, count: resolves.length }, [buffer])
   }
 
   private makeRoom(byteCount: number): void {
@@ -114,13 +114,13 @@ export class PortBus implements BusWriter {
       this.asking.delete(message.call)
       return
     }
-    const settles = this.publishing.get(message.call)
-    assert(settles, 'the bus answers what was published')
+    const resolves = this.publishing.get(message.call)
+    assert(resolves, 'the bus answers what was published')
     this.publishing.delete(message.call)
     const { refusal, buffer } = message
     if (this.spare.length < SPARE_BUFFERS_MAX) this.spare.push(buffer)
-    if (typeof refusal === 'string' || refusal === null) for (const settle of settles) settle(refusal)
-    else for (const [index, settle] of settles.entries()) settle(refusal[index] ?? null)
+    if (typeof refusal === 'string' || refusal === null) for (const resolve of resolves) resolve(refusal)
+    else for (const [index, resolve] of resolves.entries()) resolve(refusal[index] ?? null)
   }
 }
 

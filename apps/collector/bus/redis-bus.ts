@@ -65,7 +65,7 @@ return 1
 type Pending = {
   readonly partition: number
   readonly entry: Uint8Array
-  readonly settle: (refusal: PublishRefusal | null) => void
+  readonly resolve: (refusal: PublishRefusal | null) => void
 }
 
 type RedisBusWriterOptions = {
@@ -95,8 +95,8 @@ export class RedisBusWriter implements BusWriter {
 
   publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
     if (this.pendingBytes >= PENDING_BYTES_MAX) return Promise.resolve('full')
-    return new Promise(settle => {
-      this.pending.push({ partition: shardOfServer(serverId), entry: entry.slice(), settle })
+    return new Promise(resolve => {
+      this.pending.push({ partition: shardOfServer(serverId), entry: entry.slice(), resolve })
       this.pendingBytes += entry.length
       this.flushing ??= this.flushAll()
     })
@@ -113,7 +113,7 @@ export class RedisBusWriter implements BusWriter {
       const refusal = await this.send(group)
       this.pendingBytes -= bytes
       assert(this.pendingBytes >= 0, 'no more is sent than was handed over')
-      for (const { settle } of group) settle(refusal)
+      for (const { resolve } of group) resolve(refusal)
     }
     this.flushing = null
   }

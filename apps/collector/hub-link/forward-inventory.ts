@@ -99,7 +99,7 @@ export class InventoryForwarder {
     while (this.queue.size > 0) {
       const items = this.nextBatch()
       const answer = await hub.postInventory(items.map(item => item.json))
-      if (!this.settle(items, answer)) return
+      if (!this.applyVerdict(items, answer)) return
     }
   }
 
@@ -116,7 +116,7 @@ export class InventoryForwarder {
   }
 
   /** Removes what the hub has answered for; false when it is to be tried again later. */
-  private settle(items: readonly Item[], answer: HubResponse): boolean {
+  private applyVerdict(items: readonly Item[], answer: HubResponse): boolean {
     const { log, metrics, nowMs } = this.options
     const isFinal = answer.kind === 'refused' && answer.status >= 400 && answer.status < 500 && answer.status !== 429
     if (answer.kind !== 'ok' && !isFinal) {

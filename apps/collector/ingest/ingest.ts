@@ -186,7 +186,7 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
       stopChecks()
       await intake.stop()
       // A hub that is silent does not hold up the stop: agents report again.
-      const deadline = new Promise<void>(settle => setTimeout(settle, LAST_REPORT_MS).unref())
+      const deadline = new Promise<void>(resolve => setTimeout(resolve, LAST_REPORT_MS).unref())
       await Promise.race([Promise.all([context.inventory.stop(), seen?.stop()]), deadline])
       sessions.stop()
     },

@@ -239,11 +239,11 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     storage,
     status,
     groups,
-    reloadRules: async () => settled(await rules.reload()),
-    reloadSilences: async () => settled(await silences.reload()),
+    reloadRules: async () => afterApplied(await rules.reload()),
+    reloadSilences: async () => afterApplied(await silences.reload()),
     untilIngestPolled: deps.untilIngestPolled ?? (async () => {}),
   })
-  async function settled(result: 'applied' | 'unavailable'): Promise<'applied' | 'unavailable'> {
+  async function afterApplied(result: 'applied' | 'unavailable'): Promise<'applied' | 'unavailable'> {
     await applied
     return result
   }

@@ -245,7 +245,7 @@ export function startListener(parts: ListenerParts): AgentListener {
       void old.stop(false)
     },
     stop: async () => {
-      const deadline = new Promise<void>(settle => setTimeout(settle, STOP_GRACE_MS).unref())
+      const deadline = new Promise<void>(resolve => setTimeout(resolve, STOP_GRACE_MS).unref())
       await Promise.race([server.stop(false), deadline])
       // Bodies that still trickle are not waited for: nobody was told that they are kept.
       await server.stop(true)

@@ -214,7 +214,7 @@ export class ListenerPool {
   }
 
   private async stopAll(): Promise<void> {
-    const limit = new Promise<void>(settle => setTimeout(settle, STOP_LIMIT_MS).unref())
+    const limit = new Promise<void>(resolve => setTimeout(resolve, STOP_LIMIT_MS).unref())
     const stopped = Promise.all(
       this.workers.map(async worker => {
         await this.ask(worker, { kind: 'stop' })

@@ -113,7 +113,7 @@ export class MetricsReceiver {
         this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
         refusal = 'failed'
       }
-      const refused = this.settle(session, publishing, ack, refusal)
+      const refused = this.applyBusAnswer(session, publishing, ack, refusal)
       if (--session.publishing === 0 && session.whenIdle) session.whenIdle()
       if (refused) return refused
     }
@@ -186,7 +186,7 @@ export class MetricsReceiver {
   }
 
   /** What follows from the bus's answer; an error when it did not take the batch. */
-  private settle(
+  private applyBusAnswer(
     session: AgentSession,
     publishing: Publishing,
     ack: Ack,

@@ -127,7 +127,7 @@ export class Outbox {
     const verdict = judge(answer)
     if (verdict === 'keep') return this.backOff(answer)
     this.recovered()
-    if (verdict === 'delivered') await this.settle(rows, answer)
+    if (verdict === 'delivered') await this.applyVerdict(rows, answer)
     else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
     else await this.deadLetter(rows[0]!, describeResponse(answer))
     return AGAIN
@@ -139,7 +139,7 @@ export class Outbox {
   }
 
   /** Accepted and rejected events leave the outbox; rejected ones are logged and counted. */
-  private async settle(rows: readonly OutboxRow[], answer: HubResponse): Promise<void> {
+  private async applyVerdict(rows: readonly OutboxRow[], answer: HubResponse): Promise<void> {
     const { store, log, onSent } = this.options
     const listed = answer.kind === 'ok' && Array.isArray(answer.data.rejected) ? answer.data.rejected : []
     const reasons = new Map(listed.map(entry => [textOf(entry, 'event_id'), textOf(entry, 'reason')]))

@@ -47,7 +47,7 @@ export async function startSamples(options: SamplesClientOptions) {
   }
 
   await new Promise<void>((resolve, reject) => {
-    const settle = (id: number, act: (call: Waiting) => void): void => {
+    const finish = (id: number, act: (call: Waiting) => void): void => {
       const call = waiting.get(id)
       waiting.delete(id)
       if (call) act(call)
@@ -63,9 +63,9 @@ export async function startSamples(options: SamplesClientOptions) {
           worker.terminate()
           return reject(new SamplesUnavailable(message.message))
         case 'answer':
-          return settle(message.id, call => call.resolve(message.result))
+          return finish(message.id, call => call.resolve(message.result))
         case 'failed':
-          return settle(message.id, call => call.reject(new SamplesUnavailable(message.message)))
+          return finish(message.id, call => call.reject(new SamplesUnavailable(message.message)))
         case 'inserted':
           return options.onInserted?.(message.rows, message.seconds)
         case 'retentionWanted':
