@@ -197,6 +197,6 @@ test('a shard takes neither events nor records of another shard', async () => {
   expect(() => store.commit([other], [], 1, 1)).toThrow('an event goes into the outbox of its own shard')
   const record = { ...closedRecord(1), shard: eventShard + 1 }
   expect(() => store.commit([], [record], 1, 1)).toThrow('a shard keeps what it knows of its own servers')
-  await store.settled()
+  await store.flushed()
   expect(await new RedisOutboxStore(redis, keys, () => [eventShard]).nextEvents(10)).toEqual([])
 })
