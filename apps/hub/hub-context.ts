@@ -5,6 +5,7 @@ import type { HubConfig } from './config.ts'
 import type { Sealer } from './identity/secrets.ts'
 import type { Bell } from './notifications/bell.ts'
 import type { Database } from './platform/db/connect.ts'
+import type { Identity } from './platform/http/caller.ts'
 import type { Links } from './platform/http/links.ts'
 import type { OpenStreams } from './platform/http/open-streams.ts'
 import type { FixedWindows } from './platform/http/rate-limit.ts'
@@ -17,6 +18,7 @@ export type Hub = {
   readonly log: Logger
   readonly metrics: HubMetrics
   readonly sealer: Sealer
+  readonly identity: Identity
   readonly collectors: CollectorClient
   readonly jobs: Jobs
   readonly bell: Bell

@@ -12,6 +12,7 @@ import { CollectorClient } from './collectors/collector-client.ts'
 import { registerCollectorJobs } from './collectors/collector-jobs.ts'
 import type { HubConfig } from './config.ts'
 import type { Hub } from './hub-context.ts'
+import { identity } from './identity/authenticate.ts'
 import { createSealer, type Sealer } from './identity/secrets.ts'
 import { Bell } from './notifications/bell.ts'
 import { registerNotificationJobs } from './notifications/dispatch.ts'
@@ -85,6 +86,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     log,
     metrics,
     sealer,
+    identity,
     collectors: new CollectorClient(config, database, sealer, log, metrics),
     jobs: new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale']),
     bell: new Bell(),

@@ -6,6 +6,10 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** True for the canonical lowercase form. */
 export const isUuid = (text: string): boolean => UUID.test(text)
 
+/** True for any value that is a UUID, in upper case too: as people and their programs may send it. */
+export const isUuidOfAnyCase = (value: unknown): value is string =>
+  typeof value === 'string' && value.length === 36 && UUID.test(value.toLowerCase())
+
 /** Writes the 16 bytes of a canonical UUID at `offset`. */
 export function writeUuid(into: Uint8Array, offset: number, uuid: string): void {
   let at = 0

@@ -3,41 +3,11 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { ApiError } from '../platform/http/api-error.ts'
+import { type Caller, type Identity, sessionCookie } from '../platform/http/caller.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { words } from '../platform/http/texts.ts'
 import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permissions.ts'
 import { tokenHash } from './secrets.ts'
-
-export type Caller = {
-  readonly kind: 'token' | 'session'
-  /** Id of the API token or of the session. */
-  readonly credentialId: string
-  readonly user: {
-    readonly id: string
-    readonly kind: 'person' | 'collector' | 'matcher'
-    readonly name: string
-    readonly email: string
-    readonly companyId: string | null
-    readonly superAdmin: boolean
-  }
-  readonly permissions: ReadonlySet<string>
-  /** A super administrator whose credential is not limited: a token for a few permissions has no power over the hub. */
-  readonly actsAsSuperAdmin: boolean
-  /** The permissions with which a limited token may reach the account of its person; null: the whole account. */
-  readonly accountPermissions: ReadonlySet<string> | null
-  /** Who made the token for its user, and when; null: the user, or a command of the hub. */
-  readonly madeBy: { readonly id: string; readonly superAdmin: boolean; readonly at: string } | null
-  readonly ipRanges: readonly string[] | null
-  /** Null: the hub's default. */
-  readonly ratePerMinute: number | null
-  /**
-   * Of a token that was issued on the screen: the requests a minute that its company may give it. Null: the hub's
-   * bound.
-   */
-  readonly rateMax: number | null
-  readonly isIssued: boolean
-  readonly csrfToken: string | null
-}
 
 /** What is read of a token's maker where that is not its user; null and false otherwise. */
 type MakerColumns = {
@@ -193,8 +163,6 @@ export async function authenticateSession(db: Executor, cookie: string): Promise
   return callerOf(row, 'session')
 }
 
-export const sessionCookie = 'hub_session'
-
 /** The caller of a request, by its Authorization header, else by its session cookie. */
 export async function authenticate(db: Executor, request: Request): Promise<Caller> {
   const authorization = request.headers.get('authorization')
@@ -266,3 +234,6 @@ export async function companyOf(db: Executor, caller: Caller, header: string | n
   if (!usable.some(company => company.id === asked)) throw companyRefused()
   return asked
 }
+
+/** Handed to the pipeline of requests. */
+export const identity: Identity = { authenticate, companyOf }

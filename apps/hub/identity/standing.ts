@@ -3,8 +3,8 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
+import type { Caller } from '../platform/http/caller.ts'
 import { words } from '../platform/http/texts.ts'
-import type { Caller } from './authenticate.ts'
 import { expandPermissions, keysBeyond, wildcard } from './permissions.ts'
 
 /**

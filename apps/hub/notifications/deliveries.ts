@@ -84,7 +84,8 @@ export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDe
   }))
   await tx.db.execute(sql`
     insert into notification_deliveries (id, company_id, channel, target, webhook_id, type, payload)
-    select * from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, company_id uuid, channel text,
+    select x.id, x.company_id, x.channel, x.target, x.webhook_id, x.type, x.payload
+    from jsonb_to_recordset(${JSON.stringify(records)}::jsonb) as x (id uuid, company_id uuid, channel text,
       target text, webhook_id uuid, type text, payload jsonb)`)
   hub.jobs.enqueue(tx, rows.map(jobOf))
   return rows.map(row => row.id)

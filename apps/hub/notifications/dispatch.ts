@@ -35,7 +35,8 @@ async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
   for (let at = 0; at < rows.length; at += ROWS_AT_ONCE)
     await tx.db.execute(sql`
       insert into notifications (id, user_id, company_id, type, title, body, link, created_at)
-      select * from jsonb_to_recordset(${JSON.stringify(rows.slice(at, at + ROWS_AT_ONCE))}::jsonb) as x (id uuid,
+      select x.id, x.user_id, x.company_id, x.type, x.title, x.body, x.link, x.created_at
+      from jsonb_to_recordset(${JSON.stringify(rows.slice(at, at + ROWS_AT_ONCE))}::jsonb) as x (id uuid,
         user_id uuid, company_id uuid, type text, title text, body text, link text, created_at timestamptz)`)
 }
 

@@ -4,10 +4,10 @@
 import { sql } from 'drizzle-orm'
 import { auditByHub } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
-import type { Caller } from '../identity/authenticate.ts'
 import { newAddressToken, tokenHash } from '../identity/secrets.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { tooManyRequests } from '../platform/http/api-error.ts'
+import type { Caller } from '../platform/http/caller.ts'
 import type { NotificationLanguage } from './templates.ts'
 
 export const addressStates = ['unconfirmed', 'confirmed', 'stopped'] as const

@@ -66,13 +66,13 @@ export async function previewSilence(db: Executor, companyId: string, input: Sco
     select id, name from servers where company_id = ${companyId} and id = any(${list}::uuid[])
     order by lower(name), id limit ${PREVIEW_SHOWN}`)
   const covered = await db.execute<Covered>(sql`
-    select * from (select id, severity, (count(*) over ())::int as total,
+    select x.id, x.severity, x.total, x.by_severity, x.rank from (select id, severity, (count(*) over ())::int as total,
       (count(*) over (partition by severity))::int as by_severity,
       row_number() over (order by opened_at desc, id desc)::int as rank,
       row_number() over (partition by severity)::int as of_severity
       from monitoring_alerts where company_id = ${companyId} and state in ('open', 'acknowledged')
         and server_id = any(${list}::uuid[])) x
-    where rank <= ${PREVIEW_SHOWN} or of_severity = 1 order by rank`)
+    where x.rank <= ${PREVIEW_SHOWN} or x.of_severity = 1 order by x.rank`)
   const newest = covered.filter(row => row.rank <= PREVIEW_SHOWN).map(row => row.id)
   const bySeverity = { info: 0, warning: 0, critical: 0 }
   for (const row of covered) bySeverity[row.severity] = row.by_severity

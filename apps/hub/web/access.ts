@@ -2,9 +2,10 @@
 // as the API.
 
 import type { Hub } from '../hub-context.ts'
-import { authenticate, type Caller, companyOf, sessionCookie } from '../identity/authenticate.ts'
+import { authenticate, companyOf } from '../identity/authenticate.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
 import { ApiError } from '../platform/http/api-error.ts'
+import { type Caller, sessionCookie } from '../platform/http/caller.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { words } from '../platform/http/texts.ts'
 import type { Visitor } from './sessions.ts'

@@ -97,7 +97,7 @@ export async function pageOfServers(hub: Hub, companyId: string, view: ServerVie
         (count(*) filter (where ${matches}))::int as matching
       from all_servers),
     paged as (
-      select *, least(${view.page}::int, greatest(1, ceil(matching / ${pageSize}::numeric)::int)) as page from counted)
+      select c.all, c.online, c.down, c.unknown, c.alerts, c.matching, least(${view.page}::int, greatest(1, ceil(matching / ${pageSize}::numeric)::int)) as page from counted c)
     select p.*, m.* from paged p left join lateral (
       select id, name, hostname, status, agent_id, last_seen_at, open_alerts, connectivity from all_servers
       where ${matches} order by lower(name), id limit ${pageSize} offset (p.page - 1) * ${pageSize}) m on true

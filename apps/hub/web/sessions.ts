@@ -4,10 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
-import { type Caller, sessionHours } from '../identity/authenticate.ts'
+import { sessionHours } from '../identity/authenticate.ts'
 import { newSessionToken, tokenHash } from '../identity/secrets.ts'
 import { sessions } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import type { Caller } from '../platform/http/caller.ts'
 import { cookieName } from '../platform/http/transport-security.ts'
 
 export type Visitor = { readonly ip: string; readonly userAgent: string | null }

@@ -45,7 +45,7 @@ export async function recordSeen(
     const collectorId = collector?.id ?? null
     const rows = await tx.db.execute<SeenRow>(sql`
       with given as (
-        select * from jsonb_to_recordset(${JSON.stringify(records)}::jsonb)
+        select x.agent_id, x.last_seen_at, x.agent_version, x.proto_version from jsonb_to_recordset(${JSON.stringify(records)}::jsonb)
           as x (agent_id uuid, last_seen_at timestamptz, agent_version text, proto_version integer)),
       locked as (
         select a.id, g.last_seen_at, g.agent_version, g.proto_version,

@@ -198,7 +198,8 @@ async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
   }))
   const inserted = await tx.db.execute(sql`
     insert into monitoring_alert_events (id, company_id, server_id, alert_id, event_id, seq, type, occurred_at, payload)
-    select * from jsonb_to_recordset(${JSON.stringify(log)}::jsonb) as x (id uuid, company_id uuid, server_id uuid,
+    select x.id, x.company_id, x.server_id, x.alert_id, x.event_id, x.seq, x.type, x.occurred_at, x.payload
+    from jsonb_to_recordset(${JSON.stringify(log)}::jsonb) as x (id uuid, company_id uuid, server_id uuid,
       alert_id uuid, event_id text, seq bigint, type text, occurred_at timestamptz, payload jsonb)
     on conflict (event_id) do nothing`)
   return inserted.count
@@ -216,7 +217,8 @@ async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: H
   }))
   await tx.db.execute(sql`
     insert into monitoring_event_seqs as s (server_id, rule_key, series_key, seq, alert_id)
-    select * from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb)
+    select x.server_id, x.rule_key, x.series_key, x.seq, x.alert_id
+    from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb)
       as x (server_id uuid, rule_key text, series_key text, seq bigint, alert_id uuid)
     on conflict (server_id, rule_key, series_key) do update set seq = greatest(s.seq, excluded.seq), alert_id = excluded.alert_id`)
 }

@@ -4,9 +4,9 @@ import type { Logger } from 'pino'
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { HubConfig } from '../../config.ts'
 import type { Hub } from '../../hub-context.ts'
-import { authenticate, type Caller, companyOf } from '../../identity/authenticate.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
 import { ApiError, notFound, permissionDenied, tooManyRequests } from './api-error.ts'
+import type { Caller } from './caller.ts'
 import { acceptsJson, preferredLanguage } from './negotiation.ts'
 import { readBody } from './request-body.ts'
 import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
@@ -78,7 +78,7 @@ async function admit(
   ip: string,
   headers: ResponseHeaders,
 ): Promise<Caller> {
-  const caller = await authenticate(hub.database.db, request)
+  const caller = await hub.identity.authenticate(hub.database.db, request)
   checkAddress(caller, ip)
   checkRate(hub, family, caller, ip, headers)
   return caller
@@ -87,7 +87,9 @@ async function admit(
 /** The company to work in, of a caller that has every right that the route needs. Empty for collectors and matchers. */
 async function companyAllowed(hub: Hub, route: Route, request: Request, caller: Caller): Promise<string> {
   const isUser = familyOf(route.path) === 'user'
-  const companyId = isUser ? await companyOf(hub.database.db, caller, request.headers.get('x-company-id')) : ''
+  const companyId = isUser
+    ? await hub.identity.companyOf(hub.database.db, caller, request.headers.get('x-company-id'))
+    : ''
   checkPermissions(route, caller)
   return companyId
 }
@@ -98,7 +100,7 @@ async function companyAllowed(hub: Hub, route: Route, request: Request, caller: 
  */
 async function isStillAdmitted(hub: Hub, route: Route, request: Request, ip: string, log: Logger): Promise<boolean> {
   try {
-    const caller = await authenticate(hub.database.db, request)
+    const caller = await hub.identity.authenticate(hub.database.db, request)
     checkAddress(caller, ip)
     await companyAllowed(hub, route, request, caller)
     return true

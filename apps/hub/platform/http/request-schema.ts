@@ -3,18 +3,18 @@ import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, Ty
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
 import { limits } from '../../../../core/limits.ts'
+import { isUuidOfAnyCase } from '../../../../core/series/uuid.ts'
 import { isObject } from '../../../../core/unchecked.ts'
 import { ApiError } from './api-error.ts'
 import { type Words, words } from './texts.ts'
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):?[0-5]\d)$/
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 const NOT_BLANK = '\\S'
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
 
-export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value)
+export const isUuid = isUuidOfAnyCase
 /** RFC 3339, and a day that its month has: Date.parse takes 30 February for 1 March. */
 export const isInstant = (value: string): boolean => {
   const atMs = INSTANT.test(value) ? Date.parse(value) : Number.NaN
@@ -26,7 +26,7 @@ export const isInstant = (value: string): boolean => {
 
 export const isEmail = (value: string): boolean => EMAIL.test(value)
 
-FormatRegistry.Set('uuid', value => UUID.test(value))
+FormatRegistry.Set('uuid', isUuid)
 FormatRegistry.Set('date-time', isInstant)
 FormatRegistry.Set('email', isEmail)
 FormatRegistry.Set('time-zone', value => {

@@ -3,7 +3,7 @@
 import { type Static, type TObject, type TSchema, type TUndefined, Type } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../../core/unchecked.ts'
 import type { Hub } from '../../hub-context.ts'
-import type { Caller } from '../../identity/authenticate.ts'
+import type { Caller } from './caller.ts'
 import { parseBody, parseQuery } from './request-schema.ts'
 import type { Language, Words } from './texts.ts'
 

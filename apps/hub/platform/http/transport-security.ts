@@ -1,8 +1,8 @@
 // What holds for every request and answer, by whether the browser speaks https with the hub or with a proxy that the
 // hub trusts: which cookie is believed, which headers an answer has.
 import type { HubConfig } from '../../config.ts'
-import { sessionCookie } from '../../identity/authenticate.ts'
 import { isTrustedProxy } from './addresses.ts'
+import { sessionCookie } from './caller.ts'
 
 /**
  * A browser takes this name over https only, from the host itself and for all of it: no other host can put a session
