@@ -18,7 +18,7 @@ export type StateRecord = {
   readonly rule: SavedRule
   /** null: the state was removed. Columns of the state table in the order of `saveRow`. */
   readonly row: readonly (number | null)[] | null
-  /** Of the last event; records of the first program do not have it. */
+  /** The seq of the state's last event. Records that the first released format wrote lack it. */
   readonly lastSeq?: number
   readonly flap: FlapState | null
 }
@@ -33,8 +33,8 @@ export type PresenceRecord = {
 }
 
 /**
- * The last agent of a server was revoked: nothing of the server is left, and what its agents had on their way does not
- * count.
+ * The last agent of a server was revoked. Evaluation has dropped all state of the server, and ignores batches of the
+ * revoked agents that are still on the bus.
  */
 export type LeftRecord = {
   readonly kind: 'left'
@@ -48,13 +48,16 @@ export type LeftRecord = {
 
 export type JournalRecord = StateRecord | PresenceRecord | LeftRecord
 
-/** What a record is about: a later one of the same key replaces it. */
+/** Names what a record describes: a later record with the same key replaces an earlier one. */
 export const journalKey = (record: JournalRecord): string =>
   record.kind === 'state'
     ? `${record.serverId}\n${record.rule.id}\n${record.seriesKey}`
     : `${record.serverId}\n${record.kind}`
 
-/** True when the hub holds an open alert because of what the record says: it is kept until a later one ends it. */
+/**
+ * True when the hub has an open alert because of this record. The store then keeps the record until a later one with
+ * its key closes the alert.
+ */
 export function isOpenRecord(record: JournalRecord): boolean {
   if (record.kind === 'presence') return record.presence.state === 'down'
   return (

@@ -1,7 +1,7 @@
-// What must survive a crash together with an event: the state that the event left behind. After a crash the snapshot is
-// loaded, then the journal, then the bus is replayed; a state that the journal settled up to a position ignores the bus
-// up to there, so no transition is told twice and none is told otherwise (the snapshot alone would replay it under the
-// rules and the clock of now).
+// The journal keeps, for each event, the state that the event left behind; both are committed together. After a crash
+// the worker loads the snapshot, then the journal, and then replays the bus. A state that the journal restored ignores
+// the bus up to the journal record's position. So the replay emits no transition a second time, and none that differs
+// from the first one (with the snapshot alone, the replay would judge those samples under the present rules and clock).
 import { addState, stateOf } from '../rules/binding.ts'
 import { NO_SIGNATURE, slotOfSaved } from '../rules/rule-slots.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -14,8 +14,8 @@ import { saveRow, stateRecord } from './state-record.ts'
 const load = (value: number | null | undefined): number => value ?? Number.NaN
 
 /**
- * A state under the signature that the rule has now goes on; one under another signature restarts when its server is
- * bound.
+ * Loads the columns of a saved state. A state that has the present signature of its rule continues; one with another
+ * signature restarts when its server is bound.
  */
 function loadRow(evaluation: EvaluationState, row: number, saved: readonly (number | null)[], signature: number): void {
   const { states } = evaluation
@@ -37,7 +37,7 @@ function loadRow(evaluation: EvaluationState, row: number, saved: readonly (numb
   active.notifiedAtMs[at] = notifiedAtMs!
 }
 
-/** The states and presences whose events left since the last call, as they are now. Clears the lists. */
+/** Records of the states and presences that emitted events since the last call, as they are now. Clears the lists. */
 export function takeJournal(evaluation: EvaluationState): JournalRecord[] {
   const records: JournalRecord[] = [...evaluation.removed, ...evaluation.removedServers]
   evaluation.removed = []
@@ -58,8 +58,8 @@ export function takeJournal(evaluation: EvaluationState): JournalRecord[] {
 }
 
 /**
- * Brings the evaluation to what a record says; the bus up to `position` is settled for it. Records come in the order
- * they were made.
+ * Applies a record to the evaluation. From then on, what the record describes ignores the bus up to `position`. The
+ * caller hands records over in the order in which they were written.
  */
 export function applyJournal(evaluation: EvaluationState, record: JournalRecord, position: number): void {
   if (record.kind === 'left') {
@@ -87,7 +87,8 @@ function applyState(evaluation: EvaluationState, server: ServerSeries, record: S
   const series = seriesIndex(evaluation, server, record.seriesKey)
   const held = stateOf(evaluation, server, series, slot)
   if (record.row === null && record.lastSeq === undefined) {
-    // Written by a program that saved every shard before a change of rules: no replay brings the state back.
+    // Records without `lastSeq` come from the first released format, whose worker saved every shard before a change of
+    // rules: no replay can bring the removed state back.
     if (held !== NO_ROW) removeState(evaluation, held)
     return
   }
@@ -95,8 +96,8 @@ function applyState(evaluation: EvaluationState, server: ServerSeries, record: S
   evaluation.flapping.delete(row)
   evaluation.journaledUpTo.set(row, position)
   if (record.row === null) {
-    // It stands for its removal while the bus is replayed under the rules of before; then its server is bound without
-    // it.
+    // The record says that the state was removed. The row stays, empty, while the replay runs under the old rules, so
+    // that the replay does not open the alert again; binding the server to the present rules then drops it.
     states.reset(row)
     states.seq[row] = record.lastSeq ?? 0
     states.signature[row] = NO_SIGNATURE
@@ -106,7 +107,7 @@ function applyState(evaluation: EvaluationState, server: ServerSeries, record: S
   if (record.flap) evaluation.flapping.set(row, { ...record.flap, peak: load(record.flap.peak) })
 }
 
-/** The series with this key, taken in where it is new to the server. */
+/** The index of the series with this key; adds the series when the server does not have it yet. */
 function seriesIndex(evaluation: EvaluationState, server: ServerSeries, fullKey: string): number {
   const { dictionary } = evaluation
   const { lo, hi } = dictionary.idOf(fullKey)

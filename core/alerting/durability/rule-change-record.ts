@@ -1,33 +1,35 @@
-// What a replay must know of rule changes: at which place on the bus a rule was put in force, and what it was before. A
-// snapshot may be older than a change; the samples between the two are then evaluated under the rules of their time, as
-// they were.
+// Records of rule changes: at which position of the bus a rule was activated, and what it was before. A snapshot may be
+// older than a change of rules. With these records a replay evaluates the samples between the two under the rules that
+// were in force then.
 import type { RawRule } from '../rules/rule.ts'
 
 export type RuleNote = {
-  /** All of the bus up to here was evaluated before the change. */
+  /** The entries up to this position were evaluated before the change. */
   readonly position: number
-  /** The feed's cursor of the set that brought it. */
+  /** The cursor of the feed at which the changed set was pulled. */
   readonly since: number
   readonly ruleId: string
-  /** null: the rule was not there. */
+  /** null: the rule did not exist. */
   readonly before: RawRule | null
   readonly after: RawRule | null
 }
 
-/** What a record of a rule is kept under: it never changes under one sync_version. */
+/** The name under which a record of a rule is stored. The content of a rule never changes without its sync_version. */
 export const ruleName = (rule: RawRule): string => `${rule.id}:${rule.sync_version}`
 
 /** The rules that are in force, by id. */
 export type RawRules = Map<string, RawRule>
 
-/** The rules of `base`, and these in place of those of the same id. */
+/** The rules of `base` with those of `raw` added; a rule in `raw` replaces the one with its id. */
 export function rulesById(raw: Iterable<RawRule>, base: RawRules = new Map()): RawRules {
   const rules = new Map(base)
   for (const rule of raw) rules.set(rule.id, rule)
   return rules
 }
 
-/** What differs between two sets. A record of the feed is the same as long as its sync_version is. */
+/**
+ * One record for each rule that differs between two sets. Two records with one id and one sync_version count as equal.
+ */
 export function ruleNotes(from: RawRules, to: RawRules, since: number, position: number): RuleNote[] {
   const notes: RuleNote[] = []
   for (const [ruleId, after] of to) {
@@ -38,7 +40,10 @@ export function ruleNotes(from: RawRules, to: RawRules, since: number, position:
   return notes
 }
 
-/** The set after a change, or before it. */
+/**
+ * The set with the rule of this change replaced by `rule`: by its `after` to apply the change, by its `before` to undo
+ * it.
+ */
 export function withNote(rules: RawRules, { ruleId }: RuleNote, rule: RawRule | null): RawRules {
   const changed = new Map(rules)
   if (rule) changed.set(ruleId, rule)

@@ -26,7 +26,7 @@ const BYTES_A_STATE = 8 + 8 + 4 + 4 + 4 + 4 + 2 + 1
 const EXTENDED_COLUMNS = 6
 const DELTA_MAX = 0x7fffffff
 const EXTENDED = 0x80
-/** The signature of the state lags behind its rule. */
+/** The state was evaluated under an earlier signature of its rule. */
 const FLAG_LAGS = 4
 const NARROW_RULES_MAX = 0x10000
 
@@ -69,7 +69,7 @@ function crc32(bytes: Uint8Array): number {
   return (crc ^ 0xffffffff) >>> 0
 }
 
-/** The columns of n states and m extended ones, over one buffer. */
+/** Views of the columns of n states and m extended states, over one buffer. */
 function columns(buffer: ArrayBuffer, at: number, n: number, m: number, rules: number) {
   let offset = at
   const take = <T>(bytes: number, make: (offset: number) => T): T => {
@@ -96,7 +96,7 @@ function columns(buffer: ArrayBuffer, at: number, n: number, m: number, rules: n
 const columnsBytesMax = (n: number, m: number, rules: number): number =>
   n * (BYTES_A_STATE + (rules > NARROW_RULES_MAX ? 2 : 0)) + m * EXTENDED_COLUMNS * 8 + 9 * 8
 
-/** What of a shard is saved, found in one walk. */
+/** The servers and rows of a shard that go into its snapshot, found in one walk. */
 function collect(evaluation: EvaluationState, shard: number): { servers: ServerSeries[]; rows: number[] } {
   const servers: ServerSeries[] = []
   const rows: number[] = []
@@ -109,7 +109,10 @@ function collect(evaluation: EvaluationState, shard: number): { servers: ServerS
   return { servers, rows }
 }
 
-/** Servers of the shard that left; after a day nothing of their agents can be on its way. */
+/**
+ * The removed servers of the shard. Those removed over a day ago are left out: no batch of their agents can still be on
+ * the bus.
+ */
 function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): LeftRecord[] {
   for (const [key, records] of evaluation.left)
     if (records.every(({ leftAtMs }) => nowMs - leftAtMs > DAY_MS)) evaluation.left.delete(key)
@@ -118,7 +121,7 @@ function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): Left
 
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
 
-/** The state of one shard at one instant: nothing of it changes when the evaluation goes on. */
+/** A copy of the state of one shard at one instant, which later evaluation does not change. */
 export type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Array }
 
 /**
@@ -127,7 +130,7 @@ export type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Ar
  */
 export const encodeSnapshot = (...of: Parameters<typeof takeSnapshot>): Uint8Array => snapshotBytes(takeSnapshot(...of))
 
-/** Copies the state of one shard; `snapshotBytes` makes the snapshot of it, at any later time. */
+/** Copies the state of one shard. `snapshotBytes` encodes the copy, at any later time. */
 export function takeSnapshot(
   evaluation: EvaluationState,
   shard: number,
@@ -181,7 +184,7 @@ export function takeSnapshot(
   return { header, columns: new Uint8Array(buffer) }
 }
 
-/** The bytes of a snapshot. */
+/** Encodes a copied state as the bytes of a snapshot. */
 export function snapshotBytes({ header, columns }: TakenSnapshot): Uint8Array {
   const headerBytes = new TextEncoder().encode(JSON.stringify(header))
   const columnsAt = padTo8(PREFIX_BYTES + headerBytes.length)
@@ -209,8 +212,8 @@ function writeColumns(
     const server = evaluation.servers[states.server[row]!]!
     const series = states.series[row]!
     const slot = evaluation.slots[states.rule[row]!]!
-    // The signature of a state that lags behind its rule is not that of the saved rule: it restarts after a restore
-    // too.
+    // The header has only the present signature of a rule. The flag marks a state that began under an earlier one, so
+    // that it restarts after a restore too.
     const flags = states.flags[row]! | (states.signature[row] === slot.signature ? 0 : FLAG_LAGS)
     to.seq[at] = states.seq[row]!
     to.lastValue[at] = states.lastValue[row]!
@@ -235,8 +238,8 @@ function writeColumns(
 }
 
 /**
- * Reads a snapshot into the evaluation, which holds nothing of that shard. Returns how far it reaches, or what is wrong
- * with the bytes.
+ * Reads a snapshot into the evaluation, which must not have any state of that shard. Returns the bus position and
+ * journal mark that the snapshot reaches, or what is wrong with its bytes.
  */
 export function restoreSnapshot(
   evaluation: EvaluationState,
@@ -296,12 +299,14 @@ function readState(
   const { states } = evaluation
   const lo = from.idLo[at]!
   const hi = from.idHi[at]!
-  // The states of a series stand together, and the server is new here.
+  // States of one series follow each other in the columns, and the server has no other series yet: comparing with the
+  // last one is enough.
   const last = server.count - 1
   const isSameSeries = last >= 0 && server.lo(last) === lo && server.hi(last) === hi
   const packed = from.phase[at]!
   if (!isSameSeries && !evaluation.dictionary.use(lo, hi)) {
-    // A state without the name of its series could not be told of; the series begins anew when its key is announced.
+    // Without the key of its series a state cannot emit events. It is dropped; the series starts again when ingest
+    // announces its key.
     rows.push(NO_ROW)
     return (packed & EXTENDED) !== 0
   }

@@ -1,5 +1,5 @@
-// Would a rule have fired? Stored samples of one server run through the evaluation as if they came now: the same
-// batches, the same sweeps, the same flapping. What a rule would have told is what it tells in a worker.
+// Would a rule have fired? The backtest runs stored samples of one server through the same evaluation as a worker does:
+// the same batches, sweeps and flapping. So it finds the events that a worker would have emitted.
 import { EntryReader, encodeEntry } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import type { Labels } from '../../series/labels.ts'
@@ -20,12 +20,12 @@ export type Replay = {
   readonly rule: RawRule
   readonly serverId: string
   readonly series: readonly ReplayedSeries[]
-  /** How often the server reported, as far as the samples show. */
+  /** The server's reporting interval, estimated from its samples. */
   readonly stepMs: number
   readonly toMs: number
 }
 
-/** A time from which an alert would have been open. */
+/** A span in which an alert would have been open. */
 export type Firing = {
   readonly seriesKey: string
   readonly openedAtMs: number
@@ -47,7 +47,7 @@ const settings = {
   },
 }
 
-/** The series of a server as batches, one a point in time. */
+/** Turns the series of a server into batches: one batch for each point in time. */
 class Batches {
   private readonly next: number[]
   private readonly ids: readonly { readonly full: string; readonly lo: number; readonly hi: number }[]
@@ -60,7 +60,7 @@ class Batches {
     })
   }
 
-  /** The time of the earliest point that was not taken; null when all were. */
+  /** The time of the earliest point that no batch has taken yet; null when none is left. */
   private nextTsMs(): number | null {
     let earliest: number | null = null
     this.replay.series.forEach(({ points }, index) => {
@@ -104,7 +104,7 @@ class Batches {
   }
 }
 
-/** Every event that the rule would have made of the server's samples, in order. Reminders are left out. */
+/** All events that the rule would have emitted for the server's samples, in order, without reminders. */
 export function replayRule(replay: Replay): AlertEvent[] {
   const evaluation = new EvaluationState(settings)
   const everywhere = { ...replay.rule.scope, all: true }
@@ -138,7 +138,7 @@ export function replayRule(replay: Replay): AlertEvent[] {
   return events.filter(event => event.type.startsWith('alert.'))
 }
 
-/** The spans between openings and ends, oldest first. */
+/** The spans from each opened event to the event that ended it, oldest first. */
 export function firingsOf(events: readonly AlertEvent[]): Firing[] {
   const open = new Map<string, Firing>()
   const firings: Firing[] = []

@@ -1,5 +1,5 @@
-// What is told of a state's openings, closings and reminders, as far as flapping lets it (document 2 "Flapping",
-// decisions G-76, G-85).
+// Which events the openings, closings and reminders of a state emit, and which ones flapping withholds (document 2
+// "Flapping", decisions G-76, G-85).
 
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { type EvaluatedRule, isWorse } from './evaluate-sample.ts'
@@ -7,8 +7,8 @@ import { type EventInput, seriesEvent } from './event-maker.ts'
 import { type FlapState, newFlapState, recordTransition } from './flapping.ts'
 
 /**
- * The state went to FIRING: tells it, as far as flapping lets it. `occurredAtMs` is sample time, or the sweep's for no
- * data.
+ * The state went to FIRING: emits alert.opened, unless flapping withholds it. `occurredAtMs` is the time of the sample,
+ * or for no data the time of the sweep.
  */
 export function opened(
   evaluation: EvaluationState,
@@ -25,7 +25,7 @@ export function opened(
   const verdict = recordTransition(flap, evaluation.settings.flapping, occurredAtMs, nowMs)
   evaluation.touchedRows.add(row)
   if (verdict === 'withhold') {
-    // The alert that the hub knows goes on: its peak is that of its whole life.
+    // For the hub the alert never closed, so the peak covers the time since the opening that the hub knows of.
     const peak = active.peak[at]!
     if (!Number.isNaN(flap.peak) && (Number.isNaN(peak) || !isWorse(rule.operatorCode, peak, flap.peak)))
       active.peak[at] = flap.peak
@@ -37,7 +37,10 @@ export function opened(
   if (verdict === 'enter') enterFlapping(evaluation, row, rule, flap, occurredAtMs, value)
 }
 
-/** The state goes from FIRING to OK by samples or no data; the caller takes it there after this. */
+/**
+ * The state is about to go from FIRING to OK: emits alert.resolved, unless flapping withholds it. The caller changes
+ * the phase afterwards, because opening and peak are read here.
+ */
 export function closed(
   evaluation: EvaluationState,
   row: number,
@@ -80,7 +83,10 @@ function flapOf(evaluation: EvaluationState, row: number): FlapState {
   return flap
 }
 
-/** A reminder of an alert that is FIRING, when it is due and the series is not flapping. Wall time (decision G-76). */
+/**
+ * Emits a reminder of a FIRING alert when it is due and the series is not flapping. Measured in wall time (decision
+ * G-76).
+ */
 export function remind(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): void {
   const { states } = evaluation
   const activeRow = states.activeRow[row]!
@@ -90,7 +96,7 @@ export function remind(evaluation: EvaluationState, row: number, rule: Evaluated
   emit(evaluation, row, rule, { type: 'alert.reminder', occurredAtMs: nowMs, value: states.lastValue[row]! })
 }
 
-/** Makes the next event of a state's key. */
+/** Emits the next event of a state: stamps seq and suppression, and marks the state for the journal. */
 export function emit(evaluation: EvaluationState, row: number, rule: EvaluatedRule, facts: EventInput): void {
   evaluation.touchedRows.add(row)
   evaluation.push(seriesEvent(evaluation, row, rule, facts))

@@ -5,12 +5,13 @@ import type { CompiledRule, Operator } from '../rules/rule.ts'
 import { FIRING, FLAG_NO_DATA, OK, PENDING, type StateTable } from '../state/state-table.ts'
 
 /**
- * What a sample did to a state. After `recovered` and `returned` the state is still FIRING until the caller has told of
- * the end. `returned` = a no-data alert closes, and the sample is then evaluated again.
+ * What a sample did to a state. After `recovered` and `returned` the state is still FIRING, since the caller needs its
+ * opening and peak for the event; the caller then sets it to OK. `returned` = data ended a no-data alert: the caller
+ * closes it and evaluates the same sample again.
  */
 export type Transition = 'none' | 'opened' | 'recovered' | 'returned'
 
-/** A rule as the loop reads it. */
+/** The fields of a rule that evaluation reads for each sample. */
 export type EvaluatedRule = {
   readonly compiled: CompiledRule
   readonly operatorCode: number
@@ -53,16 +54,19 @@ function isRecovered(rule: EvaluatedRule, value: number, isViolating: boolean): 
   return rule.operatorCode <= 1 ? value < recoverThreshold : value > recoverThreshold
 }
 
-/** True when `value` becomes the peak: beyond it, or the newest one where no value is beyond another. */
+/**
+ * True when `value` becomes the peak: it is further beyond the threshold, or the operator is == or != and the newest
+ * value counts.
+ */
 export function isWorse(operatorCode: number, value: number, peak: number): boolean {
   if (Number.isNaN(peak) || operatorCode >= 4) return true
   return operatorCode <= 1 ? value > peak : value < peak
 }
 
 /**
- * What follows from a sample that violates, or of a state that is not in OK; any other only becomes the last one. It is
- * newer than the one before it. `newestTsMs`: the newest sample of the series in its batch; `isAfterGap`: PENDING and a
- * running recovery do not survive the gap before it.
+ * Advances a state by one sample. Called only for a sample that violates the rule or whose state is not OK, and that is
+ * newer than the state's last one. `newestTsMs` is the time of the newest sample of the series in the batch.
+ * `isAfterGap`: the pause before this sample was so long that it resets PENDING and a running recovery.
  */
 export function advance(
   states: StateTable,
@@ -92,7 +96,7 @@ export function advance(
   return advanceFiring(states, row, rule, tsMs, value, isViolating, isAfterGap)
 }
 
-/** After `returned`: the same sample again, from OK. */
+/** Evaluates the sample that ended a no-data alert once more, now from OK. */
 export function evaluateReturned(states: StateTable, row: number, rule: EvaluatedRule, newestTsMs: number): Transition {
   const tsMs = states.lastTsMs[row]!
   const value = states.lastValue[row]!
@@ -102,7 +106,10 @@ export function evaluateReturned(states: StateTable, row: number, rule: Evaluate
   return advancePending(states, row, rule, tsMs, value, newestTsMs)
 }
 
-/** Violating and PENDING: opens once it held long enough, unless the sample is stale. */
+/**
+ * Advances a violating state that is PENDING: opens the alert when the violation has lasted for_seconds, unless the
+ * sample is stale.
+ */
 function advancePending(
   states: StateTable,
   row: number,

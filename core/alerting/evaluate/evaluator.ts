@@ -1,6 +1,6 @@
 // The evaluation of the servers that one thread owns: bus entries in, events out (document 2). Nothing here reads a
-// clock: a sample is evaluated at the receive time of its batch, a sweep at the time it is given, so that a replay
-// repeats what was.
+// clock: a sample is evaluated at the receive time of its batch and a sweep at the time it is given, so a replay
+// repeats exactly what happened.
 import type { EntryReader } from '../../bus/entry.ts'
 import { bindSeen, rebindServer } from '../rules/binding.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -10,10 +10,10 @@ import { closed, opened, remind } from './emit-transition.ts'
 import { advance, type EvaluatedRule, evaluateReturned, type Transition, violates } from './evaluate-sample.ts'
 import { batchSeen } from './presence.ts'
 
-/** Series that a server may keep without a state before they are given up. */
+/** The number of series without a state that a server may keep; above it they are dropped. */
 const IDLE_SERIES_MAX = 2000
 
-/** Evaluates the entry that the reader stands on; `position` is its place on the bus. */
+/** Evaluates the reader's current entry; `position` is its position on the bus. */
 export function applyEntry(evaluation: EvaluationState, reader: EntryReader, position: number): void {
   const key = reader.serverKey()
   if (evaluation.left.size > 0 && isOfLeft(evaluation, reader, key, position)) return
@@ -38,7 +38,7 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
     const lo = u32[idsAt + series * 2]!
     const hi = u32[idsAt + series * 2 + 1]!
     const count = hasCounts ? u32[reader.countsAt + series]! : 1
-    // In the order of the last batch, the series is the one after the last.
+    // An agent sends its series in the same order each time, so the expected series is the one after the series before.
     if (expected < known && ids[expected * 2] === lo && ids[expected * 2 + 1] === hi) index = expected
     else {
       index = server.find(lo, hi, expected)
@@ -70,7 +70,7 @@ function isOfLeft(evaluation: EvaluationState, reader: EntryReader, key: string,
   return left.some(record => record.agentIds.includes(agentId))
 }
 
-/** One point of a series, for every state of the series. */
+/** Evaluates one point of a series for every state of the series. */
 function samplePoint(evaluation: EvaluationState, head: number, tsMs: number, value: number, nowMs: number): void {
   const { states } = evaluation
   let row = head
@@ -82,7 +82,10 @@ function samplePoint(evaluation: EvaluationState, head: number, tsMs: number, va
   }
 }
 
-/** Several points of a series: in time order (decision G-73), with the newest known beforehand. */
+/**
+ * Evaluates several points of a series in time order (decision G-73). The newest time is found first, since staleness
+ * is measured from it.
+ */
 function samplePoints(
   evaluation: EvaluationState,
   head: number,
@@ -125,7 +128,7 @@ function pointsInOrder(reader: EntryReader, first: number, count: number): numbe
   return order.sort((a, b) => timeOf(reader, a) - timeOf(reader, b) || a - b)
 }
 
-/** A sample that is newer than the last one of the state, against its rule. */
+/** Evaluates one sample against the rule of one state. The sample is newer than the state's last one. */
 function evaluate(
   evaluation: EvaluationState,
   row: number,
@@ -140,7 +143,8 @@ function evaluate(
   evaluation.evaluations++
   states.lastTsMs[row] = tsMs
   states.lastValue[row] = value
-  // Nearly every sample ends here: this much is inlined into the loops, the rest is not.
+  // Nearly every sample ends here. The engine inlines this function into the loops as long as it is small, so the rest
+  // is in evaluateSlow.
   if (!violates(rule.operatorCode, value, rule.threshold) && states.phase[row] === OK) return
   evaluateSlow(evaluation, row, rule, tsMs, value, newestTsMs, nowMs, sinceLastMs)
 }
@@ -162,7 +166,7 @@ function evaluateSlow(
     remind(evaluation, row, rule, nowMs)
 }
 
-/** What a sample did beyond PENDING; rare, and therefore not part of `evaluate`. */
+/** Emits what an opening or closing transition calls for. Rare, and therefore kept out of `evaluate`. */
 function tell(
   evaluation: EvaluationState,
   row: number,
@@ -186,7 +190,7 @@ function tell(
   }
 }
 
-/** The first sample after a no-data alert: it closes, and the sample is evaluated as any other. */
+/** Closes a no-data alert at the first sample after the silence, then evaluates that sample as any other. */
 function returned(
   evaluation: EvaluationState,
   row: number,

@@ -13,14 +13,14 @@ export type EventInput = {
   readonly value: number
   readonly reason?: ResolveReason | 'entered' | 'exited'
   readonly transitions?: number
-  /** For a resolved event whose opening and peak are not those of the state (exit from flapping). */
+  /** Opening and peak of a resolved event that ends flapping: they differ from those of the state. */
   readonly openedTsMs?: number
   readonly peak?: number
 }
 
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null)
 
-/** The next event of the state in `row`; raises its seq. */
+/** Makes the next event of the state in `row` and increments the state's seq. */
 export function seriesEvent(
   evaluation: EvaluationState,
   row: number,
@@ -74,5 +74,8 @@ function resolvedExtras(
   }
 }
 
-/** A seq for agent and group events: the time in ms, made strictly increasing. */
+/**
+ * The next seq of agent and group events: the time in ms, or one above the previous seq when the clock has not
+ * advanced.
+ */
 export const nextTimeSeq = (previous: number, nowMs: number): number => Math.max(previous + 1, Math.floor(nowMs))

@@ -1,4 +1,4 @@
-// An event, as it travels to the hub (document 2 "Envelope" and "Types"; decisions G-78, G-79, G-80).
+// An event as the collector sends it to the hub (document 2 "Envelope" and "Types"; decisions G-78, G-79, G-80).
 import { uuidFromText } from '../../series/hash.ts'
 import type { Severity } from '../rules/rule.ts'
 
@@ -26,11 +26,11 @@ export const resolveReasons = [
 export type ResolveReason = (typeof resolveReasons)[number]
 export type SuppressReason = 'maintenance' | 'silence' | 'decommissioned'
 
-/** rule_id of events that no rule of a company made. */
+/** The rule_id of events that do not come from a company's rule. */
 export const agentDownRuleId = 'agent_down'
 export const groupDownRuleId = 'group_down'
 
-/** The envelope. Every field is always present; the extras of a type stand beside it (document 2 "Types"). */
+/** The envelope. Every field is always present; the extra fields of a type stand beside them (document 2 "Types"). */
 export type AlertEvent = {
   readonly event_id: string
   readonly type: EventType
@@ -57,11 +57,14 @@ export type AlertEvent = {
   readonly group_total?: number
 }
 
-/** The pair-key of an event: seq grows along it, and the hub processes each key in order. */
+/** The pair key of an event: seq grows within one key, and the hub processes the events of a key in order. */
 export const eventPairKey = (event: Pick<AlertEvent, 'server_id' | 'rule_id' | 'series_key'>): string =>
   `${event.server_id}\n${event.rule_id}\n${event.series_key}`
 
-/** An id that an event made again after a crash has again. */
+/**
+ * The id of an event, derived from its content: an event that is made again after a crash gets the same id, and the hub
+ * drops the repetition.
+ */
 export function eventId(serverId: string, ruleId: string, seriesKey: string, seq: number, type: EventType): string {
   return uuidFromText(`${serverId}\n${ruleId}\n${seriesKey}\n${seq}\n${type}`)
 }

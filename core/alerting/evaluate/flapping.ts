@@ -16,10 +16,10 @@ export type FlapState = {
   countSinceEntered: number
   /** Wall time of the last transition. */
   lastTransitionAtMs: number
-  /** Sample time of the last close, and of the opening that the hub knows of. */
+  /** Sample time of the last close, and of the last opening that was sent to the hub. */
   closedTsMs: number
   toldOpenedTsMs: number
-  /** The peak that the resolved event at the exit tells. */
+  /** The peak that the resolved event carries when flapping ends. */
   peak: number
 }
 
@@ -33,10 +33,13 @@ export const newFlapState = (): FlapState => ({
   peak: Number.NaN,
 })
 
-/** What to tell of a transition: it as it is, it and the entering (for a close: the entering only), or nothing. */
+/**
+ * What to emit for a transition. tell: its own event. enter: alert.flapping, and for an opening its own event too.
+ * withhold: nothing.
+ */
 export type FlapVerdict = 'tell' | 'enter' | 'withhold'
 
-/** Records an open or close at sample time `tsMs` and says what is told. */
+/** Records an opening or closing at sample time `tsMs` and returns what to emit for it. */
 export function recordTransition(flap: FlapState, settings: FlapSettings, tsMs: number, nowMs: number): FlapVerdict {
   flap.lastTransitionAtMs = nowMs
   if (flap.isFlapping) {
@@ -57,7 +60,8 @@ export const isStable = (flap: FlapState, settings: FlapSettings, nowMs: number)
   flap.isFlapping && nowMs - flap.lastTransitionAtMs >= settings.stableMs
 
 /**
- * True when nothing in the state matters any more. Wall time: a transition cannot be newer than its receipt by much.
+ * True when the flapping state can be dropped: no sample that still comes can be within the window of its transitions.
+ * Measured in wall time; a day is added, since samples may be that late.
  */
 export const isForgettable = (flap: FlapState, settings: FlapSettings, nowMs: number): boolean =>
   !flap.isFlapping && nowMs - flap.lastTransitionAtMs > settings.windowMs + 24 * 3_600_000

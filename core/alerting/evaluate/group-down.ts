@@ -1,6 +1,7 @@
-// Wide-area incidents: many servers of one subnet or one datacenter that fall silent together are told as one group
-// (document 2 "Wide-area incident grouping"; decisions G-80, G-86, G-87). Fed with what the presence of all shards
-// declares, swept after it. The parameters of a company come from group-parameters.ts.
+// Wide-area incidents: many servers of one subnet or one datacenter that fall silent together are reported as one
+// incident (document 2 "Wide-area incident grouping"; decisions G-80, G-86, G-87). Input is the presence that all
+// shards declare; a sweep of the groups follows each sweep of presence. group-parameters.ts has the parameters of a
+// company.
 import type { ServerAttributes } from '../state/evaluation-state.ts'
 import { type AlertEvent, type EventType, eventId, groupDownRuleId, type SuppressReason } from './event.ts'
 import { nextTimeSeq } from './event-maker.ts'
@@ -10,36 +11,38 @@ import type { GroupParameters } from './group-parameters.ts'
 type OpenGroup = {
   readonly companyId: string
   readonly groupKey: string
-  /** The member with the smallest server id at opening, for the life of the group. */
+  /** The member that had the smallest server id at opening. It names the group until the group ends. */
   readonly anchorId: string
   readonly openedAtMs: number
-  /** Servers declared lost before this are no members: the window at opening. */
+  /** Servers declared lost before this instant, the start of the window at opening, do not become members. */
   readonly membersSinceMs: number
   readonly suppressed: boolean
   readonly suppressReason: SuppressReason | null
-  /** As last told, ascending. */
+  /** The members that the last event named, ascending. */
   memberIds: readonly string[]
 }
 
-/** The JSON that survives a restart. It is committed together with the events that led to it. */
+/** The state that survives a restart, as JSON. The caller commits it together with the events that led to it. */
 export type SavedGroups = { readonly lastSeq: number; readonly open: readonly OpenGroup[] }
 
 export type GroupDownState = {
-  /** Servers declared lost, and when. */
+  /** The time at which each lost server was declared lost. */
   readonly downSinceMs: Map<string, number>
-  /** By company and group key. */
+  /** Open groups by company and group key. */
   readonly open: Map<string, OpenGroup>
   lastSeq: number
-  /** Servers heard of before it was known who is lost; null = that is known. */
+  /**
+   * Servers whose presence changed before the first complete answer of the shards arrived; null once it has arrived.
+   */
   heard: Set<string> | null
 }
 
 export type GroupSweep = {
-  /** Servers with a non-revoked active agent. */
+  /** Attributes of the servers that have an active agent, by server id. */
   readonly attributes: ReadonlyMap<string, ServerAttributes>
   readonly parametersOf: (companyId: string) => GroupParameters
   readonly suppressionOf: (companyId: string, serverId: string, atMs: number) => SuppressReason | null
-  /** False: no group opens; open ones are followed to their end. */
+  /** False: no new group opens; open groups are still updated and resolved. */
   readonly isEnabled: boolean
   readonly nowMs: number
 }
@@ -56,7 +59,7 @@ export const saveGroups = (state: GroupDownState): SavedGroups => ({
   open: [...state.open.values()],
 })
 
-/** agent.down or agent.up of a server, in the order of its shard. */
+/** Records agent.down or agent.up of a server, in the order in which its shard emitted them. */
 export function presenceChanged(state: GroupDownState, serverId: string, presence: 'up' | 'down', atMs: number): void {
   state.heard?.add(serverId)
   if (presence === 'down') state.downSinceMs.set(serverId, atMs)
@@ -64,8 +67,9 @@ export function presenceChanged(state: GroupDownState, serverId: string, presenc
 }
 
 /**
- * The servers that all shards together hold for lost. Members not among them have recovered. The first time, after a
- * start, the shards are asked while they go on: what a server's shard told meanwhile is at least as new as its answer.
+ * Takes the list of servers that all shards together consider lost; members that are not in it have recovered. After a
+ * start the shards are asked while they keep evaluating, so a presence change that arrived meanwhile (`heard`) is at
+ * least as new as the list, and wins.
  */
 export function presenceKnown(
   state: GroupDownState,
@@ -77,7 +81,7 @@ export function presenceKnown(
   for (const [serverId, sinceMs] of down) if (!heard?.has(serverId)) state.downSinceMs.set(serverId, sinceMs)
 }
 
-/** The groups that a server belongs to. */
+/** The keys of the groups that a server belongs to. */
 export function groupKeysOf(attributes: ServerAttributes): string[] {
   const keys: string[] = []
   if (attributes.subnetId) keys.push(`subnet:${attributes.subnetId}`)
@@ -87,7 +91,7 @@ export function groupKeysOf(attributes: ServerAttributes): string[] {
 
 type Group = { readonly companyId: string; readonly groupKey: string; readonly downIds: string[] }
 
-/** The lost servers by group. */
+/** The lost servers of each group. */
 function downByGroup(state: GroupDownState, sweep: GroupSweep): Map<string, Group> {
   const groups = new Map<string, Group>()
   for (const serverId of state.downSinceMs.keys()) {
@@ -103,7 +107,7 @@ function downByGroup(state: GroupDownState, sweep: GroupSweep): Map<string, Grou
   return groups
 }
 
-/** How many servers each group has; walked once a sweep, and only when some group is concerned. */
+/** How many servers each group has. Counted at most once a sweep, and only when a group may open. */
 function totals(sweep: GroupSweep): Map<string, number> {
   const counts = new Map<string, number>()
   for (const attributes of sweep.attributes.values())
@@ -114,7 +118,10 @@ function totals(sweep: GroupSweep): Map<string, number> {
   return counts
 }
 
-/** What the lost servers of this instant mean for the groups: events, in order. Called after each presence sweep. */
+/**
+ * Opens, updates and resolves groups by the servers that are lost now; returns the events in order. Called after each
+ * presence sweep.
+ */
 export function sweepGroups(state: GroupDownState, sweep: GroupSweep): AlertEvent[] {
   const down = downByGroup(state, sweep)
   const events: AlertEvent[] = []
@@ -131,7 +138,7 @@ export function sweepGroups(state: GroupDownState, sweep: GroupSweep): AlertEven
   return events
 }
 
-/** Members left or came: told; none is left: the group ends. */
+/** Emits an update when the members of an open group changed, and resolves the group when none is left. */
 function followOpen(
   state: GroupDownState,
   sweep: GroupSweep,
@@ -152,7 +159,7 @@ function followOpen(
   return [{ ...groupEvent(state, sweep, group, 'group_resolved', totalOf(key)), ...end }]
 }
 
-/** Opens a group when enough servers of it fell silent within the window. */
+/** Opens a group when enough of its servers were declared lost within the window. */
 function openGroup(
   state: GroupDownState,
   sweep: GroupSweep,

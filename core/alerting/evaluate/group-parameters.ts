@@ -1,13 +1,13 @@
-// When a group of servers counts as a wide-area incident, per company and field: what the hub's settings say, else the
-// configuration of the collector for that company, else the default (document 2 "Wide-area incident grouping", GRP-019,
-// GRP-020).
+// When a group of servers counts as a wide-area incident. Each field of a company is taken from the hub's settings,
+// else from the collector's configuration for that company, else from the default (document 2 "Wide-area incident
+// grouping", GRP-019, GRP-020).
 
 export type GroupParameters = {
-  /** Servers declared silent since at most so long count. */
+  /** Only servers declared lost within this time count, ms. */
   readonly windowMs: number
-  /** Silent servers at least. */
+  /** The minimum number of lost servers. */
   readonly min: number
-  /** Share of the group's servers at least, in (0, 1]. */
+  /** The minimum share of the group's servers that must be lost, in (0, 1]. */
   readonly ratio: number
 }
 
@@ -32,7 +32,7 @@ const isAtLeastOne = (value: Known): value is number =>
 const isRatio = (value: Known): value is number => typeof value === 'number' && value > 0 && value <= 1
 const isPositive = (value: Known): value is number => typeof value === 'number' && Number.isFinite(value) && value > 0
 
-/** A value outside its domain counts as unset. `hub` null: the hub could not be asked. */
+/** Merges the three sources; a value outside its domain counts as unset. `hub` is null when the hub did not answer. */
 export function groupParameters(
   hub: HubGroupSettings | null,
   override: GroupOverride | undefined,

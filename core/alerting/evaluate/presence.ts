@@ -1,5 +1,6 @@
-// Whether a server's agent is there (document 2 "Agent presence"; decisions G-46, G-80, G-81): down once, up at the
-// first valid batch. The evaluation of the server's shard owns it, so the signal is seen in the order of the bus.
+// Whether a server's agent is up (document 2 "Agent presence"; decisions G-46, G-80, G-81): silence declares it down
+// once, the first valid batch declares it up. The shard of the server decides, so batches count in the order of the
+// bus.
 import type { EntryReader } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -7,17 +8,20 @@ import type { ServerSeries } from '../state/server-series.ts'
 import { type AlertEvent, agentDownRuleId, type EventType, eventId } from './event.ts'
 import { nextTimeSeq } from './event-maker.ts'
 
-/** The interval that counts for a server: what its agent reports, else the managed one, else 30 s. */
+/**
+ * The interval that presence uses for a server, in seconds: the one that its agent reports, else the managed one, else
+ * 30 s.
+ */
 export function presenceIntervalSeconds(reported: number, managed: number): number {
   const isValid = (seconds: number) => seconds >= limits.intervalSecondsMin && seconds <= limits.intervalSecondsMax
   return isValid(reported) ? reported : isValid(managed) ? managed : limits.intervalSecondsDefault
 }
 
-/** Silence beyond this is loss of signal: max(3 x interval, 90 s). */
+/** The agent counts as lost after a silence longer than this: max(3 x interval, 90 s). */
 export const downAfterMs = (intervalSeconds: number): number =>
   Math.max(3 * intervalSeconds * 1000, limits.presenceDownMinMs)
 
-/** A valid batch came: the server is up. */
+/** Records a valid batch: emits agent.up when the agent was declared lost. */
 export function batchSeen(
   evaluation: EvaluationState,
   server: ServerSeries,
@@ -41,7 +45,10 @@ export function batchSeen(
   if (reader.intervalSeconds > 0) presence.intervalSeconds = reader.intervalSeconds
 }
 
-/** Another agent speaks for the server: its presence begins anew; the hub settles the alert of the revoked one. */
+/**
+ * A batch came from another agent of the server: presence starts again without an event. The hub resolves the alert of
+ * the previous agent when it revokes that agent.
+ */
 function replaceAgent(evaluation: EvaluationState, server: ServerSeries, reader: EntryReader): void {
   const { presence } = server
   presence.agentWord = reader.agentWord()
@@ -54,8 +61,8 @@ function replaceAgent(evaluation: EvaluationState, server: ServerSeries, reader:
 }
 
 /**
- * Declares the agent of a server lost when its silence is long enough. `graceUntilMs`: start or overflow of the bus,
- * per server.
+ * Declares the agent of a server lost when it has been silent for long enough. `startedAtMs` is when the worker started
+ * or the bus last overflowed: within two intervals of that, nobody is declared lost.
  */
 export function sweepPresence(
   evaluation: EvaluationState,

@@ -1,10 +1,10 @@
-// Whether an event is told to people (document 2 "Suppression"): decommissioned over maintenance over silence.
-// Evaluation goes on all the same; the event only carries the flag.
+// Whether people are notified of an event (document 2 "Suppression"): decommissioned takes precedence over maintenance,
+// and maintenance over a silence. Evaluation continues under suppression; the event only carries the reason.
 import { limits } from '../../limits.ts'
 import { isObject } from '../../unchecked.ts'
 import type { SuppressReason } from './event.ts'
 
-/** A silence of the feed (document 1 "Silence sync envelope"). resolved_server_ids may stand in scope or beside it. */
+/** A silence of the feed (document 1 "Silence sync envelope"). resolved_server_ids may be in `scope` or beside it. */
 export type RawSilence = {
   readonly id: string
   readonly company_id: string
@@ -27,7 +27,7 @@ export type Silence = {
   readonly all: boolean
   readonly serverIds: ReadonlySet<string>
   readonly startsAtMs: number
-  /** Exclusive. */
+  /** The silence no longer holds at this instant. */
   readonly endsAtMs: number
 }
 
@@ -37,7 +37,7 @@ export const emptySilenceSet: SilenceSet = { byCompany: new Map(), loaded: 0 }
 
 const isListOrAbsent = (value: unknown): boolean => value === undefined || value === null || Array.isArray(value)
 
-/** Whether a record is formed as the feed's: what stands in it came from outside. */
+/** Whether a record has the shape of the feed's: it came from outside and is unchecked. */
 const isReadable = ({ company_id, scope, resolved_server_ids }: RawSilence): boolean =>
   typeof company_id === 'string' &&
   isObject(scope) &&
@@ -45,7 +45,10 @@ const isReadable = ({ company_id, scope, resolved_server_ids }: RawSilence): boo
   isListOrAbsent(scope.resolved_server_ids) &&
   isListOrAbsent(resolved_server_ids)
 
-/** Reads the raw set. A record that cannot be read is left out: it would silence nothing or everything. */
+/**
+ * Compiles the records of the feed. A malformed record is left out, since a guess at it could silence nothing or
+ * everything.
+ */
 export function compileSilences(records: Iterable<RawSilence>): SilenceSet {
   const byCompany = new Map<string, Silence[]>()
   let loaded = 0
@@ -73,12 +76,15 @@ export function compileSilences(records: Iterable<RawSilence>): SilenceSet {
   return { byCompany, loaded }
 }
 
-/** True when no event can be late enough to fall into the silence: a day after its end (document 2 "Suppression"). */
+/**
+ * True from a day after the silence's end on: no event can arrive late enough to fall into it (document 2
+ * "Suppression").
+ */
 export function isSilenceForgotten(raw: Pick<RawSilence, 'ends_at'>, nowMs: number): boolean {
   return nowMs - Date.parse(raw.ends_at) > limits.silenceKeepMs
 }
 
-/** Silences that hold at `atMs`. */
+/** The number of silences that hold at `atMs`. */
 export function activeSilences(set: SilenceSet, atMs: number): number {
   let active = 0
   for (const ofCompany of set.byCompany.values())
@@ -87,7 +93,8 @@ export function activeSilences(set: SilenceSet, atMs: number): number {
 }
 
 /**
- * The reason that an event of this host at `occurredAtMs` is suppressed, or null. `serverStatus` is the current one.
+ * Why an event of this server at `occurredAtMs` is suppressed; null when it is not. `serverStatus` is the server's
+ * present status.
  */
 export function suppressReason(
   silences: SilenceSet,

@@ -1,6 +1,6 @@
-// What time alone does (every 10 s, wall clock): presence, no data, reminders, the end of flapping, rule changes on
-// servers that are silent, and states that nobody needs any more (document 2 "No-data sweep"; decisions G-75, G-76,
-// G-85, G-86).
+// What happens by the passing of time alone (every 10 s of wall time): lost agents, no data, reminders, the end of
+// flapping, rule changes on silent servers, and the removal of unused states (document 2 "No-data sweep"; decisions
+// G-75, G-76, G-85, G-86).
 import { limits } from '../../limits.ts'
 import { rebindServer } from '../rules/binding.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
@@ -13,8 +13,8 @@ import { isForgettable, isStable } from './flapping.ts'
 import { downAfterMs, presenceIntervalSeconds, sweepPresence } from './presence.ts'
 
 /**
- * Servers in this range of indexes are swept; a caller that must not stall goes in slices. `startedAtMs`: start, or bus
- * overflow.
+ * Sweeps the servers whose indexes lie in [from, to); a caller that must not block sweeps in slices. `startedAtMs`:
+ * when the worker started or the bus last overflowed (see `sweepPresence`).
  */
 export function sweepServers(
   evaluation: EvaluationState,
@@ -33,7 +33,7 @@ export function sweepServers(
   }
 }
 
-/** States in this range of rows are swept. */
+/** Sweeps the states whose rows lie in [from, to). */
 export function sweepStates(evaluation: EvaluationState, from: number, to: number, nowMs: number): void {
   const { states } = evaluation
   const { noDataAfterMs } = evaluation.settings
@@ -47,7 +47,7 @@ export function sweepStates(evaluation: EvaluationState, from: number, to: numbe
   }
 }
 
-/** A state whose series is silent for longer than no_data_after. */
+/** Sweeps a state whose series has been silent for longer than no_data_after. */
 function sweepSilent(
   evaluation: EvaluationState,
   row: number,
@@ -66,8 +66,8 @@ function sweepSilent(
 }
 
 /**
- * The states of a series that is silent for a day go together, when all of them are in OK; with its next sample they
- * begin anew.
+ * Removes the states of a series that has been silent for a day, once all of them are OK. The next sample of the series
+ * makes new ones.
  */
 function dropOkSeries(evaluation: EvaluationState, server: ServerSeries, series: number, nowMs: number): void {
   const { states } = evaluation
@@ -78,7 +78,7 @@ function dropOkSeries(evaluation: EvaluationState, server: ServerSeries, series:
   while (server.head[series]! >= 0) removeState(evaluation, server.head[series]!)
 }
 
-/** The server is up and a batch came after the series' last one, not long ago. */
+/** True when the server is up and sent a recent batch without this series. */
 function isStillSending(
   evaluation: EvaluationState,
   server: ServerSeries,
@@ -98,7 +98,7 @@ function applyNoData(evaluation: EvaluationState, row: number, rule: EvaluatedRu
   const { states } = evaluation
   if (states.phase[row] === PENDING) {
     states.toOk(row)
-    // No event tells of it, and no replay of the bus would repeat it: the journal must.
+    // This change emits no event and a replay of the bus would not repeat it, so the journal must record it.
     evaluation.touchedRows.add(row)
   }
   const mode = rule.compiled.noData
@@ -114,7 +114,10 @@ function applyNoData(evaluation: EvaluationState, row: number, rule: EvaluatedRu
   }
 }
 
-/** Series that were flapping and have been quiet for flap_stable leave it; old transition lists are dropped. */
+/**
+ * Ends flapping for series that made no transition for flap_stable, and drops flapping states that are no longer
+ * needed.
+ */
 export function sweepFlapping(evaluation: EvaluationState, nowMs: number): void {
   const { states } = evaluation
   const settings = evaluation.settings.flapping
@@ -131,7 +134,8 @@ export function sweepFlapping(evaluation: EvaluationState, nowMs: number): void 
     flap.transitionsTsMs = []
     emit(evaluation, row, rule, { type: 'alert.flapping', reason: 'exited', transitions, occurredAtMs: nowMs, value })
     if (states.phase[row] === FIRING) {
-      // The alert goes on as the one that the hub was told of; its reminders count from here.
+      // The alert continues as the one that the hub knows, with its opening time; the next reminder is due
+      // renotify_seconds from now.
       const activeRow = states.activeRow[row]!
       states.active.openedTsMs[activeRow] = flap.toldOpenedTsMs
       states.active.notifiedAtMs[activeRow] = nowMs

@@ -1,5 +1,6 @@
 // Which rules a series is bound to, and what a change of the rules does to open states (document 2 "Rule changes").
-// Matching runs once a series and version of the company's rules; the change of one company leaves the others alone.
+// Matching runs once for each series and version of the company's rules. A change of one company's rules does not touch
+// the others.
 
 import { emit } from '../evaluate/emit-transition.ts'
 import type { EvaluatedRule } from '../evaluate/evaluate-sample.ts'
@@ -18,8 +19,8 @@ export const isInScope = (rule: CompiledRule, serverId: string): boolean =>
   rule.scopeAll || hasServerId(rule.serverIds, serverId)
 
 /**
- * Binds a series that is seen: one that is new to the server, whose key may have become known, or that is to be bound
- * again.
+ * Binds a series of the batch at hand to the rules that cover it: the series is new to the server, or its key was
+ * unknown before, or its rules changed.
  */
 export function bindSeen(evaluation: EvaluationState, server: ServerSeries, index: number, nowMs: number): void {
   const { dictionary } = evaluation
@@ -30,7 +31,7 @@ export function bindSeen(evaluation: EvaluationState, server: ServerSeries, inde
   bindSeries(evaluation, server, index, definition, nowMs)
 }
 
-/** Gives a series a state for each rule that covers it and has none yet. */
+/** Adds a state for each rule that covers the series and has no state on it yet. */
 function bindSeries(
   evaluation: EvaluationState,
   server: ServerSeries,
@@ -71,9 +72,10 @@ export function addState(
 }
 
 /**
- * Brings a server to the present rules of its company: closes what a change ends, keeps what it keeps, binds what is
- * new. In a replay a state that the journal settled beyond `position` may be of rules that are not in force yet: it is
- * looked at once it is passed.
+ * Binds a server to the present rules of its company: closes alerts that the change ends, keeps states that it leaves
+ * alone, and adds states for new rules. During a replay, a state that the journal restored from beyond `position` may
+ * belong to a rule that is activated only later on the bus. It is left alone, and the server is bound again until the
+ * replay has passed that position.
  */
 export function rebindServer(
   evaluation: EvaluationState,
@@ -91,7 +93,8 @@ export function rebindServer(
       else applyRuleChange(evaluation, server, row, rules, nowMs)
       row = next
     }
-    // A series without a state is bound when it is seen: a rule counts from the first sample on.
+    // A series without a state is bound at its next sample, so that a new rule counts from the first sample that it
+    // judges.
     if (server.head[index] === NO_ROW) server.head[index] = TO_BIND
     else if (server.head[index]! >= 0) {
       const definition = evaluation.dictionary.get(server.lo(index), server.hi(index))!
@@ -100,7 +103,7 @@ export function rebindServer(
   }
 }
 
-/** What the present rules mean for one state: nothing, a restart, or its end. */
+/** Applies the present rules to one state: it continues, restarts, or is closed and removed. */
 function applyRuleChange(
   evaluation: EvaluationState,
   server: ServerSeries,
@@ -112,7 +115,8 @@ function applyRuleChange(
   const slot = evaluation.slots[states.rule[row]!]!
   const compiled = rules.byId.get(slot.id)
   if (!compiled) {
-    // The company is part of the signature: a rule that is another company's now has changed, it is not gone.
+    // The company is part of a rule's signature: a rule that now belongs to another company has changed, and was not
+    // removed.
     const isElsewhere = evaluation.companyRules(slot.companyId).byId.has(slot.id)
     closeForChange(evaluation, row, slot.rule, isElsewhere ? 'rule_changed' : 'rule_removed', nowMs)
     removeState(evaluation, row)
@@ -125,7 +129,7 @@ function applyRuleChange(
   }
 }
 
-/** From scratch under the new signature; a series that it does not match any more loses its state. */
+/** Restarts a state under the new signature of its rule; removes it when the rule no longer covers the series. */
 function restart(
   evaluation: EvaluationState,
   server: ServerSeries,
@@ -152,8 +156,8 @@ function restart(
 }
 
 /**
- * The last agent of a server was revoked (decision G-48): its alerts end, its presence goes without an event.
- * `agentIds` are revoked; where another one speaks for the server already, nothing happens.
+ * The last agent of a server was revoked (decision G-48): closes its alerts and drops its presence without an event.
+ * `agentIds` are the revoked agents; nothing happens when another agent already sends for the server.
  */
 export function leaveScope(
   evaluation: EvaluationState,
@@ -175,7 +179,9 @@ export function leaveScope(
   evaluation.removedServers.push(left)
 }
 
-/** Ends an open alert, flapping or not, because of its rule. The hub's alert is open while FIRING or flapping. */
+/**
+ * Resolves an open alert because its rule changed. For the hub an alert is open while its state is FIRING or flapping.
+ */
 export function closeForChange(
   evaluation: EvaluationState,
   row: number,

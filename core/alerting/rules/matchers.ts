@@ -1,6 +1,6 @@
-// Which series of a metric a rule covers: per label equals, member of a list, or a regular expression, joined by AND
-// (document 1 "Rule sync envelope" 5, decision G-71). Matching runs once a series and rule-set version, never per
-// sample.
+// Which series of a metric a rule covers. Each label must equal a text, be in a list or match a regular expression; all
+// matchers must hold (document 1 "Rule sync envelope" 5, decision G-71). Matching runs once for each series and
+// rule-set version, never for each sample.
 import { limits } from '../../limits.ts'
 import type { Labels } from '../../series/labels.ts'
 import { compileRegex, type Regex } from './regex.ts'

@@ -1,5 +1,4 @@
-// A rule as it is handed from thread to thread: what is large of it, the servers that it names, is shared and not
-// copied.
+// A rule as it is passed between threads: its long lists of servers are in shared memory and are not copied.
 import { isObject } from '../../unchecked.ts'
 import type { RawRule } from './rule.ts'
 import { packServerIds } from './server-ids.ts'
@@ -10,11 +9,11 @@ const LISTED_MAX = 200
 const isStrings = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every(item => typeof item === 'string')
 
-/** A record of the feed, unchecked, in the form in which it is handed over. */
+/** Packs an unchecked record of the feed for another thread. */
 export function packRule(raw: RawRule): RawRule {
   const { scope, resolved_server_ids: resolved = [] } = raw
   const listed = isObject(scope) ? (scope.server_ids ?? []) : []
-  // What is not a scope is rejected as it is.
+  // A record with a malformed scope is passed on as it is; `compileRule` rejects it.
   if (!isObject(scope) || !isStrings(listed) || !isStrings(resolved)) return raw
   if (listed.length + resolved.length <= LISTED_MAX) return raw
   const text = new TextEncoder().encode(JSON.stringify(raw))
@@ -28,7 +27,7 @@ export function packRule(raw: RawRule): RawRule {
   }
 }
 
-/** The whole record as JSON, to be kept. */
+/** The complete record as JSON, for storage. */
 export function recordText(raw: RawRule): string {
   const record: unknown = raw.packed?.record
   return record instanceof Uint8Array ? new TextDecoder().decode(record.slice()) : JSON.stringify(raw)

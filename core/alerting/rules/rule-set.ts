@@ -1,10 +1,11 @@
 // The running rules of all companies, compiled from the raw set of the feed (document 2 "Rule sync on the collector").
-// A company's rules are replaced as one object, and only when something of them changed: that object is the version
-// that servers are bound to.
+// The rules of a company are one object, which is replaced only when one of them changed. Servers remember the object
+// that they are bound to, so its identity is the version.
 import { type CompiledRule, type CompileResult, compileRule, type RawRule, type RejectedRule } from './rule.ts'
 
 /**
- * The rules of one company, by metric. Identity is the version: another object means that bindings must be made again.
+ * The rules of one company, by metric. Its identity is its version: when the object is another one, servers must be
+ * bound again.
  */
 export type CompanyRules = {
   readonly byId: ReadonlyMap<string, CompiledRule>
@@ -15,9 +16,9 @@ export type RuleSet = {
   readonly companies: ReadonlyMap<string, CompanyRules>
   readonly loaded: number
   readonly rejected: readonly RejectedRule[]
-  /** What each company's rules were compiled from: `id:sync_version` of all, to see whether they changed. */
+  /** `id:sync_version` of all rules of each company, to detect whether they changed. */
   readonly fingerprints: ReadonlyMap<string, string>
-  /** What came of each record, by company, id and sync_version: it comes of the same record again. */
+  /** The result of compiling each record, by company, id and sync_version. An unchanged record reuses it. */
   readonly results: ReadonlyMap<string, CompileResult>
 }
 
@@ -40,7 +41,7 @@ function companyRules(rules: readonly CompiledRule[]): CompanyRules {
   return { byId: new Map(rules.map(rule => [rule.id, rule])), byMetric }
 }
 
-/** The companies whose rules differ between two sets: made, changed or gone. */
+/** The companies whose rules were added, changed or removed between two sets. */
 export function changedCompanies(before: RuleSet, after: RuleSet): Set<string> {
   const changed = new Set<string>()
   for (const [companyId, rules] of after.companies)
@@ -49,13 +50,16 @@ export function changedCompanies(before: RuleSet, after: RuleSet): Set<string> {
   return changed
 }
 
-/** What a record is known by; null for one that says too little. */
+/** The identity of a record (company, id, sync_version); null when one of them is missing or malformed. */
 const recordOf = (raw: RawRule): string | null =>
   typeof raw?.company_id === 'string' && typeof raw.id === 'string' && Number.isInteger(raw.sync_version)
     ? `${raw.company_id} ${raw.id} ${raw.sync_version}`
     : null
 
-/** Compiles the raw set. Companies whose records are the same as in `previous` keep their object. Never throws. */
+/**
+ * Compiles the raw set. Companies whose records are the same as in `previous` keep their object, and with it their
+ * bindings. Never throws.
+ */
 export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): RuleSet {
   const byCompany = new Map<string, RawRule[]>()
   const strays: RawRule[] = []

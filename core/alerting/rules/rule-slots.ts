@@ -1,5 +1,5 @@
-// The rules that states point to. A slot is one rule id, for ever; the rule in it is the newest form, and the
-// signatures that the rule had are numbered, so that a state knows under which one it began (document 2 "Rule
+// The rules that states point to. A slot belongs to one rule id for ever and has the newest version of that rule. The
+// signatures that the rule has had are numbered, so that a state can say under which one it began (document 2 "Rule
 // changes").
 import { assert } from '../../assert.ts'
 import type { SavedRule } from '../durability/journal-record.ts'
@@ -8,10 +8,10 @@ import type { EvaluationState, RuleSlot } from '../state/evaluation-state.ts'
 import type { CompiledRule } from './rule.ts'
 import type { RuleSet } from './rule-set.ts'
 
-/** The number of no signature: a state that has it restarts when its server is bound. */
+/** A number that no signature has: a state with it restarts when its server is bound. */
 export const NO_SIGNATURE = 0xffff
 
-/** Takes over a new rule set. Servers are bound to it lazily: at their next batch or the next sweep. */
+/** Puts a new rule set in force. Each server is bound to it at its next batch or at the next sweep. */
 export function setRules(evaluation: EvaluationState, rules: RuleSet): void {
   for (const [companyId, ofCompany] of rules.companies)
     if (evaluation.rules.companies.get(companyId) !== ofCompany)
@@ -19,7 +19,7 @@ export function setRules(evaluation: EvaluationState, rules: RuleSet): void {
   evaluation.rules = rules
 }
 
-/** Brings the slot of a rule up to date. */
+/** Puts the newest version of a rule into its slot. */
 function takeRule(evaluation: EvaluationState, compiled: CompiledRule): void {
   const slot = evaluation.slots[slotOf(evaluation, compiled)]!
   slot.rule = evaluatedRule(compiled)
@@ -27,7 +27,7 @@ function takeRule(evaluation: EvaluationState, compiled: CompiledRule): void {
   slot.signature = signatureNumber(slot, compiled.signature)
 }
 
-/** The slot of a rule; made with `compiled` in it where there is none. */
+/** The slot of a rule; creates it with `compiled` when the rule has none. */
 export function slotOf(evaluation: EvaluationState, compiled: CompiledRule): number {
   const held = evaluation.slotOfRule.get(compiled.id)
   if (held !== undefined) return held
@@ -39,8 +39,8 @@ export function slotOf(evaluation: EvaluationState, compiled: CompiledRule): num
 }
 
 /**
- * The slot of a rule that was saved with a state of it, and the number of the signature that it had. The running set's
- * form holds.
+ * The slot of a rule that was saved beside a state, and the number of its saved signature. When the rule is in force,
+ * the slot keeps the version in force.
  */
 export function slotOfSaved(evaluation: EvaluationState, saved: SavedRule): { slot: number; signature: number } {
   const slot = slotOf(evaluation, { ...saved, matchers: [], serverIds: new Uint32Array(0) })

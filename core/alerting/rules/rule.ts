@@ -1,5 +1,6 @@
-// A rule as it travels, what is wrong with it, and its compiled form (document 2 "Rule" and "Errors"; decisions G-65,
-// G-68, G-69, G-84). The hub validates with it before saving, the collector compiles with it after syncing.
+// A rule as feed and API carry it, the validation of a rule, and its compiled form (document 2 "Rule" and "Errors";
+// decisions G-65, G-68, G-69, G-84). The hub validates with it before saving, the collector compiles with it after
+// syncing.
 
 import { limits } from '../../limits.ts'
 import { metricByName } from '../../series/catalogue.ts'
@@ -25,7 +26,10 @@ export type RuleScope = {
   readonly datacenters: readonly string[]
 }
 
-/** A rule of the feed (document 1 "Rule sync envelope"); durations in seconds. For kind agent_down the rest is null. */
+/**
+ * A rule of the feed (document 1 "Rule sync envelope"); durations in seconds. For kind agent_down the fields of a
+ * threshold are null.
+ */
 export type RawRule = {
   readonly id: string
   readonly version: number
@@ -47,7 +51,7 @@ export type RawRule = {
   readonly renotify_seconds: number | null
   readonly enabled: boolean
   readonly deleted: boolean
-  /** Never in the feed: from thread to thread, in place of long lists of servers. */
+  /** Set only when a rule is passed between threads, in place of long lists of servers; never in the feed. */
   readonly packed?: PackedScope
 }
 
@@ -70,7 +74,7 @@ export const rejectReasons = [
 ] as const
 export type RejectReason = (typeof rejectReasons)[number]
 
-/** One thing wrong with a rule: the field, what was expected, and the reason it counts under. */
+/** One fault of a rule: the field, what was expected there, and the reason under which a metric counts it. */
 export type RuleFault = { readonly reason: RejectReason; readonly field: string; readonly message: string }
 
 /** A rule ready to bind and evaluate; durations in milliseconds. */
@@ -106,7 +110,7 @@ export type RejectedRule = {
 
 export type CompileResult =
   | { readonly kind: 'compiled'; readonly rule: CompiledRule }
-  /** agent_down: built in, not a rule of the evaluator and not invalid. */
+  /** A rule of kind agent_down: valid, but presence is built in and the evaluator does not run it. */
   | { readonly kind: 'skipped' }
   | { readonly kind: 'rejected'; readonly rejected: RejectedRule }
 
@@ -119,7 +123,7 @@ const isSeconds = (value: unknown, max: number): boolean =>
 
 const SCOPE_LISTS = ['server_ids', 'tags', 'environments', 'roles', 'datacenters'] as const
 
-/** What is wrong with a scope in form. Whether its servers exist is for the hub to know. */
+/** Faults in the shape of a scope. Whether its servers exist is checked by the hub. */
 function scopeFaults(raw: Unchecked): RuleFault[] {
   const scope = raw.scope
   if (!isObject(scope)) return [{ reason: 'scope', field: 'scope', message: 'must be an object' }]

@@ -1,16 +1,16 @@
-// The servers that a rule names, packed: 16 bytes an id in memory that threads share. A rule that lists 100,000 servers
+// The servers that a rule names, packed into shared memory with 16 bytes for each id. A rule that lists 100,000 servers
 // is 1.6 MB once, not a set of strings in every thread.
 import { isUuid } from '../../series/uuid.ts'
 
-/** Four words an id, the first four bytes in the first word; ascending, each id once. */
+/** Four 32-bit words for each id, most significant first; ids ascend, and none stands twice. */
 export type ServerIds = Uint32Array
 
 const WORDS = 4
 
-/** The ids of all lists; what is no UUID names no server. */
+/** Packs the ids of all lists. A text that is not a UUID names no server and is skipped. */
 export function packServerIds(lists: readonly (readonly string[])[]): ServerIds {
   const given = lists.flat()
-  // As the hub gives them, as a rule.
+  // The hub usually sends them sorted.
   const isAscending = given.every((id, index) => index === 0 || given[index - 1]! < id)
   const ids = (isAscending ? given : [...new Set(given)].sort()).filter(isUuid)
   const words = new Uint32Array(new SharedArrayBuffer(ids.length * WORDS * 4))
@@ -37,13 +37,13 @@ export function hasServerId(ids: ServerIds, serverId: string): boolean {
   return false
 }
 
-/** Where the halves of each word begin in the text of a UUID. */
+/** Offsets in the text of a UUID at which the 16-bit halves of each word begin. */
 const HALVES = [0, 4, 9, 14, 19, 24, 28, 32]
 
 const wordOf = (id: string, word: number): number =>
   ((halfOf(id, HALVES[word * 2]!) << 16) | halfOf(id, HALVES[word * 2 + 1]!)) >>> 0
 
-/** Four hexadecimal digits. */
+/** The value of four hexadecimal digits; anything else gives a wrong number, so `id` must be a canonical UUID. */
 function halfOf(id: string, at: number): number {
   let half = 0
   for (let index = at; index < at + 4; index++) {
@@ -53,16 +53,16 @@ function halfOf(id: string, at: number): number {
   return half
 }
 
-/** What a rule that names many servers is handed over with. */
+/** What replaces the lists of servers in a rule that is passed between threads. */
 export type PackedScope = {
   readonly serverIds: ServerIds
-  /** The record with its lists, JSON in UTF-8: what is kept of the rule. */
+  /** The record with its lists, as JSON in UTF-8: what the journal and the store keep of the rule. */
   readonly record: Uint8Array
 }
 
 /**
- * The packed servers of a record; null for one that names them itself. A record of the feed cannot hold what this looks
- * for.
+ * The packed servers of a record; null when the record still has its lists. A record of the feed cannot imitate a
+ * packed one, since JSON has no typed arrays.
  */
 export function packedIds(raw: { readonly packed?: PackedScope }): ServerIds | null {
   const ids: unknown = raw.packed?.serverIds

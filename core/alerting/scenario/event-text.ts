@@ -1,9 +1,9 @@
-// Events against what a scenario expects of them, in words that an operator reads.
+// Compares emitted events with those that a scenario expects, and words the differences for an operator.
 import type { AlertEvent } from '../evaluate/event.ts'
 import type { ExpectedEvent, Scenario } from './scenario.ts'
 import { durationText } from './tokens.ts'
 
-/** An event, and when it left (ms since the start of the scenario). */
+/** An event, and when it was emitted (ms since the start of the scenario). */
 export type EmittedEvent = { readonly event: AlertEvent; readonly emittedAtMs: number }
 
 /** Names of the scenario for ids of the wire. */
@@ -50,12 +50,12 @@ const text = (head: string, fields: Fields): string =>
 const expectedHead = (expected: ExpectedEvent): string =>
   [durationText(expected.atMs), expected.type, expected.rule, expected.server].filter(part => part !== '').join(' ')
 
-/** True for a time and whom that fit; the series counts where the expectation names one. */
+/** True when time, type and subject agree; the series must agree only when the expectation names one. */
 const isSame = (expected: ExpectedEvent, head: string, fields: Fields): boolean =>
   expectedHead(expected) === head &&
   (!expected.fields.has('series') || expected.fields.get('series') === fields.get('series'))
 
-/** What is wrong with the events of a run; empty when they are as expected. One line a fault. */
+/** The differences between expected and emitted events, one line each; empty when there are none. */
 export function differences(scenario: Scenario, names: ScenarioNames, emitted: readonly EmittedEvent[]): string[] {
   const found = emitted.map(event => ({ ...describe(names, event), isMatched: false }))
   const faults: string[] = []
@@ -78,13 +78,16 @@ export function differences(scenario: Scenario, names: ScenarioNames, emitted: r
   return faults
 }
 
-/** `absent` expects that the field is not there; times may be written in any form. */
+/**
+ * Compares a field with its expected text. `absent` expects no field; times may be written in any form that `duration`
+ * reads.
+ */
 function sameValue(expected: string, actual: string | undefined): boolean {
   if (actual === undefined) return expected === 'absent'
   return expected === actual || (expected !== '' && Number(expected) === Number(actual))
 }
 
-/** What holds of every run: event ids once, seq strictly growing per key, the envelope whole. */
+/** Faults that no run may have: an event id twice, a seq that does not grow within its key, an incomplete envelope. */
 export function envelopeFaults(emitted: readonly EmittedEvent[]): string[] {
   const faults: string[] = []
   const seen = new Set<string>()

@@ -112,7 +112,10 @@ export class ScenarioWorker {
     }
   }
 
-  /** The companies concerned are saved first: a replay never holds samples against rules that came after them. */
+  /**
+   * Saves the companies concerned first, so that a replay never evaluates samples under rules that were activated after
+   * them.
+   */
   setRules(raw: readonly RawRule[]): void {
     const next = compileRuleSet(raw, this.evaluation.rules)
     const changed = changedCompanies(this.evaluation.rules, next)
@@ -143,7 +146,7 @@ export class ScenarioWorker {
     this.graceFromMs = this.nowMs
   }
 
-  /** Evaluates what the bus has. */
+  /** Evaluates all entries that are on the bus. */
   consume(): void {
     for (; this.position < this.durable.bus.length; this.commit()) {
       this.reader.open(this.durable.bus[this.position]!)
@@ -179,7 +182,7 @@ export class ScenarioWorker {
         )
   }
 
-  /** The outbox holds an event once. */
+  /** Adds events to the outbox, which keeps each event id once. */
   private emit(events: readonly AlertEvent[]): void {
     for (const event of events) this.durable.emitted.push({ event, atMs: this.nowMs })
   }

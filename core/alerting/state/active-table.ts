@@ -1,5 +1,5 @@
-// What a state has only while it is PENDING or FIRING, as a struct of arrays beside the state table: most states are in
-// OK, and cost nothing here. Free rows are handed out again, the last one first.
+// Columns that a state needs only while it is PENDING or FIRING, as a struct of arrays beside the state table: most
+// states are OK and have no row here. Freed rows are reused, the last one first.
 
 const GROWTH = 1.5
 
@@ -18,7 +18,7 @@ export class ActiveTable {
   /** FIRING: wall time of the opening or of the last reminder. */
   notifiedAtMs = new Float64Array(256)
 
-  /** A row in which nothing is known yet. */
+  /** Allocates a row with empty columns. */
   add(): number {
     const row = this.free.pop() ?? this.top++
     if (row === this.sinceTsMs.length) this.grow()

@@ -1,4 +1,5 @@
-// Everything that one thread knows for evaluation, and nothing that it does: the functions beside this file change it.
+// All state that evaluation keeps in one thread. It has no behaviour of its own: the functions in evaluate/, rules/ and
+// durability/ change it.
 
 import type { LeftRecord, StateRecord } from '../durability/journal-record.ts'
 import type { EvaluatedRule } from '../evaluate/evaluate-sample.ts'
@@ -18,7 +19,7 @@ export type EvaluationSettings = {
 /** What the agent registry says of a server (document 2 "Agent-record attributes"). */
 export type ServerAttributes = {
   readonly companyId: string
-  /** maintenance, decommissioned or empty. */
+  /** `maintenance`, `decommissioned` or empty. */
   readonly status: string
   readonly subnetId: string
   readonly datacenter: string
@@ -27,56 +28,56 @@ export type ServerAttributes = {
   readonly intervalSeconds: number
 }
 
-/** A rule that states point to; the newest form of it. The slot of an id never changes. */
+/** A rule that states point to, in its newest version. The slot of a rule id never changes. */
 export type RuleSlot = {
   readonly id: string
   companyId: string
   rule: EvaluatedRule
-  /** Number of the present signature, and the texts by number. */
+  /** The number of the present signature, and all signatures by number. */
   signature: number
   readonly signatures: string[]
 }
 
-/** A change of an agent's presence that no event tells; `unknown`: nothing is known of the agent any more. */
+/** A change of an agent's presence for which no event is emitted. `unknown`: evaluation has dropped the agent. */
 export type QuietPresence = { readonly agentId: string; readonly state: 'up' | 'unknown'; readonly atMs: number }
 
 export class EvaluationState {
   readonly states = new StateTable()
   readonly dictionary = new SeriesDictionary()
-  /** By the 16 bytes of the server id, and by index. */
+  /** Servers by the 16 bytes of their id (`EntryReader.serverKey`), and by index. */
   readonly serversByKey = new Map<string, ServerSeries>()
   readonly servers: (ServerSeries | null)[] = []
   readonly flapping = new Map<number, FlapState>()
-  /** Every rule that a state points to, and its index by id. */
+  /** Every rule that a state points to, and the index of its slot by rule id. */
   readonly slots: RuleSlot[] = []
   readonly slotOfRule = new Map<string, number>()
   readonly attributes = new Map<string, ServerAttributes>()
   rules: RuleSet = emptyRuleSet
   silences: SilenceSet = emptySilenceSet
-  /** Rows whose event left since the last `drainEvents`: their state belongs into the journal. */
+  /** Rows that emitted an event since the last `drainEvents`: their states must go into the journal. */
   readonly touchedRows = new Set<number>()
   readonly touchedServers = new Set<ServerSeries>()
-  /** Rows whose journalled state already reflects the bus up to this position (after a crash). */
+  /** During a replay: rows that the journal restored, each with the bus position that its record already reflects. */
   readonly journaledUpTo = new Map<number, number>()
-  /** Servers that left: the bus up to there is not theirs any more (after a crash). */
+  /** During a replay: removed servers, each with the bus position up to which its batches are ignored. */
   readonly leftUpTo = new Map<string, number>()
   readonly presenceJournaledUpTo = new Map<ServerSeries, number>()
-  /** States that were removed with an event: the journal says so. */
+  /** States that were removed and had emitted an event: the journal must record the removal. */
   removed: StateRecord[] = []
-  /** Servers that lost their last agent, by key: what their revoked agents had on its way does not count. */
+  /** Removed servers by key. Batches of their revoked agents that are still on the bus are ignored. */
   readonly left = new Map<string, LeftRecord[]>()
-  /** Those since the last `takeJournal`. */
+  /** Servers removed since the last `takeJournal`. */
   removedServers: LeftRecord[] = []
   private events: AlertEvent[] = []
   private quietPresence: QuietPresence[] = []
-  /** Each company id once, however many servers name it. */
+  /** One copy of each company id, shared by all its servers. */
   private readonly companyIds = new Map<string, string>()
   evaluations = 0
   samples = 0
 
   constructor(readonly settings: EvaluationSettings) {}
 
-  /** The events since the last call, in order. */
+  /** Returns the events emitted since the last call, in order, and clears the list. */
   drainEvents(): AlertEvent[] {
     const events = this.events
     this.events = []
@@ -87,7 +88,7 @@ export class EvaluationState {
     this.events.push(event)
   }
 
-  /** Agents that were seen for the first time, or are not looked at any more, since the last call, in order. */
+  /** Returns the agents that were first seen or were dropped since the last call, in order, and clears the list. */
   takeQuietPresence(): QuietPresence[] {
     const { quietPresence } = this
     if (quietPresence.length > 0) this.quietPresence = []
@@ -98,7 +99,7 @@ export class EvaluationState {
     if (agentId !== '') this.quietPresence.push({ agentId, state, atMs })
   }
 
-  /** Why an event of this host at that time is not told to people, or null. */
+  /** Why people are not notified of an event of this server at that time; null when they are. */
   suppressionOf(companyId: string, serverId: string, occurredAtMs: number): SuppressReason | null {
     return suppressReason(this.silences, companyId, serverId, this.attributes.get(serverId)?.status ?? '', occurredAtMs)
   }

@@ -1,12 +1,12 @@
-// States and servers that go: a rule was removed, a server left scope, a tenant was purged, a series is not needed any
-// more.
+// Removes states, series and servers: after a change of rules, a revocation, a purge, or when a series is no longer
+// sent.
 
 import { stateRecord } from '../durability/state-record.ts'
 import type { EvaluationState } from './evaluation-state.ts'
 import { type ServerSeries, TO_BIND, UNDEFINED, UNSEEN } from './server-series.ts'
 import { NO_ROW } from './state-table.ts'
 
-/** Unlinks and frees a state; with an event of it on its way, the journal notes the removal. */
+/** Unlinks and frees a state. When the state has emitted an event, the journal records the removal. */
 export function removeState(evaluation: EvaluationState, row: number): void {
   const { states } = evaluation
   if (evaluation.touchedRows.has(row)) evaluation.removed.push(stateRecord(evaluation, row, null))
@@ -18,7 +18,7 @@ export function removeState(evaluation: EvaluationState, row: number): void {
     while (states.next[before] !== row) before = states.next[before]!
     states.next[before] = states.next[row]!
   }
-  // What lost its last state is bound anew when it is seen again.
+  // A series that lost its last state is bound again at its next sample.
   if (server.head[series] === NO_ROW) server.head[series] = TO_BIND
   server.stateCount--
   evaluation.flapping.delete(row)
@@ -27,14 +27,16 @@ export function removeState(evaluation: EvaluationState, row: number): void {
   states.remove(row)
 }
 
-/** Gives up the series of a server that no rule is bound to; those it still sends come again. */
+/**
+ * Drops the series of a server that have no state. Those that the server still sends are added again by the next batch.
+ */
 export function dropIdleSeries(evaluation: EvaluationState, server: ServerSeries): void {
   keepSeries(evaluation, server, head => head >= 0)
 }
 
 /**
- * A look at the servers in this range of indexes: series without a state that did not come since the last look are
- * given up.
+ * Checks the servers whose indexes lie in [from, to) and drops series without a state that were not sent since the last
+ * check.
  */
 export function dropUnseen(evaluation: EvaluationState, from: number, to: number): void {
   for (let at = from; at < to && at < evaluation.servers.length; at++) {
@@ -66,7 +68,7 @@ function releaseSeries(evaluation: EvaluationState, server: ServerSeries, index:
   if (server.head[index] !== UNDEFINED) evaluation.dictionary.release(server.lo(index), server.hi(index))
 }
 
-/** Forgets everything of a server without an event (purge). */
+/** Drops all state of a server without emitting an event (purge). */
 export function forgetServer(evaluation: EvaluationState, server: ServerSeries): void {
   for (let index = 0; index < server.count; index++) {
     while (server.head[index]! >= 0) removeState(evaluation, server.head[index]!)

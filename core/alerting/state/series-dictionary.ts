@@ -1,7 +1,7 @@
-// What series ids mean: the id of a series is derived from its key alone, so the dictionary of a thread is shared by
-// all servers and holds each `metric{label="value"}` once, however many servers report it. Keys are kept on disk beside
-// the snapshots, by shard; a key that no series of the thread has used for long is forgotten here and there. Ingest
-// announces the keys of an agent's series again at least every hour, so that one that comes back is learnt again.
+// Maps series ids to series keys. An id is derived from its key alone, so all servers of a thread share one dictionary,
+// which has each `metric{label="value"}` once. The keys are also stored beside the snapshots, by shard; a key that no
+// series of the thread has used for long is removed from memory and from the store. Ingest announces the keys of an
+// agent's series at least every hour, so the dictionary learns a key again when its series comes back.
 import type { Labels } from '../../series/labels.ts'
 import { parseSeriesKey, type SeriesId, seriesId, shortenSeriesKey } from '../../series/series-key.ts'
 
@@ -10,13 +10,13 @@ export type SeriesDefinition = {
   readonly fullKey: string
   readonly metric: string
   readonly hi: number
-  /** Another one with the same low word. */
+  /** The next definition whose id has the same low word. */
   next: SeriesDefinition | undefined
-  /** Series of servers that have this key. */
+  /** The number of series of servers that use this key. */
   uses: number
-  /** The last look found it unused, and nothing used it since. */
+  /** The last check found the key unused, and no series has used it since. */
   isIdle: boolean
-  /** Shards that keep it on disk, a bit each: 0 to 31, 32 to 63. */
+  /** Shards that store the key, one bit each: 0 to 31 and 32 to 63. */
   shardsLo: number
   shardsHi: number
 }
@@ -29,11 +29,11 @@ export const labelsOf = (definition: SeriesDefinition): Labels => parseSeriesKey
 const SHARDS = 64
 
 export class SeriesDictionary {
-  /** By the low word of the id. */
+  /** Definitions by the low word of their id. */
   private readonly byLo = new Map<number, SeriesDefinition>()
   private count = 0
   private readonly metrics = new Map<string, string>()
-  /** By shard: keys that the disk does not have yet, and keys that it need not have any more. */
+  /** By shard: keys that are not stored yet, and keys that can be removed from the store. */
   private readonly learnt = new Map<number, Set<string>>()
   private readonly forgotten = new Map<number, Set<string>>()
 
@@ -51,7 +51,7 @@ export class SeriesDictionary {
     return definition
   }
 
-  /** Takes in the keys that the disk has of a shard. */
+  /** Loads the stored keys of a shard. */
   load(shard: number, fullKeys: readonly string[]): void {
     for (const fullKey of fullKeys) this.noteShard(this.define(fullKey), shard)
   }
@@ -60,7 +60,7 @@ export class SeriesDictionary {
   learn(shard: number, fullKey: string): SeriesDefinition {
     const definition = this.define(fullKey)
     if (!this.noteShard(definition, shard)) return definition
-    // On disk it may stand still, on its way out.
+    // A key that waits to be removed from the store is still there: cancelling the removal is enough.
     if (this.forgotten.get(shard)?.delete(fullKey) !== true) setOf(this.learnt, shard).add(fullKey)
     return definition
   }
@@ -84,7 +84,7 @@ export class SeriesDictionary {
     return known ?? metric
   }
 
-  /** True when the shard is new to the key. */
+  /** Marks the key as used by the shard; true when it was not marked before. */
   private noteShard(definition: SeriesDefinition, shard: number): boolean {
     const bit = 1 << (shard & 31)
     const before = shard < 32 ? definition.shardsLo : definition.shardsHi
@@ -94,7 +94,7 @@ export class SeriesDictionary {
     return true
   }
 
-  /** A series of a server begins to use the key; undefined while the key is not known. */
+  /** Counts one more series that uses the key; undefined when the key is not known yet. */
   use(lo: number, hi: number): SeriesDefinition | undefined {
     const definition = this.get(lo, hi)
     if (definition) {
@@ -104,13 +104,13 @@ export class SeriesDictionary {
     return definition
   }
 
-  /** A series that used the key is given up. */
+  /** Counts one series less that uses the key. */
   release(lo: number, hi: number): void {
     const definition = this.get(lo, hi)
     if (definition) definition.uses--
   }
 
-  /** A look at all keys: forgets those that this look and the one before it found unused. */
+  /** Checks all keys and drops those that this check and the one before both found unused. */
   forgetUnused(): void {
     for (const [lo, first] of this.byLo) {
       let kept: SeriesDefinition | undefined
@@ -135,17 +135,22 @@ export class SeriesDictionary {
     for (let shard = 0; shard < SHARDS; shard++) {
       const shards = shard < 32 ? shardsLo : shardsHi
       if ((shards & (1 << (shard & 31))) === 0) continue
-      // What the disk never had need not go from there.
+      // A key that was never stored needs no removal.
       if (this.learnt.get(shard)?.delete(fullKey) !== true) setOf(this.forgotten, shard).add(fullKey)
     }
   }
 
-  /** Keys of the shard learnt since the last call: they are on disk before a snapshot that needs them. */
+  /**
+   * Returns the keys of the shard learnt since the last call. The caller stores them before a snapshot that needs them.
+   */
   takeLearnt(shard: number): string[] {
     return taken(this.learnt, shard)
   }
 
-  /** Keys of the shard that a snapshot made now does not need: once it is saved they go from the disk. */
+  /**
+   * Returns the keys of the shard that a snapshot taken now does not need. The caller removes them from the store once
+   * that snapshot is saved.
+   */
   takeForgotten(shard: number): string[] {
     return taken(this.forgotten, shard)
   }

@@ -1,12 +1,12 @@
-// What evaluation keeps of one server: which series it sends, in the order in which it sends them, and the first state
-// bound to each. A series that no rule is bound to costs its id and one word.
+// What evaluation keeps of one server: its series in the order in which the agent sends them, and the first state of
+// each. A series without a state costs its id and one word.
 
 import type { CompanyRules } from '../rules/rule-set.ts'
 
 /**
- * Heads of series without a state, beside NO_ROW (no rule covers it). All of these are bound when they are seen next.
- * TO_BIND: other rules are in force, or its states went. UNSEEN: it did not come since the last look. UNDEFINED: its
- * key is not known.
+ * Values of `head` for a series without a state, beside NO_ROW (no rule covers it). A series with one of these is bound
+ * at its next sample. TO_BIND: the rules changed, or its states were removed. UNSEEN: it was not sent since the last
+ * check of `dropUnseen`. UNDEFINED: its key is not known.
  */
 export const TO_BIND = -2
 export const UNSEEN = -3
@@ -14,19 +14,19 @@ export const UNDEFINED = -4
 
 export type PresenceState = 'unknown' | 'up' | 'down'
 
-/** The agent whose batches are the signal of the server. */
+/** Presence of the agent that sends for the server. */
 export type Presence = {
   agentId: string
-  /** The last four bytes of the agent id as they lie on the bus: a cheap look whether it is still the same. */
+  /** The last four bytes of the agent id as on the bus: a cheap check whether the agent is still the same. */
   agentWord: number
   state: PresenceState
   /** Wall time at which the last valid batch was received; 0 = never. */
   lastSeenMs: number
   /** Seconds (decision G-81). */
   intervalSeconds: number
-  /** When it was declared lost; 0 = it is not. */
+  /** When the agent was declared lost; 0 = it is not lost. */
   downSinceMs: number
-  /** Of the last agent event. */
+  /** The seq of the last agent event. */
   seq: number
 }
 
@@ -42,7 +42,7 @@ export class ServerSeries {
   head = noHeads
   /** The rules that the series are bound to; null = they must be bound again. */
   boundTo: CompanyRules | null = null
-  /** States of this host. */
+  /** The number of states of this server. */
   stateCount = 0
   lastBatchMs = 0
   readonly presence: Presence
@@ -77,7 +77,7 @@ export class ServerSeries {
     return -1
   }
 
-  /** A series that is new to the server: UNDEFINED until it is bound. */
+  /** Adds a series, UNDEFINED until it is bound; returns its index. */
   add(lo: number, hi: number): number {
     const index = this.count++
     if (index === this.head.length) this.grow(Math.max(index + 4, Math.ceil(index * GROWTH)))

@@ -39,9 +39,12 @@ export class StateTable {
   /** Sample time and value of the last evaluated sample; -Infinity and NaN before the first. */
   lastTsMs: Float64Array
   lastValue: Float64Array
-  /** Wall time at which the last sample of the series was received; before the first one, at which the state began. */
+  /**
+   * Wall time at which the last sample of the series was received; before the first sample, the time at which the state
+   * was created.
+   */
   lastReceivedMs: Float64Array
-  /** Of the last event of this key; the next has one more. */
+  /** The seq of the state's last event; the next event has one more. */
   seq: Float64Array
   readonly active = new ActiveTable()
 
@@ -94,7 +97,7 @@ export class StateTable {
     return row
   }
 
-  /** Back to the start: OK, nothing seen. Rule, series and seq stay. */
+  /** Resets a state to OK without any sample. Rule, series and seq stay. */
   reset(row: number): void {
     this.toOk(row)
     this.lastTsMs[row] = Number.NEGATIVE_INFINITY
@@ -111,13 +114,16 @@ export class StateTable {
     this.count--
   }
 
-  /** To PENDING or FIRING; what these need begins empty when the state comes from OK. */
+  /** Sets the phase to PENDING or FIRING; a state that comes from OK gets an empty row of the active table. */
   toActive(row: number, phase: typeof PENDING | typeof FIRING): void {
     this.phase[row] = phase
     if (this.activeRow[row] === NO_ROW) this.activeRow[row] = this.active.add()
   }
 
-  /** To OK. An alert that closes is told of before: its opening and peak are gone then. */
+  /**
+   * Sets the phase to OK and frees the active row. The caller emits the closing event before, since opening and peak
+   * are lost here.
+   */
   toOk(row: number): void {
     this.phase[row] = OK
     this.flags[row] = 0
