@@ -1,8 +1,18 @@
-// What the collector's executables share around their wiring: the command line, the ready file, the way to stop.
-import { rmSync } from 'node:fs'
+// What the collector's executables share around their wiring: the command line, the configuration, log and metrics, the
+// ready file, the way to stop.
+import { mkdirSync, rmSync } from 'node:fs'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
+import type { ConfigFault } from '../../core/config/keys.ts'
 import { replaceFile } from '../files/replace-file.ts'
+import {
+  type AllCollectorConfig,
+  allCollectorKeys,
+  describeFault,
+  loadCollectorConfig,
+  readConfigFile,
+} from './config.ts'
+import { type CollectorMetrics, type CollectorRole, createCollectorMetrics, createLogger } from './telemetry.ts'
 import { productVersion } from './version.ts'
 
 /** The exit code of a process of which a part died (sysexits.h EX_SOFTWARE). */
@@ -34,6 +44,31 @@ export function createProgram(
       }),
     )
   return program
+}
+
+/**
+ * The configuration; throws with every fault in it, a line each. Every process knows the keys of all: they can share a
+ * file. `check`: what else this process needs.
+ */
+export function loadConfig(
+  file: string | undefined,
+  check: (config: AllCollectorConfig) => readonly ConfigFault[] = () => [],
+): AllCollectorConfig {
+  const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
+  const all = [...faults, ...check(config)]
+  if (all.length > 0) throw new Error(all.map(describeFault).join('\n'))
+  return config
+}
+
+/** The log, the metrics and the data directory of a process. */
+export function openProcess(
+  config: AllCollectorConfig,
+  role: CollectorRole,
+): { readonly log: Logger; readonly metrics: CollectorMetrics } {
+  const log = createLogger(config['log.level'], role)
+  const metrics = createCollectorMetrics(productVersion, role)
+  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  return { log, metrics }
 }
 
 /** Runs a command; what goes wrong is said to the operator, without a stack. */

@@ -55,3 +55,15 @@ export function startOpsServer(
     stop: () => server.stop(true),
   }
 }
+
+type OpsKeys = { readonly 'ops.listen': string | null; readonly 'ops.allowed_hosts': readonly string[] }
+
+/** The ops listener that the configuration names; null where it names none. */
+export function startConfiguredOps(
+  config: OpsKeys,
+  metrics: CollectorMetrics,
+  parts: readonly ReadyPart[],
+): OpsServer | null {
+  const listen = config['ops.listen']
+  return listen === null ? null : startOpsServer(listen, config['ops.allowed_hosts'], metrics, parts)
+}

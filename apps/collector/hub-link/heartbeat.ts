@@ -1,6 +1,8 @@
 // The collector's own report to the hub (document 1 "/heartbeat"; decision G-32): every 30 s.
 import type { Logger } from 'pino'
 import type { HeartbeatBoard, ProcessHeartbeat } from '../store/process-heartbeats.ts'
+import type { AgentRegistry } from '../store/registry/registry.ts'
+import { productVersion } from '../version.ts'
 import { describeResponse, type HeartbeatBody, type HubClient } from './hub-client.ts'
 
 /**
@@ -69,4 +71,24 @@ export class Heartbeat {
       this.log.warn({ reason: describeResponse(answer) }, 'cannot send a heartbeat to the hub')
     this.isFailing = isFailing
   }
+}
+
+/** The heartbeat of a process that shares a collector with others; null without a hub. `own`: what this process knows. */
+export function startSharedHeartbeat(parts: {
+  readonly config: { readonly 'heartbeat.interval': number }
+  readonly hub: HubClient | null
+  readonly log: Logger
+  readonly board: HeartbeatBoard
+  readonly registry: AgentRegistry
+  readonly own: () => ProcessHeartbeat
+}): Heartbeat | null {
+  const { config, hub, log, board, registry, own } = parts
+  if (!hub) return null
+  const agentCount = (): number => registry.countOf('active') + registry.countOf('pending')
+  return new Heartbeat({
+    hub,
+    log,
+    intervalMs: config['heartbeat.interval'],
+    facts: () => sharedHeartbeat(board, own(), { version: productVersion, agent_count: agentCount() }, log),
+  })
 }

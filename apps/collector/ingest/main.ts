@@ -1,39 +1,28 @@
 // The executable collector-ingest: reads its configuration, builds the adapters, wires ingest, and stops in order.
-import { mkdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
+import { collectorPaths, type IngestConfig } from '../config.ts'
 import {
-  allCollectorKeys,
-  collectorPaths,
-  describeFault,
-  type IngestConfig,
-  loadCollectorConfig,
-  readConfigFile,
-} from '../config.ts'
-import { createProgram, failureExit, pollEvery, ReadyFile, stopOnSignals } from '../executable.ts'
-import { createAgentsSync } from '../hub-link/agents-sync.ts'
-import { ChecksFeed } from '../hub-link/checks-feed.ts'
+  createProgram,
+  failureExit,
+  loadConfig,
+  openProcess,
+  pollEvery,
+  ReadyFile,
+  stopOnSignals,
+} from '../executable.ts'
+import { AgentFeeds } from '../hub-link/agent-feeds.ts'
+import type { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
-import { Heartbeat, sharedHeartbeat } from '../hub-link/heartbeat.ts'
-import { startOpsServer } from '../ops-server.ts'
+import { startSharedHeartbeat } from '../hub-link/heartbeat.ts'
+import { startConfiguredOps } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry/registry.ts'
-import { createCollectorMetrics, createLogger } from '../telemetry.ts'
 import { threadFiles } from '../thread-files.ts'
-import { productVersion } from '../version.ts'
-import { startIngest } from './ingest.ts'
-import { openIngestStorage } from './ingest-storage.ts'
+import { type RunningIngest, startIngest } from './ingest.ts'
+import { type IngestStorage, openIngestStorage } from './ingest-storage.ts'
 
 const files = threadFiles(import.meta.url)
-
-/**
- * The configuration; throws with every fault in it, a line each. Keys of the worker are known too: the two can share a
- * file.
- */
-function loadConfig(file: string | undefined): IngestConfig {
-  const { config, faults } = loadCollectorConfig(allCollectorKeys, file ? readConfigFile(file) : undefined, {})
-  if (faults.length > 0) throw new Error(faults.map(describeFault).join('\n'))
-  return config
-}
 
 async function isBusWritable(bus: BusWriter, config: IngestConfig): Promise<boolean> {
   try {
@@ -43,64 +32,23 @@ async function isBusWritable(bus: BusWriter, config: IngestConfig): Promise<bool
   }
 }
 
-async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
-  const config = loadConfig(configFile)
-  const log = createLogger(config['log.level'], 'ingest')
-  const metrics = createCollectorMetrics(productVersion, 'ingest')
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-  const paths = collectorPaths(config.data_dir)
-  const onFailure = failureExit(log)
-  const threadCount = config['ingest.threads'] || availableParallelism()
-  const hasThreads = threadCount > 1
-  const storage = await openIngestStorage(config, log, hasThreads ? { url: files.bus, onFailure } : null)
-  const { bus } = storage
-  const ready = new ReadyFile(readyFile)
-  const registry = new AgentRegistry(storage.registry)
-  const hub = connectHub(config, log, metrics, 'only agents that were pushed can send')
-  const shared = { hub, log, metrics, nowMs: Date.now }
-  const agentsSync = createAgentsSync({ ...shared, registry, intervalMs: config['registry.sync_interval'] })
-  const checks = new ChecksFeed({
-    ...shared,
-    registry,
-    directory: paths.feeds,
-    intervalMs: config['checks.sync_interval'],
-  })
-  const firstSync = Promise.all([agentsSync.start(), checks.start()])
-  if (!registry.isFilled) await firstSync
-  const threads = hasThreads ? { count: threadCount, url: files.listeners, onFailure } : null
-  const ingest = await startIngest({ ...shared, config, registry, bus, checks, threads })
-  const polling = pollEvery(
-    storage.pollMs,
-    async () => {
-      const hasNewChecks = await storage.poll()
-      registry.refresh()
-      if (hasNewChecks) void checks.reload()
-    },
-    log,
-  )
-  const opsListen = config['ops.listen']
-  const ops =
-    opsListen === null
-      ? null
-      : startOpsServer(opsListen, config['ops.allowed_hosts'], metrics, [
-          { name: 'registry', isReady: () => hub === null || registry.isFilled },
-          { name: 'bus', isReady: () => isBusWritable(bus, config) },
-        ])
-  const heartbeat = hub
-    ? new Heartbeat({
-        hub,
-        log,
-        intervalMs: config['heartbeat.interval'],
-        facts: () =>
-          sharedHeartbeat(
-            storage.facts,
-            { ingestRps: ingest.requestsPerSecond() },
-            { version: productVersion, agent_count: registry.countOf('active') + registry.countOf('pending') },
-            log,
-          ),
-      })
-    : null
+/** Fetches what other processes of the collector wrote: agents, and that checks are to be pulled. */
+function pollStorage(
+  storage: IngestStorage,
+  registry: AgentRegistry,
+  checks: ChecksFeed,
+  log: Logger,
+): { stop(): Promise<void> } {
+  const poll = async (): Promise<void> => {
+    const hasNewChecks = await storage.poll()
+    registry.refresh()
+    if (hasNewChecks) void checks.reload()
+  }
+  return pollEvery(storage.pollMs, poll, log)
+}
 
+/** One by one: a certificate that cannot be read must not hold up the emergency stop of updates. */
+async function reload(ingest: RunningIngest, configFile: string | undefined, log: Logger): Promise<void> {
   const reloadPart = async (part: string, read: () => Promise<void> | void): Promise<void> => {
     try {
       await read()
@@ -109,20 +57,42 @@ async function run(configFile: string | undefined, readyFile: string | undefined
       log.error({ err: error }, `cannot reload the ${part}; what was read before stays in force`)
     }
   }
-  // One by one: a certificate that cannot be read must not hold up the emergency stop of updates.
-  const reload = async () => {
-    await reloadPart('update manifest', () => ingest.reloadManifest(loadConfig(configFile)['update.stop']))
-    await reloadPart('certificate', () => ingest.reloadCertificate())
-  }
+  await reloadPart('update manifest', () => ingest.reloadManifest(loadConfig(configFile)['update.stop']))
+  await reloadPart('certificate', () => ingest.reloadCertificate())
+}
+
+async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
+  const config = loadConfig(configFile)
+  const { log, metrics } = openProcess(config, 'ingest')
+  const onFailure = failureExit(log)
+  const threadCount = config['ingest.threads'] || availableParallelism()
+  const hasThreads = threadCount > 1
+  const storage = await openIngestStorage(config, log, hasThreads ? { url: files.bus, onFailure } : null)
+  const { bus } = storage
+  const ready = new ReadyFile(readyFile)
+  const registry = new AgentRegistry(storage.registry)
+  const hub = connectHub(config, log, metrics, 'only agents that were pushed can send')
+  const shared = { config, registry, hub, log, metrics, nowMs: Date.now }
+  const feeds = new AgentFeeds({ ...shared, directory: collectorPaths(config.data_dir).feeds })
+  await feeds.startWaitingIfEmpty()
+  const threads = hasThreads ? { count: threadCount, url: files.listeners, onFailure } : null
+  const ingest = await startIngest({ ...shared, bus, checks: feeds.checks, threads })
+  const polling = pollStorage(storage, registry, feeds.checks, log)
+  const ops = startConfiguredOps(config, metrics, [
+    { name: 'registry', isReady: () => hub === null || registry.isFilled },
+    { name: 'bus', isReady: () => isBusWritable(bus, config) },
+  ])
+  const own = () => ({ ingestRps: ingest.requestsPerSecond() })
+  const heartbeat = startSharedHeartbeat({ ...shared, board: storage.facts, own })
   stopOnSignals(log, async () => {
     await polling.stop()
     await ingest.stop()
-    await Promise.all([agentsSync.stop(), checks.stop(), heartbeat?.stop()])
+    await Promise.all([feeds.stop(), heartbeat?.stop()])
     await storage.close()
     await ops?.stop()
     ready.remove()
   })
-  process.on('SIGHUP', () => void reload())
+  process.on('SIGHUP', () => void reload(ingest, configFile, log))
   const content = { agent_url: ingest.url, ops_url: ops?.url ?? null, pid: process.pid }
   ready.write(content)
   log.info(content, 'ready')
