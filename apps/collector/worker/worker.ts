@@ -4,9 +4,6 @@
 import { join } from 'node:path'
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
-import type { RawSilence } from '../../../core/alerting/evaluate/suppression.ts'
-import { packRule } from '../../../core/alerting/rules/packed-rule.ts'
-import { compileRule, type RawRule } from '../../../core/alerting/rules/rule.ts'
 import { planDays } from '../../../core/retention/window.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
 import { startAdminListener } from '../admin/listener.ts'
@@ -14,23 +11,24 @@ import { createAdminApp } from '../admin/server.ts'
 import { busConsumers } from '../bus/bus.ts'
 import type { WorkerConfig } from '../config.ts'
 import { CompanySettingsCache } from '../hub-link/company-settings.ts'
-import { FeedSync, isExpiredSilence, isGone } from '../hub-link/feed-sync.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
-import type { RawRecord } from '../store/feed-store.ts'
-import type { AgentChange, AgentRegistry } from '../store/registry/registry.ts'
+import type { AgentRegistry } from '../store/registry/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { createAdminDeps, type ReloadAgentFeeds, retentionOf } from './admin-deps.ts'
+import { AlertingFeeds } from './alerting-feeds.ts'
 import { Groups } from './evaluation/group-incidents.ts'
 import { Outbox } from './evaluation/outbox-sender.ts'
-import type { FromShardThread, ServerAttributesUpdate } from './evaluation/shard-messages.ts'
+import type { FromShardThread } from './evaluation/shard-messages.ts'
 import { ShardPool } from './evaluation/shard-pool.ts'
 import { Janitor } from './samples/retention-sweep.ts'
 import { type SamplesClient, startSamples } from './samples/samples-client.ts'
+import { allAttributes, changedAttributes } from './server-attributes.ts'
 import { alertingDirOf, FileWorkerStorage } from './storage/file-storage.ts'
 import type { WorkerStorage } from './storage/worker-storage.ts'
 import { WorkerStatus } from './worker-status.ts'
 
 const STOP_WAIT_MS = 3000
+
 type WorkerDeps = {
   readonly config: WorkerConfig
   /** Where state is kept, and shared with other workers; without one on the disk, in data_dir. */
@@ -76,111 +74,27 @@ export type RunningWorker = {
   readonly stop: () => Promise<void>
 }
 
-/** The attributes of a server after a change of its agents: the latest agent that is not revoked speaks for it. */
-function attributesUpdate(
-  registry: AgentRegistry,
-  companyId: string,
-  serverId: string,
-  agentIds: readonly string[],
-): ServerAttributesUpdate {
-  const record = registry.latestOfServer(companyId, serverId)
-  if (!record) return { serverId, attributes: null, revokedAgentIds: agentIds }
-  const { serverStatus: status, subnetId, datacenter, hostname, intervalSeconds } = record
-  return {
-    serverId,
-    attributes: { companyId, status, subnetId, datacenter, hostname, intervalSeconds },
-  }
-}
-
-function attributesOf(registry: AgentRegistry, changes: readonly AgentChange[]): ServerAttributesUpdate[] {
-  const servers = new Map<string, { companyId: string; agentIds: string[] }>()
-  for (const { agentId, before, record } of changes)
-    for (const side of [before, record]) {
-      if (!side?.serverId) continue
-      const server = servers.get(side.serverId)
-      if (server) server.agentIds.push(agentId)
-      else servers.set(side.serverId, { companyId: side.companyId, agentIds: [agentId] })
-    }
-  return [...servers].map(([serverId, { companyId, agentIds }]) =>
-    attributesUpdate(registry, companyId, serverId, agentIds),
-  )
-}
-
-const allAttributes = (registry: AgentRegistry): ServerAttributesUpdate[] =>
-  attributesOf(
-    registry,
-    [...registry.all()].map(record => ({ agentId: record.agentId, before: null, record })),
-  )
-
-/** The rules of the feed as threads take them; a record that stays gives the same object. */
-function ruleHandover(): (records: ReadonlyMap<string, RawRecord>) => RawRule[] {
-  const packed = new WeakMap<RawRecord, RawRule>()
-  const ruleOf = (record: RawRecord): RawRule => {
-    const rule = packed.get(record) ?? packRule(record as unknown as RawRule)
-    packed.set(record, rule)
-    return rule
-  }
-  return records => [...records.values()].map(ruleOf)
-}
-
-const asSilences = (records: ReadonlyMap<string, RawRecord>): RawSilence[] =>
-  [...records.values()] as unknown as RawSilence[]
-
-/** Starts the worker. Resolves once snapshots are loaded, the store is open and the admin API answers. */
-export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
-  const { config, log, metrics, registry, nowMs } = deps
-  const storage = deps.storage ?? new FileWorkerStorage(deps)
-  const { tombstones } = storage
-  const settings = new CompanySettingsCache(deps.hub, config['settings.cache'], nowMs)
-  const status = new WorkerStatus(deps, storage)
-
-  let pool: ShardPool | null = null
-  let applied: Promise<void> = Promise.resolve()
-  const rejectedBefore = new Set<string>()
-  const feed = async (
-    name: 'rules' | 'silences',
-    onApplied: (records: ReadonlyMap<string, RawRecord>, since: number) => Promise<void>,
-  ): Promise<FeedSync> =>
-    new FeedSync({
-      feed: name,
-      intervalMs: config[`alerting.${name}_sync_interval`],
-      hub: deps.hub,
-      store: await storage.feedStore(name),
-      isGone: isGone[name],
-      ...(name === 'silences' ? { isExpired: isExpiredSilence } : {}),
-      onApplied,
-      log,
-      metrics,
-      nowMs,
-    })
-  const asRules = ruleHandover()
-  const rules = await feed('rules', (records, since) => {
-    const running = asRules(records)
-    noteRejected(deps, running, rejectedBefore, status)
-    applied = pool?.setRules(running, since) ?? applied
-    return applied
+function openOutbox({ hub, log, metrics, config, nowMs }: WorkerDeps, storage: WorkerStorage): Outbox | null {
+  if (!hub) return null
+  return new Outbox({
+    store: storage.outbox,
+    hub,
+    log,
+    deadLetterPath: join(alertingDirOf(config), 'dead-letters.jsonl'),
+    nowMs,
+    onSent: (result, count) => metrics.outboxSent.inc({ result }, count),
+    onDropped: count => metrics.outboxSent.inc({ result: 'dropped' }, count),
   })
-  const silences = await feed('silences', records => {
-    status.setSilences(asSilences(records))
-    applied = pool?.setSilences(asSilences(records)) ?? applied
-    return applied
-  })
+}
 
-  const samples = await startWorkerSamples(deps, storage, settings)
-  samples.setTombstones(tombstones.living())
-  const outbox = deps.hub
-    ? new Outbox({
-        store: storage.outbox,
-        hub: deps.hub,
-        log,
-        deadLetterPath: join(alertingDirOf(config), 'dead-letters.jsonl'),
-        nowMs,
-        onSent: (result, count) => metrics.outboxSent.inc({ result }, count),
-        onDropped: count => metrics.outboxSent.inc({ result: 'dropped' }, count),
-      })
-    : null
-  const groups = new Groups({ ...deps, settings, store: storage.groups, status, onEvents: () => outbox?.wake() })
-  const receive = (message: FromShardThread): void => {
+/** What is done with what the shard threads report. */
+function shardMessages(
+  { log, metrics }: WorkerDeps,
+  storage: WorkerStorage,
+  groups: Groups,
+  outbox: Outbox | null,
+): (message: FromShardThread) => void {
+  return message => {
     if (message.kind === 'events') {
       for (const [type, count] of Object.entries(message.types)) metrics.events.inc({ type }, count)
       for (const ms of message.sampleToEventMs) metrics.sampleToEventSeconds.add(ms / 1000)
@@ -195,7 +109,17 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     } else if (message.kind === 'lost') storage.lost(message.shard, message.token, message.cause)
     else if (message.kind === 'log') log[message.level](message.fields, message.message)
   }
-  pool = await ShardPool.start({
+}
+
+/** Starts the shard threads with the sets that are known; resolves once every snapshot is loaded. */
+function startShards(
+  deps: WorkerDeps,
+  storage: WorkerStorage,
+  feeds: AlertingFeeds,
+  onMessage: (message: FromShardThread) => void,
+): Promise<ShardPool> {
+  const { config, registry } = deps
+  return ShardPool.start({
     threadUrl: deps.shardThreadUrl,
     threads: deps.threads,
     config: {
@@ -212,65 +136,54 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
       sweepIntervalMs: Math.min(config['alerting.sweep_interval'], config['alerting.presence_sweep']),
       presenceGraceMinMs: config['alerting.startup_grace_min'],
     },
-    rules: asRules(rules.records),
-    rulesSince: rules.status().since,
-    silences: asSilences(silences.records),
+    ...feeds.current,
     attributes: allAttributes(registry),
-    tombstones: tombstones.living(),
-    onMessage: receive,
+    tombstones: storage.tombstones.living(),
+    onMessage,
     onFailure: deps.onFailure,
   })
-  const shards = pool
+}
+
+/** Starts the worker. Resolves once snapshots are loaded, the store is open and the admin API answers. */
+export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
+  const { config, log, registry } = deps
+  const storage = deps.storage ?? new FileWorkerStorage(deps)
+  const settings = new CompanySettingsCache(deps.hub, config['settings.cache'], deps.nowMs)
+  const status = new WorkerStatus(deps, storage)
+  const feeds = await AlertingFeeds.open(deps, storage, status)
+  const samples = await startWorkerSamples(deps, storage, settings)
+  samples.setTombstones(storage.tombstones.living())
+  const outbox = openOutbox(deps, storage)
+  const groups = new Groups({ ...deps, settings, store: storage.groups, status, onEvents: () => outbox?.wake() })
+  const shards = await startShards(deps, storage, feeds, shardMessages(deps, storage, groups, outbox))
+  // Once more: agents that changed while the threads loaded their snapshots.
   shards.setAttributes(allAttributes(registry))
-  const stopListening = registry.onChange(changes => shards.setAttributes(attributesOf(registry, changes)))
-  status.watch(shards, samples, { rules, silences })
-  await Promise.all([rules.start(), silences.start()])
-  await applied
+  const stopListening = registry.onChange(changes => shards.setAttributes(changedAttributes(registry, changes)))
+  status.watch(shards, samples, feeds.both)
+  await feeds.start(shards)
   await groups.start(shards)
   outbox?.start()
 
-  let adminTokens = adminTokensOf(config)
-  const { adminDeps, reloadHere, learnTombstones, stopPurges } = createAdminDeps({
-    ...deps,
-    adminTokens: () => adminTokens,
-    shards,
-    samples,
-    settings,
-    storage,
-    status,
-    groups,
-    reloadRules: async () => afterApplied(await rules.reload()),
-    reloadSilences: async () => afterApplied(await silences.reload()),
-    untilIngestPolled: deps.untilIngestPolled ?? (async () => {}),
-  })
-  async function afterApplied(result: 'applied' | 'unavailable'): Promise<'applied' | 'unavailable'> {
-    await applied
-    return result
-  }
-  const app = createAdminApp(adminDeps)
-  const admin = startAdminListener(config, request => app.handle(request))
-
+  const parts = { storage, settings, status, feeds, samples, groups, shards }
+  const admin = startAdmin(deps, parts)
   const janitor = startJanitor(deps, storage, samples, settings)
   status.janitor = janitor
-  const hasRules = (): boolean => deps.hub === null || rules.isFilled
+  const hasRules = (): boolean => deps.hub === null || feeds.hasRules
   await storage.start({
     shards,
     counts: () => status.counts(),
     samples,
     hasRules,
     onReload: async name => {
-      await reloadHere(name)
+      await admin.reloadHere(name)
     },
     onTombstones: news =>
-      learnTombstones(news).catch(error => log.error({ err: error }, 'cannot forget a purged tenant')),
+      admin.learnTombstones(news).catch(error => log.error({ err: error }, 'cannot forget a purged tenant')),
   })
 
   return {
     adminUrl: admin.url,
-    reloadAdmin: fresh => {
-      admin.reloadCertificate()
-      adminTokens = adminTokensOf(fresh)
-    },
+    reloadAdmin: admin.reload,
     wake: () => {
       shards.wake()
       samples.wake()
@@ -281,19 +194,65 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     stop: async () => {
       await admin.stop()
       stopListening()
-      stopPurges()
-      groups.stop()
-      // A hub that does not answer is not waited for: what it may still say is pulled again after the next start.
-      await pTimeout(Promise.all([janitor.stop(), rules.stop(), silences.stop()]), {
-        milliseconds: STOP_WAIT_MS,
-        fallback: () => {},
-      })
-      await storage.stop()
-      await Promise.all([shards.stop(), samples.stop()])
-      await outbox?.stop()
-      await storage.close()
+      await stopWorker({ ...parts, janitor, outbox })
     },
   }
+}
+
+type WorkerParts = {
+  readonly storage: WorkerStorage
+  readonly settings: CompanySettingsCache
+  readonly status: WorkerStatus
+  readonly feeds: AlertingFeeds
+  readonly samples: SamplesClient
+  readonly groups: Groups
+  readonly shards: ShardPool
+}
+
+/** The admin API on its listener, and what it shares with what other processes tell this one. */
+function startAdmin(deps: WorkerDeps, parts: WorkerParts) {
+  let tokens = adminTokensOf(deps.config)
+  const { adminDeps, reloadHere, learnTombstones, stopPurges } = createAdminDeps({
+    ...deps,
+    ...parts,
+    adminTokens: () => tokens,
+    reloadRules: () => parts.feeds.reload('rules'),
+    reloadSilences: () => parts.feeds.reload('silences'),
+    untilIngestPolled: deps.untilIngestPolled ?? (async () => {}),
+  })
+  const app = createAdminApp(adminDeps)
+  const listener = startAdminListener(deps.config, request => app.handle(request))
+  return {
+    url: listener.url,
+    reloadHere,
+    learnTombstones,
+    /** The certificate is read again first: tokens are taken only with one that can be used. */
+    reload: (fresh: WorkerConfig): void => {
+      listener.reloadCertificate()
+      tokens = adminTokensOf(fresh)
+    },
+    stop: async (): Promise<void> => {
+      await listener.stop()
+      stopPurges()
+    },
+  }
+}
+
+/** Ends what the admin API has stood on, in the order in which each part needs the next. */
+async function stopWorker(
+  parts: WorkerParts & { readonly janitor: Janitor; readonly outbox: Outbox | null },
+): Promise<void> {
+  const { storage, feeds, samples, groups, shards, janitor, outbox } = parts
+  groups.stop()
+  // A hub that does not answer is not waited for: what it may still say is pulled again after the next start.
+  await pTimeout(Promise.all([janitor.stop(), feeds.stop()]), {
+    milliseconds: STOP_WAIT_MS,
+    fallback: () => {},
+  })
+  await storage.stop()
+  await Promise.all([shards.stop(), samples.stop()])
+  await outbox?.stop()
+  await storage.close()
 }
 
 /** Both while the token is being changed. */
@@ -354,18 +313,4 @@ function startJanitor(
   })
   janitor.start()
   return janitor
-}
-
-/** Each rejected rule is told once a version: a log line, a counter; all of them stand in /status. */
-function noteRejected(deps: WorkerDeps, rules: readonly RawRule[], before: Set<string>, status: WorkerStatus): void {
-  const results = rules.map(compileRule)
-  const rejected = results.flatMap(result => (result.kind === 'rejected' ? [result.rejected] : []))
-  status.setRules(results.filter(result => result.kind === 'compiled').length, rejected)
-  for (const rule of rejected) {
-    const key = `${rule.rule_id}:${rule.version}`
-    if (before.has(key)) continue
-    before.add(key)
-    deps.metrics.rulesRejected.inc({ reason: rule.reason })
-    deps.log.warn({ ...rule }, 'a rule of the hub is not valid and is skipped')
-  }
 }
