@@ -29,7 +29,7 @@ export async function purgeData(
   }
 }
 
-type Purger = {
+export type Purger = {
   readonly purge: (companyId: string, serverId: string | null) => Promise<PurgeOutcome>
   /**
    * Runs the deletion of a tombstone that was written before a restart, for the second time that it may have missed.
