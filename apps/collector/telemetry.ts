@@ -155,22 +155,11 @@ function metricMakers(registers: Registry[]) {
   }
 }
 
-/**
- * Every metric of the collector, in a registry of its own, so that several collectors can run in one process. What only
- * the other role counts is not shown: a zero that means "not here" looks like "none".
- */
-export function createCollectorMetrics(version: string, role: CollectorRole) {
-  const registry = new Registry()
-  const { counter, gauge } = metricMakers([registry])
-  const ofIngest = metricMakers(role === 'worker' ? [] : [registry])
-  const ofWorker = metricMakers(role === 'ingest' ? [] : [registry])
+type Makers = ReturnType<typeof metricMakers>
 
-  gauge('svc_build_info', 'Version and role of the process.', ['version', 'role']).set({ version, role }, 1)
-
-  /** Called before every scrape: sets gauges from what they describe. */
-  const readers: (() => void | Promise<void>)[] = []
-  const hot = createHotCounters()
-  const hotMetrics = {
+/** What the plain numbers of the batches are shown as. */
+function createHotMetrics({ counter }: Makers, ofIngest: Makers): HotMetrics {
+  return {
     requests: counter('svc_http_requests_total', 'Requests by endpoint and status code.', ['endpoint', 'code']),
     batches: ofIngest.counter('svc_ingest_batches_total', 'Batches that were acknowledged.'),
     points: ofIngest.counter('svc_ingest_points_total', 'Points that were taken.'),
@@ -186,7 +175,98 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
       'Batches that the bus did not take; the agent was told to keep them.',
     ),
   }
+}
 
+/** Of ingest: batches and the agents that send them. */
+function batchMetrics({ gauge, counter, seconds }: Makers) {
+  return {
+    requestSeconds: seconds('svc_ingest_request_seconds', 'Time to answer a batch, the bus included.', REQUEST_BOUNDS),
+    decodeSeconds: seconds('svc_ingest_decode_seconds', 'Time to inflate, decode and admit a batch.', FAST_BOUNDS),
+    activeSeries: gauge('svc_ingest_active_series', 'Series that agents sent within the last hour.'),
+    inventoryQueued: gauge('svc_inventory_queue_depth', 'Inventory reports that wait for the hub.'),
+    inventorySent: counter('svc_inventory_items_total', 'Inventory reports by result.', ['result']),
+  }
+}
+
+/** Of both roles: authentication, the registry, the bus, and what is pulled from the hub. */
+function sharedMetrics({ gauge, counter }: Makers) {
+  return {
+    authFailures: counter('svc_auth_failures_total', 'Requests refused at authentication.', ['reason']),
+    registryAgents: gauge('svc_registry_agents', 'Agents of the registry.', ['state']),
+    registryLookups: counter('svc_registry_lookups_total', 'Look-ups of tokens at the hub.', ['result']),
+    busLag: gauge('svc_bus_lag', 'Batches that wait on the bus.'),
+    busBytes: gauge('svc_bus_bytes', 'Bytes that wait on the bus.'),
+    syncLastSuccess: gauge('svc_sync_last_success_seconds', 'When a feed was last read to its end, epoch.', ['feed']),
+    syncErrors: counter('svc_sync_errors_total', 'Pulls of a feed that failed.', ['feed']),
+    syncSkipped: counter('svc_sync_skipped_total', 'Records of a feed that were skipped, by reason.', [
+      'feed',
+      'reason',
+    ]),
+    checksLoaded: gauge('svc_checks_loaded', 'Checks in force.'),
+    checksTruncated: gauge('svc_checks_truncated', 'Servers to which more than 50 checks apply.'),
+    clockSkew: gauge('svc_hub_clock_skew_seconds', "The hub's clock minus this collector's."),
+  }
+}
+
+/** Of the worker: the samples store, and who reads and deletes in it. */
+function storeMetrics({ gauge, counter, seconds, histogram }: Makers) {
+  return {
+    storeRows: counter('svc_store_rows_total', 'Rows written to the samples store.'),
+    storeErrors: counter('svc_store_errors_total', 'Failed writes to the samples store.'),
+    storeBufferRows: gauge('svc_store_buffer_rows', 'Rows that wait for the samples store.'),
+    storeInsertSeconds: seconds(
+      'svc_store_insert_seconds',
+      'Time of an insert into the samples store.',
+      REQUEST_BOUNDS,
+    ),
+    purges: counter('svc_purges_total', 'Purges, by result.', ['result']),
+    janitorDaysDeleted: counter('svc_janitor_days_deleted_total', 'Days that the janitor deleted.'),
+    janitorErrors: counter('svc_janitor_errors_total', 'Sweeps of the janitor that failed.'),
+    querySeconds: histogram('svc_query_seconds', 'Time of a series query, by source.', ['source'], REQUEST_BOUNDS),
+  }
+}
+
+/** Of the worker: rules, states, events on their way to the hub, and snapshots. */
+function evaluationMetrics({ gauge, counter, seconds }: Makers) {
+  return {
+    evaluations: counter('svc_evaluations_total', 'Samples that were evaluated against a rule.'),
+    sampleToEventSeconds: seconds(
+      'svc_sample_to_event_seconds',
+      'From the time of the sample that opens an alert to its event.',
+      [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
+    ),
+    rulesLoaded: gauge('svc_rules_loaded', 'Rules in force.'),
+    rulesInvalid: gauge('svc_rules_invalid', 'Rules of the hub that are not valid.'),
+    rulesRejected: counter('svc_rules_rejected_total', 'Rules that were rejected, by reason.', ['reason']),
+    ruleStates: gauge('svc_rule_states', 'Series by state of a rule.', ['state']),
+    events: counter('svc_events_total', 'Events by type.', ['type']),
+    outboxDepth: gauge('svc_outbox_depth', 'Events that wait for the hub.'),
+    outboxAge: gauge('svc_outbox_oldest_seconds', 'Age of the oldest event that waits for the hub.'),
+    outboxSent: counter('svc_outbox_sent_total', 'Events sent to the hub, by result.', ['result']),
+    silencesActive: gauge('svc_silences_active', 'Silences that hold now.'),
+    agentsOnline: gauge('svc_agents_online', 'Agents that are online.'),
+    groupsOpen: gauge('svc_groups_open', 'Open wide-area incidents.'),
+    snapshotSeconds: seconds('svc_snapshot_seconds', 'Time to write a snapshot.', REQUEST_BOUNDS),
+    snapshotBytes: gauge('svc_snapshot_bytes', 'Size of the last snapshots together.'),
+    snapshotErrors: counter('svc_snapshot_errors_total', 'Snapshots that could not be written or read.'),
+  }
+}
+
+/**
+ * Every metric of the collector, in a registry of its own, so that several collectors can run in one process. What only
+ * the other role counts is not shown: a zero that means "not here" looks like "none".
+ */
+export function createCollectorMetrics(version: string, role: CollectorRole) {
+  const registry = new Registry()
+  const ofBoth = metricMakers([registry])
+  const ofIngest = metricMakers(role === 'worker' ? [] : [registry])
+  const ofWorker = metricMakers(role === 'ingest' ? [] : [registry])
+  ofBoth.gauge('svc_build_info', 'Version and role of the process.', ['version', 'role']).set({ version, role }, 1)
+
+  /** Called before every scrape: sets gauges from what they describe. */
+  const readers: (() => void | Promise<void>)[] = []
+  const hot = createHotCounters()
+  const hotMetrics = createHotMetrics(ofBoth, ofIngest)
   return {
     registry,
     hot,
@@ -199,70 +279,10 @@ export function createCollectorMetrics(version: string, role: CollectorRole) {
       copyHotCounters(hot, hotMetrics)
       return registry.metrics()
     },
-    requestSeconds: ofIngest.seconds(
-      'svc_ingest_request_seconds',
-      'Time to answer a batch, the bus included.',
-      REQUEST_BOUNDS,
-    ),
-    decodeSeconds: ofIngest.seconds(
-      'svc_ingest_decode_seconds',
-      'Time to inflate, decode and admit a batch.',
-      FAST_BOUNDS,
-    ),
-    authFailures: counter('svc_auth_failures_total', 'Requests refused at authentication.', ['reason']),
-    registryAgents: gauge('svc_registry_agents', 'Agents of the registry.', ['state']),
-    registryLookups: counter('svc_registry_lookups_total', 'Look-ups of tokens at the hub.', ['result']),
-    activeSeries: ofIngest.gauge('svc_ingest_active_series', 'Series that agents sent within the last hour.'),
-    inventoryQueued: ofIngest.gauge('svc_inventory_queue_depth', 'Inventory reports that wait for the hub.'),
-    inventorySent: ofIngest.counter('svc_inventory_items_total', 'Inventory reports by result.', ['result']),
-    busLag: gauge('svc_bus_lag', 'Batches that wait on the bus.'),
-    busBytes: gauge('svc_bus_bytes', 'Bytes that wait on the bus.'),
-    storeRows: ofWorker.counter('svc_store_rows_total', 'Rows written to the samples store.'),
-    storeErrors: ofWorker.counter('svc_store_errors_total', 'Failed writes to the samples store.'),
-    storeBufferRows: ofWorker.gauge('svc_store_buffer_rows', 'Rows that wait for the samples store.'),
-    storeInsertSeconds: ofWorker.seconds(
-      'svc_store_insert_seconds',
-      'Time of an insert into the samples store.',
-      REQUEST_BOUNDS,
-    ),
-    evaluations: ofWorker.counter('svc_evaluations_total', 'Samples that were evaluated against a rule.'),
-    sampleToEventSeconds: ofWorker.seconds(
-      'svc_sample_to_event_seconds',
-      'From the time of the sample that opens an alert to its event.',
-      [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
-    ),
-    rulesLoaded: ofWorker.gauge('svc_rules_loaded', 'Rules in force.'),
-    rulesInvalid: ofWorker.gauge('svc_rules_invalid', 'Rules of the hub that are not valid.'),
-    rulesRejected: ofWorker.counter('svc_rules_rejected_total', 'Rules that were rejected, by reason.', ['reason']),
-    ruleStates: ofWorker.gauge('svc_rule_states', 'Series by state of a rule.', ['state']),
-    events: ofWorker.counter('svc_events_total', 'Events by type.', ['type']),
-    outboxDepth: ofWorker.gauge('svc_outbox_depth', 'Events that wait for the hub.'),
-    outboxAge: ofWorker.gauge('svc_outbox_oldest_seconds', 'Age of the oldest event that waits for the hub.'),
-    outboxSent: ofWorker.counter('svc_outbox_sent_total', 'Events sent to the hub, by result.', ['result']),
-    syncLastSuccess: gauge('svc_sync_last_success_seconds', 'When a feed was last read to its end, epoch.', ['feed']),
-    syncErrors: counter('svc_sync_errors_total', 'Pulls of a feed that failed.', ['feed']),
-    syncSkipped: counter('svc_sync_skipped_total', 'Records of a feed that were skipped, by reason.', [
-      'feed',
-      'reason',
-    ]),
-    silencesActive: ofWorker.gauge('svc_silences_active', 'Silences that hold now.'),
-    checksLoaded: gauge('svc_checks_loaded', 'Checks in force.'),
-    checksTruncated: gauge('svc_checks_truncated', 'Servers to which more than 50 checks apply.'),
-    agentsOnline: ofWorker.gauge('svc_agents_online', 'Agents that are online.'),
-    groupsOpen: ofWorker.gauge('svc_groups_open', 'Open wide-area incidents.'),
-    purges: ofWorker.counter('svc_purges_total', 'Purges, by result.', ['result']),
-    janitorDaysDeleted: ofWorker.counter('svc_janitor_days_deleted_total', 'Days that the janitor deleted.'),
-    janitorErrors: ofWorker.counter('svc_janitor_errors_total', 'Sweeps of the janitor that failed.'),
-    snapshotSeconds: ofWorker.seconds('svc_snapshot_seconds', 'Time to write a snapshot.', REQUEST_BOUNDS),
-    snapshotBytes: ofWorker.gauge('svc_snapshot_bytes', 'Size of the last snapshots together.'),
-    snapshotErrors: ofWorker.counter('svc_snapshot_errors_total', 'Snapshots that could not be written or read.'),
-    querySeconds: ofWorker.histogram(
-      'svc_query_seconds',
-      'Time of a series query, by source.',
-      ['source'],
-      REQUEST_BOUNDS,
-    ),
-    clockSkew: gauge('svc_hub_clock_skew_seconds', "The hub's clock minus this collector's."),
+    ...batchMetrics(ofIngest),
+    ...sharedMetrics(ofBoth),
+    ...storeMetrics(ofWorker),
+    ...evaluationMetrics(ofWorker),
   }
 }
 
