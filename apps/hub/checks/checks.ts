@@ -11,7 +11,7 @@ import { type CheckType, checks, rules } from '../platform/db/schema.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalid, invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { insertRule } from '../rules/rules.ts'
+import { insertRule, ruleColumns } from '../rules/rules.ts'
 import { NO_SCOPE, resolvedIds, type ScopeInput, validScope } from '../scopes/scope.ts'
 import { type CheckRow, findCheck, presentCheck } from './check-list.ts'
 import { defaultCheckRule, isSameSeries, parseTarget, type Target, targetMatchers } from './check-target.ts'
@@ -77,21 +77,20 @@ async function createRules(context: RouteContext, tx: Tx, check: typeof checks.$
     hub,
     tx,
     companyId,
-    {
-      name,
-      kind: 'check',
-      scope: check.scope,
-      metric,
-      matchers: targetMatchers(check.type, check.target),
-      operator: '<',
-      threshold,
-      forSeconds,
-      recoverThreshold: null,
-      recoverForSeconds: 0,
-      severity,
-      noData: 'ignore',
-      renotifySeconds: 0,
-    },
+    ruleColumns(
+      {
+        name,
+        kind: 'check',
+        scope: check.scope,
+        metric,
+        matchers: targetMatchers(check.type, check.target),
+        operator: '<',
+        threshold,
+        for_seconds: forSeconds,
+        severity,
+      },
+      check.scope,
+    ),
     check.enabled,
     { checkId: check.id, createdBy: context.caller.user.id },
   )

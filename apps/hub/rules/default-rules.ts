@@ -5,30 +5,29 @@ import { sql } from 'drizzle-orm'
 import type { RuleKind, Severity } from '../../../core/alerting/rules/rule.ts'
 import { rules } from '../platform/db/schema.ts'
 import type { Tx } from '../platform/db/transaction.ts'
+import { type ConditionInput, conditionColumns } from './rule-condition.ts'
 
 type DefaultRule = {
   readonly key: string
   readonly name: string
   readonly kind: RuleKind
   readonly severity: Severity
-  readonly condition: {
-    readonly metric: string
-    readonly operator: '>' | '<'
-    readonly threshold: number
-    readonly forSeconds: number
-    readonly recoverThreshold: number | null
-  } | null
+  readonly condition: ConditionInput
 }
 
 const MINUTE = 60
 
-const above = (metric: string, threshold: number, minutes: number, recoverThreshold: number | null = null) =>
-  ({ metric, operator: '>', threshold, forSeconds: minutes * MINUTE, recoverThreshold }) as const
-const certificate = (days: number) =>
-  ({ metric: 'cert_days_left', operator: '<', threshold: days, forSeconds: 0, recoverThreshold: null }) as const
+const above = (metric: string, threshold: number, minutes: number, recover: number | null = null): ConditionInput => ({
+  metric,
+  operator: '>',
+  threshold,
+  for_seconds: minutes * MINUTE,
+  recover_threshold: recover,
+})
+const certificate = (days: number): ConditionInput => ({ metric: 'cert_days_left', operator: '<', threshold: days })
 
 export const defaultRules: readonly DefaultRule[] = [
-  { key: 'lost_signal', name: 'Lost signal', kind: 'agent_down', severity: 'critical', condition: null },
+  { key: 'lost_signal', name: 'Lost signal', kind: 'agent_down', severity: 'critical', condition: {} },
   {
     key: 'high_cpu',
     name: 'High CPU',
@@ -100,9 +99,7 @@ export async function createDefaultRules(tx: Tx, companyId: string, createdBy: s
     isDefault: true,
     defaultKey: key,
     createdBy,
-    ...(condition
-      ? { ...condition, matchers: {}, recoverForSeconds: 0, noData: 'ignore' as const, renotifySeconds: 0 }
-      : {}),
+    ...conditionColumns(kind, condition),
   }))
   await tx.db.insert(rules).values(created)
   const ids = created.map(rule => rule.id)

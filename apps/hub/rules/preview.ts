@@ -14,6 +14,7 @@ import type { Hub } from '../hub-context.ts'
 import { uuidList } from '../platform/db/transaction.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { resolveScope } from '../scopes/scope.ts'
+import { presentCondition } from './rule-condition.ts'
 import { type RuleInput, validRule } from './rules.ts'
 
 /** Raw samples are read of a week at most. */
@@ -151,17 +152,18 @@ export async function previewRule(context: RouteContext, input: RuleInput & { re
     return { data: { ...base, series: [], violating: 0, history: null }, collector: { available: true, reason: null } }
 
   const rule: RawRule = {
-    ...columns,
+    ...presentCondition(columns),
+    // A preview reminds nobody.
+    renotify_seconds: 0,
+    name: columns.name,
+    kind: columns.kind,
+    scope: columns.scope,
+    severity: columns.severity,
     id: companyId,
     version: 1,
     sync_version: 0,
     company_id: companyId,
     resolved_server_ids: [],
-    for_seconds: columns.forSeconds,
-    recover_threshold: columns.recoverThreshold,
-    recover_for_seconds: columns.recoverForSeconds,
-    no_data: columns.noData,
-    renotify_seconds: 0,
     enabled: true,
     deleted: false,
   }

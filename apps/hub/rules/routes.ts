@@ -1,7 +1,6 @@
 // REST: /monitoring/rules (decisions G-66, G-67).
 import { Type } from '@sinclair/typebox'
-import { noDataModes, operators, ruleKinds, severities } from '../../../core/alerting/rules/rule.ts'
-import { limits } from '../../../core/limits.ts'
+import { ruleKinds, severities } from '../../../core/alerting/rules/rule.ts'
 import { metrics } from '../../../core/series/catalogue.ts'
 import type { Unchecked } from '../../../core/unchecked.ts'
 import { list } from '../platform/http/list.ts'
@@ -10,6 +9,7 @@ import { resource } from '../platform/http/resource.ts'
 import { amount, answerList } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { PREVIEW_HOURS_MAX, previewRule } from './preview.ts'
+import { conditionSchema } from './rule-condition.ts'
 import { coveredServers, presentRule, ruleCollection } from './rule-list.ts'
 import { metricResponse, previewResponse, ruleResponse } from './rule-response.ts'
 import {
@@ -28,19 +28,7 @@ const PATH = '/monitoring/rules'
 const MANAGE = ['monitoring.manage']
 const rule = resource({ path: PATH, parameter: 'rule', tag: TAG, of: ruleCollection })
 
-const heldSeconds = optional(integer(0, limits.forSecondsMax))
-const condition = {
-  metric: optional(text(64)),
-  matchers: optional(Type.Record(Type.String(), Type.Unknown())),
-  operator: optional(oneOf(operators)),
-  threshold: optional(Type.Number()),
-  for_seconds: heldSeconds,
-  recover_threshold: optional(Type.Number()),
-  recover_for_seconds: heldSeconds,
-  no_data: optional(oneOf(noDataModes)),
-  renotify_seconds: optional(integer(0, limits.renotifySecondsMax)),
-  enabled: optional(boolean()),
-}
+const condition = { ...conditionSchema, enabled: optional(boolean()) }
 const whole = Type.Object({
   name: text(255),
   kind: Type.Optional(oneOf(ruleKinds)),

@@ -10,6 +10,7 @@ import { collection, collectionReadBy, equals, isOn, ofCompany, search } from '.
 import { oneOf, text } from '../platform/http/request-schema.ts'
 import { serverReference } from '../platform/http/response-schema.ts'
 import { resolveScope } from '../scopes/scope.ts'
+import { presentCondition } from './rule-condition.ts'
 import { ruleResponse } from './rule-response.ts'
 
 const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
@@ -42,16 +43,8 @@ export const presentRule = ({ rule, creator, firing, serverCount }: RuleRow) => 
   kind: rule.kind,
   scope: rule.scope,
   resolved_server_count: serverCount,
-  metric: rule.metric,
-  matchers: rule.matchers,
-  operator: rule.operator,
-  threshold: rule.threshold,
-  for_seconds: rule.forSeconds,
-  recover_threshold: rule.recoverThreshold,
-  recover_for_seconds: rule.recoverForSeconds,
+  ...presentCondition(rule),
   severity: rule.severity,
-  no_data: rule.noData,
-  renotify_seconds: rule.renotifySeconds,
   enabled: rule.enabled,
   is_default: rule.isDefault,
   check_id: rule.checkId,

@@ -2,15 +2,7 @@
 // decisions G-65 to G-69). version counts user edits; sync_version is the feed's cursor.
 import { randomUUID } from 'node:crypto'
 import { and, eq } from 'drizzle-orm'
-import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
-import {
-  type NoDataMode,
-  type Operator,
-  type RuleKind,
-  type RuleScope,
-  ruleFaults,
-  type Severity,
-} from '../../../core/alerting/rules/rule.ts'
+import { type RuleKind, type RuleScope, ruleFaults, type Severity } from '../../../core/alerting/rules/rule.ts'
 import type { Unchecked } from '../../../core/unchecked.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
@@ -26,74 +18,30 @@ import type { Words } from '../platform/http/texts.ts'
 import { words } from '../platform/http/texts.ts'
 import { isScope, NO_SCOPE, resolvedIds, type ScopeInput, scopeFaults, toScope } from '../scopes/scope.ts'
 import { createDefaultRules } from './default-rules.ts'
+import { type ConditionColumns, type ConditionInput, conditionColumns, presentCondition } from './rule-condition.ts'
 import { defaultRulesOf, findRule, presentRule, type RuleRow } from './rule-list.ts'
 
 export type Rule = typeof rules.$inferSelect
 
 /** A rule as a request gives it; forms are the schema's, meaning is checked here. */
-export type RuleInput = {
+export type RuleInput = ConditionInput & {
   readonly name: string
   readonly kind: RuleKind
   readonly scope: ScopeInput
-  readonly metric?: string | null | undefined
-  readonly matchers?: unknown
-  readonly operator?: string | null | undefined
-  readonly threshold?: number | null | undefined
-  readonly for_seconds?: number | null | undefined
-  readonly recover_threshold?: number | null | undefined
-  readonly recover_for_seconds?: number | null | undefined
   readonly severity: Severity
-  readonly no_data?: string | null | undefined
-  readonly renotify_seconds?: number | null | undefined
   readonly enabled?: boolean | null | undefined
 }
 
-type Columns = Pick<
-  Rule,
-  | 'name'
-  | 'kind'
-  | 'scope'
-  | 'metric'
-  | 'matchers'
-  | 'operator'
-  | 'threshold'
-  | 'forSeconds'
-  | 'recoverThreshold'
-  | 'recoverForSeconds'
-  | 'severity'
-  | 'noData'
-  | 'renotifySeconds'
->
+type Columns = ConditionColumns & Pick<Rule, 'name' | 'kind' | 'scope' | 'severity'>
 
-/** The columns of a valid input; for kind agent_down everything of a condition is null (decision G-69). */
-function columnsOf(input: RuleInput, scope: RuleScope): Columns {
-  const common = { name: input.name, kind: input.kind, scope, severity: input.severity }
-  if (input.kind === 'agent_down')
-    return {
-      ...common,
-      metric: null,
-      matchers: null,
-      operator: null,
-      threshold: null,
-      forSeconds: null,
-      recoverThreshold: null,
-      recoverForSeconds: null,
-      noData: null,
-      renotifySeconds: null,
-    }
-  return {
-    ...common,
-    metric: input.metric ?? null,
-    matchers: (input.matchers ?? {}) as RawMatchers,
-    operator: (input.operator ?? null) as Operator | null,
-    threshold: input.threshold ?? null,
-    forSeconds: input.for_seconds ?? 0,
-    recoverThreshold: input.recover_threshold ?? null,
-    recoverForSeconds: input.recover_for_seconds ?? 0,
-    noData: (input.no_data ?? 'ignore') as NoDataMode,
-    renotifySeconds: input.renotify_seconds ?? 0,
-  }
-}
+/** The columns of a valid input. */
+export const ruleColumns = (input: RuleInput, scope: RuleScope): Columns => ({
+  name: input.name,
+  kind: input.kind,
+  scope,
+  severity: input.severity,
+  ...conditionColumns(input.kind, input),
+})
 
 /**
  * What is wrong with a rule, by field: in the eyes of the compiler, and with the company's servers. Its form may be
@@ -112,7 +60,7 @@ export async function faultsOfRule(db: Executor, companyId: string, given: Unche
 export async function validRule(db: Executor, companyId: string, input: RuleInput): Promise<Columns> {
   const faults = await faultsOfRule(db, companyId, input)
   if (faults.size > 0) throw faultsError(faults, 'invalid_request')
-  return columnsOf(input, toScope(input.scope))
+  return ruleColumns(input, toScope(input.scope))
 }
 
 async function refuseSecondAgentDown<T>(act: Promise<T>): Promise<T> {
@@ -173,16 +121,8 @@ export const toInput = ({ rule }: RuleRow): RuleInput => ({
   name: rule.name,
   kind: rule.kind,
   scope: rule.scope,
-  metric: rule.metric,
-  matchers: rule.matchers ?? undefined,
-  operator: rule.operator,
-  threshold: rule.threshold,
-  for_seconds: rule.forSeconds,
-  recover_threshold: rule.recoverThreshold,
-  recover_for_seconds: rule.recoverForSeconds,
   severity: rule.severity,
-  no_data: rule.noData,
-  renotify_seconds: rule.renotifySeconds,
+  ...presentCondition(rule),
   enabled: rule.enabled,
 })
 
@@ -250,7 +190,7 @@ export async function duplicateRule(context: RouteContext, id: string): Promise<
     const before = await findRule(tx.db, companyId, id)
     if (before.rule.kind === 'agent_down') throw invalidField('kind', 'one_agent_down')
     const name = `${before.rule.name.slice(0, 248)} (copy)`
-    const columns = columnsOf({ ...toInput(before), name }, before.rule.scope)
+    const columns = ruleColumns({ ...toInput(before), name }, before.rule.scope)
     const newId = await insertRule(hub, tx, companyId, columns, false, { createdBy: context.caller.user.id })
     await reloadCollectors(hub, tx, 'rules')
     const row = await findRule(tx.db, companyId, newId)
