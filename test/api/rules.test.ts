@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { conditionSchema } from '../../apps/hub/rules/rule-condition.ts'
 import { AdminListener } from './admin-listener.ts'
 import { type Json, type Tenant, TestHub, until } from './hub-harness.ts'
 
@@ -112,6 +113,19 @@ describe('create, show, change, delete', () => {
       is_default: false,
       created_by: { id: tenant.userId, name: 'Test user' },
     })
+  })
+
+  test('every member of a condition that can be given is answered, and stands in the feed and in a copy', async () => {
+    const given = await rule({ for_seconds: 60, recover_threshold: 80, recover_for_seconds: 30, no_data: 'alert' })
+    const copy = (await tenant.call('POST', `/monitoring/rules/${given.id}/duplicate`)).body.data
+    for (const [shown, fed] of [
+      [given, await inFeed(given.id)],
+      [copy, await inFeed(copy.id)],
+    ])
+      for (const member of Object.keys(conditionSchema)) {
+        expect([member, shown[member]]).toEqual([member, given[member] ?? null])
+        expect([member, fed[member]]).toEqual([member, given[member] ?? null])
+      }
   })
 
   test('[HRL-006] [HRL-034] [HRL-007] every edit raises version and number, and the collector is told to reload', async () => {

@@ -66,14 +66,15 @@ export function conditionColumns(kind: RuleKind, input: ConditionInput): Conditi
 }
 
 /** As the API, the feed and an edit name it. */
-export const presentCondition = (columns: ConditionColumns) => ({
-  metric: columns.metric,
-  matchers: columns.matchers,
-  operator: columns.operator,
-  threshold: columns.threshold,
-  for_seconds: columns.forSeconds,
-  recover_threshold: columns.recoverThreshold,
-  recover_for_seconds: columns.recoverForSeconds,
-  no_data: columns.noData,
-  renotify_seconds: columns.renotifySeconds,
-})
+export const presentCondition = (columns: ConditionColumns) =>
+  ({
+    metric: columns.metric,
+    matchers: columns.matchers,
+    operator: columns.operator,
+    threshold: columns.threshold,
+    for_seconds: columns.forSeconds,
+    recover_threshold: columns.recoverThreshold,
+    recover_for_seconds: columns.recoverForSeconds,
+    no_data: columns.noData,
+    renotify_seconds: columns.renotifySeconds,
+  }) satisfies Record<keyof ConditionInput, unknown>
