@@ -4,7 +4,7 @@ import { purgeSamples } from '../../apps/collector/store/clickhouse/samples-dele
 import { newestStored, readCompleteness, runRollups } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
 import { RollupSchedule } from '../../apps/collector/worker/samples/rollup-schedule.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
-import type { Tombstone } from '../../apps/collector/worker/samples/samples-messages.ts'
+import type { Tombstone } from '../../core/retention/tombstone.ts'
 import { CellStream } from '../../core/samples/rollup/cell-stream.ts'
 import { entryOf, openTestBus, openTestStore, type TestSeries } from '../support/clickhouse.ts'
 import { randomFrom } from '../support/random.ts'

@@ -1,11 +1,12 @@
 // What the admin API needs from the rest of the worker, handed in by main.ts.
+
 import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
 import type { PresenceState } from '../../../core/admin-api/status.ts'
 import type { SeriesSource } from '../../../core/query/query-plan.ts'
+import type { Tombstone } from '../../../core/retention/tombstone.ts'
 import type { RetentionSettings } from '../../../core/retention/window.ts'
 import type { AgentRecord, JsonObject } from '../store/registry/agent-record.ts'
 import type { SamplesClient } from '../worker/samples/samples-client.ts'
-import type { Tombstone } from '../worker/samples/samples-messages.ts'
 import type { CollectorStatus } from './collector-status.ts'
 
 /** `applied`: pulled and in force. `unavailable`: the hub could not be called, the running set stays. */

@@ -1,8 +1,9 @@
 // Tombstones of purged tenants (document 3 "Purge"): a small file that is written and synced before anything is
 // deleted, so that a restart in mid-purge still drops what is on its way. They live for fifteen minutes.
+
 import { readFileSync } from 'node:fs'
+import type { Tombstone } from '../../../core/retention/tombstone.ts'
 import { replaceFile } from '../../files/replace-file.ts'
-import type { Tombstone } from '../worker/samples/samples-messages.ts'
 
 /** True for what was written as a tombstone. */
 export const isTombstone = (value: unknown): value is Tombstone =>

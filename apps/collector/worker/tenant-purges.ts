@@ -1,5 +1,7 @@
 // Purges as a worker carries them out: the tombstone, the registry, the threads, groups and outbox of this process, and
 // what a restart cut short.
+
+import type { Tombstone } from '../../../core/retention/tombstone.ts'
 import { AdminError } from '../admin/admin-error.ts'
 import { createPurger, type Purger } from '../admin/purge.ts'
 import type { WorkerConfig } from '../config.ts'
@@ -9,7 +11,6 @@ import type { CollectorMetrics } from '../telemetry.ts'
 import type { Groups } from './evaluation/group-incidents.ts'
 import type { ShardPool } from './evaluation/shard-pool.ts'
 import type { SamplesClient } from './samples/samples-client.ts'
-import type { Tombstone } from './samples/samples-messages.ts'
 import type { WorkerStorage } from './storage/worker-storage.ts'
 
 type TenantPurgesDeps = {

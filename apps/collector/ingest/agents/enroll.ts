@@ -12,7 +12,7 @@ import {
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { describeResponse, type HubRefusal, type HubResponse, isOwnTokenRefused } from '../../hub-link/hub-client.ts'
 import { discardBody, inflate, readBody } from '../../read-body.ts'
-import { type AgentRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
+import { type AgentRecord, emptyRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
 import type { IngestContext } from '../context.ts'
 import {
   ApiError,
@@ -164,20 +164,10 @@ async function finish(context: IngestContext, data: JsonObject, isJson: boolean)
 function provisional(agentId: string, companyId: string, serverId: string, data: JsonObject): AgentRecord {
   const seconds = isJsonObject(data.config) ? data.config.interval_seconds : 0
   return {
-    agentId,
+    ...emptyRecord(agentId),
     companyId,
     serverId,
     state: 'pending',
-    tokenHash: '',
-    prevTokenHash: '',
-    prevTokenExpiresAtMs: 0,
-    version: 0,
-    syncVersion: 0,
-    serverStatus: '',
-    subnetId: '',
-    datacenter: '',
-    hostname: '',
     intervalSeconds: typeof seconds === 'number' ? seconds : 0,
-    enrolledAtMs: 0,
   }
 }

@@ -1,7 +1,8 @@
 // What processes of one collector tell each other through Redis: reload calls by a counter a feed, tombstones of purged
 // tenants, and that ingest had to refuse batches. Each process looks at all of it with one round trip every second.
+
 import type { Redis } from 'ioredis'
-import type { Tombstone } from '../../worker/samples/samples-messages.ts'
+import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import { isTombstone } from '../tombstones.ts'
 import { RedisScript } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'

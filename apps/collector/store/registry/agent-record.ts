@@ -30,6 +30,25 @@ export type AgentRecord = {
   readonly enrolledAtMs: number
 }
 
+/** A record of which only the agent is known: revoked, until more is. */
+export const emptyRecord = (agentId: string): AgentRecord => ({
+  agentId,
+  companyId: '',
+  serverId: '',
+  state: 'revoked',
+  tokenHash: '',
+  prevTokenHash: '',
+  prevTokenExpiresAtMs: 0,
+  version: 0,
+  syncVersion: 0,
+  serverStatus: '',
+  subnetId: '',
+  datacenter: '',
+  hostname: '',
+  intervalSeconds: 0,
+  enrolledAtMs: 0,
+})
+
 const HASH = /^[0-9a-f]{64}$/
 
 export type JsonObject = Readonly<Record<string, unknown>>

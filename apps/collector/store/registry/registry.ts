@@ -2,7 +2,7 @@
 // consistency rule"; decisions G-34, G-35, G-47). All in memory, by agent, by token hash and by server; kept on disk by
 // the registry store.
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
-import type { AgentRecord } from './agent-record.ts'
+import { type AgentRecord, emptyRecord } from './agent-record.ts'
 import type { RegistryCursor, RegistryRow } from './file-registry-store.ts'
 
 /** One change of the registry. `before` null: the agent is new. `record` null: it was removed. */
@@ -194,7 +194,7 @@ export class AgentRegistry {
   revoke(agentId: string): void {
     const held = this.agents.get(agentId) ?? null
     if (held?.state === 'revoked') return
-    const record: AgentRecord = held ? { ...held, state: 'revoked' } : unknownRevoked(agentId)
+    const record: AgentRecord = held ? { ...held, state: 'revoked' } : emptyRecord(agentId)
     this.put(held, record)
     this.keep([{ agentId, before: held, record }], null)
   }
@@ -309,21 +309,3 @@ function merge(held: AgentRecord, offered: AgentRecord): AgentRecord | null {
     state: held.state === 'revoked' ? 'revoked' : offered.state,
   }
 }
-
-const unknownRevoked = (agentId: string): AgentRecord => ({
-  agentId,
-  companyId: '',
-  serverId: '',
-  state: 'revoked',
-  tokenHash: '',
-  prevTokenHash: '',
-  prevTokenExpiresAtMs: 0,
-  version: 0,
-  syncVersion: 0,
-  serverStatus: '',
-  subnetId: '',
-  datacenter: '',
-  hostname: '',
-  intervalSeconds: 0,
-  enrolledAtMs: 0,
-})

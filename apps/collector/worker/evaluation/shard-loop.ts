@@ -23,9 +23,9 @@ import { dropUnseen, forgetServer } from '../../../../core/alerting/state/remova
 import { assert } from '../../../../core/assert.ts'
 import { EntryReader, shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
+import { isUnder, type Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { BusReader } from '../../bus/bus.ts'
 import type { ShardStore } from '../../store/shard-store.ts'
-import type { Tombstone } from '../samples/samples-messages.ts'
 import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from './shard-messages.ts'
 import { ShardSaver } from './shard-saver.ts'
 
@@ -222,12 +222,7 @@ export class ShardLoop {
   private isPurged(): boolean {
     const companyId = this.reader.companyId()
     const nowMs = this.nowMs()
-    return this.tombstones.some(
-      tombstone =>
-        tombstone.companyId === companyId &&
-        nowMs < tombstone.untilMs &&
-        (tombstone.serverId === null || tombstone.serverId === this.reader.serverId()),
-    )
+    return this.tombstones.some(tombstone => isUnder(tombstone, companyId, this.reader.serverId(), nowMs))
   }
 
   /** The bus was full: a grace for agents, and what is evaluated makes room on it as soon as all of it is. */

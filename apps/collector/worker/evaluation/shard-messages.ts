@@ -5,7 +5,7 @@ import type { SuppressReason } from '../../../../core/alerting/evaluate/event.ts
 import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
 import type { EvaluationSettings, ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
-import type { Tombstone } from '../samples/samples-messages.ts'
+import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 
 /** What a loop of shards is told. */
 export type ShardLoopConfig = {

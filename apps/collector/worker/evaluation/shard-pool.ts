@@ -6,7 +6,7 @@ import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
-import type { Tombstone } from '../samples/samples-messages.ts'
+import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type {
   FromShardThread,
   ServerAlerting,

@@ -8,6 +8,7 @@ import { totalmem } from 'node:os'
 import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
+import { isUnder, type Tombstone } from '../../../../core/retention/tombstone.ts'
 import { writeLockedBeforeMs } from '../../../../core/retention/window.ts'
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
@@ -27,7 +28,6 @@ import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
 import { insertLateCells } from '../../store/clickhouse/samples-rollups.ts'
 import { runYielding, TimeSlice } from '../../yield-if-due.ts'
 import type { LateCellTracker } from './late-cell-tracker.ts'
-import type { Tombstone } from './samples-messages.ts'
 
 /**
  * A block goes out when it was buffered for long enough, or when two of them would take more than a 32nd of the memory:
@@ -247,12 +247,7 @@ export class SampleWriter {
 
   private isPurged(companyId: string, serverId: string): boolean {
     const nowMs = this.options.nowMs()
-    return this.tombstones.some(
-      tombstone =>
-        tombstone.companyId === companyId &&
-        (tombstone.serverId === null || tombstone.serverId === serverId) &&
-        tombstone.untilMs > nowMs,
-    )
+    return this.tombstones.some(tombstone => isUnder(tombstone, companyId, serverId, nowMs))
   }
 
   /**

@@ -1,11 +1,12 @@
 // The main thread's side of the samples store: calls with promises, and what the thread reports on its own.
+
 import pTimeout from 'p-timeout'
+import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type {
   FromSamplesThread,
   SamplesCall,
   SamplesCalls,
   SamplesThreadOptions,
-  Tombstone,
   ToSamplesThread,
 } from './samples-messages.ts'
 

@@ -1,5 +1,7 @@
 // What main thread and samples thread say to each other.
+
 import type { SeriesPlan } from '../../../../core/query/query-plan.ts'
+import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.ts'
 import type { SeriesResponse } from '../../store/clickhouse/samples-query.ts'
 import type { LatestValue } from './latest-values.ts'
@@ -24,9 +26,6 @@ export type SamplesThreadOptions = {
   readonly clickhouse: string
   readonly database: string
 }
-
-/** What a company or server under a tombstone is: its samples are dropped until then. */
-export type Tombstone = { readonly companyId: string; readonly serverId: string | null; readonly untilMs: number }
 
 export type RetentionMemoryRow = {
   readonly companyId: string

@@ -1,13 +1,15 @@
 // Where a worker keeps what must outlive it, and what it shares with others: on the disk of its host, or in Redis with
 // the other workers of its collector. The worker is wired against this; main.ts chooses.
+
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
+import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { RetentionStatus } from '../../admin/collector-status.ts'
 import type { FeedStore } from '../../store/feed-store.ts'
 import type { OutboxStore, Soon } from '../../store/outbox-store.ts'
 import type { ServerAlerting, ShardStatus, ShardStorage } from '../evaluation/shard-messages.ts'
 import type { ShardPool } from '../evaluation/shard-pool.ts'
 import type { SamplesClient } from '../samples/samples-client.ts'
-import type { SamplesBus, Tombstone } from '../samples/samples-messages.ts'
+import type { SamplesBus } from '../samples/samples-messages.ts'
 
 export type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
 
