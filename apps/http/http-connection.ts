@@ -4,91 +4,39 @@
 // 9112, 9.3.2).
 import type { Socket } from 'bun'
 import { HttpRequest } from './http-request.ts'
+import { type AnyResponse, headOf, httpDate, isEventStream } from './http-response.ts'
 import { RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type HeadFault, type RequestHead, readRequestHead } from './request-head.ts'
 
 /** What came while a request is being answered, before the socket is left alone. */
 const WAITING_BYTES_MAX = 64 * 1024
 /** What is read of a body after its answer, so that the connection can be used again. */
-const REST_BYTES_MAX = 32 * 1024 * 1024
+export const REST_BYTES_MAX = 32 * 1024 * 1024
 const HEAD_END = Buffer.from('\r\n\r\n')
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
+const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+const noBytes = Buffer.alloc(0)
 
-/** A response whose head was made once, up to its length: a Response costs more than the rest of a short request. */
-export type PlainResponse = { readonly status: number; readonly head: string; readonly body: Uint8Array<ArrayBuffer> }
-export type AnyResponse = Response | PlainResponse
 export type Handle = (request: HttpRequest, peer: () => string) => Promise<AnyResponse> | AnyResponse
+/** What a client is told that is not the handler's to answer. */
+export type Refusal = HeadFault | { readonly status: 500; readonly message: string }
 
 export type ConnectionOptions = {
   readonly handle: Handle
-  /** The response to a head that is none. */
-  readonly refuse: (fault: HeadFault) => Response
+  readonly refuse: (fault: Refusal) => Response
   readonly idleSeconds: number
 }
 
-/** The same as the runtime's own server takes it. */
-export const standard = (response: AnyResponse): Response =>
-  response instanceof Response
-    ? response
-    : new Response(response.body, { status: response.status, headers: headersOf(response.head) })
-
-const headersOf = (head: string): [string, string][] =>
-  head
-    .split('\r\n')
-    .slice(1, -1)
-    .map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)])
-
-const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
-const noBytes = Buffer.alloc(0)
-
-/** The date of the second, as HTTP writes it. */
-let dateSecond = 0
-let dateText = ''
-function httpDate(): string {
-  const second = Math.floor(Date.now() / 1000)
-  if (second !== dateSecond) {
-    dateSecond = second
-    dateText = new Date(second * 1000).toUTCString()
-  }
-  return dateText
-}
-
-const statusTexts: Readonly<Record<number, string>> = {
-  200: 'OK',
-  202: 'Accepted',
-  204: 'No Content',
-  304: 'Not Modified',
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  409: 'Conflict',
-  413: 'Content Too Large',
-  422: 'Unprocessable Content',
-  426: 'Upgrade Required',
-  429: 'Too Many Requests',
-  431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error',
-  501: 'Not Implemented',
-  503: 'Service Unavailable',
-  505: 'HTTP Version Not Supported',
-}
-const statusLine = (status: number): string => `HTTP/1.1 ${status} ${statusTexts[status] ?? ''}\r\n`
-
-/** The first lines of a response that is made often. */
-export function plainHead(status: number, headers: Readonly<Record<string, string>>): string {
-  return (
-    statusLine(status) +
-    Object.entries(headers)
-      .map(([name, value]) => `${name}: ${value}\r\n`)
-      .join('')
-  )
-}
-
-function headOf(response: Response): string {
-  let head = statusLine(response.status)
-  for (const [name, value] of response.headers) if (name !== 'content-length') head += `${name}: ${value}\r\n`
-  return head
+/** What a listener tells a connection of its socket. */
+export type Connection = {
+  /** All that was asked is answered, and on its way. */
+  readonly isIdle: boolean
+  receive(data: Buffer): void
+  drain(): void
+  end(): void
+  closed(): void
+  /** After the requests under way there is no other one. */
+  finish(): void
 }
 
 const LF = 10
@@ -102,7 +50,16 @@ function isNoHead(input: Buffer, from: number): boolean {
   return lineEnd >= 0 && input[lineEnd - 1] !== CR
 }
 
-export class HttpConnection {
+function chunkOf(part: Uint8Array): Buffer {
+  const size = `${part.length.toString(16)}\r\n`
+  const chunk = Buffer.allocUnsafe(size.length + part.length + 2)
+  chunk.write(size, 'latin1')
+  chunk.set(part, size.length)
+  chunk.write('\r\n', size.length + part.length, 'latin1')
+  return chunk
+}
+
+export class HttpConnection implements Connection {
   /** What came and is not taken yet begins at `at`. */
   private input: Buffer = noBytes
   private at = 0
@@ -116,40 +73,42 @@ export class HttpConnection {
   private isClosing = false
   private isPaused = false
   private output: Buffer = noBytes
+  private request: HttpRequest | null = null
+  /** Of a response that is sent as it comes. */
+  private events: { cancel(): Promise<void> } | null = null
+  private onDrained: (() => void) | null = null
 
   constructor(
-    private readonly socket: Socket<HttpConnection>,
+    private readonly socket: Socket<Connection>,
     private readonly options: ConnectionOptions,
   ) {}
 
-  /** Nothing was asked that is not answered. */
   get isIdle(): boolean {
     return this.isAnswered && this.output.length === 0
   }
 
   receive(data: Buffer): void {
-    this.socket.timeout(this.options.idleSeconds)
+    // A head must come whole within the time of a silent connection, however slowly it trickles.
+    if (this.at >= this.input.length || !this.isAnswered) this.socket.timeout(this.options.idleSeconds)
     if (this.isClosing) return
     this.input = this.at >= this.input.length ? data : Buffer.concat([this.input.subarray(this.at), data])
     this.at = 0
     this.advance()
   }
 
-  /** No more will come; what was asked is answered all the same. */
   end(): void {
     this.isEnded = true
     this.advance()
   }
 
-  /** The connection is gone. */
   closed(): void {
     this.isClosing = true
     this.dropInput()
     this.output = noBytes
     this.body?.fail()
+    this.leave()
   }
 
-  /** After the response under way there is no other one. */
   finish(): void {
     this.isKeptAlive = false
     if (this.isIdle) this.close()
@@ -158,7 +117,9 @@ export class HttpConnection {
   drain(): void {
     this.socket.timeout(this.options.idleSeconds)
     if (this.output.length > 0) this.flush()
-    if (this.output.length === 0) this.advance()
+    if (this.output.length > 0) return
+    this.onDrained?.()
+    this.advance()
   }
 
   /** Reads on as far as it can. */
@@ -180,7 +141,7 @@ export class HttpConnection {
 
   private endOfInput(): void {
     this.body?.fail()
-    if (this.isAnswered) this.close()
+    if (this.isAnswered || this.events) this.close()
   }
 
   /** True when all of the body has come. */
@@ -232,7 +193,7 @@ export class HttpConnection {
   private start(head: RequestHead): void {
     let isContinueSent = !head.expectsContinue
     const body = new RequestBody(head.bodyBytes, () => {
-      if (!isContinueSent && !this.isAnswered) this.write(Buffer.from(CONTINUE, 'latin1'))
+      if (!isContinueSent && !this.isAnswered) this.write(CONTINUE)
       isContinueSent = true
       if (this.isPaused) queueMicrotask(() => this.advance())
     })
@@ -242,22 +203,42 @@ export class HttpConnection {
     this.isKeptAlive &&= head.isKeptAlive
     if (this.at < this.input.length) this.readBody(body)
     this.answer(head, body).catch(() => {
-      // A handler answers its errors itself; what escapes it must not leave the client waiting.
+      // The response broke off: the client must not take what it has for the whole.
       this.isKeptAlive = false
       this.close()
       this.socket.terminate()
     })
   }
 
+  private async responseTo(request: HttpRequest): Promise<AnyResponse> {
+    try {
+      return await this.options.handle(request, () => this.socket.remoteAddress)
+    } catch {
+      // A handler answers its errors itself; what escapes it must not leave the client waiting.
+      return this.options.refuse({ status: 500, message: 'internal error' })
+    }
+  }
+
   private async answer(head: RequestHead, body: RequestBody): Promise<void> {
-    const response = await this.options.handle(new HttpRequest(head, body), () => this.socket.remoteAddress)
-    if (this.isClosing) return
+    const request = new HttpRequest(head, body)
+    this.request = request
+    let response = await this.responseTo(request)
+    if (body.isBroken) {
+      this.isKeptAlive = false
+      response = this.options.refuse({ status: 400, message: 'the body ended early' })
+    }
     if (response instanceof Response) {
-      const isBare = head.method === 'HEAD' || response.status === 204 || response.status === 304
-      const bytes = new Uint8Array(await response.arrayBuffer())
-      if (this.isClosing) return
-      this.respond(headOf(response), isBare ? noBytes : bytes, response.status === 204 ? null : bytes.length)
-    } else this.respond(response.head, head.method === 'HEAD' ? noBytes : response.body, response.body.length)
+      if (isEventStream(response) && response.body) await this.sendEvents(head, response, response.body)
+      else {
+        const bytes = new Uint8Array(await response.arrayBuffer())
+        if (this.isClosing) return
+        const isBare = head.method === 'HEAD' || response.status === 204 || response.status === 304
+        this.respond(headOf(response), isBare ? noBytes : bytes, response.status === 204 ? null : bytes.length)
+      }
+    } else if (!this.isClosing)
+      this.respond(response.head, head.method === 'HEAD' ? noBytes : response.body, response.body.length)
+    if (this.isClosing) return
+    this.request = null
     // A client that waits for word before it sends its body will not send it now.
     if (head.expectsContinue && !body.isComplete) this.isKeptAlive = false
     body.discard()
@@ -268,28 +249,78 @@ export class HttpConnection {
 
   private respond(head: string, body: Uint8Array, length: number | null): void {
     const lengthLine = length === null ? '' : `content-length: ${length}\r\n`
-    const closeLine = this.isKeptAlive ? '' : 'connection: close\r\n'
-    const text = `${head}date: ${httpDate()}\r\n${lengthLine}${closeLine}\r\n`
+    const text = `${head}date: ${httpDate()}\r\n${lengthLine}${this.closeLine()}\r\n`
     const bytes = Buffer.allocUnsafe(text.length + body.length)
     bytes.write(text, 'latin1')
     bytes.set(body, text.length)
     this.write(bytes)
   }
 
-  /**
-   * So many bytes are taken. What is passed is let go at once: a body holds the memory of the segment that it came in.
-   */
+  private closeLine(): string {
+    return this.isKeptAlive ? '' : 'connection: close\r\n'
+  }
+
+  /** Sends a response as it comes, no faster than the client reads; its source is told when the client leaves. */
+  private async sendEvents(head: RequestHead, response: Response, body: ReadableStream<Uint8Array>): Promise<void> {
+    const events = body.getReader()
+    if (this.isClosing || this.isEnded || head.method === 'HEAD') {
+      await events.cancel()
+      if (this.isClosing) return
+      if (this.isEnded) return this.close()
+    } else this.events = events
+    // A client of HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
+    if (head.isHttp10) this.isKeptAlive = false
+    const coding = head.isHttp10 ? '' : 'transfer-encoding: chunked\r\n'
+    const text = `${headOf(response)}date: ${httpDate()}\r\n${coding}${this.closeLine()}\r\n`
+    this.write(Buffer.from(text, 'latin1'))
+    if (!this.events) return
+    for (;;) {
+      const { done, value } = await events.read()
+      if (this.isClosing) return
+      if (done) break
+      if (value.length > 0) this.write(head.isHttp10 ? Buffer.from(value) : chunkOf(value))
+      if (this.output.length > 0) await this.drained()
+      else this.socket.timeout(this.options.idleSeconds)
+      if (this.isClosing) return
+    }
+    this.events = null
+    if (!head.isHttp10) this.write(LAST_CHUNK)
+  }
+
+  private drained(): Promise<void> {
+    return new Promise(resolve => {
+      this.onDrained = () => {
+        this.onDrained = null
+        resolve()
+      }
+    })
+  }
+
+  /** Tells who answers that nobody waits for the answer. */
+  private leave(): void {
+    this.request?.abort()
+    this.request = null
+    // A source that fails while it is left has nobody to be told.
+    this.events?.cancel().catch(() => {})
+    this.events = null
+    this.onDrained?.()
+  }
+
+  /** So many bytes are taken. */
   private passInput(bytes: number): void {
     this.at += bytes
     if (this.at >= this.input.length) this.dropInput()
   }
 
+  /** Nothing else holds the memory of a segment: bodies are copies. It is freed now, not when somebody collects it. */
   private dropInput(): void {
+    const { buffer, byteLength } = this.input
+    if (buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength) buffer.transfer(0)
     this.input = noBytes
     this.at = 0
   }
 
-  private refuse(fault: HeadFault): void {
+  private refuse(fault: Refusal): void {
     this.isKeptAlive = false
     const response = this.options.refuse(fault)
     this.isAnswered = false
@@ -318,6 +349,7 @@ export class HttpConnection {
     this.isClosing = true
     this.dropInput()
     this.body?.fail()
+    this.leave()
     if (this.output.length === 0) this.socket.end()
   }
 }

@@ -1,15 +1,31 @@
-// A listener for HTTP/1 over plain TCP, on which requests of one connection are answered in their order, pipelined ones
-// too.
+// A listener for HTTP/1 over TCP or TLS, on which requests of one connection are answered in their order, pipelined ones
+// too; over TLS it speaks HTTP/2 as well where it is told to.
+import { constants } from 'node:crypto'
 import type { Socket } from 'bun'
-import { type ConnectionOptions, HttpConnection } from './http-connection.ts'
+import { type Connection, type ConnectionOptions, HttpConnection } from './http-connection.ts'
+import { Http2Connection } from './http2-connection.ts'
 
 const CLOSE_POLL_MS = 20
+/** How long clients have to close connections on which they were told that there is no more. */
+const LINGER_MS = 500
+/** Older protocol versions are switched off. */
+const BEFORE_TLS_1_2 = constants.SSL_OP_NO_TLSv1 | constants.SSL_OP_NO_TLSv1_1
+/** What a client may choose from, each with its length before it (RFC 7301, 3.1). */
+const PROTOCOLS = Buffer.from('\x02h2\x08http/1.1', 'latin1')
+
+export type Certificate = { readonly cert: string; readonly key: string }
 
 export type HttpListener = {
   readonly port: number
   /**
-   * No new connections, and no further requests on those that are there. Resolves when all are closed, after `graceMs`
-   * at the latest.
+   * Connections that come from now on are shown this certificate; those that are there stay. Only for a listener that
+   * has one. Connections that are being made at this moment may be reset, or go over to it where net.ipv4.tcp_migrate_req
+   * is set.
+   */
+  replaceCertificate(certificate: Certificate): void
+  /**
+   * No new connections, and no further requests on those that are there. Resolves when what was asked is answered,
+   * after about `graceMs` at the latest.
    */
   stop(graceMs: number): Promise<void>
 }
@@ -17,41 +33,71 @@ export type HttpListener = {
 export type HttpListenerOptions = ConnectionOptions & {
   readonly hostname: string
   readonly port: number
-  readonly reusePort: boolean
+  /** Other listeners have the port, too. One with a certificate shares it with its successor in any case. */
+  readonly reusePort?: boolean
+  readonly certificate?: Certificate | null
+  readonly speaksHttp2?: boolean
+}
+
+/**
+ * A listener with a certificate, or one of several threads, shares its port with every process that asks in the same
+ * way, which would take a part of the clients in silence. So the first one asks for it alone, for a moment. Throws what
+ * the system says when another process has it.
+ */
+export function assertPortIsFree(hostname: string, port: number): void {
+  if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
 }
 
 /** Listens at once; throws what the system says when it cannot. */
 export function listenHttp(options: HttpListenerOptions): HttpListener {
-  const open = new Set<Socket<HttpConnection>>()
-  // The types of the runtime know reusePort of node:net only; it is the same option.
-  const address = { hostname: options.hostname, port: options.port, reusePort: options.reusePort }
-  const server = Bun.listen<HttpConnection>({
-    ...address,
-    allowHalfOpen: true,
-    socket: {
-      open: socket => {
-        socket.data = new HttpConnection(socket, options)
-        socket.timeout(options.idleSeconds)
-        open.add(socket)
+  const open = new Set<Socket<Connection>>()
+  const listen = (port: number, certificate: Certificate | null) => {
+    // The types of the runtime know reusePort of node:net only; it is the same option.
+    const address = { hostname: options.hostname, port, reusePort: options.reusePort === true || certificate !== null }
+    const alpn = options.speaksHttp2 ? { ALPNProtocols: PROTOCOLS } : {}
+    const tls = certificate && { tls: { ...certificate, secureOptions: BEFORE_TLS_1_2, ...alpn } }
+    return Bun.listen<Connection>({
+      ...address,
+      ...tls,
+      allowHalfOpen: true,
+      socket: {
+        open: socket => {
+          socket.data = new HttpConnection(socket, options)
+          socket.timeout(options.idleSeconds)
+          open.add(socket)
+        },
+        handshake: socket => {
+          if (socket.alpnProtocol === 'h2') socket.data = new Http2Connection(socket, options)
+        },
+        data: (socket, data) => socket.data.receive(data),
+        drain: socket => socket.data.drain(),
+        end: socket => socket.data.end(),
+        close: socket => {
+          open.delete(socket)
+          socket.data.closed()
+        },
+        error: socket => void socket.terminate(),
+        timeout: socket => void socket.terminate(),
       },
-      data: (socket, data) => socket.data.receive(data),
-      drain: socket => socket.data.drain(),
-      end: socket => socket.data.end(),
-      close: socket => {
-        open.delete(socket)
-        socket.data.closed()
-      },
-      error: socket => void socket.terminate(),
-      timeout: socket => void socket.terminate(),
-    },
-  })
+    })
+  }
+  let server = listen(options.port, options.certificate ?? null)
+  const { port } = server
   return {
-    port: server.port,
+    port,
+    replaceCertificate: certificate => {
+      const next = listen(port, certificate)
+      server.stop(false)
+      server = next
+    },
     stop: async graceMs => {
       server.stop(false)
       for (const socket of open) socket.data.finish()
-      const untilMs = performance.now() + graceMs
-      while (open.size > 0 && performance.now() < untilMs) await Bun.sleep(CLOSE_POLL_MS)
+      const isBusy = (): boolean => open.values().some(socket => !socket.data.isIdle)
+      const endMs = performance.now() + graceMs
+      while (isBusy() && performance.now() < endMs) await Bun.sleep(CLOSE_POLL_MS)
+      const lingerEndMs = Math.min(endMs, performance.now() + LINGER_MS)
+      while (open.size > 0 && performance.now() < lingerEndMs) await Bun.sleep(CLOSE_POLL_MS)
       for (const socket of open) socket.terminate()
       server.stop(true)
     },

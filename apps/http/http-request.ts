@@ -27,6 +27,7 @@ class HeaderFields {
 
 export class HttpRequest implements IncomingRequest {
   readonly headers: HeaderFields
+  private controller: AbortController | null = null
 
   constructor(
     private readonly head: RequestHead,
@@ -39,18 +40,30 @@ export class HttpRequest implements IncomingRequest {
     return this.head.method
   }
 
-  /** Of the target, without its query; empty where that is no path. */
+  /** Path and query. */
+  get target(): string {
+    return this.head.target
+  }
+
   get path(): string {
     const { target } = this.head
-    if (!target.startsWith('/')) return URL.canParse(target) ? new URL(target).pathname : ''
     const queryAt = target.indexOf('?')
     return queryAt < 0 ? target : target.slice(0, queryAt)
   }
 
   /** With a host of no meaning: who asks for the URL wants its path and its query. */
   get url(): string {
-    const { target } = this.head
-    return target.startsWith('/') ? `http://localhost${target}` : URL.canParse(target) ? target : 'http://localhost/*'
+    return `http://localhost${this.head.target}`
+  }
+
+  /** Aborted when the client leaves before its answer is sent. */
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController()
+    return this.controller.signal
+  }
+
+  abort(): void {
+    this.controller?.abort()
   }
 
   get body(): RequestBody | null {

@@ -29,7 +29,7 @@ export class RequestBody {
   private fault: BodyBroken | null = null
   private waiting: { resolve: () => void; reject: (fault: BodyBroken) => void } | null = null
 
-  /** `bytes` null: chunked. `onRead`: somebody reads, and more may come. */
+  /** `bytes` null: chunked; Infinity: until its end is told. `onRead`: somebody reads, and more may come. */
   constructor(
     private readonly bytes: number | null,
     private readonly onRead: () => void,
@@ -47,6 +47,11 @@ export class RequestBody {
     return this.phase === 'done'
   }
 
+  /** It ended before all of it had come, or is no body. */
+  get isBroken(): boolean {
+    return this.fault !== null
+  }
+
   /** No more is to be given before it is read. */
   get isFull(): boolean {
     return this.heldBytes > HELD_BYTES_MAX && this.waiting === null && !this.isDiscarded
@@ -57,6 +62,15 @@ export class RequestBody {
     this.isDiscarded = true
     this.parts.length = 0
     this.heldBytes = 0
+  }
+
+  /** No more will come. */
+  end(): void {
+    if (this.left === Number.POSITIVE_INFINITY) {
+      this.left = 0
+      this.phase = 'done'
+      this.wake()
+    } else this.fail()
   }
 
   /** The connection is gone, or what came is no body. */
@@ -120,7 +134,8 @@ export class RequestBody {
 
   private give(part: Uint8Array): void {
     if (this.isDiscarded) return
-    this.parts.push(part)
+    // A copy: a view would hold all that came in its segment for as long as somebody has the body.
+    this.parts.push(new Uint8Array(part))
     this.heldBytes += part.length
   }
 

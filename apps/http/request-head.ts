@@ -7,7 +7,7 @@ export const HEAD_BYTES_MAX = 16 * 1024
 
 export type RequestHead = {
   readonly method: string
-  /** As it was sent: a path with its query, or an absolute URL. */
+  /** A path with its query, as a URL has them: without dot segments and fragment. */
   readonly target: string
   /** By name in lower case; fields of one name are joined. */
   readonly fields: ReadonlyMap<string, string>
@@ -16,10 +16,11 @@ export type RequestHead = {
   /** The connection may be used again. */
   readonly isKeptAlive: boolean
   readonly expectsContinue: boolean
+  readonly isHttp10: boolean
 }
 
 /** What is wrong with a head, as the status and the words of the answer. */
-export type HeadFault = { readonly status: 400 | 431 | 501 | 505; readonly message: string }
+export type HeadFault = { readonly status: 400 | 417 | 431 | 501 | 505; readonly message: string }
 
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP\/(\d)\.(\d)$/
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -63,33 +64,54 @@ export function readRequestHead(text: string): RequestHead | HeadFault {
     const value = text.slice(colon + 1, end).trim()
     const before = fields.get(name)
     if (before !== undefined && single.has(name)) return bad(`header ${name} stands twice`)
-    fields.set(name, before === undefined ? value : `${before}, ${value}`)
+    fields.set(name, before === undefined ? value : `${before}${name === 'cookie' ? ';' : ','} ${value}`)
     at = end + 2
   }
   return framed(line[1]!, line[2]!, line[4] === '0', fields)
 }
 
+/** What makes a target another one to a URL: dot segments, a backslash, a fragment, characters beyond ASCII. */
+const ODD_TARGET = /\/(?:\.|%2e)|[\\#\x80-\xff]/i
+
+/** A target as path and query, and the host where it names one; null for one that is neither path nor URL. */
+function targetOf(sent: string): { target: string; host: string | null } | null {
+  if (sent.startsWith('/') && !ODD_TARGET.test(sent)) return { target: sent, host: null }
+  const isPath = sent.startsWith('/')
+  if (!isPath && !/^https?:\/\//i.test(sent)) return null
+  const text = Buffer.from(sent, 'latin1').toString('utf8')
+  const url = URL.parse(isPath ? `http://localhost${text}` : text)
+  return url && { target: url.pathname + url.search, host: isPath ? null : url.host }
+}
+
 function framed(
   method: string,
-  target: string,
-  isAncient: boolean,
-  fields: ReadonlyMap<string, string>,
+  sentTarget: string,
+  isHttp10: boolean,
+  fields: Map<string, string>,
 ): RequestHead | HeadFault {
-  if (!isAncient && !fields.has('host')) return bad('header host is missing')
+  if (!isHttp10 && !fields.has('host')) return bad('header host is missing')
   const length = fields.get('content-length')
   const coding = fields.get('transfer-encoding')
   if (coding !== undefined) {
-    if (length !== undefined || isAncient) return bad('the body has a transfer-encoding and a content-length')
+    if (length !== undefined || isHttp10) return bad('the body has a transfer-encoding and a content-length')
     if (coding.toLowerCase() !== 'chunked') return { status: 501, message: 'the only transfer-encoding is chunked' }
   } else if (length !== undefined && !LENGTH.test(length)) return bad('header content-length is no length')
+  const expect = isHttp10 ? undefined : fields.get('expect')?.toLowerCase()
+  if (expect !== undefined && expect !== '100-continue')
+    return { status: 417, message: 'the only expectation that is met is 100-continue' }
+  const found = targetOf(sentTarget)
+  if (!found) return bad('the target of the request is neither a path nor a URL')
+  // A target with a host has the last word on it (RFC 9112, 3.2.2).
+  if (found.host !== null) fields.set('host', found.host)
   const connection = fields.get('connection')?.toLowerCase()
   const says = (word: string): boolean => connection?.split(',').some(part => part.trim() === word) === true
   return {
     method,
-    target,
+    target: found.target,
     fields,
     bodyBytes: coding === undefined ? Number(length ?? 0) : null,
-    isKeptAlive: isAncient ? says('keep-alive') : connection === undefined || !says('close'),
-    expectsContinue: !isAncient && fields.get('expect')?.toLowerCase() === '100-continue',
+    isKeptAlive: isHttp10 ? says('keep-alive') : connection === undefined || !says('close'),
+    expectsContinue: expect !== undefined,
+    isHttp10,
   }
 }

@@ -1,9 +1,13 @@
 // What a client may put into one segment, and what it may not put onto the wire at all. Raw sockets: a client library
 // would not send it.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { connect, type Socket } from 'node:net'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { randomFrom } from '../support/random.ts'
+import { askRaw, openRaw, type RawConnection, statusesOf } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
+import { firstCertificate } from './certificates.ts'
 import { protoHeaders, type Rig, startRig, token } from './rig.ts'
 
 const KEYS = { 'ingest.limits.metrics_burst': 100_000, 'ingest.limits.metrics_per_minute': 1_000_000 }
@@ -21,42 +25,29 @@ const chunked = (size = '4', body = BODY, rest = '\r\n0\r\n\r\n') =>
 const stranger =
   'POST /agent/v1/metrics HTTP/1.1\r\nHost: x\r\nX-SVC-Proto: 1\r\nX-SVC-Agent-Version: 1\r\nContent-Length: 3\r\n\r\nabc'
 
-for (const threads of [0, 2])
-  describe(threads === 0 ? 'one thread' : 'several threads', () => {
+const directory = mkdtempSync(join(tmpdir(), 'svc-pipelining-'))
+const files = { 'tls.cert_file': join(directory, 'cert.pem'), 'tls.key_file': join(directory, 'key.pem') }
+writeFileSync(files['tls.cert_file'], firstCertificate.cert)
+writeFileSync(files['tls.key_file'], firstCertificate.key)
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const kindsOfListener: readonly (readonly [string, number, boolean])[] = [
+  ['one thread', 0, false],
+  ['several threads', 2, false],
+  ['one thread, TLS', 0, true],
+  ['several threads, TLS', 2, true],
+]
+for (const [name, threads, isTls] of kindsOfListener)
+  describe(name, () => {
     let rig: Rig
     beforeAll(async () => {
-      rig = await startRig({ keys: KEYS, threads })
+      rig = await startRig({ keys: { ...KEYS, ...(isTls ? files : {}) }, threads })
     })
     afterAll(() => rig.stop())
 
-    const open = (): { socket: Socket; received: () => string; isClosed: () => boolean } => {
-      const socket = connect({ port: Number(new URL(rig.ingest.url).port), host: '127.0.0.1', allowHalfOpen: true })
-      let received = ''
-      let isClosed = false
-      socket.setNoDelay(true)
-      socket.on('data', part => {
-        received += part.toString('latin1')
-      })
-      for (const event of ['end', 'close', 'error'])
-        socket.on(event, () => {
-          isClosed = true
-        })
-      return { socket, received: () => received, isClosed: () => isClosed }
-    }
-    const statuses = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(found => Number(found[1]))
-
-    /**
-     * Sends segments, each once the one before it is on its way; resolves to the statuses once there are so many, or
-     * the connection is closed.
-     */
-    const ask = async (segments: readonly string[], count: number) => {
-      const { socket, received, isClosed } = open()
-      for (const segment of segments)
-        await new Promise<void>(settle => socket.write(Buffer.from(segment, 'latin1'), () => setImmediate(settle)))
-      await until(`${count} responses`, () => isClosed() || statuses(received()).length >= count, 10_000)
-      socket.destroy()
-      return { statuses: statuses(received()), text: received(), isClosed: isClosed() }
-    }
+    const open = (): RawConnection => openRaw(rig.ingest.url)
+    const statuses = statusesOf
+    const ask = (segments: readonly string[], count: number) => askRaw(rig.ingest.url, segments, count)
     const times = (request: string, count: number) => request.repeat(count)
     const all = (status: number, count: number) => Array.from({ length: count }, () => status)
 
@@ -88,8 +79,18 @@ for (const threads of [0, 2])
         'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n',
         'GET /agent/v1/ping HTTP/1.1\r\nHost : x\r\n\r\n',
         'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\r\nHost: x\rX-Other: y\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\nX-Other: y\nX-More: z\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\nX Other: y\r\n\r\n',
+        'GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n',
+        'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n',
+        'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n',
         '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
         post(`Content-Length: 4\r\nContent-Length: 5\r\n`),
+        post(`Content-Length: 4\r\nContent-Length: 4\r\n`),
+        post('Content-Length: 4, 4\r\n'),
+        post('Content-Length: +4\r\n'),
+        post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n'),
         post('Content-Length: -1\r\n'),
         post('Content-Length: 4\r\nTransfer-Encoding: chunked\r\n'),
       ]) {
@@ -99,10 +100,35 @@ for (const threads of [0, 2])
       }
       const status = async (bad: string) => (await ask([ping + bad], 3)).statuses
       expect(await status('GET /agent/v1/ping HTTP/2.0\r\nHost: x\r\n\r\n')).toEqual([200, 505])
+      expect(await status(post('Expect: 200-ok\r\nContent-Length: 4\r\n'))).toEqual([200, 417])
       expect(await status(post('Transfer-Encoding: gzip, chunked\r\n'))).toEqual([200, 501])
       expect(await status(`GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`)).toEqual([
         200, 431,
       ])
+    })
+
+    test('a target is read as a URL: dot segments, a fragment, a host of its own', async () => {
+      for (const target of [
+        '/agent/v1/x/../ping',
+        '/agent/v1/x/%2E%2e/ping',
+        '/agent/./v1/ping?x=/../y',
+        '/agent\\v1\\ping',
+        '/agent/v1/ping#x',
+        'http://other.example/agent/v1/ping',
+        'HTTP://other.example:81/agent/v1/x/../ping',
+      ])
+        expect([target, (await ask([ping.replace('/agent/v1/ping', target) + ping], 2)).statuses]).toEqual([
+          target,
+          [200, 200],
+        ])
+      expect((await ask([ping.replace('/agent/v1/ping', '/agent/v1/ping/..') + ping], 2)).statuses).toEqual([404, 200])
+    })
+
+    test('extensions of chunks are left aside, a size is one of hexadecimal digits', async () => {
+      expect((await ask([chunked('4;name="value"') + chunked('04') + chunked('0004 ;x')], 3)).statuses).toEqual([
+        200, 200, 200,
+      ])
+      expect((await ask([chunked('4', BODY, '\r\n0\r\nX-Trailer: y\r\n\r\n') + ping], 2)).statuses).toEqual([200, 200])
     })
 
     test('chunks of the wrong size are a body that ended early', async () => {
@@ -113,6 +139,9 @@ for (const threads of [0, 2])
         chunked('-1'),
         chunked('ffffffffff'),
         chunked('4', BODY, 'x'),
+        chunked('0x4'),
+        chunked('4 4'),
+        chunked('4\n'),
       ])
         expect([bad, (await ask([bad], 2)).statuses]).toEqual([bad, [400]])
     })
@@ -144,11 +173,12 @@ for (const threads of [0, 2])
     })
 
     test('a client that does not read its answers is read no more, and gets them all once it reads', async () => {
-      const socket = connect(Number(new URL(rig.ingest.url).port), '127.0.0.1').pause()
+      const { socket } = open()
+      socket.pause()
       const count = 100_000
       const requests = Buffer.from(ping.repeat(count))
       socket.write(requests)
-      expect((await rig.call('/ping')).status).toBe(200)
+      expect((await ask([ping], 1)).statuses).toEqual([200])
       // Ten megabytes of answers fit no buffer of the system.
       let answers = 0
       let rest = ''

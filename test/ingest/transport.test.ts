@@ -108,6 +108,36 @@ test('[WIRE-004] HTTP/2 is answered, a refusal too', async () => {
   }
 })
 
+test('[WIRE-004] requests of one HTTP/2 connection run side by side; a body without a length, or longer than it says, too', async () => {
+  const session = connectHttp2(rig.ingest.url, { rejectUnauthorized: false })
+  const authorised = { ...protoHeaders, authorization: `Bearer ${token}` }
+  const ask = (headers: Record<string, string>, body: Uint8Array | null) =>
+    new Promise<number | string>(settle => {
+      const request = session.request({ ':method': body ? 'POST' : 'GET', ...headers })
+      let status = 0
+      request.on('response', answer => {
+        status = Number(answer[':status'])
+      })
+      request.on('data', () => {})
+      request.on('end', () => settle(status))
+      request.on('error', () => settle('refused'))
+      request.end(body ?? undefined)
+    })
+  const metrics = { ':path': '/agent/v1/metrics', ...authorised }
+  const kinds = [
+    () => ask({ ':path': '/agent/v1/ping' }, null),
+    () => ask({ ':path': '/agent/v1/x/../ping' }, null),
+    () => ask(metrics, Buffer.from('x\x01x\x01')),
+    () => ask({ ...metrics, 'content-length': '4' }, Buffer.from('x\x01x\x01')),
+    () => ask({ ':path': '/nothing' }, Buffer.alloc(200_000)),
+  ]
+  const found = await Promise.all(Array.from({ length: 20 }, (_, index) => kinds[index % kinds.length]!()))
+  expect(found).toEqual(Array.from({ length: 20 }, (_, index) => [200, 200, 200, 200, 404][index % 5]!))
+  expect(await ask({ ...metrics, 'content-length': '2' }, Buffer.from('x\x01x\x01'))).not.toBe(200)
+  expect(await ask({ ':path': '/agent/v1/ping' }, null)).toBe(200)
+  session.close()
+})
+
 test('the certificate is read again; one that cannot be used leaves the old one in force', async () => {
   expect(await commonName()).toBe('first')
   writeCertificate(secondCertificate)

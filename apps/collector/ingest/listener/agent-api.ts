@@ -7,9 +7,9 @@ import type { Logger } from 'pino'
 import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../../core/config/address.ts'
 import { limits } from '../../../../core/limits.ts'
 import { PingResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { type AnyResponse, standard } from '../../../http/http-connection.ts'
-import { listenHttp } from '../../../http/http-listener.ts'
+import { assertPortIsFree, type Certificate, listenHttp } from '../../../http/http-listener.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
+import type { AnyResponse } from '../../../http/http-response.ts'
 import type { IngestConfig } from '../../config.ts'
 import { discardBody, isBrokenOff } from '../../read-body.ts'
 import type { BatchMetrics } from '../../telemetry.ts'
@@ -24,12 +24,6 @@ import { ApiError, badRequest, errorResponse, messageResponse } from './response
 
 /** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
 const IDLE_SECONDS = 45
-/**
- * The limit of bodies is held by the handlers, which answer it with a code; the runtime must not answer in their
- * agentIndex.
- */
-const RUNTIME_BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
-
 /** How long a stop waits for requests under way. */
 const STOP_GRACE_MS = 3_000
 
@@ -56,8 +50,8 @@ export type AgentListener = {
   readonly url: string
   readonly port: number
   /**
-   * Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. Requests under
-   * way are answered; connections without one are closed.
+   * Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. Connections that
+   * are open stay.
    */
   reloadCertificate(): Promise<void>
   /** No new requests; those under way are answered. */
@@ -150,14 +144,10 @@ async function notFound(parts: ListenerParts, request: IncomingRequest): Promise
   return response
 }
 
-/**
- * A port that threads share is shared with every process that asks in the same way: another ingest on it would take a
- * part of the agents in silence. So the first thread asks for it alone, for a moment. Throws when another process has
- * it.
- */
-function assertPortIsFree(hostname: string, port: number): void {
+/** Throws when another process has the port. */
+function claimPort(hostname: string, port: number): void {
   try {
-    Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
+    assertPortIsFree(hostname, port)
   } catch (error) {
     const reason = listenAdvice(codeOf(error)) ?? 'the system refuses'
     throw new Error(`cannot serve on ${hostname}:${port}: ${reason}`)
@@ -166,33 +156,9 @@ function assertPortIsFree(hostname: string, port: number): void {
 
 const pathOf = (request: IncomingRequest): string => new URL(request.url).pathname
 
-/** The listener for plain HTTP: it answers pipelined requests too, which the runtime's own does not. */
-function startPlain(parts: ListenerParts, hostname: string, port: number): AgentListener {
-  const { endpoints, isPortShared } = parts
-  const listener = listenHttp({
-    hostname,
-    port,
-    reusePort: isPortShared,
-    idleSeconds: IDLE_SECONDS,
-    handle: (request, peer) => {
-      const endpoint = endpoints[request.path]
-      // HEAD is answered as GET is, without the body.
-      const method = request.method === 'HEAD' ? 'GET' : request.method
-      return endpoint?.method === method ? answer(parts, endpoint, request, peer) : notFound(parts, request)
-    },
-    refuse: fault => errorResponse(new ApiError(fault.status, 'bad_request', fault.message)),
-  })
-  return {
-    url: urlOf('http', hostname, listener.port),
-    port: listener.port,
-    reloadCertificate: async () => {},
-    stop: () => listener.stop(STOP_GRACE_MS),
-  }
-}
-
 /** Serves the agent API on `config.listen`. */
 export function startListener(parts: ListenerParts): AgentListener {
-  const { config, endpoints, isPortShared } = parts
+  const { config, endpoints } = parts
   const { hostname, port: configuredPort } = splitAddress(config.listen)
   const port = parts.port ?? configuredPort
   const certFile = config['tls.cert_file']
@@ -202,53 +168,35 @@ export function startListener(parts: ListenerParts): AgentListener {
     throw new Error(
       `cannot serve plain HTTP on ${config.listen}: it is no loopback address; set tls.cert_file and tls.key_file, or listen.insecure`,
     )
-  const readTls = () =>
-    isTls ? { tls: { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }, http2: true } : {}
-  const serve = (onPort: number, tls: ReturnType<typeof readTls>) => {
-    const routes: Record<
-      string,
-      Record<string, (request: Request, server: Bun.Server<undefined>) => Promise<Response>>
-    > = {}
-    for (const [path, endpoint] of Object.entries(endpoints))
-      routes[path] = {
-        [endpoint.method]: async (request, server) =>
-          standard(await answer(parts, endpoint, request, () => server.requestIP(request)?.address ?? '')),
-      }
-    return Bun.serve({
-      hostname,
-      port: onPort,
-      // A listener with another certificate takes the port over before this one leaves it. Connections that are being
-      // made then are reset, or go over to it where net.ipv4.tcp_migrate_req is set.
-      reusePort: isPortShared || isTls,
-      idleTimeout: IDLE_SECONDS,
-      maxRequestBodySize: RUNTIME_BODY_BYTES_MAX,
-      routes,
-      fetch: request => notFound(parts, request),
-      error: () => errorResponse(new ApiError(500, 'server_error', 'internal error', 30)),
-      ...tls,
-    })
-  }
-  if (parts.port === undefined && port !== 0) assertPortIsFree(hostname, port)
-  if (!isTls) return startPlain(parts, hostname, port)
-  let server = serve(port, readTls())
-  const boundPort = server.port ?? port
+  const readCertificate = (): Certificate | null =>
+    isTls ? { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') } : null
+  if (parts.port === undefined) claimPort(hostname, port)
+  const listener = listenHttp({
+    hostname,
+    port,
+    reusePort: parts.isPortShared,
+    certificate: readCertificate(),
+    speaksHttp2: true,
+    idleSeconds: IDLE_SECONDS,
+    handle: (request, peer) => {
+      const endpoint = endpoints[request.path]
+      // HEAD is answered as GET is, without the body.
+      const method = request.method === 'HEAD' ? 'GET' : request.method
+      return endpoint?.method === method ? answer(parts, endpoint, request, peer) : notFound(parts, request)
+    },
+    refuse: ({ status, message }) =>
+      errorResponse(new ApiError(status, status === 500 ? 'server_error' : 'bad_request', message)),
+  })
   return {
-    url: urlOf(isTls ? 'https' : 'http', hostname, boundPort),
-    port: boundPort,
+    url: urlOf(isTls ? 'https' : 'http', hostname, listener.port),
+    port: listener.port,
     reloadCertificate: async () => {
-      if (!isTls) return
-      const next = readTls()
-      // Checked before the old listener goes: a bad file must not end the service.
-      if (next.tls) createSecureContext(next.tls)
-      const old = server
-      server = serve(boundPort, next)
-      void old.stop(false)
+      const next = readCertificate()
+      if (!next) return
+      // Checked before the old one goes: a bad file must not end the service.
+      createSecureContext(next)
+      listener.replaceCertificate(next)
     },
-    stop: async () => {
-      const deadline = new Promise<void>(resolve => setTimeout(resolve, STOP_GRACE_MS).unref())
-      await Promise.race([server.stop(false), deadline])
-      // Bodies that still trickle are not waited for: nobody was told that they are kept.
-      await server.stop(true)
-    },
+    stop: () => listener.stop(STOP_GRACE_MS),
   }
 }

@@ -1,8 +1,8 @@
 // Requests other than batches on their way from a listener thread to the main thread, which has the registry and the
 // hub. The body is read here, within its limit; the answer is the main thread's, byte for byte.
 
-import { type AnyResponse, standard } from '../../../http/http-connection.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
+import { type AnyResponse, standard } from '../../../http/http-response.ts'
 import { readBody } from '../../read-body.ts'
 import type { Endpoint, Endpoints } from './agent-api.ts'
 import { ApiError } from './responses.ts'

@@ -1,0 +1,89 @@
+// Responses of the listeners, and their heads as HTTP/1 writes them.
+
+/** A response whose head was made once, up to its length: a Response costs more than the rest of a short request. */
+export type PlainResponse = { readonly status: number; readonly head: string; readonly body: Uint8Array<ArrayBuffer> }
+export type AnyResponse = Response | PlainResponse
+
+const statusTexts: Readonly<Record<number, string>> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'No Content',
+  301: 'Moved Permanently',
+  302: 'Found',
+  303: 'See Other',
+  304: 'Not Modified',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  406: 'Not Acceptable',
+  409: 'Conflict',
+  410: 'Gone',
+  412: 'Precondition Failed',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  417: 'Expectation Failed',
+  421: 'Misdirected Request',
+  422: 'Unprocessable Content',
+  426: 'Upgrade Required',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+  505: 'HTTP Version Not Supported',
+}
+const statusLine = (status: number): string => `HTTP/1.1 ${status} ${statusTexts[status] ?? ''}\r\n`
+
+/** The first lines of a response that is made often. */
+export function plainHead(status: number, headers: Readonly<Record<string, string>>): string {
+  return (
+    statusLine(status) +
+    Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('')
+  )
+}
+
+/** The header fields of a response; those of its connection are left out. */
+export const headersOf = (response: AnyResponse): [string, string][] =>
+  response instanceof Response
+    ? [...response.headers].filter(([name]) => name !== 'content-length' && name !== 'transfer-encoding')
+    : response.head
+        .split('\r\n')
+        .slice(1, -1)
+        .map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)])
+
+/** Up to the lines that say how long the body is. */
+export function headOf(response: AnyResponse): string {
+  if (!(response instanceof Response)) return response.head
+  let head = statusLine(response.status)
+  for (const [name, value] of headersOf(response)) head += `${name}: ${value}\r\n`
+  return head
+}
+
+/** The same as the runtime's own server takes it. */
+export const standard = (response: AnyResponse): Response =>
+  response instanceof Response
+    ? response
+    : new Response(response.body, { status: response.status, headers: headersOf(response) })
+
+/** Server-sent events go out as they come and may have no end; every other response is sent whole. */
+export const isEventStream = (response: Response): boolean =>
+  response.headers.get('content-type')?.startsWith('text/event-stream') === true
+
+/** The date of the second, as HTTP writes it. */
+let dateSecond = 0
+let dateText = ''
+export function httpDate(): string {
+  const second = Math.floor(Date.now() / 1000)
+  if (second !== dateSecond) {
+    dateSecond = second
+    dateText = new Date(second * 1000).toUTCString()
+  }
+  return dateText
+}

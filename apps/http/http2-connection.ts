@@ -1,0 +1,177 @@
+// One connection of an HTTP/2 client: the runtime's implementation of the protocol, on a socket of the listener.
+import {
+  constants,
+  type IncomingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import { Duplex } from 'node:stream'
+import type { Socket } from 'bun'
+import { type Connection, type ConnectionOptions, REST_BYTES_MAX } from './http-connection.ts'
+import { HttpRequest } from './http-request.ts'
+import { type AnyResponse, headersOf } from './http-response.ts'
+import { RequestBody } from './request-body.ts'
+import { HEAD_BYTES_MAX, type RequestHead } from './request-head.ts'
+
+/** Requests of one connection under way at once. */
+const STREAMS_MAX = 100
+const LENGTH = /^\d{1,15}$/
+
+/** The socket as the implementation wants it. */
+class SocketStream extends Duplex {
+  private rest: Buffer | null = null
+  private onWritten: (() => void) | null = null
+
+  constructor(private readonly socket: Socket<Connection>) {
+    super()
+  }
+
+  override _read(): void {
+    this.socket.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    const written = Math.max(0, this.socket.write(chunk))
+    if (written < chunk.length) {
+      this.rest = chunk.subarray(written)
+      this.onWritten = done
+    } else done()
+  }
+
+  drain(): void {
+    if (!this.rest || !this.onWritten) return
+    this.rest = this.rest.subarray(Math.max(0, this.socket.write(this.rest)))
+    if (this.rest.length > 0) return
+    const done = this.onWritten
+    this.rest = null
+    this.onWritten = null
+    done()
+  }
+
+  override _final(done: () => void): void {
+    this.socket.end()
+    done()
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.socket.end()
+    done(error)
+  }
+}
+
+export class Http2Connection implements Connection {
+  private readonly stream: SocketStream
+  private readonly session: ServerHttp2Session
+  private streamsOpen = 0
+
+  constructor(
+    private readonly socket: Socket<Connection>,
+    private readonly options: ConnectionOptions,
+  ) {
+    this.stream = new SocketStream(socket)
+    this.stream.on('error', () => socket.terminate())
+    this.session = performServerHandshake(this.stream, {
+      settings: { maxConcurrentStreams: STREAMS_MAX, maxHeaderListSize: HEAD_BYTES_MAX },
+    })
+    this.session.on('error', () => socket.terminate())
+    this.session.on('stream', (stream, headers, flags) => {
+      const hasBody = (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0
+      // A stream that fails is its client's; there is nobody left to be answered.
+      stream.on('error', () => {})
+      this.streamsOpen++
+      stream.on('close', () => this.streamsOpen--)
+      void this.serve(stream, headers, hasBody).catch(() => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+    })
+  }
+
+  get isIdle(): boolean {
+    return this.streamsOpen === 0
+  }
+
+  receive(data: Buffer): void {
+    this.socket.timeout(this.options.idleSeconds)
+    if (!this.stream.push(data)) this.socket.pause()
+  }
+
+  drain(): void {
+    this.socket.timeout(this.options.idleSeconds)
+    this.stream.drain()
+  }
+
+  end(): void {
+    this.stream.push(null)
+  }
+
+  closed(): void {
+    this.session.destroy()
+    this.stream.destroy()
+  }
+
+  finish(): void {
+    this.session.close()
+  }
+
+  private async serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, hasBody: boolean): Promise<void> {
+    const head = headOf(headers, hasBody)
+    if (head === null) return stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+    const body = new RequestBody(head.bodyBytes, () => stream.resume())
+    let bodyBytes = 0
+    stream.on('data', (part: Buffer) => {
+      bodyBytes += part.length
+      if (body.take(part, 0) < part.length || (stream.headersSent && bodyBytes > REST_BYTES_MAX)) {
+        body.fail()
+        stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+      } else if (body.isFull) stream.pause()
+    })
+    stream.on('end', () => body.end())
+    const request = new HttpRequest(head, body)
+    stream.on('close', () => {
+      body.fail()
+      request.abort()
+    })
+    if (head.expectsContinue) stream.additionalHeaders({ ':status': 100 })
+    const response = await this.responseTo(request)
+    const bytes = response instanceof Response ? new Uint8Array(await response.arrayBuffer()) : response.body
+    if (stream.destroyed) return
+    const isBare = head.method === 'HEAD' || response.status === 204 || response.status === 304
+    const length = response.status === 204 ? {} : { 'content-length': bytes.length }
+    stream.respond(
+      { ':status': response.status, ...Object.fromEntries(headersOf(response)), ...length },
+      { endStream: isBare || bytes.length === 0 },
+    )
+    if (!isBare && bytes.length > 0) stream.end(bytes)
+    body.discard()
+    stream.resume()
+  }
+
+  private async responseTo(request: HttpRequest): Promise<AnyResponse> {
+    try {
+      return await this.options.handle(request, () => this.socket.remoteAddress)
+    } catch {
+      return this.options.refuse({ status: 500, message: 'internal error' })
+    }
+  }
+}
+
+/** A head as HTTP/1 has it; null for one that no request has. */
+function headOf(headers: IncomingHttpHeaders, hasBody: boolean): RequestHead | null {
+  const fields = new Map<string, string>()
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !name.startsWith(':')) fields.set(name, Array.isArray(value) ? value.join(', ') : value)
+  const { ':method': method, ':path': path, ':authority': authority } = headers
+  if (typeof method !== 'string' || typeof path !== 'string' || !path.startsWith('/')) return null
+  if (typeof authority === 'string') fields.set('host', authority)
+  const length = fields.get('content-length')
+  if (length !== undefined && !LENGTH.test(length)) return null
+  const { pathname, search } = new URL(`http://localhost${path}`)
+  return {
+    method,
+    target: pathname + search,
+    fields,
+    bodyBytes: hasBody ? Number(length ?? Number.POSITIVE_INFINITY) : 0,
+    isKeptAlive: true,
+    expectsContinue: fields.get('expect')?.toLowerCase() === '100-continue',
+    isHttp10: false,
+  }
+}
