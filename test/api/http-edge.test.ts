@@ -161,6 +161,34 @@ describe('a body that is nested too deep', () => {
   })
 })
 
+describe('a body with more faults than anybody reads', () => {
+  const WRONG = 50_000
+  const fieldsOf = async (path: string, body: unknown): Promise<string[]> => {
+    const answer = await tenant.call('POST', path, body)
+    expect(answer.status).toBe(422)
+    return Object.keys(answer.body.errors)
+  }
+
+  test('is answered with the first of them: a small request has no large answer', async () => {
+    const numbers = Array.from({ length: WRONG }, (_, index) => index)
+    const user = await fieldsOf('/users', { email: 'a@example.net', name: 'x', permissions: numbers })
+    expect(user.length).toBeLessThanOrEqual(1_000)
+    expect(user.slice(0, 2)).toEqual(['permissions', 'permissions.0'])
+    const scope = { server_ids: numbers }
+    const rule = await fieldsOf('/monitoring/rules', { name: 'x', severity: 'warning', scope })
+    expect(rule.length).toBeLessThanOrEqual(1_100)
+    expect(rule).toContain('scope.server_ids')
+  })
+
+  test('matchers with labels that the metric has not are told of by the first of them', async () => {
+    const matchers = Object.fromEntries(Array.from({ length: WRONG }, (_, index) => [`label_${index}`, 'x']))
+    const rule = { name: 'x', metric: 'disk_used_percent', operator: '>', threshold: 1, severity: 'warning', matchers }
+    const fields = await fieldsOf('/monitoring/rules', { ...rule, scope: { all: true } })
+    expect(fields.length).toBeLessThanOrEqual(100)
+    expect(fields).toContain('matchers.label_0')
+  })
+})
+
 describe('ranges of addresses', () => {
   test('a malformed trusted proxy refuses the start, with the key and the value', () => {
     for (const bad of ['10.0.0.0/8/9', '10.0.0.0/', '10.0.0.0/33', 'proxy.example.net', 'fe80::1%eth0']) {

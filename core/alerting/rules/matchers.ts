@@ -43,6 +43,8 @@ function compileMatcher(label: string, raw: unknown): Matcher | MatcherFault {
   return { reason: 'matcher_list', label, message: 'a matcher is a string, a list of strings or {regex}' }
 }
 
+/** No metric has so many labels: an object of a hundred thousand wrong ones is told of by its first. */
+const FAULTS_MAX = 100
 const FAULT_ORDER = ['matcher_label', 'matcher_regex', 'matcher_list'] as const
 
 /** Compiles the matchers of a rule. `labelsAllowed`: the labels of its metric, or null when the metric is unknown. */
@@ -53,6 +55,7 @@ export function compileMatchers(
   const matchers: Matcher[] = []
   const faults: MatcherFault[] = []
   for (const label of Object.keys(raw).sort()) {
+    if (faults.length === FAULTS_MAX) break
     if (labelsAllowed && !labelsAllowed.includes(label)) {
       const allowed = labelsAllowed.length ? labelsAllowed.join(', ') : 'none'
       faults.push({ reason: 'matcher_label', label, message: `the metric has no such label; allowed: ${allowed}` })

@@ -145,20 +145,34 @@ function wordsOf(error: ValueError): Words {
   }
 }
 
+/**
+ * So many fields are told of. Each item of a list can be wrong: without a bound a body of 2 MiB is answered with a
+ * million faults, and everybody else waits meanwhile.
+ */
+const FAULTS_MAX = 1_000
+
+function addFaults(errors: Iterable<ValueError>, faults: Map<string, Words>): void {
+  // Errors are looked for one by one: those that are not asked for cost nothing.
+  for (const error of errors) {
+    if (faults.size >= FAULTS_MAX) return
+    addFault(error, faults)
+  }
+}
+
 function addFault(error: ValueError, faults: Map<string, Words>): void {
+  // The first member of every union is the value, the second null: what is wrong with the value is the message.
   if (error.type === ValueErrorType.Union) {
-    // The first member of every union is the value, the second null: what is wrong with the value is the message.
-    for (const inner of error.errors[0] ?? []) addFault(inner, faults)
+    addFaults(error.errors[0] ?? [], faults)
     return
   }
   const field = error.path.slice(1).replaceAll('/', '.') || 'body'
   if (!faults.has(field)) faults.set(field, wordsOf(error))
 }
 
-/** What is wrong with a value, by field with dots; empty when nothing is. */
+/** What is wrong with a value, by field with dots, of the first fields that are wrong; empty when nothing is. */
 export function schemaFaults(schema: TSchema, value: unknown): Map<string, Words> {
   const faults = new Map<string, Words>()
-  if (!Value.Check(schema, value)) for (const error of Value.Errors(schema, value)) addFault(error, faults)
+  if (!Value.Check(schema, value)) addFaults(Value.Errors(schema, value), faults)
   return faults
 }
 
@@ -206,7 +220,8 @@ export async function parseBody<T extends TObject>(
   const cleaned = withoutEmptyTexts(schema, value)
   const faults = schemaFaults(schema, cleaned)
   if (faults.size === 0) return cleaned as Static<T>
-  const more = further ? [...(await further(cleaned))].filter(([field]) => !isTold(faults, field)) : []
+  const beyond = further ? [...(await further(cleaned))].slice(0, FAULTS_MAX) : []
+  const more = beyond.filter(([field]) => !isTold(faults, field))
   throw faultsError(new Map([...faults, ...more]), code)
 }
 
