@@ -1,5 +1,5 @@
-// One admitted batch as it lies on the bus: identity, columns, and the keys of series that are new. Little-endian,
-// padded to eight bytes, so that a reader takes the columns as views and allocates nothing a batch.
+// One admitted batch in the format of the bus: identity, columns, and the keys of new series. Little-endian and padded
+// to eight bytes, so that a reader uses the columns as views and allocates nothing for a batch.
 //
 //   offset  size  field
 //   0       4     byte length of the entry, padding included
@@ -48,14 +48,14 @@ export function shardOfServer(serverId: string): number {
 const padTo = (bytes: number, unit: number): number => Math.ceil(bytes / unit) * unit
 const encoder = new TextEncoder()
 
-/** Bytes of an entry of `batch` at most, before its definitions are known in UTF-8. */
+/** An upper bound of the bytes of an entry, taken before its definitions are encoded in UTF-8. */
 function entryBytesMax(batch: SampleBatch): number {
   let bytes = HEADER_BYTES + batch.seriesCount * 12 + 8 + batch.pointCount * 16 + 8
   for (const definition of batch.definitions) bytes += 12 + definition.key.length * 3
   return padTo(bytes, 8)
 }
 
-/** Encodes batch after batch in one buffer, which grows to the largest entry seen; one a thread. */
+/** Encodes batches into one buffer, which grows to the largest entry seen. One for each thread. */
 export class EntryEncoder {
   private bytes = new Uint8Array(0)
   private u32 = new Uint32Array(0)
@@ -69,7 +69,7 @@ export class EntryEncoder {
     this.f64 = new Float64Array(buffer)
   }
 
-  /** Encodes a batch. The result is valid until the next one. */
+  /** Encodes a batch. The result is a view of the buffer and is valid until the next call. */
   encode(header: EntryHeader, batch: SampleBatch): Uint8Array {
     const { seriesCount, pointCount } = batch
     this.reserve(entryBytesMax(batch))
@@ -138,7 +138,7 @@ function formOf(batch: SampleBatch): number {
   return flags
 }
 
-/** Encodes one batch in memory of its own. */
+/** Encodes one batch into new memory. */
 export const encodeEntry = (header: EntryHeader, batch: SampleBatch): Uint8Array =>
   new EntryEncoder().encode(header, batch).slice()
 
@@ -148,7 +148,7 @@ export const encodeEntry = (header: EntryHeader, batch: SampleBatch): Uint8Array
  */
 export class EntryReader {
   private bytes: Uint8Array = new Uint8Array(0)
-  /** The whole group as words; indexes below are into these. */
+  /** Views of the whole group; the indexes below are into these. */
   u32: Uint32Array = new Uint32Array(0)
   f64: Float64Array = new Float64Array(0)
   private start = 0
@@ -171,7 +171,7 @@ export class EntryReader {
   private definitionsAt = 0
   private definitionsBytes = 0
 
-  /** Starts on a group: entries one after another. Copies only where the memory is not aligned. */
+  /** Starts reading a group of entries. Copies it only when its memory is not aligned to eight bytes. */
   open(group: Uint8Array): void {
     const aligned = group.byteOffset % 8 === 0 && group.byteLength % 8 === 0 ? group : new Uint8Array(group)
     this.bytes = aligned
@@ -181,7 +181,9 @@ export class EntryReader {
     this.end = 0
   }
 
-  /** Moves to the next entry; false at the end. Throws on bytes that are no entry of this version. */
+  /**
+   * Moves to the next entry; false at the end of the group. Throws on bytes that are not an entry of a known version.
+   */
   next(): boolean {
     const start = this.end
     if (start >= this.bytes.length) return false
@@ -241,7 +243,7 @@ export class EntryReader {
     ) // biome-ignore format: four words of four
   }
 
-  /** Copies the 32 bytes of company and server id, as they lie. */
+  /** Copies the 32 bytes of company id and server id. */
   copyIdentity(into: Uint8Array, offset: number): void {
     into.set(this.bytes.subarray(this.start + 8, this.start + 40), offset)
   }

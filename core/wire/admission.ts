@@ -1,5 +1,6 @@
-// What of a batch is kept, and what the sender is told about the rest (document 3 "Limits"; decisions G-56, G-57,
-// G-58). The slow path of the decoder: it runs for a series whose raw bytes were not seen before, and for offenders.
+// Which points of a batch are kept, and which warnings the agent gets about the rest (document 3 "Limits"; decisions
+// G-56, G-57, G-58). The slow path of the decoder: it runs for a series whose raw key is new, and for series that break
+// a rule.
 import { limits } from '../limits.ts'
 import { metricByName } from '../series/catalogue.ts'
 import { isLabelKey, isMetricName, isReservedLabel, targetLabel, truncateLabelValue } from '../series/labels.ts'
@@ -40,7 +41,9 @@ export class AdmissionReport {
   }
   droppedPoints = 0
   readonly warnings: string[] = []
-  /** The agent's series limit was met: how many were in use, and the first new series that found no place. */
+  /**
+   * Set when the agent's series limit was reached: how many series were in use, and the first new one that was dropped.
+   */
   seriesLimit: { inUse: number; firstDropped: string } | null = null
 
   drop(reason: DropReason, points: number): void {
@@ -48,7 +51,7 @@ export class AdmissionReport {
     this.droppedPoints += points
   }
 
-  /** Adds a warning once; at most 20 an answer. */
+  /** Adds a warning unless it is there already; at most 20 in one acknowledgement. */
   warn(text: string): void {
     if (this.warnings.length < limits.warningsPerAckMax && !this.warnings.includes(text)) this.warnings.push(text)
   }
@@ -68,9 +71,7 @@ export class AdmissionReport {
     return this.warnings
   }
 
-  /**
-   * The warnings as a log may have them: without values of labels, which can be secret (an address with a key in it).
-   */
+  /** The warnings for the log: without label values, which can be secret (a URL with a key in it). */
   loggable(): string[] {
     const first = this.seriesLimit?.firstDropped ?? ''
     const labelsAt = first.indexOf('{')
@@ -80,24 +81,28 @@ export class AdmissionReport {
 }
 
 /**
- * Longest text of an agent in a warning or a log: twice what a name may have, so that one just too long is told whole.
+ * The longest text of an agent in a warning or a log line: twice the limit of a name, so that a name slightly too long
+ * is shown completely.
  */
 const SHOWN_MAX = 128
 
-/** Text of an agent as it may stand in a warning or a log: printable, short. */
+/** Makes a text of an agent safe for a warning or a log line: printable and short. */
 const shown = (text: string): string => {
   const printable = [...text].map(c => (c < ' ' || c === '\u007f' ? '?' : c)).join('')
   return printable.length > SHOWN_MAX ? `${printable.slice(0, SHOWN_MAX)}…` : printable
 }
 
-/** A series as the collector takes it, or why it does not. `isNoted`: something of it was removed or cut. */
+/** A series after normalisation, or why it is refused. `isNoted`: a label was removed or cut, and a warning says so. */
 export type NormalSeries = { readonly key: string; readonly isNoted: boolean } | { readonly refused: DropReason }
 
-/** Targets of checks stay distinct when they are cut: the rules of the checks match that form (decision G-195). */
+/**
+ * Whether a label is the target of a check. A long target is shortened with a hash, so that two stay distinct; the
+ * rules of checks match this shortened form (decision G-195).
+ */
 const isCheckTarget = (name: string, key: string): boolean =>
   key === 'target' && (metricByName(name)?.labels.includes(key) ?? false)
 
-/** Checks and normalises name and labels. Notes go to the report's warnings. */
+/** Validates and normalises name and labels; adds warnings to the report. */
 export function normaliseSeries(
   name: string,
   labels: ReadonlyMap<string, string>,

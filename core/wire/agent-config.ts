@@ -69,7 +69,7 @@ function checkTarget(type: CheckType, target: Readonly<Record<string, unknown>>)
   }
 }
 
-/** A check of a record, or null when something of it is outside its domain. */
+/** Compiles a record of the feed; null when a field of it is outside its domain. */
 export function compileCheck(record: CheckRecord): AgentCheck | null {
   const type = checkTypes.find(known => known === record.type)
   if (!type || !isObject(record.target)) return null
@@ -106,7 +106,7 @@ export type CheckCounts = {
 /** A server as the registry names it; several agents of one server name it more than once. */
 export type Server = { readonly companyId: string; readonly serverId: string }
 
-/** What a set means for the servers there are, for the status call. */
+/** How a set of checks covers the known servers, for the status call. */
 export type CheckCoverage = {
   /** Servers to which at least one check applies. */
   readonly servers: number
@@ -120,7 +120,7 @@ const noChecks: readonly AgentCheck[] = []
 export class CheckSet {
   private readonly companies = new Map<string, CompanyChecks>()
   readonly counts: CheckCounts
-  /** Records that are no check, which an operator is told of. */
+  /** Ids of malformed records, which the status call reports to operators. */
   readonly invalidIds: readonly string[]
 
   constructor(records: Iterable<CheckRecord> = []) {
@@ -166,7 +166,7 @@ export class CheckSet {
     return own ? [...company.all, ...own] : company.all
   }
 
-  /** How many of these servers have checks, and how many have more than they are given. */
+  /** How many of these servers have checks, and how many have more than the 50 that an agent gets. */
   coverage(servers: Iterable<Server>): CheckCoverage {
     const seen = new Set<string>()
     let truncated = 0
@@ -190,7 +190,10 @@ export class CheckSet {
   }
 }
 
-/** What the collector manages of an agent. collectors and log_level stay unset: the agent keeps its own. */
+/**
+ * The configuration that the collector manages of an agent. collectors and log_level stay unset, so the agent keeps its
+ * own.
+ */
 export type ManagedConfig = {
   readonly intervalSeconds: number
   readonly checks: readonly AgentCheck[]
@@ -199,7 +202,7 @@ export type ManagedConfig = {
   readonly collectorUrl: string
 }
 
-/** The interval that may be sent: 10..300, anything else counts as unset. */
+/** The managed interval in seconds if it is in 10..300, else 0 (unset). */
 export const managedInterval = (seconds: number): number =>
   Number.isInteger(seconds) && seconds >= limits.intervalSecondsMin && seconds <= limits.intervalSecondsMax
     ? seconds

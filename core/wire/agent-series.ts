@@ -1,12 +1,15 @@
-// The series that one agent is known to send: from the hash of a series' raw name-and-labels bytes to its id, without
-// parsing, sorting or allocating. About 29 bytes a series. Also the place where the limit of active series is kept
-// (document 3 "Limits": 500 distinct series active in 1 hour): the table never holds more series than the limit, and an
-// hour of silence frees a place.
+// The series that one agent is known to send: maps the hash of a raw key to the series id without parsing, sorting or
+// allocating. About 29 bytes for each series. The table also enforces the limit of active series (document 3 "Limits":
+// 500 distinct series active in 1 hour): the table never holds more series than the limit, and an hour of silence frees
+// a place.
 import { assert } from '../assert.ts'
 import type { SeriesId } from '../series/series-key.ts'
 
 const ACTIVE_SECONDS = 3600
-/** Raw keys a series may have in the table (the order of a map's entries is free on the wire) before it is rebuilt. */
+/**
+ * Raw keys for each series in the table before it is cleared: the order of labels is free on the wire, so a series can
+ * have several raw keys.
+ */
 const RAW_KEYS_PER_SERIES_MAX = 8
 const RAW_KEYS_MAX = 0xfff0
 /** No raw key. */
@@ -15,20 +18,20 @@ export const NONE = 0xffff
 const NO_RAW_KEYS = -1
 
 /**
- * Words of a raw key: hash A, hash B, and the index of the series with the raw key that followed last time in the high
- * half.
+ * Words of a raw key: hash A, hash B, and one word with the index of the series (low half) and of the raw key that
+ * followed in the last batch (high half).
  */
 export const RAW_KEY_WORDS = 3
-/** Words of a series: id low, id high, when it was last seen. */
+/** Words of a series: id low, id high, and the time it was last seen, in seconds. */
 export const SERIES_WORDS = 3
 
 /**
- * Series of a company on this node, shared by its agents. One that threads share takes and gives places in one step
- * each.
+ * Counts the active series of a company in this process, over all its agents. The implementation that threads share
+ * counts atomically.
  */
 export interface CompanySeries {
   readonly inUse: number
-  /** Takes a place; false when `limit` of them are taken (0 = no limit). */
+  /** Counts one more series; false when `limit` are in use already (0 = no limit). */
   take(limit: number): boolean
   give(places: number): void
 }
@@ -48,7 +51,7 @@ export class OwnCompanySeries implements CompanySeries {
   }
 }
 
-/** What an agent's series are, to be handed to another thread: the words change hands. */
+/** The series of an agent as they are transferred to another thread; the memory of `words` moves with them. */
 export type AgentSeriesState = {
   readonly words: Int32Array<ArrayBuffer>
   readonly seriesRoom: number
@@ -63,10 +66,10 @@ export type AgentSeriesState = {
 const noWords = new Int32Array(0)
 
 export class AgentSeries {
-  // One array, for the runtime takes 200 bytes and more for each: the raw keys, then the table of series, then the
-  // index. Raw keys lie in the order in which they first came, which is the order in which an agent sends them: a batch
-  // walks raw keys and table from front to back, and the index is only asked when the order changes. The decoder walks
-  // both itself as long as the order holds.
+  // One array for all three parts, since each typed array costs 200 bytes and more: the raw keys, then the table of
+  // series, then the index. Raw keys are in the order in which they first came, which is the order in which an agent
+  // sends them. So a batch walks raw keys and table from front to back and needs the index only when the order changes.
+  // As long as the order holds, the decoder walks both by itself.
   words: Int32Array<ArrayBuffer> = noWords
   private rawKeyRoom = 0
   private rawKeyCount = 0
@@ -76,12 +79,12 @@ export class AgentSeries {
   private expiresFromSeconds = 0
   private previousRawKey = NONE
   private firstRawKey = NONE
-  /** All definitions go out again with the next batch: after a refused publish, and each hour. */
+  /** The next batch announces all definitions again: after a refused publish, and each hour. */
   announcesAll = false
 
   constructor(readonly company: CompanySeries) {}
 
-  /** The series as another thread gave them away; their places of the company are taken already. */
+  /** The series that another thread transferred here. The company has counted them already. */
   static of(company: CompanySeries, state: AgentSeriesState): AgentSeries {
     const series = new AgentSeries(company)
     series.words = state.words
@@ -94,7 +97,7 @@ export class AgentSeries {
     return series
   }
 
-  /** Gives the series away. What is left is empty; their places of the company stay taken. */
+  /** Detaches the series for a transfer and leaves this table empty. The company goes on counting them. */
   detach(): AgentSeriesState {
     const { words, seriesRoom, rawKeyRoom, rawKeyCount, firstRawKey, count, expiresFromSeconds } = this
     this.words = noWords
@@ -105,7 +108,7 @@ export class AgentSeries {
     return { words, seriesRoom, rawKeyRoom, rawKeyCount, firstRawKey, count, expiresFromSeconds }
   }
 
-  /** Where the table of series starts. */
+  /** The index in `words` at which the table of series starts. */
   get tableAt(): number {
     return this.rawKeyRoom * RAW_KEY_WORDS
   }
@@ -114,7 +117,10 @@ export class AgentSeries {
     return this.rawKeyRoom * RAW_KEY_WORDS + this.seriesRoom * SERIES_WORDS
   }
 
-  /** Room for so many series and raw keys. What they lay in is freed at once, not when the garbage collector comes. */
+  /**
+   * Grows the array to this many series and raw keys. The old memory is freed at once, and not left to the garbage
+   * collector.
+   */
   private grow(seriesRoom: number, rawKeyRoom: number): void {
     const { words: before, tableAt, indexAt } = this
     this.words = new Int32Array(rawKeyRoom * RAW_KEY_WORDS + seriesRoom * SERIES_WORDS + indexWords(rawKeyRoom))
@@ -131,8 +137,8 @@ export class AgentSeries {
   }
 
   /**
-   * Makes room for so many series at once: an agent's first batch tells how many it has, and growing leaves memory
-   * behind.
+   * Makes room for this many series at once. An agent's first batch shows how many it has; growing step by step would
+   * leave memory behind.
    */
   reserve(seriesCount: number): void {
     if (seriesCount <= this.seriesRoom || this.count > 0) return
@@ -145,19 +151,20 @@ export class AgentSeries {
     this.previousRawKey = NONE
   }
 
-  /** The raw key that comes next when the order is that of the last batch; NONE when nothing is known of it. */
+  /** The raw key that follows if the batch has the order of the last one; NONE when that is unknown. */
   expectedRawKey(): number {
     const { words, previousRawKey } = this
     return previousRawKey === NONE ? this.firstRawKey : words[previousRawKey * RAW_KEY_WORDS + 2]! >>> 16
   }
 
-  /** The raw keys from the expected one up to this one came in their order. */
+  /** Notes that the batch had the raw keys from the expected one up to this one in their order. */
   cameInOrder(rawKey: number): void {
     this.previousRawKey = rawKey
   }
 
   /**
-   * Index of the series with these raw bytes' hash, or -1. In the order of the last batch this costs one comparison.
+   * The index of the series whose raw key has this hash, or -1. Costs one comparison when the batch has the order of
+   * the last one.
    */
   find(a: number, b: number): number {
     const { words } = this
@@ -215,17 +222,17 @@ export class AgentSeries {
     this.words[this.tableAt + series * SERIES_WORDS + 2] = nowSeconds
   }
 
-  /** The low word of the id, as a signed one. */
+  /** The low word of the series id, signed. */
   lo(series: number): number {
     return this.words[this.tableAt + series * SERIES_WORDS]!
   }
 
-  /** The high word of the id, as a signed one. */
+  /** The high word of the series id, signed. */
   hi(series: number): number {
     return this.words[this.tableAt + series * SERIES_WORDS + 1]!
   }
 
-  /** Index of the series with this id, or -1: for a raw key not seen before of a series that is known. */
+  /** The index of the series with this id, or -1. Used when a known series comes with a new raw key. */
   findId(id: SeriesId): number {
     const { words, count } = this
     const lo = id.lo | 0
@@ -235,7 +242,9 @@ export class AgentSeries {
     return -1
   }
 
-  /** True when another series has a place under `limit`; frees the places of series silent for an hour first. */
+  /**
+   * True when one more series is within `limit`. Drops series that were silent for an hour when the limit is reached.
+   */
   hasRoom(limit: number, nowSeconds: number): boolean {
     if (this.count < limit) return true
     if (nowSeconds < this.expiresFromSeconds) return false
@@ -244,8 +253,8 @@ export class AgentSeries {
   }
 
   /**
-   * Takes a series in; the caller has asked `hasRoom`. Returns its index, or -1 when the company has no place (limit 0
-   * = off).
+   * Adds a series; the caller has checked `hasRoom`. Returns its index, or -1 when the company is at its limit (0 = no
+   * limit).
    */
   add(id: SeriesId, nowSeconds: number, companyLimit: number): number {
     assert(this.count < NONE, 'series of one agent fit 16 bits')
@@ -260,7 +269,7 @@ export class AgentSeries {
     return series
   }
 
-  /** Remembers that raw bytes with this hash mean the series. */
+  /** Remembers that a raw key with this hash belongs to the series. */
   addRawKey(a: number, b: number, series: number): void {
     if (this.rawKeyCount >= Math.min(this.count * RAW_KEYS_PER_SERIES_MAX, RAW_KEYS_MAX)) this.clearRawKeys()
     if (this.rawKeyCount === this.rawKeyRoom) this.grow(this.seriesRoom, roomAfter(this.rawKeyCount))
@@ -275,7 +284,7 @@ export class AgentSeries {
     this.remember(rawKey)
   }
 
-  /** Takes back every series from `count` on: the batch that brought them was refused. */
+  /** Removes the series from index `count` on, because the batch that added them was refused. */
   rollback(count: number): void {
     if (count === this.count) return
     this.company.give(this.count - count)
@@ -283,12 +292,12 @@ export class AgentSeries {
     this.clearRawKeys()
   }
 
-  /** Gives up all places: the agent is gone from this node. */
+  /** Removes all series: the agent no longer sends to this process. */
   release(): void {
     this.rollback(0)
   }
 
-  /** Frees the places of series silent for an hour, when there may be some. */
+  /** Drops the series that were silent for an hour, when there can be any. */
   expire(nowSeconds: number): void {
     if (this.count > 0 && nowSeconds >= this.expiresFromSeconds) this.dropSilent(nowSeconds)
   }
@@ -309,7 +318,7 @@ export class AgentSeries {
     this.rollback(kept)
   }
 
-  /** Forgets the raw keys; they are learnt again from the next batches. */
+  /** Drops all raw keys; the next batches add them again. */
   private clearRawKeys(): void {
     this.words.fill(NO_RAW_KEYS, this.indexAt)
     this.rawKeyCount = 0
@@ -318,9 +327,9 @@ export class AgentSeries {
   }
 }
 
-/** Slots for so many raw keys, at most two thirds full; two of them in a word. */
+/** The slots of the index for this many raw keys, at most two thirds full; a word has two slots. */
 const indexSlots = (rawKeys: number): number => Math.max(32, Math.ceil(rawKeys * 1.5))
 const indexWords = (rawKeys: number): number => Math.ceil(indexSlots(rawKeys) / 2)
 
-/** Half as many again, at least 16. */
+/** Capacity after growing: half as many again, at least 16. */
 const roomAfter = (records: number): number => Math.max(16, Math.ceil(records * 1.5))

@@ -1,6 +1,6 @@
-// MetricsBatch bytes -> SampleBatch, by hand. The fast path of a known series hashes its raw name-and-labels bytes,
-// finds its id, and copies its points; nothing is parsed into text and nothing is allocated. Anything unusual takes the
-// slow path. protobuf-es is the oracle: test/fuzz compares the two.
+// MetricsBatch bytes -> SampleBatch, by hand. The fast path of a known series hashes its raw key, finds its id, and
+// copies its points; it parses nothing into text and allocates nothing. Everything unusual takes the slow path.
+// protobuf-es is the oracle: test/fuzz compares the two.
 
 import { limits as requestLimits } from '../limits.ts'
 import type { SampleBatch } from '../series/sample-batch.ts'
@@ -23,13 +23,15 @@ const TAG_POINT_TS = 0x08
 const TAG_POINT_VALUE = 0x11
 const TAG_STATS_INTERVAL = 0x30
 
-/** Tag and length of a point, tag and six bytes of its time, tag and eight bytes of its value. */
+/**
+ * Length of a plain point: its tag and length, the tag and six bytes of its time, the tag and eight bytes of its value.
+ */
 const PLAIN_POINT_BYTES = 18
-/** Tag and length of a series, a byte of its name, and a plain point. */
+/** The shortest series: its tag and length, a name of one byte, and a plain point. */
 const PLAIN_SERIES_BYTES_MIN = 2 + 1 + PLAIN_POINT_BYTES
 /**
- * Of its first ten bytes as three little-endian words, what is the same in all: the tags, and which bytes of the time
- * go on.
+ * The bits that all plain points share in their first ten bytes (three little-endian words): the tags, and the
+ * continuation bits of the time.
  */
 const PLAIN_POINT_A = 0x8008101a | 0
 const PLAIN_POINT_A_MASK = 0x80ffffff | 0
@@ -39,30 +41,38 @@ const PLAIN_POINT_C = 0x1100
 /** Why a whole request is refused. */
 export type DecodeRefusal = 'malformed' | 'too_many_points' | 'too_many_series'
 
-/** What of a batch is not samples. seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always. */
+/**
+ * The fields of a batch beside its samples. seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always.
+ */
 export type BatchHeader = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
 
-/** A leading U+FEFF is text here; bytes that are no UTF-8 become U+FFFD, and fail the grammar where there is one. */
+/** Keeps a leading U+FEFF as text. Bytes that are not UTF-8 become U+FFFD, which the grammar of names then refuses. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Decodes and admits request after request; one a thread. */
+/** Decodes and admits one request after the other. One for each thread. */
 export class BatchDecoder {
   private readonly cursor = new ProtoCursor()
   private readonly hash = new RawHash()
   private pointsSeen = 0
-  /** What a request may still have; below zero when it has too many, and then `cursor.failed` is set too. */
+  /**
+   * How many series and fields the request may still have. Below zero when it had too many; `cursor.failed` is then set
+   * too.
+   */
   private seriesLeft = 0
   private fieldsLeft = 0
   private oldestMs = 0
   private newestMs = 0
-  /** The first bytes of the last plain point that was admitted, and its time. No point starts with a zero. */
+  /**
+   * The first ten bytes of the last admitted plain point as words, and its time. 0 = none, since no point starts with a
+   * zero byte.
+   */
   private lastPointA = 0
   private lastPointB = 0
   private lastPointC = 0
   private lastPointMs = 0
   readonly facts: BatchHeader = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
 
-  /** A series without a point is useless: a request has at most as many series as points. */
+  /** A request may have at most as many series as points, since a series without a point is useless. */
   private readonly seriesMax: number
 
   constructor(
@@ -74,7 +84,7 @@ export class BatchDecoder {
 
   /**
    * Decodes `bytes` of an agent into the batch, which is cleared first. Returns null, or why the whole request is
-   * refused; then the agent's table is as it was. Values that are dropped are in `report`.
+   * refused, in which case the agent's table is unchanged. `report` receives what was dropped.
    */
   decode(bytes: Uint8Array, agent: AgentSeries, nowMs: number, report: AdmissionReport): DecodeRefusal | null {
     const { batch, cursor, facts } = this
@@ -135,8 +145,8 @@ export class BatchDecoder {
   }
 
   /**
-   * How many series a batch has, counted no further than one beyond the bound; too few when something of it cannot be
-   * read. The cursor is at the start again.
+   * Counts the series of a batch, at most to one beyond the bound. Malformed bytes make the count too small; decoding
+   * then refuses them. The cursor is back at the start afterwards.
    */
   private countSeries(end: number): number {
     const { cursor } = this
@@ -152,12 +162,12 @@ export class BatchDecoder {
     return count
   }
 
-  /** Takes one of the fields that a request may have. */
+  /** Counts one of the fields that a request may have. */
   private countField(): void {
     if (--this.fieldsLeft < 0) this.cursor.failed = true
   }
 
-  /** Steps over a field that is unknown here. */
+  /** Steps over an unknown field. */
   private skip(tag: number, end: number): void {
     this.countField()
     this.cursor.skip(tag, end)
@@ -173,12 +183,12 @@ export class BatchDecoder {
     if (cursor.position !== end) cursor.failed = true
   }
 
-  /** One series; the cursor stands at its first byte. */
+  /** Decodes one series; the cursor is at its first byte. */
   private series(end: number, agent: AgentSeries, nowSeconds: number, report: AdmissionReport): void {
     const { cursor, batch } = this
     const start = cursor.position
     const { bytes } = cursor
-    // Name and labels first, then points: the order that every encoder writes.
+    // Every encoder writes name and labels first, then the points.
     let tag = 0
     while (cursor.position < end) {
       tag = bytes[cursor.position]!
@@ -202,7 +212,7 @@ export class BatchDecoder {
     }
     let series = agent.find(this.hash.a, this.hash.b)
     if (batch.pointCount === pointsBefore) {
-      // Nothing of it is kept; whether it is a Series at all is asked all the same.
+      // No point of the series was admitted, so nothing of it is kept; malformed bytes must be refused all the same.
       if (series < 0) this.checkKey(start, keyEnd)
       return
     }
@@ -220,9 +230,10 @@ export class BatchDecoder {
   }
 
   /**
-   * Takes series as long as they come in the order of the last batch, each with one plain point of the time of the
-   * point before: nearly all that agents send. Nothing of such a series is looked into: bytes with the hash of a raw
-   * key are that raw key, which was read when it was learnt. The cursor is left at the first series that is not so.
+   * Decodes series as long as they come in the order of the last batch, each with one plain point that has the time of
+   * the point before: nearly all that agents send. The name and labels are not parsed, because bytes with the hash of a
+   * known raw key count as that raw key, which was parsed when it was added. Leaves the cursor at the first series that
+   * does not fit.
    */
   private decodeCachedSeries(end: number, agent: AgentSeries, nowSeconds: number): void {
     const { cursor, batch, hash, lastPointA, lastPointB, lastPointC, lastPointMs } = this
@@ -289,7 +300,7 @@ export class BatchDecoder {
     batch.pointStart[at] = firstPoint
   }
 
-  /** Reads points until `end`; false at the first field that is no point. Admitted ones are in the batch. */
+  /** Reads points until `end` and adds the admitted ones to the batch; false at the first field that is not a point. */
   private points(end: number, report: AdmissionReport): boolean {
     const { cursor, batch } = this
     const { bytes } = cursor
@@ -309,8 +320,8 @@ export class BatchDecoder {
   }
 
   /**
-   * Most points of a batch have the time of the point before, in the same bytes. Takes such a point; false: it is
-   * another one.
+   * Most points of a batch have the time of the point before, in the same bytes. Decodes such a point; false when the
+   * point is not like that.
    */
   private pointLikeLast(start: number, end: number): boolean {
     const { batch } = this
@@ -332,7 +343,7 @@ export class BatchDecoder {
     return true
   }
 
-  /** Remembers an admitted point that is laid out as nearly all are: a time of six bytes, then the value. */
+  /** Remembers the bytes of an admitted plain point, for `pointLikeLast`. */
   private rememberPoint(start: number, end: number): void {
     if (end - start !== PLAIN_POINT_BYTES) return
     const { view } = this.cursor
@@ -369,7 +380,7 @@ export class BatchDecoder {
     }
   }
 
-  /** Name and labels of the region as text: repeated fields and map entries, the last one wins. */
+  /** Parses name and labels of the region. Of repeated fields and map entries the last one wins. */
   private nameAndLabels(start: number, end: number): { name: string; labels: Map<string, string> } {
     const { cursor } = this
     cursor.position = start
@@ -413,7 +424,7 @@ export class BatchDecoder {
     this.cursor.position = after
   }
 
-  /** Puts the definition of a known series beside its samples: the bus hears of it again. */
+  /** Adds the definition of a known series to the batch, to announce it on the bus again. */
   private define(start: number, keyEnd: number, report: AdmissionReport): void {
     const after = this.cursor.position
     const { name, labels } = this.nameAndLabels(start, keyEnd)
@@ -423,7 +434,7 @@ export class BatchDecoder {
   }
 
   /**
-   * The slow path for raw bytes that the agent's table does not have. Returns the index of the series, or -1 when it is
+   * The slow path for a raw key that the agent's table does not have. Returns the index of the series, or -1 when it is
    * refused.
    */
   private newSeries(
@@ -440,12 +451,12 @@ export class BatchDecoder {
     this.cursor.position = after
     const normal = normaliseSeries(name, labels, report)
     const series = this.admitSeries(normal, agent, nowSeconds, report, this.batch.pointCount - firstPoint)
-    // A series of which something was removed or cut is not remembered by its raw bytes: every answer says so again.
+    // A series with a removed or cut label gets no raw key, so that every acknowledgement repeats the warning.
     if (series >= 0 && 'key' in normal && !normal.isNoted) agent.addRawKey(this.hash.a, this.hash.b, series)
     return series
   }
 
-  /** Finds a place for a normalised series. `points` are counted as dropped when there is none. */
+  /** Adds a normalised series to the agent's table, or counts its `points` as dropped when a limit is reached. */
   private admitSeries(
     normal: ReturnType<typeof normaliseSeries>,
     agent: AgentSeries,
@@ -477,7 +488,7 @@ export class BatchDecoder {
   }
 
   /**
-   * A series whose fields come in another order, or that has unknown fields: reads on from the cursor field by field.
+   * Decodes a series whose fields come in another order, or that has unknown fields, field by field from the cursor on.
    */
   private unusualSeries(
     start: number,

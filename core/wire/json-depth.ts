@@ -1,5 +1,5 @@
-// How deep a JSON text is nested, found before it is parsed: a parser that keeps its own stack takes a hundred thousand
-// brackets, and what walks through the result by calling itself does not.
+// How deep a JSON text is nested, found before it is parsed. The parser itself can take a hundred thousand brackets,
+// but recursive code that walks the result would overflow the stack.
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -7,8 +7,8 @@ const OPENS = [0x5b, 0x7b] as const
 const CLOSES = [0x5d, 0x7d] as const
 
 /**
- * Whether objects and lists of a JSON text in UTF-8 lie more than `depthMax` deep in each other. Says nothing of a text
- * that is no JSON.
+ * Whether objects and lists of a JSON text in UTF-8 are nested more than `depthMax` deep. The result means nothing for
+ * a text that is not JSON.
  */
 export function isNestedDeeper(bytes: Uint8Array, depthMax: number): boolean {
   if (bytes.length <= depthMax) return false

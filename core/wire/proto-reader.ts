@@ -1,5 +1,5 @@
 // The protobuf wire format by hand: varints, lengths and skipping over bytes, without objects (protobuf encoding
-// guide). A cursor reads one message; what it cannot read sets `failed`, and the caller gives the message up.
+// guide). A cursor reads one message. Malformed bytes set `failed`, and the caller then refuses the whole message.
 
 const WIRE_VARINT = 0
 const WIRE_64 = 1
@@ -13,7 +13,7 @@ const FIELD_MAX = 0x1fffffff
 
 export class ProtoCursor {
   bytes: Uint8Array = new Uint8Array(0)
-  /** The same bytes, for words. */
+  /** A view of the same bytes, for reading words. */
   view: DataView = new DataView(new ArrayBuffer(0))
   position = 0
   failed = false
@@ -27,7 +27,7 @@ export class ProtoCursor {
     this.failed = false
   }
 
-  /** A field's tag: a varint of at most 32 bits in at most five bytes; anything else is no tag. */
+  /** Reads a field's tag: a varint of at most 32 bits in at most five bytes; anything else fails. */
   tag(): number {
     const start = this.position
     const byte = this.bytes[start]!
@@ -111,7 +111,7 @@ export class ProtoCursor {
     return value
   }
 
-  /** A length and a check that so many bytes follow before `end`: returns the end of the field. */
+  /** Reads a length, checks that as many bytes follow before `end`, and returns the end of the field. */
   lengthEnd(end: number): number {
     const length = this.length()
     const fieldEnd = this.position + length

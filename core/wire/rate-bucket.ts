@@ -1,5 +1,5 @@
 // Rates of one agent (document 3 "Limits"; decision G-55): a token bucket kept as one number, the instant at which it
-// would be full again. Full at the start; refills evenly; what a refused request must wait is known exactly.
+// would be full again. A bucket starts full and refills evenly, so the wait of a refused request is known exactly.
 
 /** A rate: `perMinute` requests (or bytes) a minute, `capacity` of them at once. */
 export class RateLimit {
@@ -35,8 +35,8 @@ export class RateBucket {
     return 0
   }
   /**
-   * Takes what is known only afterwards, such as the size of a body. It may go into debt, by a full bucket at most: see
-   * `debtSeconds`.
+   * Charges an amount that is known only afterwards, such as the size of a body. The bucket may go into debt, at most
+   * by a full bucket (see `debtSeconds`).
    */
   charge(limit: RateLimit, amount: number, nowMs: number): void {
     const fullAtMs = Math.min(Math.max(this.fullAt, nowMs), nowMs + limit.windowMs)
@@ -47,7 +47,7 @@ export class RateBucket {
   debtSeconds(limit: RateLimit, nowMs: number): number {
     const debtMs = this.fullAt - nowMs - limit.windowMs
     if (debtMs <= 0) return 0
-    // More than a body can owe: the clock was set back, or another rate holds now.
+    // More debt than `charge` allows: the clock was set back, or the rate changed.
     if (debtMs > limit.windowMs) this.fullAt = nowMs + limit.windowMs
     return debtMs > limit.windowMs ? 0 : Math.max(1, Math.ceil(debtMs / 1000))
   }

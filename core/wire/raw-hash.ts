@@ -1,15 +1,14 @@
-// The hash by which an agent's series are known: 64 bits of the raw name-and-labels bytes, in two words. Tables are an
-// agent's own, so nobody gains by a collision that he makes; by chance two of 500 series have the same once in 10^14
-// agents.
+// The hash of a raw key: 64 bits in two words. Each agent has its own table, so an agent that forges a collision only
+// harms itself; by chance two of 500 series collide once in 10^14 agents.
 
 export class RawHash {
-  /** Signed words: what lies in them needs no conversion anywhere. */
+  /** The two words, signed, so that no code has to convert them. */
   a = 0
   b = 0
 
   /**
-   * Hashes the bytes from `start` to `end`; `view` is of the same memory. Each step can be undone, so that none loses
-   * anything.
+   * Hashes the bytes from `start` to `end`; `view` is of the same memory. Each step is invertible, so none loses
+   * entropy.
    */
   of(bytes: Uint8Array, view: DataView, start: number, end: number): void {
     let a = 0x9e3779b1 ^ (end - start)
@@ -22,7 +21,7 @@ export class RawHash {
       b ^= a >>> 13
     }
     if (at < end && end - start >= 8) {
-      // The last eight bytes, of which some were read before.
+      // The last eight bytes; they may overlap bytes that were hashed already.
       a = Math.imul(a ^ view.getInt32(end - 8, true), 0x2c1b3c6d)
       b = Math.imul(b ^ view.getInt32(end - 4, true), 0x297a2d39)
       a ^= b >>> 15

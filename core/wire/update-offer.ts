@@ -1,5 +1,5 @@
-// To which agents an update manifest is offered (document 3 "GET /update"; decision G-60). What is signed, and what an
-// agent makes of an offer, stands in core/agent/update-manifest.ts.
+// Which agents are offered an update manifest (document 3 "GET /update"; decision G-60). core/agent/update-manifest.ts
+// has the signed text and the agent's decision about an offer.
 import type { Manifest } from '../agent/update-manifest.ts'
 import { compareVersions } from '../agent/version.ts'
 import { sha256Words } from '../series/hash.ts'
@@ -12,13 +12,13 @@ export type UpdateRequest = {
   readonly os: string
   readonly arch: string
   readonly channel: string
-  /** The version that runs. */
+  /** The version that the agent runs. */
   readonly version: string
 }
 
 /**
- * True when the manifest is for this agent: its platform and channel, an older version that may update, inside the
- * cohort.
+ * True when the manifest is for this agent: platform and channel match, its version is older and may update, and its
+ * cohort is within the rollout.
  */
 export function isUpdateOffered(
   manifest: Manifest & { readonly rolloutPercent: number },

@@ -1,7 +1,7 @@
-// What a zstd body says of itself before it is inflated (RFC 8878, 3.1): whether it is whole, and how large it becomes.
-// The fast decompressor has no output limit, so it may only be given a single frame that declares a size within the
-// limit (a frame cannot inflate to more than it declares); the one that holds a limit does not notice a body that was
-// cut.
+// Reads the frame headers of a zstd body before it is inflated (RFC 8878, 3.1): whether it is complete, and its size
+// once inflated. The fast decompressor has no output limit, so it only gets a single frame that declares a size within
+// the limit (a frame cannot inflate to more than it declares). The decompressor with a limit does not notice a
+// truncated body.
 
 const MAGIC = 0xfd2fb528
 const SKIPPABLE_MAGIC = 0x184d2a50
@@ -9,7 +9,7 @@ const BLOCK_BYTES_MAX = 128 * 1024
 const BLOCK_RLE = 1
 const BLOCK_RESERVED = 3
 
-/** What the frames of a body say. `contentBytes` null: at least one does not declare its size. */
+/** The frames of a body and their declared size; `contentBytes` is null when at least one frame does not declare it. */
 export type ZstdContent = { readonly frameCount: number; readonly contentBytes: number | null }
 
 type Frame = { readonly end: number; readonly contentBytes: number | null }
@@ -17,7 +17,7 @@ type Frame = { readonly end: number; readonly contentBytes: number | null }
 const word = (bytes: Uint8Array, at: number): number =>
   (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
 
-/** Reads the frames of a body; null when it is no zstd, was cut, has a tail that is no frame, or needs a dictionary. */
+/** Reads the frames of a body; null when it is not zstd, is truncated, has trailing bytes, or needs a dictionary. */
 export function readZstdFrames(bytes: Uint8Array): ZstdContent | null {
   let at = 0
   let frameCount = 0

@@ -1,4 +1,5 @@
-// Cells that samples came for while they were stored, as blocks for the store, in the order of the tables' key.
+// Encodes cells that were accumulated while their samples were stored as blocks for the store, in the order of the
+// tables' key.
 
 import type { CellsOfStart, ServerCells } from '../rollup/open-cells.ts'
 import { CellColumns } from './cell-columns.ts'
@@ -9,19 +10,19 @@ import { compareServerWords, serverWords, WORDS_PER_MACHINE } from './uuid-words
 const BLOCK_ROWS = 400_000
 
 /**
- * Writes cells of one start, those of servers that are computed from raw samples left out, and yields the rows of each
- * block.
+ * Writes the cells of one start as blocks and yields the row count of each. Servers whose cells must be computed from
+ * raw samples are left out.
  */
 export class CellBlockWriter {
   private readonly writer = new NativeWriter()
   private readonly columns = new CellColumns()
 
-  /** The block of the last step, until the next. */
+  /** The block of the last step; valid until the next step. */
   block(): Uint8Array {
     return this.writer.finish()
   }
 
-  /** After each step there is a `block`, to be inserted before the next. */
+  /** After each step the caller inserts `block()`, then takes the next step. */
   *write({ servers, startMs }: CellsOfStart, version: number): Generator<number> {
     const { columns } = this
     const whole = [...servers.values()].filter(({ isRaw }) => !isRaw)

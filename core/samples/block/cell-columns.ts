@@ -1,5 +1,5 @@
-// Cells as columns of rollup_5m and rollup_1h, on their way to the store: each by its newest value, and the others by
-// how far they lie from it (sql/samples/0002_decimals.sql).
+// Cells as columns of rollup_5m and rollup_1h. A cell is stored as its newest value and the differences of its other
+// values from that one (sql/samples/0002_decimals.sql).
 import { BITS } from './decimal.ts'
 import type { NativeWriter } from './native-writer.ts'
 import { WORDS_PER_MACHINE } from './uuid-words.ts'
@@ -9,7 +9,7 @@ const WORD = 0x1_0000_0000
 const COLUMNS = 12
 const ROWS_START = 16_384
 
-/** Of the samples of a cell: the newest, the lowest, the highest and all together. */
+/** The newest, lowest and highest value of a cell's samples, and their sum. */
 export type CellValues = {
   readonly last: number
   readonly min: number
@@ -17,7 +17,7 @@ export type CellValues = {
   readonly sum: number
 }
 
-/** Rows from the end of those of the server before it to `end`. */
+/** The rows of one server: from the end of the previous server's rows to `end`. */
 type ServerRows = { readonly words: Uint32Array; readonly at: number; end: number }
 
 const bits = new Float64Array(1)
@@ -37,7 +37,7 @@ function grown<Values extends Uint32Array | Uint8Array>(from: Values, to: Values
 export class CellColumns {
   rows = 0
   private readonly servers: ServerRows[] = []
-  /** Those of eight bytes as words. */
+  /** Columns of eight bytes a row, as 32-bit words. */
   private id = new Uint32Array(ROWS_START * 2)
   private ts = new Uint32Array(ROWS_START * 2)
   private count = new Uint32Array(ROWS_START)
@@ -54,15 +54,14 @@ export class CellColumns {
   }
 
   /**
-   * The cells that follow are of the server whose words lie at `words[at]`, in ClickHouse's form. They are at most so
-   * many.
+   * Starts the cells of a server: its ids are at `words[at]` in ClickHouse's form, and at most `cellsMax` cells follow.
    */
   server(words: Uint32Array, at: number, cellsMax: number): void {
     this.reserve(cellsMax)
     this.servers.push({ words, at, end: this.rows })
   }
 
-  /** A cell whose values are digits at `decimals` places: whole numbers, exact. */
+  /** Adds a cell whose values are digits with `decimals` decimals: whole numbers, so sums are exact. */
   addDigits(
     idLo: number,
     idHi: number,
@@ -79,7 +78,7 @@ export class CellColumns {
     putWhole(this.beside, row, sum - last * count)
   }
 
-  /** A cell that keeps the bits of its values: no decimals, or too large ones. */
+  /** Adds a cell whose values are stored bit by bit, since they are no short decimals or too large. */
   addBits(
     idLo: number,
     idHi: number,
@@ -93,7 +92,7 @@ export class CellColumns {
     this.last[row * 2] = bitWords[0]!
     this.last[row * 2 + 1] = bitWords[1]!
     if (count === 1) {
-      // Nothing is beside a single sample.
+      // A cell of one sample has no differences.
       putWhole(this.below, row, 0)
       putWhole(this.above, row, 0)
       putWhole(this.beside, row, 0)
@@ -151,7 +150,7 @@ export class CellColumns {
     writer.repeat(offset, 8, rows * 8)
   }
 
-  /** The ids of a server are written once and repeated. */
+  /** Writes the UUID column; rows of a server follow each other, so its id is written once and repeated. */
   private writeUuids(writer: NativeWriter, name: string, word: number): void {
     let offset = writer.column({ name, type: 'UUID', bytesPerRow: UUID_BYTES }, this.rows)
     const view = writer.memory()
@@ -173,7 +172,7 @@ function putWhole(words: Uint32Array, row: number, value: number): void {
   words[row * 2 + 1] = high
 }
 
-/** The lowest 64 bits, as sums and differences of the engine wrap. */
+/** Writes the lowest 64 bits, because sums and differences in the engine wrap. */
 function putBits(words: Uint32Array, row: number, value: bigint): void {
   bigBits[0] = BigInt.asIntN(64, value)
   words[row * 2] = bitWords[0]!

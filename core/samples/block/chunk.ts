@@ -1,19 +1,19 @@
-// Points of one series that follow each other, as one row of samples_raw: what the engine does for a row, and it does
-// it again at each merge, is then done once for all of them. The same in SQL: the view samples_runs
+// Consecutive points of one series as one row of samples_raw. The engine spends its time for each row, and again at
+// each merge; with a chunk it does so once for many points. The same format in SQL: the view samples_runs
 // (sql/samples/0003_runs.sql).
 //
 //   0  1  decimals, or BITS         9  1  width: bytes of a difference, or BITS     16  …  differences of the digits, or the other values
 //   1  8  digits of the first point 10  2  points after the first                       …  4 bytes a point: ms after the first, without a step
 //         (Int64), or its bits      12  4  step: ms between two points, 0 without one
 //
-// A chunk of one point ends after the first nine bytes, and all that is not there is zero. Digits of all points have
-// the same decimals.
+// A chunk of one point ends after the first nine bytes; missing bytes count as zero. The digits of all points have the
+// same number of decimals.
 import { BITS } from './decimal.ts'
 import { readInt64 } from './native-reader.ts'
 
 /**
- * From the first point of a chunk to its last it is less. A chunk lies within one UTC day, since retention deletes
- * whole days.
+ * The time from the first point of a chunk to its last is shorter than this. A chunk lies within one UTC day, since
+ * retention deletes whole days.
  */
 export const CHUNK_SPAN_MS = 600_000
 export const CHUNK_POINTS_MAX = 4_096
@@ -22,14 +22,14 @@ const SINGLE_BYTES = 9
 const HEAD_BYTES = 16
 const TIME_BYTES = 4
 const VALUE_BYTES = 8
-/** Differences of two whole numbers up to here are exact. */
+/** Differences of two whole numbers up to this bound are exact as doubles. */
 const DIGITS_MAX = 2 ** 52
 const WORD = 2 ** 32
 const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
-/** The length stands before the bytes, seven bits a byte. */
+/** The length of a text is written before its bytes, with seven bits in each byte. */
 const LENGTH_BYTES_MAX = 3
 
-/** The chunks of a block, one after the other as a text column of the Native format. */
+/** Writes the chunks of a block one after the other, as a text column of the Native format. */
 export class ChunkWriter {
   private bytes = new Uint8Array(64 * 1024)
   private view = new DataView(this.bytes.buffer)
@@ -40,7 +40,7 @@ export class ChunkWriter {
     this.length = 0
   }
 
-  /** What was written since `clear`; valid until the next `add`. */
+  /** The bytes written since `clear`; valid until the next `add`. */
   written(): Uint8Array {
     return this.bytes.subarray(0, this.length)
   }
@@ -82,8 +82,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Brings the digits of all points to the same decimals, and notes by how much each differs from the one before it.
-   * Returns how many bytes these take, or BITS where that is not exact.
+   * Scales the digits of all points to the same decimals and records the difference of each from the one before.
+   * Returns the bytes that a difference needs, or BITS when they would not be exact.
    */
   private differences(places: number, decimals: Uint8Array, digits: Float64Array, begin: number, end: number): number {
     const { changes } = this
@@ -138,7 +138,7 @@ export class ChunkWriter {
     this.view.setInt32(at + 4, high, true)
   }
 
-  /** The length of the text that follows. */
+  /** Writes the length of the text that follows. */
   private text(length: number): void {
     let rest = length
     for (; rest >= 0x80; rest >>>= 7) this.bytes[this.length++] = (rest & 0x7f) | 0x80
@@ -162,7 +162,7 @@ function placesOf(decimals: Uint8Array, begin: number, end: number): number {
   return places
 }
 
-/** The time between two points where it is always the same, else 0. */
+/** The time between two points when it is the same for all, else 0. */
 function stepOf(times: Float64Array, begin: number, end: number): number {
   let last = times[begin + 1]!
   const step = last - times[begin]!
@@ -175,8 +175,8 @@ function stepOf(times: Float64Array, begin: number, end: number): number {
 }
 
 /**
- * Hands over the points of a chunk that begins at `firstMs`: `points` of its row are the `length` bytes of `view` from
- * `start` on.
+ * Visits the points of a chunk whose first point is at `firstMs`. The column `points` of its row is the `length` bytes
+ * of `view` from `start` on.
  */
 export function eachPoint(
   view: DataView,
@@ -193,8 +193,8 @@ const times = new Float64Array(CHUNK_POINTS_MAX)
 const values = new Float64Array(CHUNK_POINTS_MAX)
 
 /**
- * Writes the points of a chunk into `tsMs` and `value` from `row` on: there must be room for CHUNK_POINTS_MAX. Returns
- * how many they are.
+ * Decodes the points of a chunk into `tsMs` and `value` from `row` on, which must have room for CHUNK_POINTS_MAX.
+ * Returns their number.
  */
 export function readChunk(
   view: DataView,

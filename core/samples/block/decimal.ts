@@ -1,17 +1,16 @@
-// How a value lies in the samples store: as digits and the number of decimals behind them, since agents report short
-// decimals, and whole numbers with many zero bits are stored in half the space of floating point. value = digits /
-// 10^decimals, exactly, or the value is kept bit by bit. The same in SQL: `values` of samples_runs
-// (sql/samples/0003_runs.sql).
+// How the samples store encodes a value: as digits and a number of decimals, value = digits / 10^decimals. Agents
+// report short decimals, and whole numbers take half the space of floating point. A value that is not exactly such a
+// decimal is stored bit by bit. The same in SQL: `values` of samples_runs (sql/samples/0003_runs.sql).
 
 /** The decimals of a value that is no short decimal: its digits are the bits of the double. */
 export const BITS = 255
 
-/** Whole numbers up to here are exact as doubles, so that digits / 10^decimals is the value that came. */
+/** Whole numbers up to this bound are exact as doubles, so digits / 10^decimals gives back the same value. */
 const DIGITS_MAX = 2 ** 53
 
 /**
- * Writes the digits of `value`, a whole number, into row `row` of `digits` and returns its decimals: 0, 2, 4 or 6.
- * Where it is BITS, the value itself is there. Minus zero becomes zero.
+ * Writes the digits of `value`, a whole number, into row `row` of `digits` and returns its decimals: 0, 2, 4 or 6. For
+ * BITS the row has the value itself. Minus zero becomes zero.
  */
 export function splitDecimal(value: number, row: number, digits: Float64Array): number {
   let decimals = 0

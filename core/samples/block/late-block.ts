@@ -1,4 +1,4 @@
-// Cells that got samples after they may have been computed, on their way to the store (sql/samples/0001_tables.sql,
+// Encodes late cells, which got samples after they may have been computed, for the store (sql/samples/0001_tables.sql,
 // rollup_late).
 import type { NativeWriter } from './native-writer.ts'
 import { writeUuidColumn } from './uuid-words.ts'
@@ -7,8 +7,7 @@ import { writeUuidColumn } from './uuid-words.ts'
 export type LateCell = { readonly companyId: string; readonly serverId: string; readonly startMs: number }
 
 /**
- * Writes cells as a block of the table `rollup_late`; `batch` is the name by which they are computed and forgotten
- * together.
+ * Writes cells as a block of the table `rollup_late`. `batch` names them: they are computed and then deleted together.
  */
 export function writeLateBlock(writer: NativeWriter, batch: string, cells: readonly LateCell[]): void {
   writer.begin(4, cells.length)

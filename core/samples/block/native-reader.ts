@@ -1,11 +1,11 @@
-// Reads blocks of ClickHouse's Native format: what `NativeWriter` writes, and what a statement answers. Columns come
-// one after the other; the caller knows them, since it wrote the statement.
+// Reads blocks of ClickHouse's Native format: blocks of `NativeWriter`, and results of statements. Columns follow each
+// other; the caller knows their order and types, since it wrote the statement.
 import { assert } from '../../assert.ts'
 
 const LENGTH_BYTES_MAX = 5
 const WORD = 2 ** 32
 
-/** A whole number of eight bytes, exact up to 2^53. */
+/** Reads a whole number of eight bytes; exact up to 2^53. */
 export const readInt64 = (view: DataView, at: number): number =>
   view.getInt32(at + 4, true) * WORD + view.getUint32(at, true)
 
@@ -19,21 +19,21 @@ export class NativeReader {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
 
-  /** Opens the next block; returns its rows, 0 after the last one. */
+  /** Opens the next block; returns its row count, 0 after the last block. */
   begin(): number {
     while (this.at < this.bytes.length) {
       const columns = this.length()
       const rows = this.length()
       if (rows > 0) return rows
-      // A block without rows says what the columns are.
+      // A block without rows only declares the columns.
       for (let column = 0; column < columns; column++) this.column(0)
     }
     return 0
   }
 
   /**
-   * Opens the next column, whose rows take so many bytes together; returns where they begin. Of a text column the texts
-   * follow.
+   * Opens the next column, whose rows take `byteCount` bytes in all; returns the offset of the first row. For a text
+   * column (`byteCount` 0) the caller reads the texts with `text`.
    */
   column(byteCount: number): number {
     this.text()
@@ -44,19 +44,19 @@ export class NativeReader {
     return start
   }
 
-  /** The whole number that lies at a place of a column. */
+  /** The whole number at an offset of a column. */
   int64(at: number): number {
     return readInt64(this.view, at)
   }
 
-  /** Passes a text over; returns its length. It lies before `end()`. */
+  /** Steps over a text and returns its length in bytes; the text ends at `end()`. */
   text(): number {
     const length = this.length()
     this.at += length
     return length
   }
 
-  /** Where what was read so far ends. */
+  /** The offset behind what was read so far. */
   end(): number {
     return this.at
   }

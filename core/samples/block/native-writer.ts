@@ -9,7 +9,7 @@ export type NativeColumn = { readonly name: string; readonly type: string; reado
 
 const varUintBytes = (value: number): number => (value < 0x80 ? 1 : 1 + varUintBytes(Math.floor(value / 0x80)))
 
-/** A growing buffer that holds one block at a time; its memory is used again for the next. */
+/** Builds one block at a time in a growing buffer, whose memory the next block reuses. */
 export class NativeWriter {
   private bytes = new Uint8Array(64 * 1024)
   private view = new DataView(this.bytes.buffer)
@@ -47,7 +47,7 @@ export class NativeWriter {
 
   /** Repeats the first `unit` bytes at `offset` until `total` bytes are filled. */
   repeat(offset: number, unit: number, total: number): void {
-    // Each copy doubles what is there.
+    // Each copy doubles the filled part.
     for (let done = unit; done < total; done *= 2)
       this.bytes.copyWithin(offset + done, offset, offset + Math.min(done, total - done))
   }
@@ -57,7 +57,7 @@ export class NativeWriter {
     const bytesMax = value.length * 3
     this.reserve(bytesMax + 5)
     if (value.length < 0x80 / 3) {
-      // Short enough for a length of one byte, whatever the characters.
+      // At most three bytes a character: the length fits one byte.
       const written = encoder.encodeInto(value, this.bytes.subarray(this.at + 1)).written
       this.bytes[this.at] = written
       this.at += 1 + written

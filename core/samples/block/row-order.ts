@@ -1,10 +1,10 @@
-// The order of rows by (owner, series, time), stable. Rows come server by server, a few hundred at a time, and a server
-// sends its series in the same order each time: rows are brought together by owner, and an owner's take the order that
-// was right for the one before it that looked alike, if that is right for them too. Otherwise they are ordered by a
-// counting sort on the top of the series id and a pass of insertion that has little left to do. Cheaper than to let the
-// engine compare UUIDs row by row.
+// Sorts rows by (owner, series, time), stable. Rows arrive server by server, a few hundred at a time, and servers of
+// one kind send the same series in the same order. So rows are first grouped by owner. For each owner an order that was
+// right for an earlier owner with similar rows is tried, and used when it is right here too. Otherwise a counting sort
+// on the top bits of the series id and a nearly finished insertion sort put them in order. This is cheaper than letting
+// the engine compare UUIDs row by row.
 
-/** The columns that the order looks at. */
+/** The columns by which rows are ordered. */
 export type OrderColumns = {
   readonly owner: Uint32Array
   readonly idLo: Uint32Array
@@ -17,9 +17,9 @@ export class RowOrder {
   rows = new Uint32Array(0)
   spare = new Uint32Array(0)
   readonly counts: Uint32Array = new Uint32Array(65_536)
-  /** What two runs of rows are merged into. */
+  /** Working memory into which two sorted ranges are merged. */
   merged = new Uint32Array(0)
-  /** Orders that were right lately, by the look of the rows: which of them comes first, second and so on. */
+  /** Orders that were right for recent owners, as permutations, by a hash of the first, middle and last row. */
   readonly known: (Uint16Array | undefined)[] = new Array(KNOWN_ORDERS)
 
   /** Makes room for so many rows. */
@@ -30,9 +30,11 @@ export class RowOrder {
   }
 }
 
-/** Insertion is for runs this long at most; a longer one (one series with many points) is merged. */
+/** Ranges up to this length are sorted by insertion; longer ones (one series with many points) are merged. */
 const INSERTION_MAX = 32
-/** Up to here the top 8 bits of an id tell the series of an owner apart well enough, above it takes 16. */
+/**
+ * Up to this many rows the top 8 bits of an id separate the series of an owner well enough; above it 16 bits are used.
+ */
 const FEW_ROWS = 2_048
 const FEW_SHIFT = 24
 const MANY_SHIFT = 16
@@ -40,8 +42,8 @@ const KNOWN_ORDERS = 4_096
 const SIGN = 0x8000_0000
 
 /**
- * Orders rows 0 … count - 1 into `order.rows`, owner by owner: yields where the rows of one begin and end once they are
- * in order. What lies before may be used for something else by then. `ranks` is the rank of each owner.
+ * Orders rows 0 … count - 1 into `order.rows`, owner by owner. Yields the begin and end of each owner's rows once they
+ * are in order; the caller may then overwrite everything before them. `ranks` gives the rank of each owner.
  */
 export function* orderRows(
   columns: OrderColumns,
@@ -72,7 +74,9 @@ function orderOwner(columns: OrderColumns, order: RowOrder, begin: number, end: 
   if (end - begin <= FEW_ROWS) known[place] = takenOrder(order, begin, end)
 }
 
-/** Puts rows [begin, end) into an order that others have taken. False where it is none for them. */
+/**
+ * Puts rows [begin, end) into an order that was right for an earlier owner; false when it is not right for these rows.
+ */
 function takeKnownOrder(
   { idHi, idLo, tsMs }: OrderColumns,
   { rows, spare }: RowOrder,
@@ -85,7 +89,7 @@ function takeKnownOrder(
   rows[begin] = last
   for (let at = 1; at < order.length; at++) {
     const row = spare[begin + order[at]!]!
-    // As signed words, which cost half as much to compare.
+    // Compared as signed words, which costs half as much.
     const hi = idHi[row]! ^ SIGN
     const lastHi = idHi[last]! ^ SIGN
     if (hi <= lastHi) {
@@ -101,7 +105,7 @@ function takeKnownOrder(
   return true
 }
 
-/** The order that rows [begin, end) have taken, by their places in `spare`, where they stand as they came. */
+/** The order of rows [begin, end) as a permutation of `spare`, which has them in the order of arrival. */
 function takenOrder({ rows, spare }: RowOrder, begin: number, end: number): Uint16Array {
   const order = new Uint16Array(end - begin)
   for (let at = 0; at < order.length; at++) {
@@ -117,7 +121,7 @@ function takenOrder({ rows, spare }: RowOrder, begin: number, end: number): Uint
   return order
 }
 
-/** Writes the rows into `into` by the rank of their owner; `ends` takes where those of each rank end. */
+/** Groups the rows into `into` by the rank of their owner; `ends` receives the end of each group. */
 function groupByOwner(
   owner: Uint32Array,
   count: number,
@@ -144,7 +148,7 @@ function groupByOwner(
   }
 }
 
-/** Turns the first `length` counts into where each begins, the first at `first`. */
+/** Replaces the first `length` counts by start offsets, beginning with `first`. */
 function startsOf(counts: Uint32Array, length: number, first: number): void {
   let start = first
   for (let digit = 0; digit < length; digit++) {
@@ -167,7 +171,7 @@ function sortOwner(columns: OrderColumns, order: RowOrder, begin: number, end: n
     const row = spare[at]!
     rows[counts[idHi[row]! >>> shift]!++] = row
   }
-  // Each run of rows that agree in the top of the id is ordered by the whole id and the time.
+  // Each range of rows that agree in the top bits of the id is then ordered by the whole id and the time.
   for (let start = begin; start < end; ) {
     const digit = idHi[rows[start]!]! >>> shift
     let next = start + 1
@@ -178,7 +182,7 @@ function sortOwner(columns: OrderColumns, order: RowOrder, begin: number, end: n
 }
 
 /**
- * Orders rows [start, end), which agree in the top of the id. Equal rows keep the order in which they came, so that the
+ * Orders rows [start, end), which agree in the top bits of the id. Equal rows keep the order of arrival, so that the
  * last of them can win.
  */
 function orderRun(columns: OrderColumns, order: RowOrder, start: number, end: number): void {
@@ -205,8 +209,8 @@ function isAfter({ idHi, idLo, tsMs }: OrderColumns, a: number, b: number): bool
 }
 
 /**
- * Merges what is in order already, two and two, until all is: points of a series come in order of time, with a few
- * exceptions.
+ * Finds ranges that are already in order and merges them in pairs until one is left: points of a series mostly come in
+ * order of time.
  */
 function mergeRuns(columns: OrderColumns, order: RowOrder, start: number, end: number): void {
   const { rows } = order
@@ -231,7 +235,7 @@ function mergeTwo(columns: OrderColumns, { rows, merged }: RowOrder, start: numb
   let count = 0
   while (left < middle && right < end)
     merged[count++] = isAfter(columns, rows[left]!, rows[right]!) ? rows[right++]! : rows[left++]!
-  // What is left of the right one is in its place.
+  // The rest of the right range is already in its place.
   while (left < middle) merged[count++] = rows[left++]!
   rows.set(merged.subarray(0, count), start)
 }

@@ -1,6 +1,6 @@
-// Samples on their way from the bus to the store: points as columns, no object a point. A block is filled from entries,
-// ordered by the key of samples_raw, freed of points that came twice, and written in Native format, one row a chunk of
-// points (decision G-135). Until it is stored it can be read.
+// A block of samples between bus and store, with points as columns and no object for each point. Entries fill it; then
+// its points are ordered by the key of samples_raw, repeated points are dropped, and it is written in Native format
+// with one row for each chunk of points (decision G-135). Its points can be read until it is stored.
 import type { EntryReader } from '../../bus/entry.ts'
 import { CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk.ts'
 import { splitDecimal } from './decimal.ts'
@@ -8,7 +8,7 @@ import type { NativeColumn, NativeWriter } from './native-writer.ts'
 import { orderRows, RowOrder } from './row-order.ts'
 import { compareServerWords, uuidWords, WORDS_PER_MACHINE } from './uuid-words.ts'
 
-/** The cells of the finer rollup; what a server's samples have touched is noted in them. */
+/** The width of the finer rollup's cells. A block records which of these cells the samples of each server fall into. */
 export const CELL_5M_MS = 300_000
 const HEADER_WORDS = 24
 const COMPANY_WORD = 2
@@ -29,20 +29,23 @@ export type BlockOwner = {
    * semantics").
    */
   lockedBeforeMs: number
-  /** Set when the server is purged while its rows wait here: they are left out. */
+  /** Set when the server is purged while its rows are in the block: they are then not written. */
   purged: boolean
-  /** Where its rows lie, as they came: [begin, end) one after the other. */
+  /** The ranges of its rows in the order of arrival, as pairs begin, end (exclusive). */
   readonly spans: number[]
 }
 
-/** What the owner of an entry may do: decided once a server and block, and again for each entry under a tombstone. */
+/**
+ * Whether samples of a server are dropped, and before which time. Decided once for each server and block, and again for
+ * each entry while the server is under a tombstone.
+ */
 export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
 
 export type DroppedRows = { purged: number; retentionLocked: number }
 
 /**
- * Rows of a block that was written, in the order of the table's key: `rows` are indexes into the first columns, which
- * are in order of arrival.
+ * The rows of a written block in the order of the table's key. `rows` are indexes into the first columns, which are in
+ * the order of arrival.
  */
 export type WrittenRows = {
   readonly rows: Uint32Array
@@ -50,12 +53,12 @@ export type WrittenRows = {
   readonly idHi: Uint32Array
   readonly tsMs: Float64Array
   readonly value: Float64Array
-  /** By place in `rows`, as `splitDecimal` leaves them. */
+  /** Indexed like `rows`; values as `splitDecimal` gives them. */
   readonly decimals: Uint8Array
   readonly digits: Float64Array
 }
 
-/** A server's rows in a block that was written: [begin, end) of the order. */
+/** The rows of one server in a written block: [begin, end) of `written.rows`. */
 export type ServerRows = {
   readonly owner: BlockOwner
   readonly written: WrittenRows
@@ -63,10 +66,10 @@ export type ServerRows = {
   readonly end: number
 }
 
-/** A point that waits in a block. */
+/** A point of a block that is not stored yet. */
 export type BufferedPoint = { readonly lo: number; readonly hi: number; readonly tsMs: number; readonly value: number }
 
-/** One row a chunk, as columns. */
+/** The rows of samples_raw, one for each chunk, as columns. */
 class ChunkRows {
   owner = new Uint32Array(16_384)
   idLo = new Uint32Array(16_384)
@@ -112,8 +115,8 @@ function grown64(from: Float64Array, length: number): Float64Array<ArrayBuffer> 
 }
 
 /**
- * What writing a block takes: of several blocks that are written one after the other, the next only when the one before
- * it is cleared.
+ * Memory that writing a block needs. Several blocks can share it when the next is written only after the one before was
+ * cleared.
  */
 export class BlockScratch {
   readonly order: RowOrder = new RowOrder()
@@ -135,20 +138,23 @@ export class BlockScratch {
 export class SampleBlock {
   private readonly scratch: BlockScratch
   rows = 0
-  /** Rows of the last `write`, which are first in the order. */
+  /** The number of rows of the last `write`; they are the first rows of the order. */
   private written = 0
   readonly owners: BlockOwner[] = []
   readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
-  /** Words of company and server of each owner, in ClickHouse's form. */
+  /** Company id and server id of each owner as words in ClickHouse's form. */
   private ownerWords = new Uint32Array(WORDS_PER_MACHINE * OWNERS_START)
-  /** Owners by the hash of these words, open addressing, half empty: index + 1, or 0. */
+  /**
+   * A hash table from these words to owners, with open addressing and at most half full: index + 1, or 0 for an empty
+   * slot.
+   */
   private ownerSlots = new Uint32Array(2 * OWNERS_START)
   private owner = new Uint32Array(131_072)
   private idLo = new Uint32Array(131_072)
   private idHi = new Uint32Array(131_072)
   private tsMs = new Float64Array(131_072)
   private value = new Float64Array(131_072)
-  /** The oldest cell that rows of this block touch. */
+  /** The start of the oldest cell that samples of this block fall into. */
   oldestCellMs = Number.POSITIVE_INFINITY
   private readonly ownersByName = new Map<string, BlockOwner>()
 
@@ -168,8 +174,8 @@ export class SampleBlock {
   }
 
   /**
-   * Appends the points of the reader's entry. `ruleOf` is asked once a server that is not purged. Returns the owner of
-   * the rows.
+   * Appends the points of the reader's entry. `ruleOf` is called once for each server that is not purged. Returns the
+   * owner of the rows.
    */
   add(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): BlockOwner {
     const index = this.ownerOf(entry, ruleOf)
@@ -186,7 +192,7 @@ export class SampleBlock {
     return owner
   }
 
-  /** One point a series, one time for all: what an agent sends in the steady state. */
+  /** Appends an entry with one point for each series and one time for all: what agents send in the steady state. */
   private addPlain(entry: EntryReader, index: number, owner: BlockOwner): void {
     const { u32, f64, idsAt, valuesAt, seriesCount, commonTsMs } = entry
     if (commonTsMs < owner.lockedBeforeMs) {
@@ -229,7 +235,7 @@ export class SampleBlock {
     this.rows = row
   }
 
-  /** Notes the cell of a sample. */
+  /** Records the cell that a sample falls into. */
   private touch(owner: BlockOwner, tsMs: number): void {
     const cellMs = tsMs - (tsMs % CELL_5M_MS)
     if (cellMs === owner.lastCellMs) return
@@ -252,7 +258,7 @@ export class SampleBlock {
       const known = ownerSlots[place]! - 1
       if (!isSameOwner(ownerWords, known * WORDS_PER_MACHINE, at)) continue
       if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId()).purged) return known
-      // The tombstone is over: what comes now is not what was dropped.
+      // The tombstone has ended: samples from now on belong to a new owner, which is not purged.
       break
     }
     ownerSlots[place] = index + 1
@@ -272,7 +278,7 @@ export class SampleBlock {
     this.ownerSlots = new Uint32Array(this.ownerSlots.length * 2)
     const mask = this.ownerSlots.length - 1
     for (const [index, owner] of this.owners.entries()) {
-      // One that was purged before its tombstone ended is not to be found again.
+      // A purged owner is left out of the table, so that later samples of the server get a new owner.
       if (owner.purged) continue
       let place = ownerHash(words, index * WORDS_PER_MACHINE) & mask
       while (this.ownerSlots[place] !== 0) place = (place + 1) & mask
@@ -300,7 +306,7 @@ export class SampleBlock {
     return ranks
   }
 
-  /** What an owner has in the block is left out, and what comes for it. */
+  /** Drops the rows that an owner has in the block, and those that still come for it. */
   purge(owner: BlockOwner): void {
     if (owner.purged) return
     owner.purged = true
@@ -308,13 +314,13 @@ export class SampleBlock {
       this.dropped.purged += owner.spans[span + 1]! - owner.spans[span]!
   }
 
-  /** The oldest cell that a server's points which wait here lie in; Infinity where there are none. */
+  /** The start of the oldest cell that a server's points in this block fall into; Infinity when it has none. */
   oldestCellOf(companyId: string, serverId: string): number {
     const owner = this.ownersByName.get(companyId + serverId)
     return !owner || owner.purged ? Number.POSITIVE_INFINITY : Math.min(...owner.cells)
   }
 
-  /** The points of a server that wait here, in the order in which they came. */
+  /** The points of a server in this block, in the order of arrival. */
   *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
     const owner = this.ownersByName.get(companyId + serverId)
     if (!owner || owner.purged) return
@@ -325,10 +331,10 @@ export class SampleBlock {
   }
 
   /**
-   * Writes the points as a block of samples_raw, in the order of the table's key, of which `seq` says that it came
-   * after those with a lower one. Of points with the same series and time the last that was added stays. Yields after
-   * each server, so that others may have their turn. Returns the number of points written; 0 leaves the writer as it
-   * was.
+   * Writes the points as a block of samples_raw, in the order of the table's key. `seq` orders blocks: of two points of
+   * one series and time in different blocks, the one with the higher seq counts; within the block the one added last
+   * counts. Yields after each server, so that the thread can do other work. Returns the number of points written; with
+   * 0 the writer is unchanged.
    */
   *writing(writer: NativeWriter, seq: number): Generator<void, number> {
     const { order, chunks } = this.scratch
@@ -356,7 +362,7 @@ export class SampleBlock {
     return kept
   }
 
-  /** All of `writing` at once. */
+  /** Runs `writing` to its end without yielding. */
   write(writer: NativeWriter, seq: number): number {
     const writing = this.writing(writer, seq)
     for (;;) {
@@ -365,7 +371,7 @@ export class SampleBlock {
     }
   }
 
-  /** Hands over the rows of the last `write` server by server, until the block is cleared. */
+  /** The rows of the last `write`, server by server. Valid until the block is cleared. */
   *servers(): Generator<ServerRows, void> {
     const { decimals, digits } = this.scratch
     const { rows } = this.scratch.order
@@ -379,7 +385,7 @@ export class SampleBlock {
     }
   }
 
-  /** Where the rows of an owner end that begin at `begin`: in doubling steps, then halving. */
+  /** The end of the owner's rows that begin at `begin`, found in doubling and then halving steps. */
   private endOfOwner(begin: number, index: number): number {
     const { rows } = this.scratch.order
     const isOwn = (at: number): boolean => at < this.written && this.owner[rows[at]!] === index
@@ -395,7 +401,7 @@ export class SampleBlock {
     return high
   }
 
-  /** Moves those of an owner's rows [begin, end) of the order that stay to `to`; returns where they end. */
+  /** Moves the rows of an owner that are to be written from [begin, end) of the order to `to`; returns their end. */
   private keep(begin: number, end: number, to: number): number {
     const { decimals, digits, times } = this.scratch
     const { rows } = this.scratch.order
@@ -423,7 +429,7 @@ export class SampleBlock {
     return kept
   }
 
-  /** The rows [begin, end) of the order, all of one owner, as chunks. */
+  /** Encodes the rows [begin, end) of the order, all of one owner, as chunks. */
   private addRuns(begin: number, end: number): void {
     const { chunks, times, decimals, digits } = this.scratch
     const { rows } = this.scratch.order
@@ -446,7 +452,7 @@ export class SampleBlock {
     }
   }
 
-  /** Rows lie by owner: the id of each is written once and repeated. */
+  /** Writes a UUID column; the rows of an owner follow each other, so its id is written once and repeated. */
   private writeUuids(writer: NativeWriter, name: string, word: number, count: number): void {
     const start = writer.column({ name, type: 'UUID', bytesPerRow: UUID_BYTES }, count)
     const view = writer.memory()
@@ -486,7 +492,7 @@ export class SampleBlock {
   }
 }
 
-/** A column of eight bytes a row that is the same in all. */
+/** Writes a column of eight bytes a row with the same value in all rows. */
 function writeSame(writer: NativeWriter, column: NativeColumn, value: number, count: number): void {
   const start = writer.column(column, count)
   const high = Math.floor(value / WORD)

@@ -1,4 +1,4 @@
-// Definitions of series on their way to the store: rare in the steady state, so rows are objects here.
+// Encodes definitions of series for the store. They are rare in the steady state, so rows may be objects here.
 import type { NativeWriter } from './native-writer.ts'
 import { writeUuidColumn } from './uuid-words.ts'
 

@@ -1,16 +1,16 @@
-// ClickHouse keeps a UUID as two little-endian 64-bit halves, and orders UUIDs by the second half first. Here: four
-// 32-bit words of the 16 bytes as they lie on the bus, turned into that form.
+// ClickHouse keeps a UUID as two little-endian 64-bit halves, and orders UUIDs by the second half first. This file
+// turns the 16 bytes of the bus into that form, as four 32-bit words.
 import { writeUuid } from '../../series/uuid.ts'
 import type { NativeWriter } from './native-writer.ts'
 
-/** Of its company, then of itself. */
+/** Four words of the company id, then four of the server id. */
 export const WORDS_PER_MACHINE = 8
 
 const swap = (word: number): number =>
   ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0
 
 /**
- * Reads 16 bytes that lie as little-endian words at `from[index]` into ClickHouse's words: [first low, first high,
+ * Converts the 16 bytes at `from[index]`, read as little-endian words, into ClickHouse's words: [first low, first high,
  * second low, second high].
  */
 export function uuidWords(from: Uint32Array, index: number, into: Uint32Array, at: number): void {
@@ -30,11 +30,11 @@ function compareUuidWords(words: Uint32Array, a: number, b: number): number {
   )
 }
 
-/** The same for servers: by company, then by server. */
+/** Compares servers in the same way: by company, then by server. */
 export const compareServerWords = (words: Uint32Array, a: number, b: number): number =>
   compareUuidWords(words, a, b) || compareUuidWords(words, a + 4, b + 4)
 
-/** The words of servers, one after the other. */
+/** The words of all servers, one after the other. */
 export function serverWords(
   servers: readonly { readonly companyId: string; readonly serverId: string }[],
 ): Uint32Array {
@@ -56,13 +56,15 @@ export class ServerIndex {
   private readonly last = new Uint32Array(WORDS_PER_MACHINE)
   private lastPlace = -1
 
-  /** Of servers that lie one after the other, as `serverWords` gives them. */
+  /** `words` is the result of `serverWords`. */
   constructor(words: Uint32Array) {
     for (let at = 0; at < words.length; at += WORDS_PER_MACHINE)
       this.places.set(words.subarray(at, at + WORDS_PER_MACHINE).join(), at / WORDS_PER_MACHINE)
   }
 
-  /** The place of the server whose company and server lie at these places of a view; -1 for one that is unknown. */
+  /**
+   * The index of the server whose company id and server id are at these offsets of a view; -1 for an unknown server.
+   */
   placeOf(view: DataView, company: number, server: number): number {
     if (this.lastPlace >= 0 && this.isLast(view, company, server)) return this.lastPlace
     const { last } = this
@@ -76,7 +78,7 @@ export class ServerIndex {
 
   private isLast(view: DataView, company: number, server: number): boolean {
     const { last } = this
-    // What differs most often comes first.
+    // The words that differ most often are compared first.
     for (let word = 3; word >= 0; word--) if (view.getUint32(server + word * 4, true) !== last[word + 4]) return false
     for (let word = 0; word < 4; word++) if (view.getUint32(company + word * 4, true) !== last[word]) return false
     return true

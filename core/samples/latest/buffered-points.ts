@@ -1,9 +1,9 @@
-// Points that were read from the bus and are not stored yet, as a reader sees them beside the store.
+// Buffered points: read from the bus and not stored yet. Queries add them to what the store has.
 import type { SeriesId } from '../../series/series-key.ts'
 import type { BufferedPoint } from '../block/sample-block.ts'
 import type { StoredNewest } from './newest-values.ts'
 
-/** The points of a server that wait to be stored, in the order in which they came. */
+/** The buffered points of a server, in the order of arrival. */
 export type BufferedSource = (companyId: string, serverId: string) => Iterable<BufferedPoint>
 
 export const nothingBuffered: BufferedSource = () => []

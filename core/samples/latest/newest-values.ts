@@ -1,7 +1,8 @@
-// The newest value of the series that the status of a server shows (document 3 "Hub to collector admin API"), kept
-// while samples are stored, so that a status needs no read of the store. What is kept of a server is whole from some
-// instant on; who asks for older values asks the store, and hands over what it said (`fill`). Once the store was read
-// for all servers (`load`), one that is not here has no value. Memory is bounded: beyond, the store is asked.
+// The newest value of the series that the status of a server shows (document 3 "Hub to collector admin API"),
+// maintained while samples are stored, so that a status needs no read of the store. For each server the values are
+// complete from some instant on; a caller that needs older ones asks the store and adds its answer (`fill`). Once the
+// store has been read for all servers (`load`), a server without an entry has no value. Memory is bounded; beyond the
+// bound the store is asked.
 import { limits } from '../../limits.ts'
 import type { SeriesId } from '../../series/series-key.ts'
 import type { BlockOwner, ServerRows, WrittenRows } from '../block/sample-block.ts'
@@ -9,22 +10,22 @@ import type { BlockOwner, ServerRows, WrittenRows } from '../block/sample-block.
 /** The newest value of a series of a server. */
 export type NewestValue = { readonly key: string; readonly value: number; readonly tsMs: number }
 
-/** Keys of series, over all servers: names of mounts differ from server to server, names of metrics do not. */
+/** The maximum number of series keys over all servers: mount names differ between servers, metric names do not. */
 export const KEYS_MAX = 200_000
 const VALUES_MAX = 2_000_000
 const SWEEP_MS = 60_000
-/** Values are kept for longer than a status shows them, so that none is missing at its old end. */
+/** Values are kept for twice as long as a status shows them, so that none that it may show is missing. */
 export const KEPT_MS = 2 * limits.statusValueAgeMs
 /**
- * How far ahead of this clock a sample may be that is stored already: as far as it may be admitted, by a clock that is
- * as far ahead.
+ * How far a stored sample may be ahead of this clock: ingest admits samples that are somewhat ahead, and its own clock
+ * may be ahead by as much.
  */
 const AHEAD_MAX_MS = 2 * limits.pointAheadMaxMs
-/** The filter has so many bits a key, or more, so that it tells at once of most series that they are none of these. */
+/** The filter has at least this many bits for each key, so that it rejects most series of other metrics at once. */
 const BITS_PER_KEY = 64
 const FILTER_START = 2 ** 15
 
-/** A series by its id, here as signed words, which cost half as much to compare. */
+/** A series with its id as signed words, which cost half as much to compare. */
 type Known = SeriesId & { readonly key: string }
 
 const metricOf = (key: string): string => {
@@ -37,9 +38,9 @@ type Server = {
   readonly known: Known[]
   readonly tsMs: number[]
   readonly value: number[]
-  /** Of every series the newest sample is here that is not older than this. */
+  /** Values are complete from this instant on: every series with a sample since then has its newest one here. */
   wholeFromMs: number
-  /** When it sent last. */
+  /** Wall time at which samples of the server were last taken. */
   seenAtMs: number
 }
 
@@ -48,9 +49,9 @@ const SIGN = 0x8000_0000
 const isBefore = (a: SeriesId, hi: number, lo: number): boolean =>
   a.hi === hi ? (a.lo ^ SIGN) < (lo ^ SIGN) : (a.hi ^ SIGN) < (hi ^ SIGN)
 
-/** By company and server. */
+/** Names a server of a company. */
 export type ServerName = { readonly companyId: string; readonly serverId: string }
-/** The newest sample of a series as the store has it. */
+/** The newest sample that the store has of a series. */
 export type StoredNewest = SeriesId & { readonly value: number; readonly tsMs: number }
 const nameOf = ({ companyId, serverId }: ServerName): string => `${companyId}/${serverId}`
 
@@ -58,16 +59,16 @@ export class NewestValues {
   private readonly metrics: ReadonlySet<string>
   private readonly servers = new Map<string, Server>()
   private readonly known = new Map<number, Known[]>()
-  /** A bit for the low bits of each id; small, so that it stays in the processor's cache. */
+  /** One bit for the low bits of each known id; small, so that it stays in the processor's cache. */
   private filter = new Uint32Array(FILTER_START / 32)
   private keyCount = 0
   private valueCount = 0
   private sweptAtMs = 0
-  /** Of servers that are not here, nothing is stored that is not older than this. */
+  /** A server without an entry has no stored sample since this instant. */
   private othersWholeFromMs = Number.POSITIVE_INFINITY
   /**
-   * Servers and companies whose samples were deleted, by the start of their names, each with when: what is left of
-   * these the store knows.
+   * When samples of a server or company were deleted, by the prefix of the names concerned. Only the store knows what
+   * is left of these.
    */
   private readonly deletedAtMs = new Map<string, number>()
   private deletions = 0
@@ -76,7 +77,10 @@ export class NewestValues {
     this.metrics = new Set(metrics)
   }
 
-  /** Keys of series that may come, those of other metrics included. False once there are too many to know them all. */
+  /**
+   * Learns keys of series that samples may come for; keys of metrics that a status does not show are ignored. False
+   * once there are more than KEYS_MAX.
+   */
   learn(keys: Iterable<SeriesId & { readonly key: string }>): boolean {
     if (this.keyCount > KEYS_MAX) return false
     for (const { lo: low, hi: high, key } of keys) {
@@ -106,7 +110,10 @@ export class NewestValues {
     return this.known.get(lo)?.find(known => known.hi === hi)
   }
 
-  /** Takes samples of a server that are stored, if it is one that `isOwn`: all of theirs come here. */
+  /**
+   * Takes stored samples of a server. `isOwn` says whether all samples of the server pass through here; others are
+   * ignored.
+   */
   take({ owner, written, begin, end }: ServerRows, nowMs: number, isOwn: (owner: BlockOwner) => boolean): void {
     if (Math.abs(nowMs - this.sweptAtMs) >= SWEEP_MS) this.sweep(nowMs)
     const server = this.servers.get(nameOf(owner)) ?? this.add(owner, nowMs, isOwn)
@@ -134,7 +141,7 @@ export class NewestValues {
     return server
   }
 
-  /** Rows and series of the server are both ordered by id. */
+  /** Takes rows of a server; rows and series are both ordered by id and walked side by side. */
   private takeRows(server: Server, written: WrittenRows, begin: number, end: number): void {
     const { filter } = this
     const mask = filter.length - 1
@@ -146,23 +153,23 @@ export class NewestValues {
       const lo = idLo[row]! | 0
       if ((filter[(lo >>> 5) & mask]! & (1 << (lo & 31))) === 0) continue
       const hi = idHi[row]! | 0
-      // Nearly always it is the series after the last one, or the same.
+      // Nearly always the row belongs to the same series as the row before, or to the next one.
       if (at < known.length && known[at]!.lo !== lo) at++
       if (at >= known.length || known[at]!.lo !== lo || known[at]!.hi !== hi) {
         const place = this.placeOf(server, hi, lo)
         if (place < 0) continue
         at = place
       }
-      // Whole milliseconds, as the store has them. Of two samples of one time the one that comes later counts.
+      // The store has whole milliseconds. Of two samples with one time the later arrival counts.
       const rowMs = Math.floor(written.tsMs[row]!)
       if (rowMs < tsMs[at]!) continue
       tsMs[at] = rowMs
-      // The store has no minus zero.
+      // Turns minus zero into zero, as the store does.
       value[at] = written.value[row]! + 0
     }
   }
 
-  /** The place of a series among those of the server, which gets it if it is one to be kept; -1 where it is not. */
+  /** The index of a series within the server; adds the series when its key is known, else returns -1. */
   private placeOf(server: Server, hi: number, lo: number): number {
     const at = placeIn(server, hi, lo)
     const there = server.known[at]
@@ -181,8 +188,8 @@ export class NewestValues {
   }
 
   /**
-   * The newest value of every series of `metrics` on a server of this worker, of those that have one since `sinceMs`,
-   * in the order of their keys. Null where the store is to be asked.
+   * The newest value since `sinceMs` of every series of `metrics` on a server of this worker, in the order of their
+   * keys. Null when the caller must ask the store.
    */
   values(serverName: ServerName, metrics: readonly string[], sinceMs: number): NewestValue[] | null {
     if (metrics.some(metric => !this.metrics.has(metric))) return null
@@ -200,8 +207,8 @@ export class NewestValues {
   }
 
   /**
-   * Those of samples that are of `metrics` and not older than `sinceMs`, by key, in the order of the keys. All keys
-   * must have been learned.
+   * The samples that are of `metrics` and not older than `sinceMs`, with their keys and in the order of these. All keys
+   * must have been learnt.
    */
   named(samples: readonly StoredNewest[], metrics: readonly string[], sinceMs: number): NewestValue[] {
     const found: NewestValue[] = []
@@ -213,14 +220,14 @@ export class NewestValues {
     return found.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  /** To be asked for before the store is read, for `fill`. Null where nothing is kept of the server. */
+  /** A ticket for `fill`, which the caller takes before it reads the store. Null when the server has no entry. */
   ticket(name: ServerName): object | null {
     return this.servers.get(nameOf(name)) ?? null
   }
 
   /**
-   * What the store said of all series since `sinceMs`. Nothing happens where the server was forgotten since the ticket
-   * was given.
+   * Adds the store's newest samples of all series since `sinceMs`. Does nothing when the server was forgotten after the
+   * ticket was taken.
    */
   fill(name: ServerName, ticket: object | null, sinceMs: number, samples: readonly StoredNewest[]): void {
     const server = this.servers.get(nameOf(name))
@@ -229,7 +236,7 @@ export class NewestValues {
     server.wholeFromMs = Math.min(server.wholeFromMs, sinceMs)
   }
 
-  /** Takes what the store said, unless as new a sample came since. */
+  /** Takes a sample from the store unless a sample at least as new is already here. */
   private note(server: Server, { hi, lo, value, tsMs }: StoredNewest): void {
     const at = this.placeOf(server, hi | 0, lo | 0)
     if (at < 0 || tsMs <= server.tsMs[at]!) return
@@ -237,14 +244,14 @@ export class NewestValues {
     server.value[at] = value
   }
 
-  /** To be asked for before the store is read, for `load`. */
+  /** A ticket for `load`, which the caller takes before it reads the store. */
   loadTicket(): number {
     return this.deletions
   }
 
   /**
-   * Takes what the store said of several servers of this worker. 'again': samples were deleted since the ticket was
-   * given, so that the store is to be asked again; 'full': no room.
+   * Adds the store's newest samples of several servers of this worker. 'again': samples were deleted after the ticket
+   * was taken, and the caller must read the store again. 'full': there is no room.
    */
   load(ticket: number, samples: Iterable<ServerName & StoredNewest>, nowMs: number): 'taken' | 'again' | 'full' {
     if (ticket !== this.deletions) return 'again'
@@ -256,14 +263,14 @@ export class NewestValues {
     return 'taken'
   }
 
-  /** All servers were loaded with what they have since `sinceMs`. */
+  /** Notes that all servers were loaded with their samples since `sinceMs`. */
   loaded(sinceMs: number): void {
     this.othersWholeFromMs = sinceMs
     for (const [name, server] of this.servers)
       if (!this.isDeleted(name)) server.wholeFromMs = Math.min(server.wholeFromMs, sinceMs)
   }
 
-  /** Samples of a company, or of one server of it, were deleted, or only some of them. */
+  /** Forgets a company, or one server of it, because some or all of its samples were deleted. */
   forget(companyId: string, serverId: string | null, nowMs: number): void {
     const start = nameOf({ companyId, serverId: serverId ?? '' })
     for (const name of serverId === null ? this.servers.keys() : [start]) if (name.startsWith(start)) this.drop(name)
@@ -276,7 +283,7 @@ export class NewestValues {
     return this.deletedAtMs.has(name) || this.deletedAtMs.has(name.slice(0, name.indexOf('/') + 1))
   }
 
-  /** Samples may be stored that do not come here. */
+  /** Forgets everything, because samples may have been stored without passing through here. */
   forgetAll(): void {
     this.servers.clear()
     this.valueCount = 0
@@ -289,7 +296,7 @@ export class NewestValues {
     this.servers.delete(name)
   }
 
-  /** Lets go of series that no status shows any more, and of servers without any. */
+  /** Drops series that no status shows any more, and servers without series. */
   private sweep(nowMs: number): void {
     this.sweptAtMs = nowMs
     const keptFromMs = nowMs - KEPT_MS
@@ -306,12 +313,12 @@ export class NewestValues {
       if (known.length === 0 && server.seenAtMs < keptFromMs) this.drop(name)
     }
     this.othersWholeFromMs = Math.max(this.othersWholeFromMs, keptFromMs)
-    // What was stored before is too old by now to be kept, even if it was ahead of the clock.
+    // Samples stored before this deletion are too old by now to be kept, even those that were ahead of the clock.
     for (const [name, atMs] of this.deletedAtMs) if (atMs + AHEAD_MAX_MS < keptFromMs) this.deletedAtMs.delete(name)
   }
 }
 
-/** Where a series stands among those of the server, or would. */
+/** The index of a series within the server, or the index at which to insert it. */
 function placeIn({ known }: Server, hi: number, lo: number): number {
   let low = 0
   for (let high = known.length; low < high; ) {

@@ -1,15 +1,18 @@
-// Points or cells of one series as they are read: from rows that may overlap where points were sent again, and from
-// what waits to be stored.
+// Points or cells of one series, collected from rows that may overlap (points that were sent again) and from buffered
+// points.
 
 export class PointsOfSeries {
   tsMs: number[] = []
   value: number[] = []
-  /** By how much a value counts beside others: a point as one. */
+  /** The weight of each value: 1 for a point, the sample count for a cell. */
   weight: number[] = []
   private seq: number[] = []
   private isOrdered = true
 
-  /** Of two of one time the one with the higher `seq` counts, or the one that was added later. */
+  /**
+   * Adds a value. Of two values with one time the one with the higher `seq` counts; with equal seq, the one added
+   * later.
+   */
   add(tsMs: number, value: number, seq: number, weight = 1): void {
     const last = this.tsMs.at(-1)
     if (last !== undefined && tsMs <= last) this.isOrdered = false
@@ -19,7 +22,7 @@ export class PointsOfSeries {
     this.seq.push(seq)
   }
 
-  /** Puts them in the order of time, each time once. */
+  /** Sorts by time and drops all but one value of each time. */
   order(): void {
     if (this.isOrdered) return
     const { tsMs, seq } = this

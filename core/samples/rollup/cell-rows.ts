@@ -1,19 +1,22 @@
-// Cells of series as columns, no object a series: what a cell holds of its samples so far. Values are digits at the
-// cell's decimals (block/decimal.ts), whole numbers, so that sums are exact in whatever order. Equal to the cell that
-// SQL computes from the raw samples.
+// Cells of series as columns, with no object for each series: count, sum, minimum, maximum and last of the samples so
+// far. Values are digits with the cell's decimals (block/decimal.ts), whole numbers, so sums are exact in any order and
+// equal the cell that SQL computes from the raw samples.
 import { BITS } from '../block/decimal.ts'
 
-/** Rows are made this many at a time. A server's lie together, so this is also the most that one server may have. */
+/**
+ * Rows are allocated this many at a time. The rows of a server lie within one allocation, so a server has at most this
+ * many.
+ */
 export const CHUNK_ROWS = 16_384
 /** Rows of 49 bytes: id 8, four values 32, time of the last sample, count, decimals. */
 export class CellRows {
-  /** How many rows are taken. */
+  /** The number of rows in use. */
   used = 0
   readonly idLo: Uint32Array<ArrayBuffer>
   readonly idHi: Uint32Array<ArrayBuffer>
-  /** Zero where there is no sample yet. */
+  /** Samples of each cell; zero when there is none yet. */
   readonly count: Uint32Array<ArrayBuffer>
-  /** From the start of the cell to its newest sample, ms. */
+  /** Time from the start of the cell to its newest sample, ms. */
   readonly after: Uint32Array<ArrayBuffer>
   readonly decimals: Uint8Array<ArrayBuffer>
   readonly last: Float64Array<ArrayBuffer>
@@ -35,12 +38,12 @@ export class CellRows {
 }
 
 /**
- * Beyond these SQL keeps the bits of a sum of floating-point numbers, or may: 2^50 is its bound, 2^49 leaves room for
- * the rounding of decimals.
+ * Beyond these bounds the SQL version stores sums bit by bit: 2^50 is its bound for whole numbers, and 2^49 leaves room
+ * for the rounding of decimals.
  */
 const WHOLE_MAX = 2 ** 50
 const DECIMALS_MAX = 2 ** 49
-/** Powers of ten by the difference of two numbers of decimals, which are 0, 2, 4 and 6. */
+/** Powers of ten, indexed by the difference of two numbers of decimals (0, 2, 4 or 6). */
 const POWERS = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] as const
 
 const copyRow = (into: CellRows, at: number, from: CellRows, row: number): void => {
@@ -54,9 +57,9 @@ const copyRow = (into: CellRows, at: number, from: CellRows, row: number): void 
 }
 
 /**
- * Adds row `row` of `from`, whose cell begins `offsetMs` after the cell of row `at`. False where the result is not
- * provably that of the raw samples: what is added is not newer than all before, so that it may be there already, or a
- * value is no decimal.
+ * Adds row `row` of `from`, whose cell begins `offsetMs` after the cell of row `at`. False when the result may differ
+ * from the cell of the raw samples: the added samples are not newer than all before them, so they may be repetitions,
+ * or a value is no short decimal.
  */
 export function addToCell(into: CellRows, at: number, from: CellRows, row: number, offsetMs: number): boolean {
   const after = from.after[row]! + offsetMs
@@ -121,12 +124,12 @@ export function addSample(into: CellRows, at: number, after: number, decimals: n
   return true
 }
 
-/** A cell of one sample, to be added. */
+/** Working memory: a cell of one sample, which `addToCell` then adds. */
 const ONE = new CellRows(1)
 
 /**
- * Whether a cell with samples is exact. Digits that left the range on the way are seen here too: neither the count nor
- * the largest of them ever becomes smaller.
+ * Whether a cell with samples is exact. An overflow along the way shows here too, since neither the count nor the
+ * largest digits ever shrink.
  */
 export function isExact(rows: CellRows, at: number): boolean {
   const count = rows.count[at]!

@@ -1,5 +1,5 @@
-// The open cells of both widths: samples go into cells of 5 minutes, and these, when they are stored, into cells of an
-// hour.
+// The open cells of both widths: samples are added to cells of 5 minutes, and these are added to cells of an hour when
+// they are stored.
 import { cellMs } from '../../query/query-plan.ts'
 import type { ServerRows } from '../block/sample-block.ts'
 import { type CellOwner, type CellsOfStart, OpenCells, STARTS_MAX } from './open-cells.ts'
@@ -8,13 +8,13 @@ export class CellStream {
   readonly '5m': OpenCells = new OpenCells(cellMs['5m'])
   readonly '1h': OpenCells = new OpenCells(cellMs['1h'])
 
-  /** What is stored so far is not newer than `newestMs`; everything from now on is told to `add`. */
+  /** Starts the stream: stored samples are not newer than `newestMs`, and every later sample is given to `add`. */
   start(newestMs: number): void {
     this['5m'].completeAfter(newestMs)
     this['1h'].completeAfter(newestMs)
   }
 
-  /** Samples were deleted, or may have been missed: what is open is computed from the raw samples. */
+  /** Samples were deleted, or may have bypassed the stream: all open cells are computed from the raw samples. */
   invalidateAll(): void {
     const fine = this['5m']
     fine.invalidateAll()
@@ -28,12 +28,13 @@ export class CellStream {
   }
 
   /**
-   * Takes samples of a server that are stored. Cells that end by `claimedBeforeMs` are left out: `late` is told of
-   * them.
+   * Takes samples of a server that are stored. Cells that end by `claimedBeforeMs` are left out: for these the caller
+   * calls `late`.
    */
   add({ owner, written, begin, end }: ServerRows, claimedBeforeMs: number): void {
     const fine = this['5m']
-    // A server that sends what it has kept for long: to pick the samples of each cell would take too long.
+    // A server that sends a long backlog: picking the samples of each cell would take too long, so its cells are marked
+    // dirty.
     const isLong = owner.cells.size > STARTS_MAX
     for (const startMs of owner.cells) {
       if (startMs + fine.widthMs <= claimedBeforeMs) continue
@@ -42,13 +43,16 @@ export class CellStream {
     }
   }
 
-  /** Samples of a cell that may be computed already do not come here: what is open of it and of its hour is not all. */
+  /**
+   * A cell that may be computed already got samples that are not added here: it and its hour are incomplete and must be
+   * computed from the raw samples.
+   */
   late(owner: CellOwner, startMs: number): void {
     this['5m'].markDirty(owner, startMs)
     this['1h'].markDirty(owner, this.hourOf(startMs))
   }
 
-  /** Takes cells of 5 minutes that were stored into their hour. */
+  /** Adds stored cells of 5 minutes to their hours. */
   passOn({ startMs, servers }: CellsOfStart): void {
     const hourMs = this.hourOf(startMs)
     for (const server of servers.values()) {

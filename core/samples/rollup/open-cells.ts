@@ -1,14 +1,14 @@
-// The cells that samples still come for, kept while the samples are stored, so that a cell need not be computed from
-// what is on the disk once it ends. A cell is taken from here only where it is provably the same: every sample of its
-// time went through here, each newer than the one before it in its series. Of any other server and start only that is
-// noted: its cells are computed from the raw samples.
+// Open cells: the cells that samples still come for, accumulated while the samples are stored, so that a cell that ends
+// need not be computed from the disk. A cell is used only when it provably equals the computed one: every sample of its
+// time was added here, each newer than the one before in its series. All other cells are marked dirty (`isRaw`) by
+// server and start, and are computed from the raw samples.
 
 import type { WrittenRows } from '../block/sample-block.ts'
 import { addSample, addToCell, CellRows, CHUNK_ROWS, isExact } from './cell-rows.ts'
 
 /**
- * Cells of this many starts at once, and rows of 49 bytes in all of them; beyond, they are computed from the raw
- * samples.
+ * At most this many starts are open at once, and this many allocations of CHUNK_ROWS rows (49 bytes each) in all. Cells
+ * beyond that are computed from the raw samples.
  */
 export const STARTS_MAX = 12
 const CHUNKS_MAX = 2_048
@@ -20,7 +20,7 @@ export type ServerCells = CellOwner & {
   chunk: CellRows
   start: number
   length: number
-  /** They are to be computed from the raw samples. */
+  /** The cells must be computed from the raw samples. */
   isRaw: boolean
 }
 
@@ -40,11 +40,11 @@ export class OpenCells {
   private readonly starts = new Map<number, CellsOfStart>()
   private readonly spare: CellRows[] = []
   private chunkCount = 0
-  /** Every sample of a cell that starts here or later went through here. */
+  /** Cells that start at this instant or later have all their samples here. */
   fromMs = Number.POSITIVE_INFINITY
-  /** No sample that was stored is in a later cell than this instant is. */
+  /** No stored sample is in a later cell than the one that contains this instant. */
   newestMs = Number.NEGATIVE_INFINITY
-  /** Ids of a server's series while they are put in order. */
+  /** Working memory: ids of a server's series while they are merged. */
   private readonly lo = new Uint32Array(CHUNK_ROWS)
   private readonly hi = new Uint32Array(CHUNK_ROWS)
   private readonly origin = new Int32Array(CHUNK_ROWS)
@@ -54,14 +54,14 @@ export class OpenCells {
     this.widthMs = widthMs
   }
 
-  /** Whether cells of this start may be taken from here. */
+  /** Whether cells of this start have all their samples here. */
   isWhole(startMs: number): boolean {
     return startMs >= this.fromMs
   }
 
   /**
-   * Everything up to `newestMs` may have been stored without passing here, or was deleted; what is newer passes here
-   * from now on.
+   * Samples up to `newestMs` may have been stored without being added here, or were deleted. Every newer sample is
+   * added from now on.
    */
   completeAfter(newestMs: number): void {
     this.newestMs = Math.max(this.newestMs, newestMs)
@@ -78,7 +78,7 @@ export class OpenCells {
     this.forgetBefore(this.fromMs)
   }
 
-  /** Samples were deleted, or may have been missed: cells of all that came so far are computed from the raw samples. */
+  /** Samples were deleted, or may have been missed: all cells with samples so far are computed from the raw samples. */
   invalidateAll(): void {
     if (this.fromMs !== Number.POSITIVE_INFINITY) this.completeAfter(this.newestMs)
   }
@@ -87,7 +87,7 @@ export class OpenCells {
     for (const cells of this.starts.values()) if (cells.startMs < startMs) this.release(this.take(cells.startMs))
   }
 
-  /** The cells of a server and start are computed from the raw samples, whatever else comes for them. */
+  /** Marks the cells of a server and start: they are computed from the raw samples, whatever samples still come. */
   markDirty(owner: CellOwner, startMs: number): void {
     if (!this.isWhole(startMs)) return
     const cells = this.cellsOf(startMs)
@@ -95,14 +95,14 @@ export class OpenCells {
   }
 
   /**
-   * Adds cells [begin, end) of `rows`, ordered by id, to cells of a server that start at `startMs`; theirs start
-   * `offsetMs` later. Rows without a sample are passed over.
+   * Adds cells [begin, end) of `rows`, ordered by id, to the cells of a server that start at `startMs`. The added cells
+   * start `offsetMs` later. Rows without samples are skipped.
    */
   addCells(owner: CellOwner, startMs: number, rows: CellRows, begin: number, end: number, offsetMs: number): void {
     this.into(owner, startMs, (cells, server) => this.mergeCells(cells, server, rows, begin, end, offsetMs))
   }
 
-  /** Adds those of the rows [begin, end), all of one server, that lie in cells that start at `startMs`. */
+  /** Adds the samples of rows [begin, end), all of one server, that fall into the cells that start at `startMs`. */
   addSamples(owner: CellOwner, startMs: number, written: WrittenRows, begin: number, end: number): void {
     this.into(owner, startMs, (cells, server) => this.mergeSamples(cells, server, written, begin, end))
   }
@@ -117,7 +117,10 @@ export class OpenCells {
     if (this.chunkCount > CHUNKS_MAX) this.invalidateAll()
   }
 
-  /** Undefined where too many starts are open at once, so that these cells are computed from the raw samples. */
+  /**
+   * The cells of a start; undefined when too many starts are open, in which case its cells are computed from the raw
+   * samples.
+   */
   private cellsOf(startMs: number): CellsOfStart | undefined {
     const known = this.starts.get(startMs)
     if (known) return known
@@ -142,7 +145,7 @@ export class OpenCells {
     return server
   }
 
-  /** Walks rows and cells side by side, both ordered by id. */
+  /** Adds cells, walking rows and cells side by side; both are ordered by id. */
   private mergeCells(
     cells: CellsOfStart,
     server: ServerCells,
@@ -169,7 +172,7 @@ export class OpenCells {
     return true
   }
 
-  /** The same for samples: what each one on its way to the store costs. */
+  /** Adds samples in the same way. This runs for every stored sample. */
   private mergeSamples(
     cells: CellsOfStart,
     server: ServerCells,
@@ -187,7 +190,7 @@ export class OpenCells {
       const row = rows[index]!
       const after = tsMs[row]! - startMs
       if (after < 0 || after >= widthMs) continue
-      // As signed words, which cost half as much to compare. Nearly always the next series has the next row.
+      // Compared as signed words, which costs half as much. Nearly always the next series has the next row.
       const lo = idLo[row]! | 0
       const hi = idHi[row]! | 0
       if (at < to && ((chunkLo[at]! | 0) !== lo || (chunkHi[at]! | 0) !== hi)) at++
@@ -228,9 +231,9 @@ export class OpenCells {
   }
 
   /**
-   * Gives the server cells for the series of rows [begin, end) too, and where it had none, for those that it had a cell
-   * before: so that it is done once, and a series that is gone is forgotten after one cell. False where they are too
-   * many.
+   * Adds cells for the series of rows [begin, end) to the server. A server that has none yet also gets cells for the
+   * series of its cell before, so that this is done once for each start; a series that is no longer sent drops out
+   * after one cell. False when there are too many series.
    */
   private widen(cells: CellsOfStart, server: ServerCells, rows: CellRows, begin: number, end: number): boolean {
     const isNew = server.length === 0
@@ -247,7 +250,7 @@ export class OpenCells {
         continue
       }
       if (length === CHUNK_ROWS) return false
-      // Below 0: the series of `at` comes first, 0: both are the same.
+      // Below 0: the series of `at` comes first. 0: both are the same series.
       const order =
         at === to ? 1 : row === end ? -1 : chunk.idHi[at]! - rows.idHi[row]! || chunk.idLo[at]! - rows.idLo[row]!
       lo[length] = order <= 0 ? chunk.idLo[at]! : rows.idLo[row]!
@@ -264,7 +267,7 @@ export class OpenCells {
     return true
   }
 
-  /** Moves a server's cells to new rows, for the ids at hand. */
+  /** Moves the cells of a server to new rows for the merged ids. */
   private place(cells: CellsOfStart, server: ServerCells, length: number): void {
     let chunk = cells.chunks.at(-1)
     if (!chunk || chunk.used + length > CHUNK_ROWS) {
@@ -288,8 +291,8 @@ export class OpenCells {
   }
 
   /**
-   * Takes out the cells of one start, which is over, as are all before: `release` them when they are stored. Cells that
-   * are not exact are marked.
+   * Takes out the cells of one start, which has ended like all before it. Cells that are not exact are marked. The
+   * caller calls `release` once they are stored.
    */
   take(startMs: number): CellsOfStart {
     const cells = this.starts.get(startMs) ?? { startMs, servers: new Map(), chunks: [] }
@@ -300,14 +303,14 @@ export class OpenCells {
     return cells
   }
 
-  /** The rows may be used again. As many stay at hand as these cells took. */
+  /** Gives rows back for reuse; as many stay allocated as these cells took. */
   release({ chunks }: CellsOfStart): void {
     this.spare.push(...chunks)
     this.spare.length = Math.min(this.spare.length, chunks.length)
   }
 }
 
-/** The row of a series among rows [from, to), which are ordered by id, or -1. */
+/** The row of a series within rows [from, to), which are ordered by id; -1 when it has none. */
 function findRow({ idLo, idHi }: CellRows, from: number, to: number, hi: number, lo: number): number {
   let at = from
   while (at < to && (idHi[at]! < hi || (idHi[at] === hi && idLo[at]! < lo))) at++

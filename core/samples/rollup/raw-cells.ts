@@ -1,6 +1,6 @@
-// Cells of 5 minutes, computed from rows of samples_raw: of points of one series and time the one with the highest
-// `seq` counts, as in a query. Where the samples of a cell passed through this process in order, open-cells.ts has the
-// same cell without reading anything.
+// Computes cells of 5 minutes from rows of samples_raw. Of points with one series and time the one with the highest
+// `seq` counts, as in a query. When all samples of a cell passed through this process in order, open-cells.ts has the
+// same cell without a read.
 import { assert } from '../../assert.ts'
 import type { CellColumns } from '../block/cell-columns.ts'
 import { CHUNK_POINTS_MAX, readChunk } from '../block/chunk.ts'
@@ -12,24 +12,25 @@ import { ServerIndex, WORDS_PER_MACHINE } from '../block/uuid-words.ts'
 
 const UUID_BYTES = 16
 /**
- * A cell keeps digits up to here, all its samples together; beyond, and where one value is no decimal, it keeps bits.
+ * A cell whose digits sum up to at most this keeps digits; beyond it, or when one value is no short decimal, it keeps
+ * bits.
  */
 const DIGITS_MAX = 2 ** 50
 const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
-/** After so many rows others may have their turn. */
+/** Rows that are read between two yields. */
 const READ_ROWS = 4_096
 
-/** What is computed: cells that start in [fromMs, toMs), of some servers. */
+/** The work of one computation: cells that start in [fromMs, toMs), of some servers. */
 export type RawWork = {
   readonly fromMs: number
   readonly toMs: number
   /** The servers in the store's order, as `serverWords` gives them. */
   readonly words: Uint32Array
-  /** Which cells of each server, by their start; null for all. */
+  /** The starts of the wanted cells of each server; null for all. */
   readonly starts: readonly (ReadonlySet<number> | null)[]
 }
 
-/** Points as they were read. */
+/** The points that were read, as columns. */
 class Points {
   count = 0
   owner: Uint32Array
@@ -57,25 +58,25 @@ class Points {
   }
 }
 
-/** Computes one work after the other, in the same memory. */
+/** Computes one RawWork after the other in the same memory. */
 export class RawCells {
   private work: RawWork = { fromMs: 0, toMs: 0, words: new Uint32Array(0), starts: [] }
   private points = new Points(4 * CHUNK_POINTS_MAX)
   private readonly order = new RowOrder()
-  /** The rows of a cell that count, in the order of time, and their values apart. */
+  /** The rows of a cell that count, in the order of time, and their values. */
   private kept = new Uint32Array(1_024)
   private digits = new Float64Array(1_024)
   private decimals = new Uint8Array(1_024)
 
-  /** What was read before is forgotten. */
+  /** Starts a new work and drops the points of the one before. */
   begin(work: RawWork): void {
     this.work = work
     this.points.count = 0
   }
 
   /**
-   * Takes rows of samples_raw, in any order, with the columns company_id, server_id, series_id, ts, seq and points:
-   * what lies in cells that are wanted. Yields now and then.
+   * Reads rows of samples_raw in any order, with the columns company_id, server_id, series_id, ts, seq and points.
+   * Keeps the points of wanted cells. Yields every READ_ROWS rows.
    */
   *read(reader: NativeReader): Generator<void, void> {
     const { view } = reader
@@ -113,8 +114,8 @@ export class RawCells {
   }
 
   /**
-   * Of a server's points [begin, end), which are in the order of time, those that are wanted move to `begin`; returns
-   * where they end.
+   * Moves the wanted ones of a server's points [begin, end), which are in the order of time, to `begin`; returns their
+   * end.
    */
   private keepWanted(owner: number, begin: number, end: number): number {
     const { fromMs, toMs, starts } = this.work
@@ -131,7 +132,7 @@ export class RawCells {
     return kept
   }
 
-  /** Adds the cells of what was read, in the order of the store's key. Yields after each server. */
+  /** Computes the cells of the points read and adds them in the order of the store's key. Yields after each server. */
   *addTo(columns: CellColumns): Generator<void, void> {
     const { points, order } = this
     const { words, starts } = this.work
@@ -143,7 +144,7 @@ export class RawCells {
     }
   }
 
-  /** Adds the cell that begins at `begin` of the order; returns where it ends, at `limit` at the latest. */
+  /** Adds the cell whose first row is at `begin` of the order; returns its end, at most `limit`. */
   private addCell(columns: CellColumns, begin: number, limit: number): number {
     const { rows } = this.order
     const { idLo, idHi, tsMs, seq } = this.points
@@ -197,7 +198,7 @@ export class RawCells {
     columns.addBits(lo, hi, startMs, count, after, this.bitsOf(count))
   }
 
-  /** Values of the kept rows as they are, their sum after Kahan. */
+  /** Last, minimum, maximum and sum of the kept rows as doubles, with Kahan summation. */
   private bitsOf(count: number): { last: number; min: number; max: number; sum: number } {
     const { value } = this.points
     const values = { last: 0, min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY, sum: 0 }
