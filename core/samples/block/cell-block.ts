@@ -5,7 +5,7 @@ import type { CellsOfStart, ServerCells } from '../rollup/open-cells.ts'
 import { CellColumns } from './cell-columns.ts'
 import { BITS } from './decimal.ts'
 import { NativeWriter } from './native-writer.ts'
-import { compareServerWords, serverWords, WORDS_PER_MACHINE } from './uuid-words.ts'
+import { compareServerWords, serverWords, WORDS_PER_SERVER } from './uuid-words.ts'
 
 const BLOCK_ROWS = 400_000
 
@@ -28,11 +28,11 @@ export class CellBlockWriter {
     const whole = [...servers.values()].filter(({ isRaw }) => !isRaw)
     const words = serverWords(whole)
     const order = [...whole.keys()].sort((a, b) =>
-      compareServerWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE),
+      compareServerWords(words, a * WORDS_PER_SERVER, b * WORDS_PER_SERVER),
     )
     for (const [at, index] of order.entries()) {
       const server = whole[index]!
-      columns.server(words, index * WORDS_PER_MACHINE, server.length)
+      columns.server(words, index * WORDS_PER_SERVER, server.length)
       this.addCells(server, startMs)
       const isLast = at === order.length - 1
       if (columns.rows === 0 || (columns.rows < BLOCK_ROWS && !isLast)) continue

@@ -2,7 +2,7 @@
 // values from that one (sql/samples/0002_decimals.sql).
 import { BITS } from './decimal.ts'
 import type { NativeWriter } from './native-writer.ts'
-import { WORDS_PER_MACHINE } from './uuid-words.ts'
+import { WORDS_PER_SERVER } from './uuid-words.ts'
 
 const UUID_BYTES = 16
 const WORD = 0x1_0000_0000
@@ -157,7 +157,7 @@ export class CellColumns {
     let row = 0
     for (const { words, at, end } of this.servers) {
       if (end === row) continue
-      for (let index = 0; index < WORDS_PER_MACHINE / 2; index++)
+      for (let index = 0; index < WORDS_PER_SERVER / 2; index++)
         view.setUint32(offset + index * 4, words[at + word + index]!, true)
       writer.repeat(offset, UUID_BYTES, (end - row) * UUID_BYTES)
       offset += (end - row) * UUID_BYTES

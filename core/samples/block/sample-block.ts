@@ -6,7 +6,7 @@ import { CHUNK_POINTS_MAX, CHUNK_SPAN_MS, ChunkWriter } from './chunk.ts'
 import { splitDecimal } from './decimal.ts'
 import type { NativeColumn, NativeWriter } from './native-writer.ts'
 import { orderRows, RowOrder } from './row-order.ts'
-import { compareServerWords, uuidWords, WORDS_PER_MACHINE } from './uuid-words.ts'
+import { compareServerWords, uuidWords, WORDS_PER_SERVER } from './uuid-words.ts'
 
 /** The width of the finer rollup's cells. A block records which of these cells the samples of each server fall into. */
 export const CELL_5M_MS = 300_000
@@ -143,7 +143,7 @@ export class SampleBlock {
   readonly owners: BlockOwner[] = []
   readonly dropped: DroppedRows = { purged: 0, retentionLocked: 0 }
   /** Company id and server id of each owner as words in ClickHouse's form. */
-  private ownerWords = new Uint32Array(WORDS_PER_MACHINE * OWNERS_START)
+  private ownerWords = new Uint32Array(WORDS_PER_SERVER * OWNERS_START)
   /**
    * A hash table from these words to owners, with open addressing and at most half full: index + 1, or 0 for an empty
    * slot.
@@ -246,7 +246,7 @@ export class SampleBlock {
 
   private ownerOf(entry: EntryReader, ruleOf: (companyId: string, serverId: string) => OwnerRule): number {
     const index = this.owners.length
-    const at = index * WORDS_PER_MACHINE
+    const at = index * WORDS_PER_SERVER
     if (at === this.ownerWords.length) this.growOwners()
     const { ownerWords, ownerSlots } = this
     const words = entry.idsAt - HEADER_WORDS + COMPANY_WORD
@@ -256,7 +256,7 @@ export class SampleBlock {
     let place = ownerHash(ownerWords, at) & mask
     for (; ownerSlots[place] !== 0; place = (place + 1) & mask) {
       const known = ownerSlots[place]! - 1
-      if (!isSameOwner(ownerWords, known * WORDS_PER_MACHINE, at)) continue
+      if (!isSameOwner(ownerWords, known * WORDS_PER_SERVER, at)) continue
       if (!this.owners[known]!.purged || ruleOf(entry.companyId(), entry.serverId()).purged) return known
       // The tombstone has ended: samples from now on belong to a new owner, which is not purged.
       break
@@ -280,7 +280,7 @@ export class SampleBlock {
     for (const [index, owner] of this.owners.entries()) {
       // A purged owner is left out of the table, so that later samples of the server get a new owner.
       if (owner.purged) continue
-      let place = ownerHash(words, index * WORDS_PER_MACHINE) & mask
+      let place = ownerHash(words, index * WORDS_PER_SERVER) & mask
       while (this.ownerSlots[place] !== 0) place = (place + 1) & mask
       this.ownerSlots[place] = index + 1
     }
@@ -300,7 +300,7 @@ export class SampleBlock {
   private ownerRanks(): Uint32Array {
     const order = Uint32Array.from(this.owners.keys())
     const words = this.ownerWords
-    order.sort((a, b) => compareServerWords(words, a * WORDS_PER_MACHINE, b * WORDS_PER_MACHINE))
+    order.sort((a, b) => compareServerWords(words, a * WORDS_PER_SERVER, b * WORDS_PER_SERVER))
     const ranks = new Uint32Array(order.length)
     for (let rank = 0; rank < order.length; rank++) ranks[order[rank]!] = rank
     return ranks
@@ -462,7 +462,7 @@ export class SampleBlock {
       const owner = owners[at]!
       let end = at + 1
       while (end < count && owners[end] === owner) end++
-      const words = owner * WORDS_PER_MACHINE + word
+      const words = owner * WORDS_PER_SERVER + word
       const offset = start + at * UUID_BYTES
       for (let part = 0; part < 4; part++) view.setUint32(offset + part * 4, this.ownerWords[words + part]!, true)
       writer.repeat(offset, UUID_BYTES, (end - at) * UUID_BYTES)
@@ -503,11 +503,11 @@ function writeSame(writer: NativeWriter, column: NativeColumn, value: number, co
 
 function ownerHash(words: Uint32Array, at: number): number {
   let hash = 0
-  for (let word = at; word < at + WORDS_PER_MACHINE; word++) hash = Math.imul(hash ^ words[word]!, 0x9e37_79b1)
+  for (let word = at; word < at + WORDS_PER_SERVER; word++) hash = Math.imul(hash ^ words[word]!, 0x9e37_79b1)
   return hash ^ (hash >>> 15)
 }
 
 function isSameOwner(words: Uint32Array, a: number, b: number): boolean {
-  for (let word = 0; word < WORDS_PER_MACHINE; word++) if (words[a + word] !== words[b + word]) return false
+  for (let word = 0; word < WORDS_PER_SERVER; word++) if (words[a + word] !== words[b + word]) return false
   return true
 }

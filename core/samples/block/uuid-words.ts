@@ -4,7 +4,7 @@ import { writeUuid } from '../../series/uuid.ts'
 import type { NativeWriter } from './native-writer.ts'
 
 /** Four words of the company id, then four of the server id. */
-export const WORDS_PER_MACHINE = 8
+export const WORDS_PER_SERVER = 8
 
 const swap = (word: number): number =>
   ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0
@@ -38,14 +38,14 @@ export const compareServerWords = (words: Uint32Array, a: number, b: number): nu
 export function serverWords(
   servers: readonly { readonly companyId: string; readonly serverId: string }[],
 ): Uint32Array {
-  const words = new Uint32Array(servers.length * WORDS_PER_MACHINE)
+  const words = new Uint32Array(servers.length * WORDS_PER_SERVER)
   const bytes = new Uint8Array(32)
   const from = new Uint32Array(bytes.buffer)
   servers.forEach(({ companyId, serverId }, index) => {
     writeUuid(bytes, 0, companyId)
     writeUuid(bytes, 16, serverId)
-    uuidWords(from, 0, words, index * WORDS_PER_MACHINE)
-    uuidWords(from, 4, words, index * WORDS_PER_MACHINE + 4)
+    uuidWords(from, 0, words, index * WORDS_PER_SERVER)
+    uuidWords(from, 4, words, index * WORDS_PER_SERVER + 4)
   })
   return words
 }
@@ -53,13 +53,13 @@ export function serverWords(
 /** Finds servers by the ids of a block's rows, which come server by server. */
 export class ServerIndex {
   private readonly places = new Map<string, number>()
-  private readonly last = new Uint32Array(WORDS_PER_MACHINE)
+  private readonly last = new Uint32Array(WORDS_PER_SERVER)
   private lastPlace = -1
 
   /** `words` is the result of `serverWords`. */
   constructor(words: Uint32Array) {
-    for (let at = 0; at < words.length; at += WORDS_PER_MACHINE)
-      this.places.set(words.subarray(at, at + WORDS_PER_MACHINE).join(), at / WORDS_PER_MACHINE)
+    for (let at = 0; at < words.length; at += WORDS_PER_SERVER)
+      this.places.set(words.subarray(at, at + WORDS_PER_SERVER).join(), at / WORDS_PER_SERVER)
   }
 
   /**

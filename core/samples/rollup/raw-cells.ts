@@ -8,7 +8,7 @@ import { BITS, splitDecimal } from '../block/decimal.ts'
 import type { NativeReader } from '../block/native-reader.ts'
 import { orderRows, RowOrder } from '../block/row-order.ts'
 import { CELL_5M_MS } from '../block/sample-block.ts'
-import { ServerIndex, WORDS_PER_MACHINE } from '../block/uuid-words.ts'
+import { ServerIndex, WORDS_PER_SERVER } from '../block/uuid-words.ts'
 
 const UUID_BYTES = 16
 /**
@@ -138,7 +138,7 @@ export class RawCells {
     const { words, starts } = this.work
     order.reserve(points.count)
     for (const { begin, end } of orderRows(points, points.count, Uint32Array.from(starts.keys()), order)) {
-      columns.server(words, points.owner[order.rows[begin]!]! * WORDS_PER_MACHINE, end - begin)
+      columns.server(words, points.owner[order.rows[begin]!]! * WORDS_PER_SERVER, end - begin)
       for (let at = begin; at < end; ) at = this.addCell(columns, at, end)
       yield
     }

@@ -37,7 +37,7 @@ const DENSE = 3
  * names.
  */
 const PIECE_POINTS = 400_000
-const PIECE_MACHINES = 4_000
+const PIECE_SERVERS = 4_000
 const BATCH_NAME_LENGTH = 32
 
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
@@ -279,7 +279,7 @@ async function piecesOf(store: ClickHouse, range: RawRange): Promise<RawPiece[]>
   let servers: CellOwner[] = []
   let points = 0
   for (const [companyId, serverId, count] of rows) {
-    if (servers.length > 0 && (points + Number(count) > PIECE_POINTS || servers.length === PIECE_MACHINES)) {
+    if (servers.length > 0 && (points + Number(count) > PIECE_POINTS || servers.length === PIECE_SERVERS)) {
       pieces.push({ servers, points })
       servers = []
       points = 0

@@ -26,7 +26,7 @@ export type LatestValue = {
  * As many servers as the store is read for at once, and how many times as long it then rests: the embedded engine runs
  * reads one after the other, so that a status which is asked for meanwhile waits for these.
  */
-const LOAD_MACHINES = 10
+const LOAD_SERVERS = 10
 const LOAD_REST = 3
 const LOAD_RETRY_MS = 30_000
 
@@ -133,11 +133,11 @@ export class LatestValues {
       if (round !== this.round || this.state !== 'holding') return
       const ticket = buffered.loadTicket()
       const beganMs = performance.now()
-      const found = await reader.newestOfServers(servers.slice(at, at + LOAD_MACHINES), sinceMs)
+      const found = await reader.newestOfServers(servers.slice(at, at + LOAD_SERVERS), sinceMs)
       if (round !== this.round) return
       const outcome = buffered.load(ticket, found, nowMs())
       if (outcome === 'full') return
-      if (outcome === 'taken') at += LOAD_MACHINES
+      if (outcome === 'taken') at += LOAD_SERVERS
       await Bun.sleep(LOAD_REST * (performance.now() - beganMs))
     }
     if (round === this.round && this.state === 'holding') buffered.loaded(sinceMs)

@@ -42,7 +42,7 @@ const RETRY = { startMs: 1_000, capMs: 30_000 }
 const PROBE_PERIOD_MS = 5_000
 const PROBE_MAX_MS = 2_000
 /** A purge waits so long for the block on its way; then the store is down, and the purge is to be called for again. */
-const SETTLE_MAX_MS = 5_000
+const DRAIN_MAX_MS = 5_000
 const say = (message: FromSamplesThread): void => self.postMessage(message)
 
 class SamplesThread {
@@ -239,7 +239,7 @@ class SamplesThread {
    */
   private async purge(companyId: string, serverId: string | null): Promise<null> {
     await pTimeout(this.writer.drained(), {
-      milliseconds: SETTLE_MAX_MS,
+      milliseconds: DRAIN_MAX_MS,
       message: 'the samples store does not take samples just now',
     })
     await this.rollups.exclusively(async () => {
