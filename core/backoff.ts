@@ -1,5 +1,6 @@
-// How long whoever failed waits before the next try: doubled each time, up to a ceiling. Outages of many at once end
-// softly where each also waits a random share of that ("full jitter", M. Brooker, "Exponential Backoff And Jitter").
+// The wait before the next try after failures: doubled each time, up to a ceiling. When many clients failed at once,
+// each should wait a random share of it, so that they do not all return together ("full jitter", M. Brooker,
+// "Exponential Backoff And Jitter").
 import { assert } from './assert.ts'
 
 export type Backoff = { readonly startMs: number; readonly capMs: number }

@@ -35,8 +35,8 @@ export const limits = {
   metricsBurst: 10,
   /**
    * Bytes of batches after decompression are limited at the rate of requests times these, a request on average: 8 MiB a
-   * minute and 20 MiB at once. A full batch of 20,000 points of 20,000 series has less. Nothing of a pending agent is
-   * kept, so it is given less.
+   * minute and 20 MiB at once. A full batch of 20,000 points of 20,000 series has less. A pending agent gets less,
+   * since nothing of it is kept.
    */
   inflatedBytesPerRequest: 2 * MIB,
   inflatedBytesPerRequestPending: 256 * KIB,
@@ -73,10 +73,10 @@ export const limits = {
   renotifySecondsMax: 604_800,
   staleMinMs: 2 * MINUTE_MS,
   noDataAfterMs: 5 * MINUTE_MS,
-  /** State of an OK series that is silent for this long is dropped. */
+  /** The state of an OK series is dropped after this long a silence. */
   okStateDropMs: DAY_MS,
   /**
-   * How often evaluation looks for series that are not sent any more: longer than ingest takes to forget one, or to
+   * How often evaluation looks for series that are no longer sent. Longer than ingest takes to forget a series, or to
    * announce it again.
    */
   seriesSweepMs: 2 * HOUR_MS,
@@ -100,11 +100,11 @@ export const limits = {
   agentsPageMax: 1000,
   /** The hub ends a page of a feed with the record that reaches this, so that a page is at most this and one record. */
   feedPageBytes: 4 * MIB,
-  /** A record that may be larger is withheld by the hub, and told of in its place. */
+  /** The hub withholds a record that may be larger than this and reports it instead. */
   feedRecordBytesMax: 16 * MIB,
-  /** The collector reads no larger answer of the hub. */
+  /** The collector does not read larger responses of the hub. */
   hubAnswerBytesMax: 64 * MIB,
-  /** An id of a server in a record of a feed: quotes and a comma included. */
+  /** Bytes of a server id in a record of a feed, with quotes and a comma. */
   feedIdBytes: 40,
   clockSkewWarnMs: 5 * SECOND_MS,
   hubOnlineThresholdMs: 300 * SECOND_MS,
@@ -131,8 +131,8 @@ export const limits = {
   licenseUsesMax: 1000,
 
   /**
-   * What one company may have, unless the operator's configuration says otherwise: every collector holds the records of
-   * every company.
+   * Limits of one company, unless the operator's configuration sets others. They exist because every collector keeps
+   * the records of every company.
    */
   serversPerCompany: 50_000,
   serversPerCompanyMax: 250_000,
@@ -142,7 +142,7 @@ export const limits = {
   companiesPerCompany: 100,
   /** Ids of servers in all rules, silences and checks of a company, listed and resolved. */
   scopeIdsPerCompany: 2_000_000,
-  /** What one scope may list: ids of servers, and names of each kind. */
+  /** The maximum of listed server ids, and of names of each kind, in one scope. */
   scopeServerIdsMax: 10_000,
   scopeNamesMax: 200,
   scopeNameCharsMax: 128,

@@ -1,4 +1,4 @@
-// What came from outside and was not looked at yet: any JSON.
+// JSON from outside that has not been validated yet.
 
 export type Unchecked = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,4 @@
-// What the hub has done at a collector: feeds pulled, agents pushed and revoked, data deleted (document 3 "Hub to
+// Calls by which the hub makes a collector act: pull a feed, take or revoke an agent, delete data (document 3 "Hub to
 // collector admin API"; decisions G-38, G-42, G-140).
 import type { AgentState } from '../lifecycle/agent.ts'
 
@@ -11,7 +11,7 @@ export type ReloadResponse = { readonly reload: ReloadFeed; readonly accepted: t
 /** PUT and DELETE /agents/{agent_id}. */
 export const agentPath = (agentId: string): string => `/agents/${agentId}`
 
-/** The record that is pushed; an empty text says that there is none. */
+/** The agent record that the hub pushes; an empty text means that the field is not set. */
 export type AgentRecordBody = {
   readonly company_id: string
   readonly server_id: string | null
@@ -27,7 +27,7 @@ export type AgentRecordBody = {
   /** 0: not managed. */
   readonly interval_seconds: number
 }
-/** `applied` is false for a version that is not newer than the one held. */
+/** `applied` is false when the version is not newer than the collector's. */
 export type AgentPushResponse = { readonly agent_id: string; readonly version: number; readonly applied: boolean }
 
 /** DELETE of the data of a company or a server. */

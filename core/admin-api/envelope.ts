@@ -1,6 +1,6 @@
-// The admin API of a collector, as the collector serves it and the hub asks it (document 3 "Hub to collector admin
-// API"; decisions G-131, G-132). Here: where it is, and how answers and refusals are wrapped. The answers of single
-// calls stand in the files beside it.
+// The admin API of a collector, shared by the collector that serves it and the hub that calls it (document 3 "Hub to
+// collector admin API"; decisions G-131, G-132). This file has the path prefix and the envelopes of responses and
+// errors; the files beside it have the responses of single calls.
 import { isObject, type Unchecked } from '../unchecked.ts'
 
 export const adminPrefix = '/internal/v1'
@@ -15,19 +15,19 @@ export const adminCodes = {
 } as const
 export type AdminCode = keyof typeof adminCodes
 
-/** What is wrong with one parameter: which, and what was expected of it. */
+/** A fault of one parameter: its name, and what was expected. */
 export type FieldFault = { readonly field: string; readonly message: string }
 
 /** The body of a refusal. */
 export type AdminErrorBody = { readonly error: { readonly code: AdminCode; readonly message: string } }
 
 /**
- * The header of a refusal that says which parameters are at fault, so that nobody has to read the message for them. The
- * body of a refusal has code and message, and nothing else.
+ * The header in which an error response names the faulty parameters, so that nobody has to parse the message. The body
+ * of an error has code and message only.
  */
 export const faultsHeader = 'x-refused-parameters'
 
-/** Faults as the value of the header: JSON in ASCII. */
+/** Encodes faults as the value of that header: JSON in ASCII. */
 export const faultsText = (faults: readonly FieldFault[]): string =>
   JSON.stringify(faults.map(({ field, message }) => ({ field, message }))).replace(
     /[^\x20-\x7e]/g,
@@ -37,7 +37,7 @@ export const faultsText = (faults: readonly FieldFault[]): string =>
 const isFieldFault = (value: unknown): value is FieldFault =>
   isObject(value) && typeof value.field === 'string' && typeof value.message === 'string'
 
-/** The faults of a header; none where it is absent, or says nothing that can be read. */
+/** Decodes the faults of that header; empty when it is absent or malformed. */
 export function parseFaults(header: string | null): readonly FieldFault[] {
   if (header === null) return []
   try {
@@ -48,18 +48,18 @@ export function parseFaults(header: string | null): readonly FieldFault[] {
   }
 }
 
-/** What a refusal says; empty where it says nothing. */
+/** The message of an error body; empty when it has none. */
 export function messageOfRefusal(body: unknown): string {
   const message = isObject(body) && isObject(body.error) ? body.error.message : ''
   return typeof message === 'string' ? message : ''
 }
 
-/** What stands under `data` of an answer; null where it is no object. */
+/** The member `data` of a response; null when it is not an object. */
 export function dataOf(body: unknown): Unchecked | null {
   const data = isObject(body) ? body.data : null
   return isObject(data) ? data : null
 }
 
-/** Labels as they came: whatever is no text becomes its text. */
+/** Reads labels; values that are not text are converted to text. */
 export const labelsOf = (value: unknown): Readonly<Record<string, string>> =>
   isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, label]) => [name, String(label)])) : {}

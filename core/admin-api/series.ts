@@ -20,7 +20,7 @@ export type SeriesResponse = {
   readonly from: string
   readonly to: string
   readonly step_seconds: number
-  /** Only where the plan limits reading; the others in a grace. */
+  /** Present when the plan limits reading; the members below are present during a grace only. */
   readonly retention_days?: number
   readonly retention_previous_days?: number
   readonly retention_grace_until?: string
@@ -28,7 +28,7 @@ export type SeriesResponse = {
   readonly series: readonly SeriesOfServer[]
 }
 
-/** Path and query of the question. What is absent or empty is not asked. */
+/** Path and query of the request. Absent and empty parameters are left out. */
 export function seriesPath(companyId: string, serverId: string, query: SeriesQuery): string {
   const search = new URLSearchParams({ company_id: companyId })
   for (const name of seriesParameters) {
@@ -43,7 +43,7 @@ function toPoint(raw: unknown): readonly [number, number][] {
   return typeof tsMs === 'number' && typeof value === 'number' ? [[tsMs, value]] : []
 }
 
-/** The series of an answer's data: what is none is left out. */
+/** The series in the data of a response; malformed ones are left out. */
 export function seriesOf(data: { readonly series: readonly unknown[] }): SeriesOfServer[] {
   return data.series.flatMap(raw =>
     isObject(raw) && Array.isArray(raw.points)
@@ -52,7 +52,7 @@ export function seriesOf(data: { readonly series: readonly unknown[] }): SeriesO
   )
 }
 
-/** The data of an answer as they came, members that are not known here included; null for an answer that is none. */
+/** The data of a response, with unknown members kept; null when the response is malformed. */
 export function parseSeriesResponse(
   body: unknown,
 ): (Readonly<Record<string, unknown>> & { readonly series: readonly unknown[] }) | null {

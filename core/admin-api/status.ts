@@ -1,5 +1,5 @@
-// What a collector says of itself, of a company and of a server (document 3 "Hub to collector admin API"; decisions
-// G-112, G-131).
+// Status responses of a collector: its own, of a company and of a server (document 3 "Hub to collector admin API";
+// decisions G-112, G-131).
 import type { RejectedRule } from '../alerting/rules/rule.ts'
 import { keyMetrics } from '../series/catalogue.ts'
 import { isObject } from '../unchecked.ts'
@@ -33,7 +33,7 @@ function toSample(raw: unknown): LatestSample[] {
   return [{ labels: labelsOf(raw.labels), value: raw.value, ts_ms: raw.ts_ms }]
 }
 
-/** State and newest values of an answer; null for one that is none. Values that are none are left out. */
+/** State and newest values of a response; null when it is malformed. Malformed values are left out. */
 export function parseServerStatus(body: unknown): Pick<ServerStatusResponse, 'state' | 'last_seen' | 'metrics'> | null {
   const data = dataOf(body)
   const state = presenceStates.find(known => known === data?.state)
@@ -59,7 +59,7 @@ export type CompanySummaryResponse = {
   readonly offline: number
 }
 
-/** How many agents of a company are online; null for an answer that does not say. */
+/** How many agents of a company are online; null when the response does not say. */
 export function parseOnline(body: unknown): number | null {
   const online = dataOf(body)?.online
   return typeof online === 'number' ? online : null

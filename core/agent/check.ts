@@ -15,7 +15,7 @@ export type Check =
   | CheckOf<'http', { url: string; expectStatus: number }>
   | CheckOf<'cert', { target: string }>
 
-/** A check as configuration gives it, before anything is believed: absent fields are empty or 0. */
+/** A check as it comes from configuration, before validation: absent fields are empty or 0. */
 export type RawCheck = {
   readonly id: string
   readonly type: string
@@ -46,7 +46,10 @@ function isHttpUrl(text: string): boolean {
 
 const isStatus = (status: number): boolean => Number.isInteger(status) && status >= 100 && status <= 599
 
-/** The check, or `{ fault }` in words. An absent timeout is 5 s, an absent expected status 200. */
+/**
+ * The validated check, or `{ fault }` with a sentence for the operator. An absent timeout is 5 s, an absent expected
+ * status 200.
+ */
 export function parseCheck(raw: RawCheck): Check | { fault: string } {
   const fault = (what: string) => ({ fault: `check ${raw.id || '(without id)'}: ${what}` })
   const { id } = raw

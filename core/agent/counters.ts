@@ -1,5 +1,6 @@
 // Counters turned into rates (metrics.md): the first reading after a start and the one after a reset yield nothing, and
-// a rate is never negative. Elapsed time is monotonic, so that a set clock makes no spikes.
+// a rate is never negative. Elapsed time comes from the monotonic clock, so that setting the wall clock makes no
+// spikes.
 
 /** One reading of a group of counters, at an instant of the monotonic clock. */
 export type CounterReading = {
@@ -8,10 +9,10 @@ export type CounterReading = {
   readonly bySubject: ReadonlyMap<string, readonly number[]>
 }
 
-/** Two readings closer than this say nothing: kernel counters move in steps of 10 ms. */
+/** Two readings closer together than this give no usable rate: kernel counters move in steps of 10 ms. */
 const WINDOW_MIN_MS = 900
 
-/** Seconds between two readings; null when there is no earlier one, or it is too close. */
+/** Seconds between two readings; null when there is no earlier one, or both are too close together. */
 export function windowSeconds(previous: CounterReading | null, current: CounterReading): number | null {
   if (previous === null) return null
   const elapsedMs = current.elapsedMs - previous.elapsedMs

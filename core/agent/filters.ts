@@ -1,6 +1,6 @@
 // Which file systems, block devices and interfaces an agent reports: the defaults of metrics.md, and the include and
-// exclude lists of the configuration. Expressions are RE2 and cover the whole name, as everywhere in the product.
-// An include list replaces the defaults: it is how an operator asks for what is left out otherwise.
+// exclude lists of the configuration. Expressions are RE2 and match the whole name, as everywhere in the product. An
+// include list replaces the defaults, so that an operator can ask for devices that they leave out.
 import { compileRegex, type Regex } from '../alerting/rules/regex.ts'
 
 /** The longest filter expression that remote configuration may carry (document 3 "Agent config semantics"). */
@@ -9,7 +9,7 @@ export const FILTER_CHARS_MAX = 200
 export type NameFilter = { readonly include: readonly Regex[]; readonly exclude: readonly Regex[] }
 export type FilterLists = { readonly include: readonly string[]; readonly exclude: readonly string[] }
 
-/** What is wrong with a filter expression, in words; null when it can be used. */
+/** What is wrong with a filter expression, as a phrase; null when it is valid. */
 export function filterFault(source: string): string | null {
   if (source === '') return 'is empty'
   if (source.length > FILTER_CHARS_MAX) return `is longer than ${FILTER_CHARS_MAX} characters`

@@ -3,7 +3,7 @@
 import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
 import { plain, type Sample } from './sample.ts'
 
-/** user, nice, system, idle, iowait, irq, softirq, steal. Guest time is already inside user and nice. */
+/** user, nice, system, idle, iowait, irq, softirq, steal. Guest time is already included in user and nice. */
 const MODE_COUNT = 8
 const IDLE = 3
 const IOWAIT = 4
@@ -48,7 +48,10 @@ function ticksPassed(previous: CounterReading, current: CounterReading, subject:
   return counterDeltas(previous, leveled, subject)
 }
 
-/** Summed, not taken from the whole: a difference of large numbers may fall just below zero. */
+/**
+ * Sums the busy modes instead of subtracting idle from the total, since a difference of large numbers may fall just
+ * below zero.
+ */
 function usedShare(ticks: readonly number[], total: number): number {
   const used = ticks.reduce((sum, count, mode) => (mode === IDLE || mode === IOWAIT ? sum : sum + count), 0)
   return (100 * used) / total

@@ -124,7 +124,7 @@ export function parseDiskStats(text: string, elapsedMs: number): DiskReading {
     const numbers = numbersFrom(fields, 3)
     if (!fields[2] || numbers.length <= IO_MS) continue
     inProgress.set(fields[2], numbers[IN_PROGRESS]!)
-    // The number in progress is a gauge: as a counter it would look like resets.
+    // The number of operations in progress is a gauge; taken as a counter it would look like resets.
     bySubject.set(fields[2], numbers.slice(0, IO_MS + 1).with(IN_PROGRESS, 0))
   }
   return { elapsedMs, bySubject, inProgress }

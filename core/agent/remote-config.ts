@@ -29,7 +29,7 @@ export type AgentSettings = {
   readonly bufferBytesMax: number
 }
 
-/** AgentConfig as it came; 0, '' and null are unset. */
+/** AgentConfig as received; 0, '' and null mean unset. */
 export type RemoteConfig = {
   readonly etag: string
   readonly intervalSeconds: number
@@ -54,7 +54,7 @@ export type MergedConfig = {
   readonly warnings: readonly string[]
 }
 
-/** A batch smaller than this cannot hold one cycle of a common host. */
+/** The smallest allowed batch size: below it, one cycle of a usual host would not fit. */
 const BATCH_BYTES_MIN = 16 * 1024
 const FILTERS_MAX = 64
 
@@ -69,10 +69,7 @@ function mergeInterval(local: AgentSettings, remote: RemoteConfig, warn: Warn): 
   return local.intervalMs
 }
 
-/**
- * The remote list without its faulty expressions; the local list when the remote one is empty, or nothing of it is
- * left.
- */
+/** The remote list without its faulty expressions; the local list when no remote expression is left. */
 function mergeFilters(key: string, local: readonly string[], remote: readonly string[], warn: Warn): readonly string[] {
   const usable = remote.filter(source => {
     const fault = filterFault(source)
@@ -82,7 +79,10 @@ function mergeFilters(key: string, local: readonly string[], remote: readonly st
   return usable.length > 0 ? usable : local
 }
 
-/** A ceiling: the smaller of both; unset keeps the local value, one below `min` is outside its domain. */
+/**
+ * Merges a ceiling: the smaller of both values. Unset keeps the local value; a value below `min` is outside its domain
+ * and dropped with a warning.
+ */
 function mergeCeiling(key: string, local: number, remote: number, min: number, warn: Warn): number {
   if (remote === 0) return local
   if (remote < min) {

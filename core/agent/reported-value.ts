@@ -1,6 +1,6 @@
-// How many digits of a value an agent reports: those that the reading supports. A share of ticks of 10 ms, or a count
-// over an interval, is known to a few digits; what a division writes behind them is noise, and would be most of what
-// the samples store keeps.
+// How many digits of a value an agent reports: only those that the reading supports. A share of ticks of 10 ms, or a
+// count over an interval, is known to a few digits. Further digits of the division are noise, and would take most of
+// the space in the samples store.
 import { metricByName, type Unit } from '../series/catalogue.ts'
 
 const DECIMALS: Readonly<Record<Unit, number>> = {

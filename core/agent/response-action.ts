@@ -1,9 +1,9 @@
-// What the agent does with an answer of the collector: the error table of document 3, row by row, as one decision
-// (decisions G-27, G-37, G-50, G-56).
+// What the agent does with a response of the collector: the error table of document 3, row by row (decisions G-27,
+// G-37, G-50, G-56).
 
 export type Call = 'enroll' | 'metrics' | 'config' | 'inventory' | 'renew' | 'update'
 
-/** An answer as far as decisions need it; `code` is error.code of the JSON body, null without one. */
+/** A response, reduced to what the decision needs; `code` is error.code of the JSON body, or null. */
 export type Answer =
   | {
       readonly kind: 'answer'
@@ -15,7 +15,7 @@ export type Answer =
 
 /**
  * - success: the work is done; a batch leaves the buffer
- * - unchanged: keep the config that is held
+ * - unchanged: keep the present config
  * - drop: give this body up, log, do not retry it
  * - split: send the batch in two parts, once
  * - unauthorized: stop sending, read /config every 10 minutes
@@ -37,13 +37,16 @@ export type Action =
   | 'hourly'
   | 'back_off'
 
-/** The collector answered, and took nothing of what was sent. */
+/** True when the collector answered with an error and took nothing of the request. */
 export const isRefusal = (answer: Answer): boolean => answer.kind === 'answer' && answer.status >= 400
 
-/** Refusals of an enrollment that no repetition changes. */
+/** Statuses of an enrollment that a retry cannot change. */
 const FINAL_AT_ENROLMENT = new Set([400, 401, 403, 409, 413, 422])
 
-/** The agent's action. A status outside the table (a proxy's 404, a redirect) loses nothing: back off. */
+/**
+ * The agent's action. For a status outside the table (a proxy's 404, a redirect) the agent backs off and keeps its
+ * data.
+ */
 export function actionFor(call: Call, answer: Answer): Action {
   if (answer.kind === 'no_answer') return 'back_off'
   const { status, code } = answer
@@ -59,7 +62,7 @@ export function actionFor(call: Call, answer: Answer): Action {
     case 401:
       return 'unauthorized'
     case 403:
-      // Only the collector's own word ends an agent for good: a proxy in between also says 403.
+      // Only the collector's own error code stops an agent for good, since a proxy in between can answer 403 too.
       return code === 'agent_revoked' ? 'revoked' : 'back_off'
     case 413:
       return call === 'metrics' ? 'split' : 'drop'
@@ -72,7 +75,8 @@ export function actionFor(call: Call, answer: Answer): Action {
 
 /**
  * Milliseconds that a Retry-After header asks for: whole seconds or an HTTP date; null when absent or unreadable. A
- * date counts from the server's own clock (its Date header): that of a host that has just started may be years behind.
+ * date is compared with the responder's own clock (its Date header), since the clock of a host that has just started
+ * may be years behind.
  */
 export function parseRetryAfter(header: string | null, date: string | null, nowMs: number): number | null {
   if (header === null) return null

@@ -1,5 +1,5 @@
-// What one cycle of the agent yields, and how cycles become the series of a request: points of one series together,
-// halves for a request that is too large, the ceiling on series (document 3 "Limits", "Errors" 413; decision G-55).
+// What one cycle of the agent yields, and how cycles become the series of a request: merged by series, halved when a
+// request is too large, and cut at the ceiling on series (document 3 "Limits", "Errors" 413; decision G-55).
 import { assert } from '../assert.ts'
 import { limits } from '../limits.ts'
 import { catalogueIndex } from '../series/catalogue.ts'
@@ -17,7 +17,7 @@ export type PointSeries = { readonly name: string; readonly labels: Labels; read
 export const plain = (name: string, value: number): Sample => ({ name, labels: {}, value })
 
 function shortLabels(labels: Labels): Labels {
-  // A value of so few characters is short in UTF-8 too.
+  // At most three bytes for each character: these values are within the limit in UTF-8 too.
   const isShort = Object.values(labels).every(value => value.length * 3 <= limits.labelValueBytesMax)
   if (isShort) return labels
   return Object.fromEntries(Object.entries(labels).map(([key, value]) => [key, distinctLabelValue(value)]))
@@ -36,7 +36,10 @@ export function seriesOfCycle(samples: readonly Sample[], cycleAtMs: number): Po
   )
 }
 
-/** One series a name and label set, its points in the order given; of two points at one instant the later one holds. */
+/**
+ * Merges series with the same name and labels; points keep their order, and of two points at one instant the later one
+ * counts.
+ */
 export function mergeSeries(series: readonly PointSeries[]): PointSeries[] {
   const byKey = new Map<string, { name: string; labels: Labels; points: Map<number, number> }>()
   for (const { name, labels, points } of series) {
@@ -56,8 +59,9 @@ export const pointCount = (series: readonly PointSeries[]): number =>
   series.reduce((count, { points }) => count + points.length, 0)
 
 /**
- * At most `seriesMax` series, and how many points the rest had. They are kept in the order of the catalogue (decision
- * G-196): what a server may have hundreds of, interfaces and checks, comes after processor, memory and disks.
+ * The first `seriesMax` series, and how many points the others had. Series are kept in the order of the catalogue
+ * (decision G-196), which has interfaces and checks, of which a server may have hundreds, after processor, memory and
+ * disks.
  */
 export function capSeries(
   series: readonly PointSeries[],
@@ -68,9 +72,7 @@ export function capSeries(
   return { kept: ordered.slice(0, seriesMax), droppedPoints: pointCount(ordered.slice(seriesMax)) }
 }
 
-/**
- * Two halves that together are the whole: by series, or by points when there is one series; null for a single point.
- */
+/** Splits series into two halves, or the points of a single series; null for a single point. */
 export function halveSeries(series: readonly PointSeries[]): [PointSeries[], PointSeries[]] | null {
   assert(series.length > 0, 'there is something to halve')
   if (series.length > 1) {
@@ -84,7 +86,8 @@ export function halveSeries(series: readonly PointSeries[]): [PointSeries[], Poi
 }
 
 /**
- * How many of the oldest entries must go so that `incomingBytes` more fit into `bytesMax`. All of them may not suffice.
+ * How many of the oldest entries must be deleted so that `incomingBytes` more fit into `bytesMax`. Even deleting all
+ * may not be enough.
  */
 export function evictionCount(entryBytes: readonly number[], incomingBytes: number, bytesMax: number): number {
   let total = entryBytes.reduce((sum, bytes) => sum + bytes, 0) + incomingBytes

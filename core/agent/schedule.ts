@@ -1,6 +1,6 @@
 // When the agent does what: the interval grid with its start-up jitter, the config poll, token renewal, the update
-// check and the backoff (document 3 "Errors", "Agent to collector", "Agent token overlap"; decisions G-20, G-55). Every
-// share of chance is handed in as a number in [0, 1).
+// check and the backoff (document 3 "Errors", "Agent to collector", "Agent token overlap"; decisions G-20, G-55).
+// Randomness is passed in as numbers in [0, 1).
 import { assert } from '../assert.ts'
 import { backoffMs } from '../backoff.ts'
 import { DAY_MS, limits } from '../limits.ts'
@@ -26,10 +26,9 @@ export function nextCycleAtMs(nowMs: number, intervalMs: number, offsetMs: numbe
 }
 
 /**
- * The instant that an agent waits for: the planned one, whatever the clock reads while it waits. A clock that is slewed
- * runs a little behind or ahead of the timer; an instant that is looked up anew by it would be the last one twice, or
- * the one after the next. Only without a plan, or when the clock was set back by more than half an interval, the grid
- * is looked at.
+ * The instant of the next cycle: the planned one, whatever the clock reads while the agent waits. A slewed clock runs a
+ * little behind or ahead of the timer, so computing the instant again from the clock could give the last one twice, or
+ * skip one. The grid is used only when there is no plan, or when the clock was set back by more than half an interval.
  */
 export function awaitedCycleAtMs(
   plannedAtMs: number | null,
@@ -56,7 +55,8 @@ export function configReloadAtMs(nowMs: number, lastReloadAtMs: number | null): 
 
 /**
  * When a token is due for renewal: its age reaches the period minus hash(agent_id) mod 24 h, so that every agent renews
- * within any window as long as the period. A period too short for a spread of a day is spread over its half.
+ * within any window as long as the period. When the period is too short for a spread of a day, renewals spread over
+ * half of it.
  */
 export function renewalDueAtMs(issuedAtMs: number, periodMs: number, agentId: string): number {
   const spreadMs = Math.max(1, Math.min(DAY_MS, Math.floor(periodMs / 2)))
@@ -64,7 +64,7 @@ export function renewalDueAtMs(issuedAtMs: number, periodMs: number, agentId: st
 }
 
 /**
- * Milliseconds from the start to the first look for an update: the phase of the agent in the period, of 6 hours by
+ * Milliseconds from the start to the first check for an update: the agent's phase in the period, which is 6 hours by
  * default.
  */
 export const firstUpdateCheckMs = (agentId: string, periodMs: number): number =>

@@ -21,7 +21,10 @@ export const signedAddressText = (url: string, signedAtMs: number): string =>
 export const formatSignedAddress = ({ url, signedAtMs, signature }: SignedAddress): string =>
   `${url}#ed25519=${signature}&signed_at_ms=${signedAtMs}`
 
-/** The parts of a signed address; null for one without a fragment, which is information only; a fault in words else. */
+/**
+ * The parts of a signed address; null for an address without a fragment, which is information only; else what is wrong
+ * with it.
+ */
 export function parseSignedAddress(text: string): SignedAddress | { readonly fault: string } | null {
   const at = text.indexOf('#')
   if (at < 0) return null
@@ -34,9 +37,9 @@ export function parseSignedAddress(text: string): SignedAddress | { readonly fau
 export type SeenAddress = Pick<SignedAddress, 'url' | 'signedAtMs'>
 
 /**
- * Why an agent stays where it is; null when it may ask the new collector. `newest` is the newest address with a valid
- * signature that it was ever told, whether it moved there or not: one that was signed before is played again. The same
- * may be tried again, until the collector behind it answers.
+ * Why an agent does not move to the new collector; null when it may try. `newest` is the newest address with a valid
+ * signature that it has ever received, whether it moved there or not: an address that was signed earlier is a replay.
+ * The same address may be tried again until its collector answers.
  */
 export function moveFault(
   address: SignedAddress,

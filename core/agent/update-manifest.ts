@@ -1,5 +1,5 @@
-// Whether an agent would take an update (document 3 "Proposed update-manifest extension", decision G-60): the text that
-// is signed, and every reason to refuse.
+// Whether an agent takes an update (document 3 "Proposed update-manifest extension", decision G-60): the signed text,
+// and every reason to refuse.
 import { compareVersions } from './version.ts'
 
 export type Manifest = {
@@ -18,7 +18,7 @@ export type Manifest = {
 /** The first line of what is signed: a signature made for anything else cannot pass for one of an update. */
 export const UPDATE_SIGNATURE_PREFIX = 'svc-agent-update-manifest-v1'
 
-/** A manifest or a download above this is refused. */
+/** Larger manifests and downloads are refused. */
 export const UPDATE_BYTES_MAX = 40 * 1024 * 1024
 
 /** The text under the Ed25519 signature: UTF-8 lines joined by newline. rollout_percent is not part of it. */
@@ -44,7 +44,7 @@ export type UpdateSituation = {
   readonly os: string
   readonly arch: string
   readonly channel: string
-  /** Hosts that may serve a download. */
+  /** Hosts from which a download is allowed. */
   readonly hosts: readonly string[]
   readonly isSignatureValid: boolean
   /** The version was rolled back within the last 24 hours. */

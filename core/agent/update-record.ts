@@ -7,8 +7,8 @@ import { DAY_MS } from '../limits.ts'
 export const UPDATE_TRIAL_MS = 300_000
 
 /**
- * Starts of an unconfirmed version without anybody watching: one that crashes over and over never reaches its 5
- * minutes.
+ * How often an unconfirmed version may start unwatched. A version that crashes at each start never completes the 5
+ * minutes of its trial, so the starts must be bounded.
  */
 const UNWATCHED_STARTS_MAX = 5
 
@@ -31,7 +31,7 @@ export const noUpdates: UpdateRecord = { trial: null, failed: [] }
 export const isVersionFailed = (record: UpdateRecord, version: string, nowMs: number): boolean =>
   record.failed.some(failed => failed.version === version && failed.untilMs > nowMs)
 
-/** The record with a version marked failed for 24 hours; marks that are over are left out. */
+/** The record with a version marked as failed for 24 hours; expired marks are dropped. */
 export function withFailed(record: UpdateRecord, version: string, nowMs: number): UpdateRecord {
   const others = record.failed.filter(failed => failed.version !== version && failed.untilMs > nowMs)
   return { ...record, failed: [...others, { version, untilMs: nowMs + DAY_MS }] }
@@ -39,10 +39,10 @@ export function withFailed(record: UpdateRecord, version: string, nowMs: number)
 
 /**
  * What a starting agent finds:
- * - none: no trial, or one of another version, which is over
- * - watched: it is on trial, and the process that replaced it watches
- * - unwatched: it is on trial and must watch itself (a power cut, a killed watcher)
- * - failed: it is on trial and must give way to the old binary at once
+ * - none: no trial, or a finished trial of another version
+ * - watched: on trial, and the process that installed it watches
+ * - unwatched: on trial, and it must watch itself (after a power cut or when the watcher was killed)
+ * - failed: on trial, and it must restore the old binary at once
  */
 export type TrialAtStart = 'none' | 'watched' | 'unwatched' | 'failed'
 

@@ -1,4 +1,4 @@
-// Addresses of configuration keys, `HOST:PORT`, and what counts as this host.
+// Addresses in configuration keys, `HOST:PORT`, and which of them mean this host only.
 
 /** The host, without the brackets of IPv6, and the port of an address key. */
 export function splitAddress(value: string): { hostname: string; port: number } {
@@ -10,17 +10,14 @@ export function splitAddress(value: string): { hostname: string; port: number } 
 export const urlOf = (scheme: 'http' | 'https', hostname: string, port: number): string =>
   `${scheme}://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`
 
-/** Plain HTTP is served and called without leave on this host only (decision G-15). */
+/** Whether a host name means loopback: plain HTTP needs no permission there, and only there (decision G-15). */
 export const isLoopback = (hostname: string): boolean =>
   hostname === 'localhost' || hostname === '::1' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 
-/** Every address of this host. */
+/** Whether a host name means all addresses of this host. */
 export const isWildcard = (hostname: string): boolean => ['0.0.0.0', '::', '[::]'].includes(hostname)
 
-/**
- * What to do about an address that cannot be served on, by the code the system gave; null for a code that says nothing
- * more.
- */
+/** What an operator can do when listening on an address failed with this system error code; null for other codes. */
 export function listenAdvice(code: unknown): string | null {
   if (code === 'EADDRINUSE') return 'another process has the port; stop that one, or change listen'
   if (code === 'EACCES') return 'a port below 1024 needs the capability CAP_NET_BIND_SERVICE'

@@ -1,6 +1,5 @@
-// Configuration as data: what keys an executable knows, of what kind and domain, with which default. Pure: the files
-// and the environment are read by each executable's config.ts and handed in. Order: defaults, file, environment,
-// options.
+// Configuration as data: the keys that an executable knows, with kind, domain and default. Pure: the files and the
+// environment are read by each executable's config.ts and handed in. Order: defaults, file, environment, options.
 
 /** Durations are milliseconds, sizes bytes once parsed. */
 export type KeyKind =
@@ -47,7 +46,7 @@ type ValueOf<K extends Key> = K['kind'] extends 'boolean'
 /** The resolved configuration: one member a key, named by its dotted key, so that a search for a key finds its uses. */
 export type Config<T extends Keys> = { readonly [K in keyof T]: ValueOf<T[K]> }
 
-/** A thing wrong with the configuration, in words for the operator. `value` is not given for secrets. */
+/** A fault in the configuration, worded for the operator. `value` is empty for secrets. */
 export type ConfigFault = { readonly key: string; readonly value: string; readonly message: string }
 
 type Bounds = { min?: number; max?: number }

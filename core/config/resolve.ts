@@ -1,4 +1,4 @@
-// Turns what file, environment and options say into a typed configuration, or into the list of every fault in it.
+// Merges file, environment and options into a typed configuration, or returns every fault in them.
 import type { Config, ConfigFault, Key, Keys } from './keys.ts'
 import { environmentName } from './keys.ts'
 
@@ -97,7 +97,9 @@ function flatten(keys: Keys, node: unknown, prefix: string, into: Map<string, un
   }
 }
 
-/** Resolves a configuration. With faults the config holds defaults where they are, and must not be used. */
+/**
+ * Resolves a configuration. When there are faults, the faulty keys have their defaults and the config must not be used.
+ */
 export function resolveConfig<T extends Keys>(
   keys: T,
   sources: ConfigSources,
@@ -126,7 +128,7 @@ export function resolveConfig<T extends Keys>(
     const key = isFile ? name.slice(0, -'_file'.length) : name
     const definition = keys[key]
     if (!definition || (isFile && definition.kind !== 'secret')) {
-      // Without its value: a secret of which only the key is misspelt would be told.
+      // The value is left out, since it may be a secret whose key is misspelt.
       faults.push({ key: name, value: '', message: 'is not a known key' })
       continue
     }

@@ -11,9 +11,10 @@ export const stateAtEnrollment = (serverStatus: string): AgentState => (serverSt
 export type Connectivity = 'online' | 'down' | 'unknown'
 
 /**
- * Whether an agent is heard of, by the hub's records: unknown while it is not active or was never seen, online when it
- * was seen within the threshold and no agent.down alert is open, else down. A server is what its agent is, and unknown
- * without one. What has to choose among many in the database says the same in SQL (apps/hub/agents/connectivity.ts).
+ * Connectivity of an agent by the hub's records: unknown while it is not active or was never seen; online when it was
+ * seen within the threshold and no agent.down alert is open; else down. A server has the connectivity of its agent, and
+ * is unknown without one. Queries that filter many agents express the same rule in SQL
+ * (apps/hub/agents/connectivity.ts).
  */
 export function connectivityOf(
   agent: { readonly state: AgentState; readonly lastSeenAtMs: number | null } | undefined,
@@ -31,7 +32,7 @@ export function collectorStatus(lastHeartbeatAtMs: number | null, nowMs: number)
   return nowMs - lastHeartbeatAtMs <= limits.collectorOnlineMs ? 'online' : 'offline'
 }
 
-/** Server.status as the agent record carries it: empty for everything that does not suppress. */
+/** The server status in an agent record: empty for statuses that do not suppress. */
 export const serverStatusOfRecord = (status: string | null): 'maintenance' | 'decommissioned' | '' =>
   status === 'maintenance' || status === 'decommissioned' ? status : ''
 
@@ -40,7 +41,7 @@ export type TokenPair = {
   readonly tokenHash: string
   readonly prevTokenHash: string | null
   readonly prevTokenExpiresAtMs: number | null
-  /** When the agent rotated before, within the last hour at least. */
+  /** Times of earlier rotations, at least those within the last hour. */
   readonly rotatedAtMs: readonly number[]
 }
 
@@ -58,8 +59,8 @@ export type Rotation =
 const HOUR_MS = 3_600_000
 
 /**
- * Rotates the token of an agent that presents the hash of its current token, or of its previous one still in validity.
- * Revoked, pending and mismatching agents cannot be told apart by the answer. The rows are locked by the caller.
+ * Rotates the token of an agent that presents the hash of its current token, or of its previous one while that is
+ * valid. The result does not tell revoked, pending and mismatching agents apart. The caller has locked the rows.
  */
 export function rotateToken(
   agent: TokenPair,
@@ -90,7 +91,8 @@ export function rotateToken(
       prevTokenExpiresAtMs: nowMs + limits.tokenOverlapMs,
       rotatedAtMs,
     }
-  // The agent failed to store the token of the last rotation: that one is replaced, the overlap of the old one stays.
+  // The agent presents its previous token, so it failed to store the one of the last rotation. That one is replaced;
+  // the overlap of the previous token stays.
   return {
     kind: 'rotated',
     tokenHash: newTokenHash,

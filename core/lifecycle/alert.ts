@@ -35,27 +35,30 @@ export type Alert = {
   readonly groupMemberIds: readonly string[] | null
   readonly eventCount: number
   readonly lastEventSeq: number
-  /** When people were told of it; null for an alert that never notified. */
+  /** When people were last notified of the alert; null when they never were. */
   readonly notifiedAtMs: number | null
-  /** Resolved under a suppression after having notified: people still wait for the recovery. */
+  /**
+   * People were notified of the alert, but it was resolved under suppression: they have not been notified of the
+   * recovery.
+   */
   readonly recoveryUntold: boolean
 }
 
-/** The alerts that an event can concern, as they are before it. */
+/** The alerts that an event can concern, in their state before the event. */
 export type AlertBook = {
-  /** Open, acknowledged or grouped, of the event's (server, rule, series). */
+  /** The alert of the event's (server, rule, series) that is open, acknowledged or grouped. */
   readonly active: Alert | null
-  /** The newest of the same key, whatever its state. */
+  /** The newest alert of the same key, in any state. */
   readonly latest: Alert | null
   /** Open group alerts of the company, oldest first. */
   readonly groups: readonly Alert[]
   /** Active agent.down alerts of servers. */
   readonly downOf: (serverId: string) => readonly Alert[]
-  /** Alerts in state grouped of a group. */
+  /** The grouped alerts (children) of a group. */
   readonly childrenOf: (groupId: string) => readonly Alert[]
 }
 
-/** What the hub knows besides the event. */
+/** What the hub looks up to apply an event. */
 export type EventContext = {
   readonly newId: string
   readonly nowMs: number
@@ -120,7 +123,7 @@ function newAlert(event: AlertEvent, context: EventContext, type: AlertType): Al
   }
 }
 
-/** What every applied event leaves on its alert. */
+/** The alert with the fields that every applied event updates. */
 const withEvent = (alert: Alert, event: AlertEvent): Alert => ({
   ...alert,
   eventCount: alert.eventCount + 1,
@@ -129,14 +132,14 @@ const withEvent = (alert: Alert, event: AlertEvent): Alert => ({
   suppressReason: event.suppress_reason,
 })
 
-/** Stores the alert and tells people of it, unless it is suppressed or a grouped child. */
+/** Stores the alert and notifies people, unless it is suppressed or a grouped child. */
 function told(alert: Alert, type: NotifyType, context: EventContext): Outcome {
   if (alert.suppressed || alert.state === 'grouped') return { changed: [alert], alertId: alert.id, notify: null }
   const marked = { ...alert, notifiedAtMs: alert.notifiedAtMs ?? context.nowMs }
   return { changed: [marked], alertId: alert.id, notify: { type, alert: marked } }
 }
 
-/** The end of an alert. People hear of it only when they heard of its beginning (decision G-101). */
+/** Resolves an alert. People are notified only when they were notified of its opening (decision G-101). */
 function resolved(alert: Alert, event: AlertEvent, reason: string, type: NotifyType): Outcome {
   const wasTold = alert.notifiedAtMs !== null && alert.state !== 'grouped'
   const after: Alert = {
@@ -161,7 +164,8 @@ const ruleAlertType = (event: AlertEvent, context: EventContext): AlertType => {
 
 function applyOpened(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
   if (!book.active) return told(newAlert(event, context, ruleAlertType(event, context)), 'alert.opened', context)
-  // A second opening merges: no second row, and no second notification unless nobody was ever told.
+  // A second opened event is merged into the open alert: no second row, and a notification only when there was none
+  // yet.
   const merged: Alert = {
     ...withEvent(book.active, event),
     lastValue: event.value ?? book.active.lastValue,
@@ -230,7 +234,7 @@ function applyAgentDown(book: AlertBook, event: AlertEvent, context: EventContex
   return told(alert, 'agent.down', context)
 }
 
-/** Attaches the members' agent.down alerts that stand alone to a group. */
+/** Makes the ungrouped agent.down alerts of the members children of a group. */
 function attach(book: AlertBook, group: Alert): Alert[] {
   return (group.groupMemberIds ?? []).flatMap(serverId =>
     book
@@ -273,7 +277,7 @@ function applyGroupUpdate(book: AlertBook, event: AlertEvent): Outcome {
   return { changed: [group, ...attach(book, group)], alertId: group.id, notify: null }
 }
 
-/** The children of a group that ends: into another open group that lists their server, or resolved with the group. */
+/** Moves each child of a group that ends to another open group that lists its server, or resolves it with the group. */
 function releaseChildren(book: AlertBook, group: Alert, atMs: number): Alert[] {
   const others = book.groups.filter(other => other.id !== group.id)
   return book.childrenOf(group.id).map(child => {
@@ -290,7 +294,7 @@ function applyGroupResolved(book: AlertBook, event: AlertEvent): Outcome {
   return { ...outcome, changed: [...outcome.changed, ...releaseChildren(book, group, Date.parse(event.occurred_at))] }
 }
 
-/** What an event that was not seen before, with a seq above the processed one, does. */
+/** Applies an event that is new and whose seq is above the last processed one. */
 export function applyEvent(book: AlertBook, event: AlertEvent, context: EventContext): Outcome {
   switch (event.type) {
     case 'alert.opened':
@@ -316,7 +320,10 @@ export function applyEvent(book: AlertBook, event: AlertEvent, context: EventCon
   }
 }
 
-/** A group closed by hand gives its children back as open alerts, or to another open group that lists their server. */
+/**
+ * Releases the children of a group that was closed by hand: each becomes an open alert, or joins another open group
+ * that lists its server.
+ */
 export function closeGroup(group: Alert, children: readonly Alert[], otherGroups: readonly Alert[]): Alert[] {
   return children.map(child => {
     const next = groupWith(

@@ -12,7 +12,7 @@ export type LicenseDates = {
   readonly maxUses: number
 }
 
-/** The status at `nowMs`: what ended it by decision counts before what ran out. */
+/** The status at `nowMs`: revoked and superseded take precedence over expired and exhausted. */
 export function licenseStatus(license: LicenseDates, nowMs: number): LicenseStatus {
   if (license.revokedAtMs !== null) return 'revoked'
   if (license.supersededAtMs !== null) return 'superseded'

@@ -1,6 +1,6 @@
-// Which names a listener on loopback answers to. It needs no token, because nobody else reaches it; but a page in a
-// browser on this host does, once the name of its own server leads to 127.0.0.1 (DNS rebinding). Such a request carries
-// that name as its Host.
+// Which Host headers a listener on loopback accepts. It needs no token, because other hosts cannot reach it. But a web
+// page in a browser on this host can, when the page's domain name resolves to 127.0.0.1 (DNS rebinding); its requests
+// carry that name as their Host.
 import { isLoopback } from '../config/address.ts'
 import { parseAddress } from './ip-address.ts'
 
@@ -14,9 +14,9 @@ const nameOf = (host: string): string =>
     .replace(/\.$/, '')
 
 /**
- * Whether a listener on `hostname` answers a request with this Host header. Elsewhere than on loopback every name is
- * good. There it is an address, which no page can make its own, localhost, or one of `allowed`. HTTP/1.0 sends none,
- * browsers always do.
+ * Whether a listener on `hostname` answers a request with this Host header. A listener that is not on loopback accepts
+ * every name. On loopback it accepts IP addresses (no page can take one as its domain), localhost and the names in
+ * `allowed`. A request without Host is accepted: HTTP/1.0 clients send none, browsers always do.
  */
 export function answersToHost(host: string | null, hostname: string, allowed: readonly string[]): boolean {
   if (host === null || !isLoopback(hostname)) return true
@@ -25,5 +25,5 @@ export function answersToHost(host: string | null, hostname: string, allowed: re
   return allowed.some(each => each.toLowerCase() === name)
 }
 
-/** What a refused request is told. */
+/** The body of the refusal. */
 export const hostRefusal = 'this listener answers to an address or to localhost; add the name to ops.allowed_hosts\n'

@@ -1,6 +1,6 @@
 // IP addresses and ranges as texts: the one parser for trusted proxies, ranges of tokens, rate limits and the targets
 // of webhooks. The library also reads octal, hexadecimal and shortened IPv4 ("0177.1", "127.1") and zones
-// ("fe80::1%eth0"); other programs read those in other ways, so that they are no addresses here.
+// ("fe80::1%eth0"); programs disagree about those, so they are refused here.
 import ipaddr from 'ipaddr.js'
 
 export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
@@ -9,14 +9,14 @@ type Range = readonly [IpAddress, number]
 /** The bits of ::ffff:0:0/96, which carries IPv4 addresses in IPv6. */
 const MAPPED_BITS = 96
 
-/** False for a text whose dotted part is anything but four decimal numbers. */
+/** True when the dotted part of a text, if any, is four plain decimal numbers. */
 const isPlainText = (text: string): boolean => {
   if (text.includes('%')) return false
   const dotted = text.slice(text.lastIndexOf(':') + 1)
   return !dotted.includes('.') || ipaddr.IPv4.isValidFourPartDecimal(dotted)
 }
 
-/** The address that a text is; null for anything else. `::ffff:10.0.0.1` is the IPv4 address 10.0.0.1. */
+/** Parses an address; null for anything else. `::ffff:10.0.0.1` is the IPv4 address 10.0.0.1. */
 export function parseAddress(text: string): IpAddress | null {
   if (!isPlainText(text)) return null
   if (!text.includes(':')) return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : null
@@ -25,7 +25,7 @@ export function parseAddress(text: string): IpAddress | null {
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
 }
 
-/** A range such as `10.0.0.0/8`, or an address, which is a range of one; null for anything else. */
+/** Parses a range such as `10.0.0.0/8`, or an address as a range of one; null for anything else. */
 function parseRange(text: string): Range | null {
   const parts = /^([^/]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text)
   const [, base = '', bits] = parts ?? []
@@ -41,21 +41,24 @@ function parseRange(text: string): Range | null {
 /** Whether a text is an address or a range of addresses in CIDR form. */
 export const isAddressOrRange = (text: string): boolean => parseRange(text) !== null
 
-/** The IPv4 address of the form that IPv6 has for it; any other text as it is. */
+/** Turns an IPv4-mapped IPv6 address into the IPv4 address; returns other texts unchanged. */
 export function plainAddress(text: string): string {
   if (!text.includes(':')) return text
   const address = parseAddress(text)
   return address?.kind() === 'ipv4' ? address.toString() : text
 }
 
-/** What a rate is counted by: an IPv4 address, or the /64 of an IPv6 address, which one subscriber has whole. */
+/**
+ * The key of a rate limit: an IPv4 address, or the /64 of an IPv6 address, since one subscriber usually has a whole
+ * /64.
+ */
 export function rateKeyOf(text: string): string {
   const address = parseAddress(text)
   if (!(address instanceof ipaddr.IPv6)) return address?.toString() ?? text
   return `${new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0]).toString()}/64`
 }
 
-/** A set of ranges. A text that is no range covers nothing. */
+/** A set of ranges. A malformed range covers nothing. */
 export class IpRanges {
   private readonly ranges: readonly Range[]
 
@@ -71,7 +74,7 @@ export class IpRanges {
     return this.ranges.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits))
   }
 
-  /** False for a text that is no address. */
+  /** Whether a range covers the address; false for a text that is not an address. */
   coversText(text: string): boolean {
     const address = this.isEmpty ? null : parseAddress(text)
     return address !== null && this.covers(address)

@@ -4,9 +4,7 @@ import { assert } from '../assert.ts'
 import type { ConfigFault } from '../config/keys.ts'
 import { IpRanges, isAddressOrRange, parseAddress } from './ip-address.ts'
 
-/**
- * Without brackets or zone, and in the form that an address has once only. A text that is no address stays as it is.
- */
+/** The canonical text of an address, without brackets or zone. A text that is not an address stays unchanged. */
 function addressText(text: string): string {
   const bare = text
     .trim()
@@ -36,7 +34,8 @@ export class TrustedProxies {
   }
 
   /**
-   * From the right of X-Forwarded-For, the first address that is no trusted proxy; the peer when nobody trusted speaks.
+   * The first address from the right of X-Forwarded-For that is not a trusted proxy; the peer's address when the peer
+   * is not trusted.
    */
   clientAddress(peer: string, forwardedFor: string | null): string {
     let client = addressText(peer)

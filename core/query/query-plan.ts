@@ -1,5 +1,5 @@
-// How a series request is answered: which store, which step, from when (document 3 "Series parameters", decisions G-133
-// and G-134). The samples store turns a plan into SQL and decides nothing.
+// How a series request is answered: from which table, with which step, from which instant on (document 3 "Series
+// parameters", decisions G-133 and G-134). The samples store turns a plan into SQL and decides nothing.
 import { DAY_MS, limits } from '../limits.ts'
 import type { Aggregate, SeriesFault, SeriesRequest } from './series-request.ts'
 
@@ -8,7 +8,10 @@ export type SeriesSource = 'raw' | '5m' | '1h'
 /** The width of a rollup's cells. */
 export const cellMs: Readonly<Record<Exclude<SeriesSource, 'raw'>, number>> = { '5m': 300_000, '1h': 3_600_000 }
 
-/** A client that asks for exactly seven days says so a moment before the collector hears it. */
+/**
+ * Slack for a client that asks for exactly seven days of raw samples: its request arrives a moment after it computed
+ * the range.
+ */
 const RAW_SLACK_MS = 60_000
 
 export type SeriesPlan = {
@@ -16,16 +19,16 @@ export type SeriesPlan = {
   readonly serverId: string
   readonly metric: string
   readonly agg: Aggregate
-  /** What the reply says was read, both ends included. */
+  /** The range that the response states, both ends included. */
   readonly fromMs: number
   readonly toMs: number
   readonly stepMs: number
   readonly source: SeriesSource
-  /** Nothing older than this is read, whatever the buckets' alignment. */
+  /** Samples older than this are not read, even if a bucket begins before it. */
   readonly oldestMs: number
-  /** The range lies wholly outside what the company may read: no store is asked. */
+  /** The whole range is outside what the company may read, so the store is not asked. */
   readonly isEmpty: boolean
-  /** Raw is read when the rollup turns out to be empty. */
+  /** When the rollup has no cells of the range, the raw samples are read. */
   readonly fallsBackToRaw: boolean
 }
 
@@ -38,7 +41,7 @@ export type PlanContext = {
 
 const ceilTo = (value: number, unit: number): number => Math.ceil(value / unit) * unit
 
-/** The plan of a request, or the fault of asking for too many points. */
+/** Plans a request; returns a fault when it asks for too many points. */
 export function planSeries(
   request: SeriesRequest,
   context: PlanContext,

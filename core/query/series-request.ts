@@ -1,5 +1,5 @@
-// What GET /internal/v1/servers/{id}/series may ask (document 3 "Series parameters", decisions G-133 and G-134):
-// parameters to a request, or every fault with its field.
+// What GET /internal/v1/servers/{id}/series may ask (document 3 "Series parameters", decisions G-133 and G-134): parses
+// the parameters into a request, or returns every fault with its field.
 import { parseDuration } from '../config/resolve.ts'
 import { DAY_MS, limits } from '../limits.ts'
 import { metricByName } from '../series/catalogue.ts'
@@ -59,10 +59,7 @@ const isAggregate = (text: string): text is Aggregate => aggregates.some(aggrega
 const INSTANT_EXPECTED =
   'must be an RFC 3339 time (2026-01-31T12:00:00Z; write a plus sign in a URL as %2B) or epoch seconds'
 
-/**
- * Reads the parameters of a series query. The number of points is checked by `planSeries`, which knows the step that is
- * used.
- */
+/** Reads the parameters of a series query. `planSeries` checks the number of points, since it chooses the step. */
 export function parseSeriesRequest(
   params: SeriesParams,
   nowMs: number,

@@ -1,5 +1,5 @@
 // What a company may read, write and keep of its samples (document 3 "Retention semantics", decisions G-118, G-137 and
-// G-138). The hub's side, which decides when a grace begins, is plan-change.ts.
+// G-138). plan-change.ts decides, for the hub, when a grace begins.
 import { DAY_MS } from '../limits.ts'
 
 const RETENTION_DAYS_MAX = 3650
@@ -11,7 +11,7 @@ export type RetentionSettings = {
   readonly graceUntilMs: number | null
 }
 
-/** What is left of the settings once out-of-domain values and a grace that is over are ignored. */
+/** The settings without out-of-domain values and without an expired grace. */
 type EffectiveRetention = {
   readonly days: number
   /** Days that the company could read before; Infinity when that was unlimited; null without a running grace. */
@@ -29,23 +29,24 @@ function effective(settings: RetentionSettings | null, nowMs: number): Effective
   return { days, previousDays: inDomain(previousDays) ? previousDays : Number.POSITIVE_INFINITY, graceUntilMs }
 }
 
-/**
- * The days of a company's plan, null without a limit: what the write-locked zone and the memory of the janitor count.
- */
+/** The days of a company's plan, null without a limit. The write-locked zone and the retention memory use these. */
 export const planDays = (settings: RetentionSettings | null): number | null =>
   settings !== null && inDomain(settings.retentionDays) ? settings.retentionDays : null
 
 export type ReadWindow = {
-  /** Nothing older is readable; -Infinity without a limit. */
+  /** Older samples cannot be read; -Infinity without a limit. */
   readonly readFromMs: number
-  /** What the series reply says about it; absent members do not appear there. */
+  /** The retention members of the series response; absent ones are left out there. */
   readonly retentionDays?: number
   readonly previousDays?: number
   readonly graceUntilMs?: number
   readonly lockedBeforeMs?: number
 }
 
-/** The read limit at `nowMs`. `settings` is null for a company that the hub never told of: it is not clamped. */
+/**
+ * The read limit at `nowMs`. `settings` is null for a company whose settings the hub never sent; its reads are not
+ * limited.
+ */
 export function readWindow(settings: RetentionSettings | null, nowMs: number): ReadWindow {
   const retention = effective(settings, nowMs)
   if (retention === null) return { readFromMs: Number.NEGATIVE_INFINITY }
@@ -65,21 +66,22 @@ export function writeLockedBeforeMs(retentionDays: number | null, nowMs: number)
   return retentionDays === null ? Number.NEGATIVE_INFINITY : nowMs - retentionDays * DAY_MS
 }
 
-/** What the collector remembers of a company, in the samples store itself. */
+/** What the collector remembers about a company's retention, kept in the samples store itself. */
 export type RetentionMemory = {
   readonly firstSeenAtMs: number
   /** The largest retention seen in the last 30 days; Infinity when it was unlimited. */
   readonly largestDays: number
 }
 
-/** `keep` says why nothing is deleted; `deleteBeforeMs` is a UTC midnight. */
+/** `keep` is the reason why nothing is deleted; `deleteBeforeMs` is a UTC midnight. */
 export type Deletion =
   | { readonly keep: 'hub_silent' | 'new_company' | 'unlimited' }
   | { readonly deleteBeforeMs: number }
 
 /**
- * Which samples of a company may leave the disk: whole UTC days that lie entirely outside everything the company may
- * read or could read in the last 30 days. `settings` is the hub's answer just now; undefined when it did not answer.
+ * Which samples of a company may be deleted: whole UTC days that are entirely outside everything that the company can
+ * read now or could read in the last 30 days. `settings` is the hub's answer just now; undefined when it did not
+ * answer.
  */
 export function deletion(
   settings: RetentionSettings | undefined,

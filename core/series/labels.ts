@@ -11,7 +11,9 @@ const RESERVED = new Set(['company_id', 'server_id', 'agent_id'])
 
 export const isMetricName = (name: string): boolean => METRIC_NAME.test(name)
 export const isLabelKey = (key: string): boolean => LABEL_KEY.test(key)
-/** Identity comes from the token; a label that pretends to carry it is removed. */
+/**
+ * Whether a label key is reserved. Identity comes from the token only, so labels that claim an identity are removed.
+ */
 export const isReservedLabel = (key: string): boolean => RESERVED.has(key)
 
 const encoder = new TextEncoder()
@@ -34,8 +36,8 @@ export const truncateLabelValue = (value: string): string => truncateUtf8(value,
 const HASH_CHARS = 12
 
 /**
- * A label value as it is up to 128 bytes of UTF-8, else a readable head of 115 bytes at most, `~` and 12 characters of
- * the hash of the whole (decision G-195): what the collector does not have to cut, so that two long values with one
+ * A label value that the collector does not have to cut: unchanged up to 128 bytes of UTF-8; a longer one becomes its
+ * first 115 bytes at most, `~` and 12 characters of its hash (decision G-195). So two long values with the same
  * beginning stay two series.
  */
 export function distinctLabelValue(value: string): string {
@@ -45,7 +47,7 @@ export function distinctLabelValue(value: string): string {
 }
 
 /**
- * The `target` label of a check: the agent writes it, the rules of the check match it, and the collector makes it of a
- * longer one.
+ * The `target` label of a check. The agent sends it, the rules of the check match it, and the collector applies the
+ * same shortening to a longer value.
  */
 export const targetLabel = distinctLabelValue

@@ -1,5 +1,5 @@
-// The samples of one request as flat arrays: no object a series, no object a point. One batch a thread is filled again
-// and again; it grows to the largest request seen and is never shrunk.
+// The samples of one request as flat arrays, without an object for each series or point. Each thread reuses one batch,
+// which grows to the largest request seen and never shrinks.
 
 /** Series `i` has the id (idLo[i], idHi[i]) and the points pointStart[i] … pointStart[i + 1] - 1 of tsMs and value. */
 export class SampleBatch {
@@ -10,7 +10,7 @@ export class SampleBatch {
   pointStart = new Uint32Array(513)
   tsMs = new Float64Array(1024)
   value = new Float64Array(1024)
-  /** Definitions of series that the bus has not been told of by this thread: index of the series and its full key. */
+  /** Definitions that go to the bus with this batch: index of the series and its full key. */
   readonly definitions: { seriesIndex: number; key: string }[] = []
 
   clear(): void {

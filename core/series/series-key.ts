@@ -13,7 +13,7 @@ const HASH_CHARS = 12
 const escapeValue = (value: string): string =>
   /[\\"\n]/.test(value) ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n') : value
 
-/** The whole key, however long: what ids are derived from. A label with an empty value equals no label. */
+/** The full key without a length limit, from which ids are derived. A label with an empty value equals no label. */
 export function fullSeriesKey(metric: string, labels: Labels): string {
   const keys = Object.keys(labels)
     .filter(key => labels[key] !== '')

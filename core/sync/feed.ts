@@ -1,10 +1,10 @@
-// A feed of the hub, read by `since` until there is no more, and applied in one piece (document 2 "Rule sync on the
-// collector"; document 1 "Rule sync envelope"): an error in mid-way keeps the old set and the old cursor.
+// A feed of the hub: pulled page by page from cursor `since` on, and applied as a whole (document 2 "Rule sync on the
+// collector"; document 1 "Rule sync envelope"): an error in between keeps the old set and the old cursor.
 
-/** What every record of a feed has. */
+/** The fields that every record of a feed has. */
 export type FeedRecord = { readonly id: string; readonly sync_version: number }
 
-/** The raw set as the hub last gave it, and the cursor to go on from. `syncedAtMs` 0 = never. */
+/** The set of records as last pulled, and the cursor to continue from. `syncedAtMs` 0 = never pulled. */
 export type FeedState<R extends FeedRecord> = {
   readonly since: number
   readonly records: ReadonlyMap<string, R>
@@ -19,13 +19,16 @@ export const emptyFeed = <R extends FeedRecord>(): FeedState<R> => ({ since: 0, 
  */
 const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
 
-/** The cursor to ask with, and whether the answer replaces the whole set. */
+/** The cursor for the next pull, and whether that pull replaces the whole set. */
 export function feedStart(state: FeedState<FeedRecord>, nowMs: number): { since: number; isReplacing: boolean } {
   const isStale = state.syncedAtMs > 0 && nowMs - state.syncedAtMs > CURSOR_AGE_MAX_MS
   return isStale ? { since: 0, isReplacing: true } : { since: state.since, isReplacing: false }
 }
 
-/** Applies all pages of one pull. `isGone` says which records remove what they name: tombstones. */
+/**
+ * Applies all pages of one pull. A record for which `isGone` is true, such as a tombstone, removes the record with its
+ * id.
+ */
 export function applyFeed<R extends FeedRecord>(
   state: FeedState<R>,
   pulled: { readonly records: readonly R[]; readonly nextSince: number; readonly isReplacing: boolean },
@@ -42,7 +45,7 @@ export function applyFeed<R extends FeedRecord>(
   return { since: pulled.nextSince, records, syncedAtMs: nowMs }
 }
 
-/** The set without the records that have outlived their use; the same object when there are none. */
+/** The set without expired records; the same object when none has expired. */
 export function dropExpired<R extends FeedRecord>(
   state: FeedState<R>,
   isExpired: (record: R) => boolean,
