@@ -2,7 +2,7 @@
 // for it.
 import type { Logger } from 'pino'
 import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
-import { downAfterMs, presenceIntervalSeconds } from '../../../core/alerting/evaluate/presence.ts'
+import { shownPresence } from '../../../core/alerting/evaluate/presence.ts'
 import type { Tombstone } from '../../../core/retention/tombstone.ts'
 import { planDays, type RetentionSettings } from '../../../core/retention/window.ts'
 import type { AdminDeps } from '../admin/deps.ts'
@@ -134,12 +134,10 @@ function presenceCalls(sources: Sources): AdminDeps['presence'] {
     state: async (companyId, serverId) => {
       const alerting = await alertingOf(sources, serverId)
       if (!alerting || alerting.companyId !== companyId) return { state: 'unknown', lastSeenAtMs: null }
-      const { state, lastSeenMs, intervalSeconds } = alerting.presence
+      const { lastSeenMs } = alerting.presence
       const managed = registry.latestOfServer(companyId, serverId)?.intervalSeconds ?? 0
-      const isSilent = nowMs() - lastSeenMs > downAfterMs(presenceIntervalSeconds(intervalSeconds, managed))
-      const lastSeenAtMs = lastSeenMs > 0 ? lastSeenMs : null
-      if (state === 'down') return { state: 'down', lastSeenAtMs }
-      return { state: state === 'up' && !isSilent ? 'online' : 'unknown', lastSeenAtMs }
+      const state = shownPresence(alerting.presence, managed, nowMs())
+      return { state, lastSeenAtMs: lastSeenMs > 0 ? lastSeenMs : null }
     },
   }
 }

@@ -1,6 +1,6 @@
 // Collectors as super administrators manage them (decision G-33). One has a service user, whose token goes with it.
 import { asc, eq } from 'drizzle-orm'
-import { collectorStatus } from '../../../core/lifecycle/agent.ts'
+import { collectorStatus } from '../../../core/lifecycle/connectivity.ts'
 import { auditRequest } from '../audit/audit.ts'
 import { recorded } from '../audit/recorded.ts'
 import { createCollector } from '../identity/accounts.ts'

@@ -10,6 +10,7 @@ import { apiTokens, companies, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import type { Caller } from '../platform/http/caller.ts'
+import { tokenRateMax } from '../platform/http/request-rate.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import { createToken, tokenLifeMs } from './accounts.ts'
 import { permissionsOfUser } from './people.ts'
@@ -75,7 +76,7 @@ export async function rateMaxOf(hub: Hub, db: Executor, companyId: string): Prom
     .select({ rateMax: companies.tokenRateMax })
     .from(companies)
     .where(eq(companies.id, companyId))
-  return company?.rateMax ?? hub.config['rate.token_max_per_minute']
+  return tokenRateMax(hub.config, company?.rateMax)
 }
 
 /** Refuses what the company may not give: too high a rate, or one working token more than are shown. */

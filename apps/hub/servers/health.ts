@@ -10,7 +10,8 @@ import {
   type ServerStatusResponse,
   serverStatusPath,
 } from '../../../core/admin-api/status.ts'
-import { type AgentState, connectivityOf } from '../../../core/lifecycle/agent.ts'
+import type { AgentState } from '../../../core/lifecycle/agent.ts'
+import { connectivityOf } from '../../../core/lifecycle/connectivity.ts'
 import { isActiveDownAlert } from '../agents/connectivity.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
 import type { CollectorResponse } from '../collectors/collector-client.ts'

@@ -2,7 +2,8 @@
 // clock: a sample is evaluated at the receive time of its batch and a sweep at the time it is given, so a replay
 // repeats exactly what happened.
 import type { EntryReader } from '../../bus/entry.ts'
-import { bindSeen, rebindServer } from '../rules/binding.ts'
+import { rebindServer } from '../rules/apply-rule-change.ts'
+import { bindSeen } from '../rules/binding.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { dropIdleSeries } from '../state/removal.ts'
 import { FIRING, NO_ROW, OK } from '../state/state-table.ts'

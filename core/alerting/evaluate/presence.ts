@@ -21,6 +21,26 @@ export function presenceIntervalSeconds(reported: number, managed: number): numb
 export const downAfterMs = (intervalSeconds: number): number =>
   Math.max(3 * intervalSeconds * 1000, limits.presenceDownMinMs)
 
+/**
+ * What people are shown of a server: down once it was declared lost, online while its agent is heard of. After a silence
+ * that is not declared yet, and before the first batch, nothing is known. `managedSeconds`: as for
+ * presenceIntervalSeconds.
+ */
+export function shownPresence(
+  presence: {
+    readonly state: 'unknown' | 'up' | 'down'
+    readonly lastSeenMs: number
+    readonly intervalSeconds: number
+  },
+  managedSeconds: number,
+  nowMs: number,
+): 'online' | 'down' | 'unknown' {
+  if (presence.state === 'down') return 'down'
+  const silentMs = nowMs - presence.lastSeenMs
+  const isSilent = silentMs > downAfterMs(presenceIntervalSeconds(presence.intervalSeconds, managedSeconds))
+  return presence.state === 'up' && !isSilent ? 'online' : 'unknown'
+}
+
 /** Records a valid batch: emits agent.up when the agent was declared lost. */
 export function batchSeen(
   evaluation: EvaluationState,

@@ -2,7 +2,7 @@
 // flapping, rule changes on silent servers, and the removal of unused states (document 2 "No-data sweep"; decisions
 // G-75, G-76, G-85, G-86).
 import { limits } from '../../limits.ts'
-import { rebindServer } from '../rules/binding.ts'
+import { rebindServer } from '../rules/apply-rule-change.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import { removeState } from '../state/removal.ts'
 import type { ServerSeries } from '../state/server-series.ts'

@@ -21,7 +21,7 @@ import {
 import type { GroupParameters } from '../evaluate/group-parameters.ts'
 import { compileSilences, type RawSilence } from '../evaluate/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../evaluate/sweep.ts'
-import { leaveScope } from '../rules/binding.ts'
+import { leaveScope } from '../rules/apply-rule-change.ts'
 import type { RawRule } from '../rules/rule.ts'
 import { changedCompanies, compileRuleSet } from '../rules/rule-set.ts'
 import { setRules } from '../rules/rule-slots.ts'

@@ -344,7 +344,7 @@ export class SampleBlock {
     let kept = 0
     for (const { begin, end } of orderRows(columns, this.rows, this.ownerRanks(), order)) {
       const next = this.keep(begin, end, kept)
-      this.addRuns(kept, next)
+      this.addChunks(kept, next)
       kept = next
       yield
     }
@@ -430,7 +430,7 @@ export class SampleBlock {
   }
 
   /** Encodes the rows [begin, end) of the order, all of one owner, as chunks. */
-  private addRuns(begin: number, end: number): void {
+  private addChunks(begin: number, end: number): void {
     const { chunks, times, decimals, digits } = this.scratch
     const { rows } = this.scratch.order
     const { idLo, idHi } = this

@@ -7,7 +7,7 @@ import { BITS } from '../block/decimal.ts'
  * Rows are allocated this many at a time. The rows of a server lie within one allocation, so a server has at most this
  * many.
  */
-export const CHUNK_ROWS = 16_384
+export const PIECE_ROWS = 16_384
 /** Rows of 49 bytes: id 8, four values 32, time of the last sample, count, decimals. */
 export class CellRows {
   /** The number of rows in use. */
@@ -24,7 +24,7 @@ export class CellRows {
   readonly min: Float64Array<ArrayBuffer>
   readonly max: Float64Array<ArrayBuffer>
 
-  constructor(rows: number = CHUNK_ROWS) {
+  constructor(rows: number = PIECE_ROWS) {
     this.idLo = new Uint32Array(rows)
     this.idHi = new Uint32Array(rows)
     this.count = new Uint32Array(rows)

@@ -4,10 +4,10 @@
 // server and start, and are computed from the raw samples.
 
 import type { WrittenRows } from '../block/sample-block.ts'
-import { addSample, addToCell, CellRows, CHUNK_ROWS, isExact } from './cell-rows.ts'
+import { addSample, addToCell, CellRows, isExact, PIECE_ROWS } from './cell-rows.ts'
 
 /**
- * At most this many starts are open at once, and this many allocations of CHUNK_ROWS rows (49 bytes each) in all. Cells
+ * At most this many starts are open at once, and this many allocations of PIECE_ROWS rows (49 bytes each) in all. Cells
  * beyond that are computed from the raw samples.
  */
 export const STARTS_MAX = 12
@@ -45,9 +45,9 @@ export class OpenCells {
   /** No stored sample is in a later cell than the one that contains this instant. */
   newestMs = Number.NEGATIVE_INFINITY
   /** Working memory: ids of a server's series while they are merged. */
-  private readonly lo = new Uint32Array(CHUNK_ROWS)
-  private readonly hi = new Uint32Array(CHUNK_ROWS)
-  private readonly origin = new Int32Array(CHUNK_ROWS)
+  private readonly lo = new Uint32Array(PIECE_ROWS)
+  private readonly hi = new Uint32Array(PIECE_ROWS)
+  private readonly origin = new Int32Array(PIECE_ROWS)
   private readonly wanted = new CellRows()
 
   constructor(widthMs: number) {
@@ -220,7 +220,7 @@ export class OpenCells {
   ): boolean {
     const { wanted } = this
     let count = 0
-    for (let index = begin; index < end && count < CHUNK_ROWS; index++) {
+    for (let index = begin; index < end && count < PIECE_ROWS; index++) {
       const row = rows[index]!
       const after = tsMs[row]! - cells.startMs
       if (after < 0 || after >= this.widthMs) continue
@@ -249,7 +249,7 @@ export class OpenCells {
         at++
         continue
       }
-      if (length === CHUNK_ROWS) return false
+      if (length === PIECE_ROWS) return false
       // Below 0: the series of `at` comes first. 0: both are the same series.
       const order =
         at === to ? 1 : row === end ? -1 : chunk.idHi[at]! - rows.idHi[row]! || chunk.idLo[at]! - rows.idLo[row]!
@@ -270,7 +270,7 @@ export class OpenCells {
   /** Moves the cells of a server to new rows for the merged ids. */
   private place(cells: CellsOfStart, server: ServerCells, length: number): void {
     let chunk = cells.chunks.at(-1)
-    if (!chunk || chunk.used + length > CHUNK_ROWS) {
+    if (!chunk || chunk.used + length > PIECE_ROWS) {
       chunk = this.spare.pop() ?? new CellRows()
       chunk.used = 0
       cells.chunks.push(chunk)

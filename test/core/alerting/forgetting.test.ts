@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
 import { sweepStates } from '../../../core/alerting/evaluate/sweep.ts'
-import { rebindServer } from '../../../core/alerting/rules/binding.ts'
+import { rebindServer } from '../../../core/alerting/rules/apply-rule-change.ts'
 import type { RawRule } from '../../../core/alerting/rules/rule.ts'
 import { compileRuleSet } from '../../../core/alerting/rules/rule-set.ts'
 import { setRules } from '../../../core/alerting/rules/rule-slots.ts'

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import {
-  collectorStatus,
-  connectivityOf,
-  rotateToken,
-  serverStatusOfRecord,
-  stateAtEnrollment,
-  type TokenPair,
-} from '../../../core/lifecycle/agent.ts'
+import { serverStatusOfRecord, stateAtEnrollment } from '../../../core/lifecycle/agent.ts'
+import { collectorStatus, connectivityOf } from '../../../core/lifecycle/connectivity.ts'
+import { rotateToken, type TokenPair } from '../../../core/lifecycle/token-rotation.ts'
 
 const NOW = 1_800_000_000_000
 const HOUR_MS = 3_600_000

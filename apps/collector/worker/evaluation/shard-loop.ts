@@ -14,7 +14,7 @@ import { restoreSnapshot } from '../../../../core/alerting/durability/snapshot.t
 import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
 import { compileSilences, type RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../../../../core/alerting/evaluate/sweep.ts'
-import { leaveScope } from '../../../../core/alerting/rules/binding.ts'
+import { leaveScope } from '../../../../core/alerting/rules/apply-rule-change.ts'
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
 import { compileRuleSet } from '../../../../core/alerting/rules/rule-set.ts'
 import { setRules } from '../../../../core/alerting/rules/rule-slots.ts'

@@ -1,7 +1,7 @@
 // POST /agents/{agent_id}/renew: an agent's token is replaced; the old one stays valid for 24 hours (document 1 "Token
 // rotation"). The clear token is in this answer and nowhere else; audit has neither token nor hash.
 import { eq, sql } from 'drizzle-orm'
-import { rotateToken } from '../../../../core/lifecycle/agent.ts'
+import { rotateToken } from '../../../../core/lifecycle/token-rotation.ts'
 import { writeAudit } from '../../audit/audit.ts'
 import { newAgentToken, tokenHash } from '../../identity/secrets.ts'
 import { agents } from '../../platform/db/schema.ts'

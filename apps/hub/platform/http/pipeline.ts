@@ -1,14 +1,13 @@
 // The way of every API request: who calls, from where, how often, in which company, with which permission, and only
 // then the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
 import type { Logger } from 'pino'
-import { rateKeyOf } from '../../../../core/network/ip-address.ts'
-import type { HubConfig } from '../../config.ts'
 import type { Hub } from '../../hub-context.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
-import { ApiError, notFound, permissionDenied, tooManyRequests } from './api-error.ts'
+import { ApiError, notFound, permissionDenied } from './api-error.ts'
 import type { Caller } from './caller.ts'
 import { acceptsJson, preferredLanguage } from './negotiation.ts'
 import { readBody } from './request-body.ts'
+import { checkRate } from './request-rate.ts'
 import { type Family, type ResponseHeaders, respond, respondError, toApiError } from './respond.ts'
 import type { Route, RouteContext } from './route.ts'
 import { words } from './texts.ts'
@@ -21,32 +20,6 @@ export const familyOf = (path: string): Family => {
 function checkAddress(caller: Caller, ip: string): void {
   if (caller.ipRanges !== null && !isInRanges(ip, caller.ipRanges))
     throw new ApiError(403, 'forbidden', words('ip_not_allowed'), { reason: 'ip_not_allowed' })
-}
-
-/**
- * What a token may ask a minute. One that was issued on the screen has at most what the operator lets the company give.
- */
-function ownLimit(config: HubConfig, caller: Caller): number {
-  const given = caller.ratePerMinute
-  if (given === null) return config['rate.default_per_minute']
-  return caller.isIssued ? Math.min(given, caller.rateMax ?? config['rate.token_max_per_minute']) : given
-}
-
-function checkRate(hub: Hub, family: Family, caller: Caller, ip: string, headers: ResponseHeaders): void {
-  const { config } = hub
-  const own = ownLimit(config, caller)
-  const [key, limit] =
-    family === 'collector'
-      ? [`collector ${caller.credentialId}`, config['rate.collector_per_minute']]
-      : family === 'matcher'
-        ? [`matcher ${caller.credentialId}`, config['rate.matcher_per_minute']]
-        : caller.kind === 'session'
-          ? [`session ${rateKeyOf(ip)}`, config['rate.session_per_minute']]
-          : [`token ${caller.credentialId}`, own]
-  const taken = hub.requestWindows.take(key, limit)
-  headers['X-RateLimit-Limit'] = String(taken.limit)
-  headers['X-RateLimit-Remaining'] = String(taken.remaining)
-  if (!taken.allowed) throw tooManyRequests(taken.retryAfterSeconds)
 }
 
 function checkPermissions(route: Route, caller: Caller): void {
