@@ -5,7 +5,7 @@ import { EntryEncoder } from '../core/bus/entry.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { AdmissionReport } from '../core/wire/admission.ts'
 import { AgentSeries, OwnCompanySeries } from '../core/wire/agent-series.ts'
-import { BatchDecoder } from '../core/wire/decode-batch.ts'
+import { BatchDecoder } from '../core/wire/decode-and-admit.ts'
 import { MetricsBatchSchema } from '../proto/gen/svc/agent/v1/agent_pb.ts'
 import { batchBytes, hostSeries } from './batches.ts'
 

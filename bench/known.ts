@@ -4,7 +4,7 @@
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { AdmissionReport } from '../core/wire/admission.ts'
 import { AgentSeries, OwnCompanySeries } from '../core/wire/agent-series.ts'
-import { BatchDecoder } from '../core/wire/decode-batch.ts'
+import { BatchDecoder } from '../core/wire/decode-and-admit.ts'
 import { batchBytes, hostSeries } from './batches.ts'
 import { fleetProcess } from './fleet.ts'
 import { IngestBench, residentMib } from './ingest-process.ts'

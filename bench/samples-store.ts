@@ -8,7 +8,7 @@ import { migrateSamples } from '../apps/collector/store/clickhouse/samples-schem
 import { EntryReader, encodeEntry } from '../core/bus/entry.ts'
 import { NativeWriter } from '../core/samples/block/native-writer.ts'
 import { SampleBlock } from '../core/samples/block/sample-block.ts'
-import { type SeriesDefinition, writeSeriesBlock } from '../core/samples/block/series-block.ts'
+import { type SeriesDefinition, writeSeriesBlock } from '../core/samples/block/series-definitions.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
 import { seriesId } from '../core/series/series-key.ts'
 import { type FleetSeries, INTERVAL_MS } from './samples-fleet.ts'

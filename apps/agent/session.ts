@@ -1,8 +1,8 @@
 // An enrolled agent at work: one lane samples on the grid of the interval, the other talks to the collector. They meet
 // in the buffer.
 import { fromBinary } from '@bufbuild/protobuf'
+import { capSeries, seriesOfCycle } from '../../core/agent/requests-of-cycles.ts'
 import { actionFor, isRefusal } from '../../core/agent/response-action.ts'
-import { capSeries, seriesOfCycle } from '../../core/agent/sample.ts'
 import {
   awaitedCycleAtMs,
   configPollDelayMs,

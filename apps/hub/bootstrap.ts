@@ -14,7 +14,7 @@ import {
   rotateService,
 } from './identity/accounts.ts'
 import { authenticateToken } from './identity/authenticate.ts'
-import { assignablePermissions } from './identity/permissions.ts'
+import { assignablePermissions } from './identity/permission-keys.ts'
 import { newLicenseToken, newPassword, tokenHash, tokenHint } from './identity/secrets.ts'
 import { collectors, licenses, servers } from './platform/db/schema.ts'
 import { apiTokens, users } from './platform/db/schema-identity.ts'

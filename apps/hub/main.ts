@@ -16,8 +16,8 @@ import { bringUpToDate, createHub, noDatabase, openHubDatabase, startHub } from 
 import { openDatabase } from './platform/db/connect.ts'
 import { MigrationError } from './platform/db/migrate.ts'
 import { ApiError } from './platform/http/api-error.ts'
+import { render } from './platform/http/api-texts.ts'
 import { StartError } from './platform/http/listener.ts'
-import { render } from './platform/http/texts.ts'
 import { createLogger } from './platform/telemetry.ts'
 import { productVersion } from './version.ts'
 

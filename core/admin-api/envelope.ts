@@ -1,7 +1,7 @@
 // The admin API of a collector, shared by the collector that serves it and the hub that calls it (document 3 "Hub to
 // collector admin API"; decisions G-131, G-132). This file has the path prefix and the envelopes of responses and
 // errors; the files beside it have the responses of single calls.
-import { isObject, type Unchecked } from '../unchecked.ts'
+import { isObject, type Unchecked } from '../json-object.ts'
 
 export const adminPrefix = '/internal/v1'
 

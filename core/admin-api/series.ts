@@ -1,5 +1,5 @@
 // GET /servers/{server_id}/series (document 3 "Series response").
-import { isObject } from '../unchecked.ts'
+import { isObject } from '../json-object.ts'
 import { dataOf, labelsOf } from './envelope.ts'
 
 /** Parameters besides company_id, as the query string has them. */

@@ -1,8 +1,8 @@
 // Status responses of a collector: its own, of a company and of a server (document 3 "Hub to collector admin API";
 // decisions G-112, G-131).
 import type { RejectedRule } from '../alerting/rules/rule.ts'
+import { isObject } from '../json-object.ts'
 import { keyMetrics } from '../series/catalogue.ts'
-import { isObject } from '../unchecked.ts'
 import { dataOf, labelsOf } from './envelope.ts'
 
 export const presenceStates = ['online', 'down', 'unknown'] as const

@@ -2,7 +2,7 @@
 // (metrics.md 29-43). Used percent = used / (used + available to users), as df.
 import { type CounterReading, counterDeltas, fieldsOfLines, numbersFrom, windowSeconds } from './counters.ts'
 import { isFileSystemReported, type NameFilter } from './filters.ts'
-import type { Sample } from './sample.ts'
+import type { Sample } from './requests-of-cycles.ts'
 
 export type Mount = {
   readonly mount: string

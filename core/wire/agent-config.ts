@@ -1,9 +1,9 @@
 // The checks that a server runs and the configuration that its agent is given, with the ETag that changes exactly when
 // the content does (document 1 "Check sync envelope"; document 3 "Agent config semantics"; decisions G-52, G-54).
 
+import { isObject } from '../json-object.ts'
 import { limits } from '../limits.ts'
 import { sha256Hex } from '../series/hash.ts'
-import { isObject } from '../unchecked.ts'
 
 export const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const
 export type CheckType = (typeof checkTypes)[number]

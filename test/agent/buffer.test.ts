@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { BatchBuffer } from '../../apps/agent/state/buffer.ts'
 import { SeqCounter, StateDir } from '../../apps/agent/state/state-dir.ts'
-import { type PointSeries, pointCount } from '../../core/agent/sample.ts'
+import { type PointSeries, pointCount } from '../../core/agent/requests-of-cycles.ts'
 
 const log = pino({ level: 'silent' })
 let path = ''

@@ -16,7 +16,7 @@ import {
   mergeSeries,
   pointCount,
   seriesOfCycle,
-} from '../../core/agent/sample.ts'
+} from '../../core/agent/requests-of-cycles.ts'
 import { type Manifest, signedManifestText, updateVerdict } from '../../core/agent/update-manifest.ts'
 import { compareVersions, isVersion } from '../../core/agent/version.ts'
 import { distinctLabelValue } from '../../core/series/labels.ts'

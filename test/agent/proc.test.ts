@@ -14,7 +14,7 @@ import {
 } from '../../core/agent/proc-disk.ts'
 import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../core/agent/proc-memory.ts'
 import { isInterfaceUp, isPortOpen, netSamples, parseNetDev, parseOsRelease } from '../../core/agent/proc-net.ts'
-import type { Sample } from '../../core/agent/sample.ts'
+import type { Sample } from '../../core/agent/requests-of-cycles.ts'
 
 const values = (samples: readonly Sample[]): Record<string, number> =>
   Object.fromEntries(

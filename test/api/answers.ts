@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { createApi } from '../../apps/hub/platform/http/app.ts'
 import { apiRoutes } from '../../apps/hub/routes.ts'
-import { isObject, type Unchecked } from '../../core/unchecked.ts'
+import { isObject, type Unchecked } from '../../core/json-object.ts'
 
 export type Operation = {
   readonly method: string

@@ -1,6 +1,6 @@
 // Values for a JSON Schema of the OpenAPI document: ones that it accepts, and ones that it should not.
 import fc from 'fast-check'
-import { isObject, type Unchecked } from '../../core/unchecked.ts'
+import { isObject, type Unchecked } from '../../core/json-object.ts'
 import { resolved } from './answers.ts'
 
 /** Ids that exist, so that a generated reference is sometimes a real one. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { assignablePermissions } from '../../apps/hub/identity/permissions.ts'
+import { assignablePermissions } from '../../apps/hub/identity/permission-keys.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
 let hub: TestHub

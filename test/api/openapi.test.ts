@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { apiRoutes } from '../../apps/hub/routes.ts'
-import { isObject } from '../../core/unchecked.ts'
+import { isObject } from '../../core/json-object.ts'
 import { document, operations, resolved } from './answers.ts'
 
 describe('the OpenAPI document', () => {

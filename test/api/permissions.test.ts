@@ -2,7 +2,7 @@
 // exactly them it is not. And people at the web interface are asked for the same, and told the same.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
-import { assignablePermissions } from '../../apps/hub/identity/permissions.ts'
+import { assignablePermissions } from '../../apps/hub/identity/permission-keys.ts'
 import type { Route } from '../../apps/hub/platform/http/route.ts'
 import { apiRoutes } from '../../apps/hub/routes.ts'
 import { logIn, newPerson, type Session } from '../web/visitor.ts'

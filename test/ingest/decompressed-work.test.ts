@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SampleBatch } from '../../core/series/sample-batch.ts'
 import { AdmissionReport } from '../../core/wire/admission.ts'
 import { AgentSeries, OwnCompanySeries } from '../../core/wire/agent-series.ts'
-import { BatchDecoder } from '../../core/wire/decode-batch.ts'
+import { BatchDecoder } from '../../core/wire/decode-and-admit.ts'
 import { ackOf, agentRecord, errorOf, type Rig, someSeries, startRig } from './rig.ts'
 import { id } from './scripted-hub.ts'
 

@@ -2,12 +2,12 @@
 // reload calls, tombstones.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Redis } from 'ioredis'
+import { RedisShared } from '../../apps/collector/store/redis/redis-announcements.ts'
 import { durabilityFaults, openRedis, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
 import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
-import { RedisShared } from '../../apps/collector/store/redis/redis-shared.ts'
 import { eventId } from '../../core/alerting/evaluate/event.ts'
 import { alertEvent, closedRecord, eventAgent, eventCompany, eventServer, eventShard } from '../support/alert-event.ts'
 import { startTestRedis, type TestRedis } from '../support/redis.ts'

@@ -7,8 +7,8 @@ import { type SamplesClient, startSamples } from '../../apps/collector/worker/sa
 import type { ReloadFeed } from '../../core/admin-api/calls.ts'
 import { faultsHeader, parseFaults } from '../../core/admin-api/envelope.ts'
 import type { RejectedRule } from '../../core/alerting/rules/rule.ts'
+import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
 import type { Tombstone } from '../../core/retention/tombstone.ts'
-import type { RetentionSettings } from '../../core/retention/window.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { workerKeys } from '../../apps/collector/config.ts'
 import { Janitor } from '../../apps/collector/worker/samples/retention-sweep.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
-import type { RetentionSettings } from '../../core/retention/window.ts'
+import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 

@@ -14,7 +14,7 @@ import { Janitor } from '../../apps/collector/worker/samples/retention-sweep.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { planSeries } from '../../core/query/query-plan.ts'
 import { changeRetention, type RetentionState } from '../../core/retention/plan-change.ts'
-import { readWindow } from '../../core/retention/window.ts'
+import { readWindow } from '../../core/retention/readable-and-deletable.ts'
 import { hubToken, ScriptedHub } from '../ingest/scripted-hub.ts'
 import { entryOf, openTestBus, openTestStore } from '../support/clickhouse.ts'
 

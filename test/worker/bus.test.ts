@@ -13,10 +13,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { BusIndex } from '../../apps/collector/bus/bus-index.ts'
 import { FileBusReader } from '../../apps/collector/bus/file-bus-reader.ts'
 import { FileBusWriter } from '../../apps/collector/bus/file-bus-writer.ts'
 import { groupBytes, sealGroup } from '../../apps/collector/bus/segment.ts'
+import { BusIndex } from '../../apps/collector/bus/segments-and-consumers.ts'
 import { randomFrom } from '../support/random.ts'
 
 const MIB = 1024 * 1024

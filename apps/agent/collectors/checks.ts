@@ -2,7 +2,7 @@
 // (decision G-62).
 import type { Logger } from 'pino'
 import type { Check } from '../../../core/agent/check.ts'
-import type { Sample } from '../../../core/agent/sample.ts'
+import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
 import { type ProbeContext, probe } from './probes.ts'
 
 export const CHECKS_AT_A_TIME = 10

@@ -16,7 +16,7 @@ import {
 import { memorySamples, pageBytesOfAuxv, parseVmStat, swapSamples } from '../../../core/agent/proc-memory.ts'
 import { isInterfaceUp, netSamples, parseNetDev } from '../../../core/agent/proc-net.ts'
 import type { AgentSettings, CollectorSwitches } from '../../../core/agent/remote-config.ts'
-import type { Sample } from '../../../core/agent/sample.ts'
+import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
 import type { HostFiles } from './host-files.ts'
 import type { StatFsAsker } from './stat-fs.ts'
 

@@ -3,7 +3,7 @@
 import { cpus, freemem, totalmem, uptime } from 'node:os'
 import { keptReading } from '../../../core/agent/counters.ts'
 import { type CpuReading, cpuSamples } from '../../../core/agent/proc-cpu.ts'
-import { plain, type Sample } from '../../../core/agent/sample.ts'
+import { plain, type Sample } from '../../../core/agent/requests-of-cycles.ts'
 import { metricByName } from '../../../core/series/catalogue.ts'
 import type { Collector } from './linux.ts'
 

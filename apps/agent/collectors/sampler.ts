@@ -1,7 +1,7 @@
 // One cycle: every collector that is switched on and every check, together, each failing alone.
 import type { Logger } from 'pino'
 import type { AgentSettings } from '../../../core/agent/remote-config.ts'
-import type { Sample } from '../../../core/agent/sample.ts'
+import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
 import type { CheckRunner } from './checks.ts'
 import type { Collector } from './linux.ts'
 

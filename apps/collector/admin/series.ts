@@ -3,7 +3,7 @@
 import type { SeriesResponse } from '../../../core/admin-api/series.ts'
 import { planSeries } from '../../../core/query/query-plan.ts'
 import { parseSeriesRequest } from '../../../core/query/series-request.ts'
-import { type ReadWindow, readWindow } from '../../../core/retention/window.ts'
+import { type ReadWindow, readWindow } from '../../../core/retention/readable-and-deletable.ts'
 import { badFields } from './admin-error.ts'
 import { type AdminCall, uuidOf } from './call.ts'
 import type { AdminDeps } from './deps.ts'

@@ -5,8 +5,8 @@
 import { closeSync, constants, existsSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import type { BusIndex, Segment } from './bus-index.ts'
 import { groupBytes, groupsOf, type PlacedGroup } from './segment.ts'
+import type { BusIndex, Segment } from './segments-and-consumers.ts'
 
 /** `segment`: the position at which the last segment starts; `offset`: bytes of it that hold groups. */
 export type BusEnd = { readonly last: number; readonly segment: number; readonly offset: number }

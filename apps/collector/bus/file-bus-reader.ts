@@ -3,9 +3,9 @@
 import { closeSync, fstatSync, openSync } from 'node:fs'
 import { assert } from '../../../core/assert.ts'
 import type { BusGroup, BusReader } from './bus.ts'
-import { BusIndex, type Segment } from './bus-index.ts'
 import { type BusEnd, EndMark, endOnDisk } from './end-mark.ts'
 import { GROUP_HEADER_BYTES, groupBytes, groupHeader, groupsOf, isWhole, readBytes } from './segment.ts'
+import { BusIndex, type Segment } from './segments-and-consumers.ts'
 
 /** Less than this is not worth a read of its own. */
 const CHUNK_BYTES_MIN = 64 * 1024

@@ -6,9 +6,9 @@ import { dirname } from 'node:path'
 import { assert } from '../../../core/assert.ts'
 import { lockFile, type ProcessLock } from '../store/process-lock.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
-import { BusIndex } from './bus-index.ts'
 import { GROUP_HEADER_BYTES, groupBytes } from './segment.ts'
 import { SegmentLog } from './segment-log.ts'
+import { BusIndex } from './segments-and-consumers.ts'
 
 const GROUP_BYTES_MAX = 4 * 1024 * 1024
 const GROUP_ROOM_BYTES = 256 * 1024

@@ -4,9 +4,9 @@
 import { closeSync, fdatasyncSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../../../core/assert.ts'
-import { type BusIndex, createSegmentFile, type Segment } from './bus-index.ts'
 import { type BusEnd, EndMark, endOfSegment } from './end-mark.ts'
 import { groupBytes, type PlacedGroup, sealGroup, writeBytes } from './segment.ts'
+import { type BusIndex, createSegmentFile, type Segment } from './segments-and-consumers.ts'
 
 /** A segment that is so large is followed by another one. */
 const SEGMENT_BYTES = 16 * 1024 * 1024

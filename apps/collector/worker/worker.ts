@@ -4,7 +4,7 @@
 import { join } from 'node:path'
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
-import { planDays } from '../../../core/retention/window.ts'
+import { planDays } from '../../../core/retention/readable-and-deletable.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
 import { startAdminListener } from '../admin/listener.ts'
 import { createAdminApp } from '../admin/server.ts'

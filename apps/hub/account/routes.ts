@@ -2,11 +2,11 @@
 import { Type } from '@sinclair/typebox'
 import { auditCollection } from '../audit/audit-list.ts'
 import { usableCompanies } from '../identity/authenticate.ts'
+import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
 import { oneOf, text, timeZone } from '../platform/http/request-schema.ts'
 import { answer, answerList, reference, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { languages } from '../platform/http/texts.ts'
 import { AVATAR_BYTES_MAX, changeOwn, checkedImage, endSession, profile, sessionCollection } from './account.ts'
 import { profileResponse } from './account-response.ts'
 

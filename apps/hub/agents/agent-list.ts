@@ -6,7 +6,7 @@ import { agents, collectors, servers } from '../platform/db/schema.ts'
 import { collection, equals, filter, ofCompany, search } from '../platform/http/collection.ts'
 import { flag, flagOf, oneOf, uuid } from '../platform/http/request-schema.ts'
 import { agentResponse } from './agent-response.ts'
-import { connectivitySql, isActiveDownAlert } from './connectivity.ts'
+import { connectivitySql, isActiveDownAlert } from './connectivity-sql.ts'
 
 const HAS_DOWN_ALERT: SQL<boolean> = sql`exists (select 1 from monitoring_alerts x
   where x.company_id = ${agents.companyId} and x.agent_id = ${agents.id} and ${isActiveDownAlert(sql`x`)})`

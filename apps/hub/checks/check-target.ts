@@ -5,7 +5,7 @@ import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import { targetLabel } from '../../../core/series/labels.ts'
 import type { CheckType } from '../platform/db/schema.ts'
-import { type Words, words } from '../platform/http/texts.ts'
+import { type Words, words } from '../platform/http/api-texts.ts'
 
 export const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const satisfies readonly CheckType[]
 

@@ -12,7 +12,7 @@ import { checkCollection } from './check-list.ts'
 import { checkResultResponse } from './check-response.ts'
 import { checkTypes } from './check-target.ts'
 import { createCheck, deleteCheck, duplicateCheck, setCheckEnabled, updateCheck } from './checks.ts'
-import { checkResults } from './results.ts'
+import { checkResults } from './latest-check-results.ts'
 
 const TAG = 'Active checks'
 const PATH = '/monitoring/checks'

@@ -2,7 +2,7 @@
 import { asc, eq } from 'drizzle-orm'
 import { collectorStatus } from '../../../core/lifecycle/connectivity.ts'
 import { auditRequest } from '../audit/audit.ts'
-import { recorded } from '../audit/recorded.ts'
+import { recorded } from '../audit/change-with-audit.ts'
 import { createCollector } from '../identity/accounts.ts'
 import { collectors } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'

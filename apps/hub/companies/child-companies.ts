@@ -1,7 +1,7 @@
 // What people do with the companies of their tree: make a child, rename and move it, delete it (decision G-04).
 import { eq } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import { demandEverything } from '../identity/standing.ts'
+import { demandEverything } from '../identity/may-act-on.ts'
 import { companies } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany } from '../platform/db/transaction.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'

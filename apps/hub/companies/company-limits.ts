@@ -7,7 +7,7 @@ import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { ApiError } from '../platform/http/api-error.ts'
-import { type TextKey, words } from '../platform/http/texts.ts'
+import { type TextKey, words } from '../platform/http/api-texts.ts'
 
 type Limit = {
   readonly key: keyof HubConfig & `limits.${string}`

@@ -1,8 +1,8 @@
 // Grants: who may work in a company below their own, through X-Company-Id (decision G-04).
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
+import { refuseActOn } from '../identity/may-act-on.ts'
 import { referredUser } from '../identity/people.ts'
-import { refuseActOn } from '../identity/standing.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { userCompanyGrants, users } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'

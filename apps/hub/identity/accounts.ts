@@ -11,7 +11,7 @@ import { apiTokens, users } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { isEmail } from '../platform/http/request-schema.ts'
-import { isAssignable, isServicePermission, wildcard } from './permissions.ts'
+import { isAssignable, isServicePermission, wildcard } from './permission-keys.ts'
 import { newAdminToken, newApiToken, tokenHash, tokenHint } from './secrets.ts'
 
 const DAY_MS = 86_400_000

@@ -3,10 +3,10 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { ApiError } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
 import { type Caller, type Identity, sessionCookie } from '../platform/http/caller.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
-import { words } from '../platform/http/texts.ts'
-import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permissions.ts'
+import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permission-keys.ts'
 import { tokenHash } from './secrets.ts'
 
 /** What is read of a token's maker where that is not its user; null and false otherwise. */

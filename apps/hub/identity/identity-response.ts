@@ -1,5 +1,6 @@
 // Users, roles, companies and teams as the API answers them (decisions G-03, G-04).
 import { Type } from '@sinclair/typebox'
+import { languages } from '../platform/http/api-texts.ts'
 import {
   amount,
   id,
@@ -11,7 +12,6 @@ import {
   time,
   wordOf,
 } from '../platform/http/response-schema.ts'
-import { languages } from '../platform/http/texts.ts'
 
 export const userResponse = named('User', {
   id: id(),

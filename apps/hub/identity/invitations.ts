@@ -15,10 +15,10 @@ import type { Caller } from '../platform/http/caller.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { createUser, isLogin, isMember } from './accounts.ts'
 import { findInvitation, type InvitationRow } from './invitation-list.ts'
+import { refuseAbove } from './may-act-on.ts'
 import { assignRoles, checkGiving, usableRoles } from './people.ts'
-import { expandPermissions } from './permissions.ts'
+import { expandPermissions } from './permission-keys.ts'
 import { newInvitationToken, tokenHash } from './secrets.ts'
-import { refuseAbove } from './standing.ts'
 
 const LIFE_DAYS = 7
 /** Invitations of one address in ten minutes. */

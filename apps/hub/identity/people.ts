@@ -10,9 +10,9 @@ import { invalidField } from '../platform/http/api-error.ts'
 import type { Caller } from '../platform/http/caller.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { checkAssignable, createUser, endTokensMadeBy, isLogin } from './accounts.ts'
-import { expandPermissions } from './permissions.ts'
+import { refuseAbove, refuseActOn } from './may-act-on.ts'
+import { expandPermissions } from './permission-keys.ts'
 import { findRole, presentRole, type Role, rolesFor } from './role-list.ts'
-import { refuseAbove, refuseActOn } from './standing.ts'
 import { findUser, people, presentUser, type User, type UserRow } from './user-list.ts'
 
 /** Refuses permissions that may not be given here, and those that the giver does not hold. */

@@ -1,11 +1,11 @@
 // REST: /users, /roles, /permissions, /invitations (group "Identity and permissions").
 import { Type } from '@sinclair/typebox'
+import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
 import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../platform/http/request-schema.ts'
 import { resource } from '../platform/http/resource.ts'
 import { answerList, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { languages } from '../platform/http/texts.ts'
 import { invitationLink } from './identity-response.ts'
 import { invitationCollection } from './invitation-list.ts'
 import { invite, withdrawInvitation } from './invitations.ts'
@@ -19,7 +19,7 @@ import {
   setUserEnabled,
   setUserRoles,
 } from './people.ts'
-import { assignablePermissions } from './permissions.ts'
+import { assignablePermissions } from './permission-keys.ts'
 import { roleCollection } from './role-list.ts'
 import { userCollection } from './user-list.ts'
 

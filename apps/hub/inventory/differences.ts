@@ -1,5 +1,5 @@
 // Inventory against the server record: what differs, by the contract's own comparisons (document 1 "Inventory ingest").
-import { isObject, type Unchecked } from '../../../core/unchecked.ts'
+import { isObject, type Unchecked } from '../../../core/json-object.ts'
 import type { Server } from '../servers/server-list.ts'
 
 export const inventoryFields = [

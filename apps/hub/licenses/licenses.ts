@@ -11,8 +11,8 @@ import { collectors, licenses, servers } from '../platform/db/schema.ts'
 import { companies } from '../platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalid, invalidField } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { words } from '../platform/http/texts.ts'
 import { findLicense, type LicenseRow, statusOf } from './license-list.ts'
 
 const MIGRATE_MS = 30 * DAY_MS

@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import { type Severity, severities } from '../../../core/alerting/rules/rule.ts'
-import { recorded } from '../audit/recorded.ts'
+import { recorded } from '../audit/change-with-audit.ts'
 import { notificationChannels } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { collection, ofCompany } from '../platform/http/collection.ts'

@@ -1,7 +1,7 @@
 // Who is told, and from which severity on each channel (decision G-104).
 import { sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
-import { grantersOf } from '../identity/permissions.ts'
+import { grantersOf } from '../identity/permission-keys.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { languageOf } from './templates.ts'
 

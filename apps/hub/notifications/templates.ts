@@ -6,8 +6,8 @@ import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { notificationTemplates } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
+import { languages } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { languages } from '../platform/http/texts.ts'
 
 export type NotificationLanguage = 'en' | 'vi'
 export const languageOf = (text: string): NotificationLanguage => (text === 'vi' ? 'vi' : 'en')

@@ -2,7 +2,7 @@
 // answers.
 import { sql } from 'drizzle-orm'
 import { parseOnline, summaryPath } from '../../../core/admin-api/status.ts'
-import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
+import { connectivitySql, isActiveDownAlert } from '../agents/connectivity-sql.ts'
 import { alertCollection, presentAlerts } from '../alerts/alert-list.ts'
 import { alertStats } from '../alerts/alerts.ts'
 import type { Hub } from '../hub-context.ts'

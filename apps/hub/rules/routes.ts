@@ -1,8 +1,8 @@
 // REST: /monitoring/rules (decisions G-66, G-67).
 import { Type } from '@sinclair/typebox'
 import { ruleKinds, severities } from '../../../core/alerting/rules/rule.ts'
+import type { Unchecked } from '../../../core/json-object.ts'
 import { metrics } from '../../../core/series/catalogue.ts'
-import type { Unchecked } from '../../../core/unchecked.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, integer, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
 import { resource } from '../platform/http/resource.ts'

@@ -9,9 +9,9 @@ import { checkCompanyLimit } from '../companies/company-limits.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type Tx, uuidList } from '../platform/db/transaction.ts'
+import type { Words } from '../platform/http/api-texts.ts'
+import { words } from '../platform/http/api-texts.ts'
 import { faultsError, schemaFaults, scope as scopeForm } from '../platform/http/request-schema.ts'
-import type { Words } from '../platform/http/texts.ts'
-import { words } from '../platform/http/texts.ts'
 
 type Listed = readonly string[] | null | undefined
 

@@ -12,13 +12,13 @@ import {
 } from '../../../core/admin-api/status.ts'
 import type { AgentState } from '../../../core/lifecycle/agent.ts'
 import { connectivityOf } from '../../../core/lifecycle/connectivity.ts'
-import { isActiveDownAlert } from '../agents/connectivity.ts'
+import { isActiveDownAlert } from '../agents/connectivity-sql.ts'
 import { openAlertsOf, presentAlerts } from '../alerts/alert-list.ts'
 import type { CollectorResponse } from '../collectors/collector-client.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
 import { type ApiError, invalid } from '../platform/http/api-error.ts'
-import { words } from '../platform/http/texts.ts'
+import { words } from '../platform/http/api-texts.ts'
 
 export type CollectorNote = { available: boolean; reason: null | 'unavailable' | 'not_configured' | 'no_data' }
 

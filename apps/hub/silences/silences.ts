@@ -11,10 +11,10 @@ import type { Executor } from '../platform/db/connect.ts'
 import { silences } from '../platform/db/schema.ts'
 import { inTransaction, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
+import type { Words } from '../platform/http/api-texts.ts'
+import { words } from '../platform/http/api-texts.ts'
 import { faultsError } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import type { Words } from '../platform/http/texts.ts'
-import { words } from '../platform/http/texts.ts'
 import {
   NO_SCOPE,
   resolvedIds,

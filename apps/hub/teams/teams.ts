@@ -1,10 +1,10 @@
 // Teams: people of a company under one name.
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { auditRequest } from '../audit/audit.ts'
-import { recorded } from '../audit/recorded.ts'
+import { recorded } from '../audit/change-with-audit.ts'
 import { teamResponse } from '../identity/identity-response.ts'
+import { refuseActOn } from '../identity/may-act-on.ts'
 import { referredUser } from '../identity/people.ts'
-import { refuseActOn } from '../identity/standing.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import { teamMembers, teams } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'

@@ -1,9 +1,9 @@
 // The head of every page that one sees after the login: where one is, who one is, and the way out.
 
 import { issuePermission } from '../identity/tokens.ts'
-import type { Guest } from './access.ts'
 import { brand, type Html, html } from './html.ts'
-import { say, type WebLanguage } from './words.ts'
+import type { Guest } from './page-visitor.ts'
+import { say, type WebLanguage } from './web-texts.ts'
 
 function signOutForm(language: WebLanguage, csrfToken: string): Html {
   return html`<form class="sign-out" method="post" action="/logout">

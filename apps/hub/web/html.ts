@@ -1,6 +1,6 @@
 // HTML that cannot be broken by what it shows: every value in a template is escaped. And the headers of every page.
 import { assets } from './assets.ts'
-import { say, type WebLanguage } from './words.ts'
+import { say, type WebLanguage } from './web-texts.ts'
 
 /** Text that is HTML already. Only this file and its templates make it. */
 export class Html {

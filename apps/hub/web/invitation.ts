@@ -5,12 +5,12 @@ import type { Hub } from '../hub-context.ts'
 import { acceptInvitation, type Invited, invitationOf } from '../identity/invitations.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
-import { visitorOf } from './access.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
 import { languageOf } from './login.ts'
+import { visitorOf } from './page-visitor.ts'
 import { beginSession, sessionCookieHeader } from './sessions.ts'
-import { say, type WebLanguage } from './words.ts'
+import { say, type WebLanguage } from './web-texts.ts'
 
 export const PASSWORD_CHARS_MIN = 12
 const ATTEMPTS_PER_MINUTE = 20

@@ -2,7 +2,7 @@
 // worst first.
 import { type SQL, sql } from 'drizzle-orm'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
-import { connectivitySql, isActiveDownAlert } from '../agents/connectivity.ts'
+import { connectivitySql, isActiveDownAlert } from '../agents/connectivity-sql.ts'
 import { type AlertRow, activeStates, alertsByIds } from '../alerts/alert-list.ts'
 import { alertStats } from '../alerts/alerts.ts'
 import type { Hub } from '../hub-context.ts'

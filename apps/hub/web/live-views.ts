@@ -1,7 +1,7 @@
 // The snapshot of a company at one moment: the hub's records, completed by what the collector says of the servers on
 // the page. Many viewers share one snapshot, and one question to the collector; a collector that is slow or gone delays
 // nobody.
-import { isObject } from '../../../core/unchecked.ts'
+import { isObject } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import { askCollector, type ServerNow, serverSeries, summaryOf } from '../servers/health.ts'
 import { pageOfAlerts, pageOfServers, type ServerCounts, type ServerRecord, type ServerView } from './live-records.ts'
@@ -12,7 +12,7 @@ import {
   type ServerPicture,
   type ServerSeries,
 } from './live-view.ts'
-import { RecentValues } from './shared-values.ts'
+import { RecentValues } from './recent-values.ts'
 
 const SERVERS_PER_PAGE = 15
 const ALERTS_PER_PAGE = 6

@@ -7,10 +7,10 @@ import type { Hub } from '../hub-context.ts'
 import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { respondError, toApiError } from '../platform/http/respond.ts'
-import { companyToShow, type Guest, guestOf, visitorOf } from './access.ts'
 import { connectivities, type EndReason, type LiveSnapshot, type ServerState } from './live-view.ts'
 import type { LivePictures, LiveView } from './live-views.ts'
 import { languageOf } from './login.ts'
+import { companyToShow, type Guest, guestOf, visitorOf } from './page-visitor.ts'
 
 const PICTURE_EVERY_MS = 5_000
 const HEARTBEAT_EVERY_MS = 15_000

@@ -5,12 +5,12 @@ import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { preferredLanguage } from '../platform/http/negotiation.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
-import { guestOf, visitorOf } from './access.ts'
 import { FairTurns } from './fair-turns.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse, redirect } from './html.ts'
+import { guestOf, visitorOf } from './page-visitor.ts'
 import { beginSession, endedCookieHeader, endSession, findLogin, sessionCookieHeader } from './sessions.ts'
-import { say, type WebLanguage } from './words.ts'
+import { say, type WebLanguage } from './web-texts.ts'
 
 const FAILURES_PER_MINUTE = 5
 /** Of one address, whatever the e-mails: every attempt costs the hub a slow hash. */

@@ -3,7 +3,7 @@
 
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
-import { assignablePermissions, expandPermissions } from '../identity/permissions.ts'
+import { assignablePermissions, expandPermissions } from '../identity/permission-keys.ts'
 import {
   defaultLifeDays,
   issuePermission,
@@ -15,14 +15,14 @@ import {
 } from '../identity/tokens.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { ApiError } from '../platform/http/api-error.ts'
+import { render } from '../platform/http/api-texts.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
-import { render } from '../platform/http/texts.ts'
-import { type Guest, guestOf, visitorOf } from './access.ts'
 import { readForm } from './form.ts'
 import { header } from './header.ts'
 import { type Html, html, pageResponse, redirect } from './html.ts'
 import { languageOf } from './login.ts'
-import { say, type WebLanguage } from './words.ts'
+import { type Guest, guestOf, visitorOf } from './page-visitor.ts'
+import { say, type WebLanguage } from './web-texts.ts'
 
 const PEOPLE_SHOWN = 500
 const PERMISSIONS_SHOWN = 4

@@ -1,7 +1,7 @@
 // Webhooks: addresses of a company that are called with signed events (decision G-105).
 import { desc, eq } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
-import { recorded } from '../audit/recorded.ts'
+import { recorded } from '../audit/change-with-audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { newWebhookSecret } from '../identity/secrets.ts'
 import { addDeliveries } from '../notifications/deliveries.ts'

@@ -1,7 +1,8 @@
 // Whether people are notified of an event (document 2 "Suppression"): decommissioned takes precedence over maintenance,
 // and maintenance over a silence. Evaluation continues under suppression; the event only carries the reason.
+
+import { isObject } from '../../json-object.ts'
 import { limits } from '../../limits.ts'
-import { isObject } from '../../unchecked.ts'
 import type { SuppressReason } from './event.ts'
 
 /** A silence of the feed (document 1 "Silence sync envelope"). resolved_server_ids may be in `scope` or beside it. */

@@ -1,5 +1,5 @@
 // A rule as it is passed between threads: its long lists of servers are in shared memory and are not copied.
-import { isObject } from '../../unchecked.ts'
+import { isObject } from '../../json-object.ts'
 import type { RawRule } from './rule.ts'
 import { packServerIds } from './server-ids.ts'
 

@@ -2,9 +2,9 @@
 // decisions G-65, G-68, G-69, G-84). The hub validates with it before saving, the collector compiles with it after
 // syncing.
 
+import { isObject, type Unchecked } from '../../json-object.ts'
 import { limits } from '../../limits.ts'
 import { metricByName } from '../../series/catalogue.ts'
-import { isObject, type Unchecked } from '../../unchecked.ts'
 import { canonicalMatchers, compileMatchers, type Matcher, type RawMatchers } from './matchers.ts'
 import { type PackedScope, packedIds, packServerIds, type ServerIds } from './server-ids.ts'
 

@@ -5,7 +5,7 @@ import {
   type RetentionSettings,
   readWindow,
   writeLockedBeforeMs,
-} from '../../../core/retention/window.ts'
+} from '../../../core/retention/readable-and-deletable.ts'
 
 const NOW = Date.UTC(2026, 5, 15, 12, 34, 56)
 const DAY_MS = 86_400_000

@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { SampleBatch } from '../../../core/series/sample-batch.ts'
 import { AdmissionReport } from '../../../core/wire/admission.ts'
 import { AgentSeries, OwnCompanySeries } from '../../../core/wire/agent-series.ts'
-import { BatchDecoder } from '../../../core/wire/decode-batch.ts'
+import { BatchDecoder } from '../../../core/wire/decode-and-admit.ts'
 import { MetricsBatchSchema } from '../../../proto/gen/svc/agent/v1/agent_pb.ts'
 
 const START_MS = 1_795_000_000_000

@@ -7,7 +7,7 @@ import type { IncomingRequest } from '../../../http/http-request.ts'
 import { discardBody } from '../../read-body.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
 import { ApiError, protocolOf, rateLimited } from '../listener/responses.ts'
-import { readMessage } from './enroll.ts'
+import { readMessage } from './forward-enrollment.ts'
 import { factsFault, factsForHub } from './inventory-facts.ts'
 
 const readHeartbeat = {

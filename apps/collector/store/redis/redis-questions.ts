@@ -3,9 +3,9 @@
 // the question: so many answers are waited for, and no longer than a time limit.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
+import { type ReloadFeed, reloadFeeds } from './redis-announcements.ts'
 import { redisCause } from './redis-client.ts'
 import type { RedisKeys } from './redis-keys.ts'
-import { type ReloadFeed, reloadFeeds } from './redis-shared.ts'
 
 const WAIT_MS = 1_000
 const POLL_MS = 15

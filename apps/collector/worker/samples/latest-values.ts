@@ -3,7 +3,7 @@
 // is the store's.
 
 import type { ServerRows } from '../../../../core/samples/block/sample-block.ts'
-import type { SeriesDefinition } from '../../../../core/samples/block/series-block.ts'
+import type { SeriesDefinition } from '../../../../core/samples/block/series-definitions.ts'
 import {
   type BufferedSource,
   newestBuffered,

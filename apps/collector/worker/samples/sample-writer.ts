@@ -8,8 +8,8 @@ import { totalmem } from 'node:os'
 import { assert } from '../../../../core/assert.ts'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { EntryReader } from '../../../../core/bus/entry.ts'
+import { writeLockedBeforeMs } from '../../../../core/retention/readable-and-deletable.ts'
 import { isUnder, type Tombstone } from '../../../../core/retention/tombstone.ts'
-import { writeLockedBeforeMs } from '../../../../core/retention/window.ts'
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import { NativeWriter } from '../../../../core/samples/block/native-writer.ts'
 import {
@@ -20,7 +20,7 @@ import {
   SampleBlock,
   type ServerRows,
 } from '../../../../core/samples/block/sample-block.ts'
-import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-block.ts'
+import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-definitions.ts'
 import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'

@@ -15,9 +15,9 @@ import { newAgentToken, tokenHash } from '../../identity/secrets.ts'
 import { agents, licenses, type ServerStatus, servers } from '../../platform/db/schema.ts'
 import { inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
 import { ApiError, tooManyRequests } from '../../platform/http/api-error.ts'
+import { type TextKey, words } from '../../platform/http/api-texts.ts'
 import { listOf, optional, text, uuid } from '../../platform/http/request-schema.ts'
 import type { RouteContext } from '../../platform/http/route.ts'
-import { type TextKey, words } from '../../platform/http/texts.ts'
 import { refreshScopes } from '../../scopes/scope.ts'
 
 const osField = optional(text(128))

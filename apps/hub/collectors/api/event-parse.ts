@@ -2,11 +2,11 @@
 
 import { type AlertEvent, eventTypes } from '../../../../core/alerting/evaluate/event.ts'
 import { severities } from '../../../../core/alerting/rules/rule.ts'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { limits } from '../../../../core/limits.ts'
-import { isObject, type Unchecked } from '../../../../core/unchecked.ts'
 import { invalidField } from '../../platform/http/api-error.ts'
+import type { TextKey } from '../../platform/http/api-texts.ts'
 import { isInstant, isUuid } from '../../platform/http/request-schema.ts'
-import type { TextKey } from '../../platform/http/texts.ts'
 
 export type RejectReason = 'unknown_server' | 'unsupported_type' | 'invalid_payload'
 

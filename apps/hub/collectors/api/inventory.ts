@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { limits } from '../../../../core/limits.ts'
 import { sha256Hex } from '../../../../core/series/hash.ts'
-import { isObject, type Unchecked } from '../../../../core/unchecked.ts'
 import type { Hub } from '../../hub-context.ts'
 import { inTransaction } from '../../platform/db/transaction.ts'
 import { invalidField } from '../../platform/http/api-error.ts'

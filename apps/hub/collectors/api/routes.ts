@@ -38,7 +38,7 @@ import {
   silencesFeed,
 } from './feeds.ts'
 import { takeInventory } from './inventory.ts'
-import { renewToken } from './renew.ts'
+import { renewToken } from './renew-token.ts'
 
 const TAG = 'Collector endpoints'
 const COLLECTOR = ['monitoring.collector']

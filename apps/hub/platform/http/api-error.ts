@@ -1,5 +1,5 @@
 // What a caller must be told. Thrown anywhere below a route, turned into a response in one place (respond.ts).
-import { type TextKey, type Words, words } from './texts.ts'
+import { type TextKey, type Words, words } from './api-texts.ts'
 
 /** The `reason` member of user-facing errors (decision G-06). */
 export type Reason =

@@ -2,8 +2,8 @@
 // the meantime must not keep an operator from acknowledging the fifty others.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { ApiError } from './api-error.ts'
+import { type Language, render } from './api-texts.ts'
 import { id, listed, named, texts } from './response-schema.ts'
-import { type Language, render } from './texts.ts'
 
 const refusal = named('Refusal', { id: id(), errors: texts() })
 

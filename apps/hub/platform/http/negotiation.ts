@@ -1,6 +1,6 @@
 // What a request accepts (RFC 9110 section 12.5): a type of answer, a language of texts.
 import Negotiator from 'negotiator'
-import { type Language, languages } from './texts.ts'
+import { type Language, languages } from './api-texts.ts'
 
 /** Types that the API answers with, JSON first. */
 const ANSWERED = ['application/json', 'text/event-stream']

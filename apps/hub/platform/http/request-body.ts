@@ -2,10 +2,10 @@
 // hold.
 import { isNestedDeeper } from '../../../../core/wire/json-depth.ts'
 import { ApiError, invalidField } from './api-error.ts'
+import { words } from './api-texts.ts'
 import { faultsError } from './request-schema.ts'
 import type { Family } from './respond.ts'
 import type { Route } from './route.ts'
-import { words } from './texts.ts'
 
 const MIB = 1024 * 1024
 const BODY_BYTES_MAX = 2 * MIB

@@ -2,11 +2,11 @@
 import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
+import { isObject } from '../../../../core/json-object.ts'
 import { limits } from '../../../../core/limits.ts'
 import { isUuidOfAnyCase } from '../../../../core/series/uuid.ts'
-import { isObject } from '../../../../core/unchecked.ts'
 import { ApiError } from './api-error.ts'
-import { type Words, words } from './texts.ts'
+import { type Words, words } from './api-texts.ts'
 
 const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]([01]\d|2[0-3]):?[0-5]\d)$/
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')

@@ -2,14 +2,14 @@
 // is a summary, a permission, a body and one call; finding the row of the path (404 before 422), status and form of the
 // answer are the same for all.
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import type { Unchecked } from '../../../../core/unchecked.ts'
+import type { Unchecked } from '../../../../core/json-object.ts'
 import type { Executor } from '../db/connect.ts'
+import type { Words } from './api-texts.ts'
 import { bulkResponse, forEachId, type Refusal } from './bulk.ts'
 import type { Asker } from './collection.ts'
 import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
 import { type Method, type Route, type RouteContext, route } from './route.ts'
-import type { Words } from './texts.ts'
 
 /** What an answer with one row needs of its collection. */
 type Shown<Row, R extends TSchema> = {

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { sqlState } from '../db/connect.ts'
 import { ApiError } from './api-error.ts'
-import { type Language, render, words } from './texts.ts'
+import { type Language, render, words } from './api-texts.ts'
 
 /** Who reads the answer: people and their programs, a collector, or the security matcher. */
 export type Family = 'user' | 'collector' | 'matcher'

@@ -1,11 +1,11 @@
 // A route is a schema, a permission, one call and one mapping. This file turns a definition into something that the
 // pipeline (pipeline.ts) can run, and keeps the order of checks: resource (404) before data (422).
 import { type Static, type TObject, type TSchema, type TUndefined, Type } from '@sinclair/typebox'
-import { isObject, type Unchecked } from '../../../../core/unchecked.ts'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import type { Hub } from '../../hub-context.ts'
+import type { Language, Words } from './api-texts.ts'
 import type { Caller } from './caller.ts'
 import { parseBody, parseQuery } from './request-schema.ts'
-import type { Language, Words } from './texts.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

@@ -1,7 +1,7 @@
 // An example for a schema: what its author gave, else a value that fits, told by the member's name where a name says
 // more.
 import type { TSchema } from '@sinclair/typebox'
-import { isObject, type Unchecked } from '../../../../core/unchecked.ts'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 
 const ID = '3f2a7c1e-9b4d-4e8a-a1c5-6d7e8f901234'
 const AT = '2026-01-31T12:00:00.000Z'

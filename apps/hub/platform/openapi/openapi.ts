@@ -3,7 +3,7 @@
 import { toOpenAPISchema } from '@elysiajs/openapi'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
-import { isObject, type Unchecked } from '../../../../core/unchecked.ts'
+import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import { familyOf } from '../http/pipeline.ts'
 import type { Family } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'

@@ -1,5 +1,5 @@
 // What the hub wrote into the page for the script: language, company, permissions; and the texts in that language.
-import { say, type WebLanguage, type WebParams, type WebText } from '../words.ts'
+import { say, type WebLanguage, type WebParams, type WebText } from '../web-texts.ts'
 
 export const language: WebLanguage = document.documentElement.lang === 'vi' ? 'vi' : 'en'
 export const companyId = document.body.dataset.company ?? ''

@@ -5,9 +5,9 @@ import type { Hub } from '../hub-context.ts'
 import { authenticate, companyOf } from '../identity/authenticate.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
 import { ApiError } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
 import { type Caller, sessionCookie } from '../platform/http/caller.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
-import { words } from '../platform/http/texts.ts'
 import type { Visitor } from './sessions.ts'
 
 /** A person with a session; a bearer token opens the API, not the pages. */

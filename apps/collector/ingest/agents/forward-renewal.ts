@@ -18,7 +18,7 @@ import {
   unavailable,
 } from '../listener/responses.ts'
 import { Authenticator } from './authenticate.ts'
-import { hubFault } from './enroll.ts'
+import { hubFault } from './forward-enrollment.ts'
 
 const RETRY_SECONDS_DEFAULT = 60
 

@@ -5,11 +5,11 @@ import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { type AddressOfLink, addressOfLink, decideAddress } from '../notifications/mail-address.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
-import { visitorOf } from './access.ts'
 import { isOwnForm, readForm } from './form.ts'
 import { brand, html, pageResponse } from './html.ts'
 import { languageOf } from './login.ts'
-import { say, type WebLanguage } from './words.ts'
+import { visitorOf } from './page-visitor.ts'
+import { say, type WebLanguage } from './web-texts.ts'
 
 const ATTEMPTS_PER_MINUTE = 20
 

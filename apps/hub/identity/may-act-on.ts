@@ -3,9 +3,9 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
+import { words } from '../platform/http/api-texts.ts'
 import type { Caller } from '../platform/http/caller.ts'
-import { words } from '../platform/http/texts.ts'
-import { expandPermissions, keysBeyond, wildcard } from './permissions.ts'
+import { expandPermissions, keysBeyond, wildcard } from './permission-keys.ts'
 
 /**
  * What of the caller decides: what the credential may do, which is less than what its person may do where a token is
