@@ -2,13 +2,8 @@
 
 import pTimeout from 'p-timeout'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
-import type {
-  FromSamplesThread,
-  SamplesCall,
-  SamplesCalls,
-  SamplesThreadOptions,
-  ToSamplesThread,
-} from './samples-messages.ts'
+import { CallClient } from '../../thread-calls.ts'
+import type { FromSamplesThread, SamplesCalls, SamplesThreadOptions, ToSamplesThread } from './samples-messages.ts'
 
 const STOP_TIMEOUT_MS = 10_000
 
@@ -26,33 +21,18 @@ type SamplesClientOptions = SamplesThreadOptions & {
 /** The samples store cannot do its work just now; the text is for the log, not for a caller over HTTP. */
 export class SamplesUnavailable extends Error {}
 
-type Waiting = { readonly resolve: (result: unknown) => void; readonly reject: (error: Error) => void }
-type Call = <C extends SamplesCall>(call: C, ...args: SamplesCalls[C]['args']) => Promise<SamplesCalls[C]['result']>
-
 /**
  * Starts the samples thread. Resolves once the embedded store is open, or at once for a server, which may come up
  * later. Rejects when the store cannot be opened by this program.
  */
 export async function startSamples(options: SamplesClientOptions) {
   const worker = new Worker(options.threadUrl)
-  const waiting = new Map<number, Waiting>()
-  let lastId = 0
-  let isClosed = false
+  const calls = new CallClient<SamplesCalls>(worker, reason => new SamplesUnavailable(reason))
   const tell = (message: ToSamplesThread): void => {
-    if (!isClosed) worker.postMessage(message)
-  }
-  const failAll = (reason: string): void => {
-    isClosed = true
-    for (const { reject } of waiting.values()) reject(new SamplesUnavailable(reason))
-    waiting.clear()
+    if (!calls.isEnded) worker.postMessage(message)
   }
 
   await new Promise<void>((resolve, reject) => {
-    const finish = (id: number, act: (call: Waiting) => void): void => {
-      const call = waiting.get(id)
-      waiting.delete(id)
-      if (call) act(call)
-    }
     worker.onmessage = (event: MessageEvent<FromSamplesThread>) => {
       const message = event.data
       switch (message.kind) {
@@ -60,13 +40,12 @@ export async function startSamples(options: SamplesClientOptions) {
           return resolve()
         case 'fatal':
           options.onTrouble?.(message.message)
-          failAll(message.message)
+          calls.failAll(message.message)
           worker.terminate()
           return reject(new SamplesUnavailable(message.message))
         case 'answer':
-          return finish(message.id, call => call.resolve(message.result))
         case 'failed':
-          return finish(message.id, call => call.reject(new SamplesUnavailable(message.message)))
+          return calls.receive(message)
         case 'inserted':
           return options.onInserted?.(message.rows, message.seconds)
         case 'retentionWanted':
@@ -78,21 +57,12 @@ export async function startSamples(options: SamplesClientOptions) {
     worker.onerror = event => {
       const reason = `the samples thread failed: ${event.message}`
       options.onTrouble?.(reason)
-      failAll(reason)
+      calls.failAll(reason)
       reject(new SamplesUnavailable(reason))
     }
     const { bus, consumers, clickhouse, database } = options
     worker.postMessage({ kind: 'start', options: { bus, consumers, clickhouse, database } } satisfies ToSamplesThread)
   })
-
-  const call: Call = (name, ...args) =>
-    new Promise((resolve, reject) => {
-      if (isClosed) return reject(new SamplesUnavailable('the samples store is closed'))
-      const id = ++lastId
-      // The thread answers a call with the result of that call: the one place where the compiler cannot see it.
-      waiting.set(id, { resolve: result => resolve(result as SamplesCalls[typeof name]['result']), reject })
-      worker.postMessage({ kind: 'call', id, call: name, args })
-    })
 
   return {
     /** The bus has something new. Cheap: may be called for every commit. */
@@ -109,26 +79,26 @@ export async function startSamples(options: SamplesClientOptions) {
     /** The plan retention of the companies named, null for none: the write-locked zone. Others stay as they are. */
     setRetentionDays: (days: ReadonlyMap<string, number | null>): void =>
       tell({ kind: 'retention', retentionDays: [...days] }),
-    querySeries: (...args: SamplesCalls['querySeries']['args']) => call('querySeries', ...args),
-    latestValues: (...args: SamplesCalls['latestValues']['args']) => call('latestValues', ...args),
+    querySeries: (...args: SamplesCalls['querySeries']['args']) => calls.call('querySeries', ...args),
+    latestValues: (...args: SamplesCalls['latestValues']['args']) => calls.call('latestValues', ...args),
     /** Deletes everything of a company (`serverId` null) or of one server. */
-    purge: (...args: SamplesCalls['purge']['args']) => call('purge', ...args),
-    companies: () => call('companies'),
+    purge: (...args: SamplesCalls['purge']['args']) => calls.call('purge', ...args),
+    companies: () => calls.call('companies'),
     /** Deletes what lies before an instant, company by company, or only counts its days. */
-    expire: (...args: SamplesCalls['expire']['args']) => call('expire', ...args),
+    expire: (...args: SamplesCalls['expire']['args']) => calls.call('expire', ...args),
     /** Takes deleted rows off the disk. */
-    reclaim: () => call('reclaim'),
-    rememberRetention: (...args: SamplesCalls['rememberRetention']['args']) => call('rememberRetention', ...args),
+    reclaim: () => calls.call('reclaim'),
+    rememberRetention: (...args: SamplesCalls['rememberRetention']['args']) => calls.call('rememberRetention', ...args),
     /** One pass of the rollups now; they also run by themselves each minute. */
-    runRollups: (nowMs: number) => call('runRollups', nowMs),
-    stats: () => call('stats'),
+    runRollups: (nowMs: number) => calls.call('runRollups', nowMs),
+    stats: () => calls.call('stats'),
     /** Resolves when everything on the bus at the call is stored. */
-    flush: () => call('flush'),
+    flush: () => calls.call('flush'),
     /** Drains the bus to the store, closes both, ends the thread. What cannot be stored in time stays on the bus. */
     stop: async (): Promise<void> => {
-      if (isClosed) return
-      await pTimeout(call('stop'), { milliseconds: STOP_TIMEOUT_MS }).catch(() => null)
-      failAll('the samples store is closed')
+      if (calls.isEnded) return
+      await pTimeout(calls.call('stop'), { milliseconds: STOP_TIMEOUT_MS }).catch(() => null)
+      calls.failAll('the samples store is closed')
       worker.terminate()
     },
   }

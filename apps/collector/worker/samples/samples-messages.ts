@@ -4,6 +4,7 @@ import type { SeriesPlan } from '../../../../core/query/query-plan.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.ts'
 import type { SeriesResponse } from '../../store/clickhouse/samples-query.ts'
+import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 import type { LatestValue } from './latest-values.ts'
 
 /** How long samples may be held, and how many bytes of the bus, before they are stored. */
@@ -71,7 +72,6 @@ export type SamplesCalls = {
   flush: { args: []; result: null }
   stop: { args: []; result: null }
 }
-export type SamplesCall = keyof SamplesCalls
 
 export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
@@ -85,21 +85,13 @@ export type ToSamplesThread =
       readonly kind: 'retention'
       readonly retentionDays: readonly (readonly [companyId: string, days: number | null])[]
     }
-  | {
-      [C in SamplesCall]: {
-        readonly kind: 'call'
-        readonly id: number
-        readonly call: C
-        readonly args: SamplesCalls[C]['args']
-      }
-    }[SamplesCall]
+  | CallMessage<SamplesCalls>
 
 export type FromSamplesThread =
   | { readonly kind: 'started' }
   /** The plan retention of these companies is to be told (`retention`). */
   | { readonly kind: 'retentionWanted'; readonly companyIds: readonly string[] }
   | { readonly kind: 'fatal'; readonly message: string }
-  | { readonly kind: 'answer'; readonly id: number; readonly result: unknown }
-  | { readonly kind: 'failed'; readonly id: number; readonly message: string }
+  | AnswerMessage
   | { readonly kind: 'inserted'; readonly rows: number; readonly seconds: number }
   | { readonly kind: 'trouble'; readonly message: string }

@@ -21,6 +21,7 @@ import {
 import { SamplesReader } from '../../store/clickhouse/samples-query.ts'
 import { newestStored } from '../../store/clickhouse/samples-rollups.ts'
 import { migrateSamples, SamplesStoreNewer } from '../../store/clickhouse/samples-schema.ts'
+import { CallServer, type Handlers } from '../../thread-calls.ts'
 import { LateCellTracker } from './late-cell-tracker.ts'
 import { LatestValues } from './latest-values.ts'
 import { RollupSchedule } from './rollup-schedule.ts'
@@ -28,7 +29,6 @@ import { SampleWriter } from './sample-writer.ts'
 import { openSamplesBus } from './samples-bus.ts'
 import type {
   FromSamplesThread,
-  SamplesCall,
   SamplesCalls,
   SamplesStats,
   SamplesThreadOptions,
@@ -52,6 +52,7 @@ class SamplesThread {
   private readonly reader: SamplesReader
   private readonly latest: LatestValues
   private readonly rollups: RollupSchedule
+  private readonly calls: CallServer<SamplesCalls>
   private readonly stream = new CellStream()
   private readonly lateCellTracker = new LateCellTracker()
   private running: Promise<void> = Promise.resolve()
@@ -113,6 +114,7 @@ class SamplesThread {
       ...cells,
       onTrouble: error => this.trouble('cannot compute rollups', error),
     })
+    this.calls = new CallServer(self, this.handlers(), causeOf)
   }
 
   private trouble(what: string, error: unknown): void {
@@ -179,48 +181,28 @@ class SamplesThread {
         this.writer.setRetentionDays(new Map(message.retentionDays))
         return
       case 'call':
-        void this.answer(message)
+        this.calls.receive(message)
         return
       case 'start':
         return
     }
   }
 
-  private async answer(message: Extract<ToSamplesThread, { kind: 'call' }>): Promise<void> {
-    try {
-      say({ kind: 'answer', id: message.id, result: await this.perform(message) })
-    } catch (error) {
-      say({ kind: 'failed', id: message.id, message: causeOf(error) })
-    }
-  }
-
-  private perform(message: Extract<ToSamplesThread, { kind: 'call' }>): Promise<SamplesCalls[SamplesCall]['result']> {
+  private handlers(): Handlers<SamplesCalls> {
     const { store } = this
-    switch (message.call) {
-      case 'querySeries': {
-        const [plan] = message.args
-        return this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rightBeforeMs(plan, plan.source))
-      }
-      case 'latestValues':
-        return this.latest.read(...message.args)
-      case 'purge':
-        return this.purge(...message.args)
-      case 'expire':
-        return this.expire(...message.args)
-      case 'reclaim':
-        return this.rollups.exclusively(() => reclaim(store)).then(() => null)
-      case 'companies':
-        return companiesWithSamples(store)
-      case 'rememberRetention':
-        return rememberRetention(store, ...message.args)
-      case 'runRollups':
-        return this.rollups.runNow(...message.args).then(() => null)
-      case 'stats':
-        return this.stats()
-      case 'flush':
-        return this.writer.flush().then(() => null)
-      case 'stop':
-        return this.stop().then(() => null)
+    return {
+      querySeries: plan =>
+        this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rightBeforeMs(plan, plan.source)),
+      latestValues: (...args) => this.latest.read(...args),
+      purge: (companyId, serverId) => this.purge(companyId, serverId),
+      expire: (expiries, isDryRun) => this.expire(expiries, isDryRun),
+      reclaim: () => this.rollups.exclusively(() => reclaim(store)).then(() => null),
+      companies: () => companiesWithSamples(store),
+      rememberRetention: (seen, nowMs) => rememberRetention(store, seen, nowMs),
+      runRollups: nowMs => this.rollups.runNow(nowMs).then(() => null),
+      stats: () => this.stats(),
+      flush: () => this.writer.flush().then(() => null),
+      stop: () => this.stop().then(() => null),
     }
   }
 
