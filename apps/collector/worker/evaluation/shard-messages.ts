@@ -6,6 +6,7 @@ import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.
 import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
 import type { EvaluationSettings, ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
+import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 
 /** What a loop of shards is told. */
 export type ShardLoopConfig = {
@@ -51,29 +52,34 @@ export type ToShardThread =
       readonly tombstones: readonly Tombstone[]
     }
   | { readonly kind: 'wake' }
-  /** Over Redis: the lease of a shard is there; it is handed over to another worker; it is lost. */
+  /** Over Redis: the lease of a shard is there; it is lost. */
   | { readonly kind: 'acquire'; readonly shard: number; readonly token: string }
-  | { readonly kind: 'hand_over'; readonly call: number; readonly shard: number }
   | { readonly kind: 'revoke'; readonly shard: number }
-  /** What differs from the rules of the message before it. */
-  | {
-      readonly kind: 'rules'
-      readonly call: number
-      readonly changed: readonly RawRule[]
-      readonly removed: readonly string[]
-      readonly rulesSince: number
-    }
-  | { readonly kind: 'silences'; readonly call: number; readonly silences: readonly RawSilence[] }
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
-  | { readonly kind: 'forget'; readonly call: number; readonly companyId: string; readonly serverId: string | null }
   /** The whole set of living tombstones: batches of these tenants are dropped. */
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
   | { readonly kind: 'overflow'; readonly atMs: number }
-  | { readonly kind: 'online'; readonly call: number; readonly companyId: string }
-  | { readonly kind: 'down'; readonly call: number }
-  | { readonly kind: 'alerting'; readonly call: number; readonly serverId: string }
-  | { readonly kind: 'status'; readonly call: number }
-  | { readonly kind: 'stop'; readonly call: number }
+  | CallMessage<ShardCalls>
+
+/** Every call of the main thread: its arguments and its answer. */
+export type ShardCalls = {
+  /** Over Redis: the lease of a shard goes to another worker. Answered when it is saved and its evaluation has ended. */
+  handOver: { args: [shard: number]; result: null }
+  /** What differs from the rules of the call before it. Answered once every loop runs the new set. */
+  setRules: {
+    args: [changed: readonly RawRule[], removed: readonly string[], rulesSince: number]
+    result: null
+  }
+  setSilences: { args: [silences: readonly RawSilence[]]; result: null }
+  forget: { args: [companyId: string, serverId: string | null]; result: null }
+  /** Servers of the company whose agent is there. */
+  online: { args: [companyId: string]; result: number }
+  /** Servers that are declared lost, and since when. */
+  down: { args: []; result: readonly (readonly [serverId: string, sinceMs: number])[] }
+  alerting: { args: [serverId: string]; result: ServerAlerting | null }
+  status: { args: []; result: readonly ShardStatus[] }
+  stop: { args: []; result: null }
+}
 
 /** Of one loop: all shards of a thread, or a single one. */
 export type ShardStatus = {
@@ -124,7 +130,9 @@ export type ServerAlerting = {
   readonly rules: readonly RuleAlerting[]
 }
 
-export type FromShardThread =
+export type FromShardThread = ShardNotice | AnswerMessage
+
+export type ShardNotice =
   | { readonly kind: 'ready'; readonly positions: readonly number[]; readonly faults: readonly string[] }
   | {
       readonly kind: 'events'
@@ -143,17 +151,6 @@ export type FromShardThread =
   | { readonly kind: 'snapshot'; readonly position: number }
   /** Over Redis: evaluation of a shard ended by itself; its lease is to be taken anew. */
   | { readonly kind: 'lost'; readonly shard: number; readonly token: string; readonly cause: string }
-  | { readonly kind: 'done'; readonly call: number }
-  | { readonly kind: 'status'; readonly call: number; readonly statuses: readonly ShardStatus[] }
-  /** Servers of the company whose agent is there. */
-  | { readonly kind: 'online'; readonly call: number; readonly count: number }
-  /** Servers that are declared lost, and since when. */
-  | {
-      readonly kind: 'down'
-      readonly call: number
-      readonly servers: readonly (readonly [serverId: string, sinceMs: number])[]
-    }
-  | { readonly kind: 'alerting'; readonly call: number; readonly alerting: ServerAlerting | null }
   | {
       readonly kind: 'log'
       readonly level: 'info' | 'warn' | 'error'

@@ -7,18 +7,17 @@ import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
+import { CallClient } from '../../thread-calls.ts'
 import type {
   FromShardThread,
   ServerAlerting,
   ServerAttributesUpdate,
+  ShardCalls,
+  ShardNotice,
   ShardStatus,
   ShardThreadConfig,
   ToShardThread,
 } from './shard-messages.ts'
-
-/** A message that is answered under its number; the pool gives the number. */
-type Call<M> = M extends { readonly call: number } ? Omit<M, 'call'> : never
-type ShardCall = Call<ToShardThread>
 
 type ShardPoolOptions = {
   /** Named by the executable's main file: a compiled executable needs each thread's file as an entry of its own. */
@@ -33,17 +32,15 @@ type ShardPoolOptions = {
   readonly attributes: readonly ServerAttributesUpdate[]
   /** Living ones: their tenants are forgotten before anything is evaluated. */
   readonly tombstones: readonly Tombstone[]
-  readonly onMessage: (message: FromShardThread) => void
+  readonly onMessage: (message: ShardNotice) => void
   /** A thread that dies takes the process with it. */
   readonly onFailure: (error: Error) => void
 }
 
-type Thread = { readonly worker: Worker; snapshotPosition: number }
+type Thread = { readonly worker: Worker; readonly calls: CallClient<ShardCalls>; snapshotPosition: number }
 
 export class ShardPool {
   private readonly threads: Thread[] = []
-  private readonly calls = new Map<number, (message: FromShardThread) => void>()
-  private nextCall = 1
   private isStopping = false
   /** The rules that the threads have. */
   private rules: RawRules
@@ -65,7 +62,7 @@ export class ShardPool {
       shard => shard % options.threads === index,
     )
     const worker = new Worker(options.threadUrl)
-    const thread: Thread = { worker, snapshotPosition: 0 }
+    const thread: Thread = { worker, calls: new CallClient(worker), snapshotPosition: 0 }
     this.threads[index] = thread
     return new Promise((resolve, reject) => {
       worker.onmessage = (event: MessageEvent<FromShardThread>) => {
@@ -80,6 +77,7 @@ export class ShardPool {
         const error = new Error(`evaluation thread ${index} failed: ${event.message}`)
         reject(error)
         if (!this.isStopping) options.onFailure(error)
+        thread.calls.failAll(error.message)
       }
       const config = { ...options.config, shards, threadIndex: index }
       const { rules, rulesSince, silences, tombstones } = options
@@ -89,12 +87,11 @@ export class ShardPool {
   }
 
   private receive(thread: Thread, message: FromShardThread): void {
-    if (message.kind === 'snapshot') thread.snapshotPosition = message.position
-    if ('call' in message) {
-      this.calls.get(message.call)?.(message)
-      this.calls.delete(message.call)
+    if (message.kind === 'answer' || message.kind === 'failed') {
+      thread.calls.receive(message)
       return
     }
+    if (message.kind === 'snapshot') thread.snapshotPosition = message.position
     this.options.onMessage(message)
   }
 
@@ -102,16 +99,8 @@ export class ShardPool {
     worker.postMessage(message)
   }
 
-  private call(thread: Thread, message: ShardCall): Promise<FromShardThread> {
-    const call = this.nextCall++
-    return new Promise(resolve => {
-      this.calls.set(call, resolve)
-      this.send(thread.worker, { ...message, call })
-    })
-  }
-
-  private callAll(message: ShardCall): Promise<FromShardThread[]> {
-    return Promise.all(this.threads.map(thread => this.call(thread, message)))
+  private callAll<N extends keyof ShardCalls>(name: N, ...args: ShardCalls[N]['args']) {
+    return Promise.all(this.threads.map(({ calls }) => calls.call(name, ...args)))
   }
 
   private tellAll(message: ToShardThread): void {
@@ -139,11 +128,11 @@ export class ShardPool {
     this.rules = rulesById(rules)
     const changed = rules.filter(rule => before.get(rule.id) !== rule)
     const removed = [...before.keys()].filter(ruleId => !this.rules.has(ruleId))
-    await this.callAll({ kind: 'rules', changed, removed, rulesSince })
+    await this.callAll('setRules', changed, removed, rulesSince)
   }
 
   async setSilences(silences: readonly RawSilence[]): Promise<void> {
-    await this.callAll({ kind: 'silences', silences })
+    await this.callAll('setSilences', silences)
   }
 
   setAttributes(updates: readonly ServerAttributesUpdate[]): void {
@@ -159,7 +148,7 @@ export class ShardPool {
 
   /** A purge: all state of the company, or of one server of it, goes without events. */
   async forget(companyId: string, serverId: string | null): Promise<void> {
-    await this.callAll({ kind: 'forget', companyId, serverId })
+    await this.callAll('forget', companyId, serverId)
   }
 
   setTombstones(tombstones: readonly Tombstone[]): void {
@@ -168,14 +157,13 @@ export class ShardPool {
 
   /** Servers of a company whose agent is there. */
   async online(companyId: string): Promise<number> {
-    const answers = await this.callAll({ kind: 'online', companyId })
-    return answers.reduce((sum, answer) => sum + (answer.kind === 'online' ? answer.count : 0), 0)
+    const counts = await this.callAll('online', companyId)
+    return counts.reduce((sum, count) => sum + count, 0)
   }
 
   /** Servers that are declared lost, of all shards. */
   async down(): Promise<(readonly [serverId: string, sinceMs: number])[]> {
-    const answers = await this.callAll({ kind: 'down' })
-    return answers.flatMap(answer => (answer.kind === 'down' ? answer.servers : []))
+    return (await this.callAll('down')).flat()
   }
 
   overflowed(atMs: number): void {
@@ -183,13 +171,11 @@ export class ShardPool {
   }
 
   async status(): Promise<ShardStatus[]> {
-    const answers = await this.callAll({ kind: 'status' })
-    return answers.flatMap(answer => (answer.kind === 'status' ? answer.statuses : []))
+    return (await this.callAll('status')).flat()
   }
 
-  async alerting(serverId: string): Promise<ServerAlerting | null> {
-    const answer = await this.call(this.ownerOf(serverId), { kind: 'alerting', serverId })
-    return answer.kind === 'alerting' ? answer.alerting : null
+  alerting(serverId: string): Promise<ServerAlerting | null> {
+    return this.ownerOf(serverId).calls.call('alerting', serverId)
   }
 
   /** Every snapshot reflects the bus up to here. */
@@ -204,7 +190,7 @@ export class ShardPool {
 
   /** Over Redis: resolves when the shard is saved and its evaluation has ended. */
   async handOver(shard: number): Promise<void> {
-    await this.call(this.threadOf(shard), { kind: 'hand_over', shard })
+    await this.threadOf(shard).calls.call('handOver', shard)
   }
 
   revoke(shard: number): void {
@@ -214,7 +200,10 @@ export class ShardPool {
   /** Drains the bus, saves every shard, ends the threads. */
   async stop(): Promise<void> {
     this.isStopping = true
-    await this.callAll({ kind: 'stop' })
-    for (const { worker } of this.threads) worker.terminate()
+    await this.callAll('stop')
+    for (const { worker, calls } of this.threads) {
+      worker.terminate()
+      calls.failAll('the evaluation threads have ended')
+    }
   }
 }
