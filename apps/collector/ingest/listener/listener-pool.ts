@@ -1,17 +1,26 @@
 // The listener threads of a process, seen from the main thread: starts them on one port, tells them the news of the
 // registry, answers what they ask, adds up what they count. A thread that dies takes the process with it: nothing
 // acknowledged is lost by that.
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
-import { assert } from '../../../../core/assert.ts'
 import type { BusWriter } from '../../bus/bus.ts'
 import { connectBus } from '../../bus/thread-bus.ts'
 import type { IngestConfig } from '../../config.ts'
 import { addHotCounters, type CollectorMetrics, writeLines } from '../../telemetry.ts'
+import { CallClient, CallServer, Direct } from '../../thread-calls.ts'
 import type { AuthFailure } from '../agents/authenticate.ts'
 import { type Endpoints, responseOf } from './agent-api.ts'
 import type { Directory } from './agent-directory.ts'
 import { answerForwarded } from './request-forwarder.ts'
-import type { FromListener, KnownAgent, ListenerStart, ToListener } from './thread-messages.ts'
+import type {
+  FromListener,
+  KnownAgent,
+  ListenerCalls,
+  ListenerStart,
+  MainCalls,
+  RegistryUpdate,
+  ToListener,
+} from './thread-messages.ts'
 
 /** How often counters are fetched besides scrapes. */
 const COUNT_PERIOD_MS = 1_000
@@ -43,13 +52,10 @@ export type ListenerPoolParts = {
   readonly onListening: (url: string) => void
 }
 
-type Question = { readonly kind: 'count' | 'reload_certificate' | 'stop' }
-type Answer = Extract<FromListener, { kind: 'counted' | 'done' }>
+type Thread = { readonly worker: Worker; readonly calls: CallClient<ListenerCalls> }
 
 export class ListenerPool {
-  private readonly workers: Worker[] = []
-  private readonly calls = new Map<number, (answer: Answer) => void>()
-  private nextCall = 1
+  private readonly threads: Thread[] = []
   private isStopping = false
   /** Settles when a thread died: it answers nobody any more. */
   private readonly failure = Promise.withResolvers<void>()
@@ -88,13 +94,16 @@ export class ListenerPool {
 
   /** Attends to a new thread. The result makes it listen. */
   private startThread(thread: number, worker: Worker) {
-    this.workers[thread] = worker
+    const calls = new CallClient<ListenerCalls>(worker)
+    const answers = this.answersTo(worker)
+    this.threads[thread] = { worker, calls }
     const { promise, resolve, reject } = Promise.withResolvers<{ url: string; port: number }>()
     const fail = (reason: string) => {
       const error = new Error(`listener thread ${thread} failed: ${reason}`)
       reject(error)
       this.failure.resolve()
       if (!this.isStopping) this.parts.onFailure(error)
+      calls.failAll(error.message)
     }
     worker.onerror = event => fail(event.message)
     worker.addEventListener('close', () => fail('it ended'))
@@ -105,7 +114,9 @@ export class ListenerPool {
         if (thread === 0) this.opened(message.url)
         resolve(message)
       } else if (message.kind === 'cannot_listen') reject(new Error(message.reason))
-      else this.receive(worker, message)
+      else if (message.kind === 'call') answers.receive(message)
+      else if (message.kind === 'answer' || message.kind === 'failed') calls.receive(message)
+      else this.receive(message)
     }
     return (peers: readonly (MessagePort | null)[], port: number | null) => {
       const { config, log, bus, directory } = this.parts
@@ -127,43 +138,30 @@ export class ListenerPool {
     }
   }
 
-  private receive(
-    worker: Worker,
-    message: Exclude<FromListener, { readonly kind: 'listening' | 'cannot_listen' }>,
-  ): void {
-    const { answers, endpoints, log } = this.parts
-    switch (message.kind) {
-      case 'who':
-        this.identify(worker, message.call, message.tokenHash)
-        return
-      case 'which_etag':
-        this.tell(worker, { kind: 'etag', call: message.call, etag: answers.etagAt(message.agentIndex) })
-        return
-      case 'request':
-        void answerForwarded(endpoints, message.request, (endpoint, request, peer) =>
-          responseOf(log, endpoint, request, peer),
-        ).then(response => this.tell(worker, { kind: 'response', call: message.call, response }))
-        return
-      case 'version':
-        answers.noteVersion(message.agentIndex, message.agentVersion, message.protoVersion)
-        return
-      case 'log':
-        writeLines(log, message.lines)
-        return
-      case 'counted':
-      case 'done':
-        this.calls.get(message.call)?.(message)
-        this.calls.delete(message.call)
-    }
+  /** Takes what is not answered. */
+  private receive(message: Extract<FromListener, { kind: 'version' | 'log' }>): void {
+    const { answers, log } = this.parts
+    if (message.kind === 'log') writeLines(log, message.lines)
+    else answers.noteVersion(message.agentIndex, message.agentVersion, message.protoVersion)
   }
 
-  private identify(worker: Worker, call: number, tokenHash: string | null): void {
-    const { answers, log } = this.parts
-    const answer = (found: KnownAgent | AuthFailure) => this.tell(worker, { kind: 'known', call, found })
-    answers.identify(tokenHash, answer).catch(error => {
-      log.error({ err: error }, 'cannot tell whose a token is')
-      answer('unavailable')
+  private answersTo(worker: Worker): CallServer<MainCalls> {
+    const { answers, endpoints, log } = this.parts
+    const server = new CallServer<MainCalls>(worker, {
+      // In the step of the look-up: an update that is broadcast after it must not overtake the answer.
+      identify: new Direct((call, tokenHash) => {
+        answers
+          .identify(tokenHash, found => server.answer(call, found))
+          .catch(error => {
+            log.error({ err: error }, 'cannot tell whose a token is')
+            server.answer(call, 'unavailable')
+          })
+      }),
+      etagAt: agentIndex => answers.etagAt(agentIndex),
+      forward: request =>
+        answerForwarded(endpoints, request, (endpoint, forwarded, peer) => responseOf(log, endpoint, forwarded, peer)),
     })
+    return server
   }
 
   private tell(worker: Worker, message: ToListener): void {
@@ -171,40 +169,31 @@ export class ListenerPool {
   }
 
   /** Tells every thread what changed; none lets anybody in before it has read it. */
-  broadcast(news: Omit<Extract<ToListener, { kind: 'update' }>, 'kind' | 'number'>): void {
+  broadcast(news: Omit<RegistryUpdate, 'kind' | 'number'>): void {
     const number = this.parts.directory.nextEpoch()
-    for (const worker of this.workers) this.tell(worker, { kind: 'update', number, ...news })
-  }
-
-  private ask(worker: Worker, question: Question): Promise<Answer> {
-    const call = this.nextCall++
-    return new Promise(resolve => {
-      this.calls.set(call, resolve)
-      this.tell(worker, { ...question, call })
-    })
+    for (const { worker } of this.threads) this.tell(worker, { kind: 'update', number, ...news })
   }
 
   /** Adds what the threads have counted since the last time to the metrics of the process. */
   async count(): Promise<void> {
     if (this.isStopping || this.url === '') return
-    await Promise.all(this.workers.map(worker => this.countOf(worker)))
+    await Promise.all(this.threads.map(thread => this.countOf(thread)))
   }
 
-  private async countOf(worker: Worker): Promise<void> {
-    const answer = await this.ask(worker, { kind: 'count' })
-    assert(answer.kind === 'counted', 'a count is answered with counters')
+  private async countOf({ calls }: Thread): Promise<void> {
+    const counters = await calls.call('count').catch(error => {
+      if (!this.isStopping) this.parts.log.error({ err: error }, 'cannot fetch what a listener thread has counted')
+    })
+    if (!counters) return
     const { metrics } = this.parts
-    addHotCounters(metrics.hot, answer.counters.hot)
-    metrics.requestSeconds.durations.addAll(answer.counters.requests)
-    metrics.decodeSeconds.durations.addAll(answer.counters.decodes)
+    addHotCounters(metrics.hot, counters.hot)
+    metrics.requestSeconds.durations.addAll(counters.requests)
+    metrics.decodeSeconds.durations.addAll(counters.decodes)
   }
 
   /** Throws when a thread cannot use the new certificate; it goes on with the old one. */
   async reloadCertificate(): Promise<void> {
-    for (const worker of this.workers) {
-      const answer = await this.ask(worker, { kind: 'reload_certificate' })
-      if (answer.kind === 'done' && answer.fault !== null) throw new Error(answer.fault)
-    }
+    for (const { calls } of this.threads) await calls.call('reloadCertificate')
   }
 
   /** No new requests; those under way are answered. */
@@ -214,21 +203,27 @@ export class ListenerPool {
   }
 
   private async stopAll(): Promise<void> {
-    const limit = new Promise<void>(resolve => setTimeout(resolve, STOP_LIMIT_MS).unref())
     const stopped = Promise.all(
-      this.workers.map(async worker => {
-        await this.ask(worker, { kind: 'stop' })
-        await this.countOf(worker)
+      this.threads.map(async thread => {
+        // One that cannot stop in order is ended like the others.
+        await thread.calls.call('stop').catch(() => {})
+        await this.countOf(thread)
       }),
     )
-    await Promise.race([stopped, limit, this.failure.promise])
+    await pTimeout(Promise.race([stopped, this.failure.promise]), {
+      milliseconds: STOP_LIMIT_MS,
+      fallback: () => {},
+    })
     this.end()
   }
 
   private end(): void {
     this.isStopping = true
     clearInterval(this.counting)
-    for (const worker of this.workers) worker.terminate()
+    for (const { worker, calls } of this.threads) {
+      worker.terminate()
+      calls.failAll('the listener threads have ended')
+    }
   }
 }
 

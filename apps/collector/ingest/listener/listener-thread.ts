@@ -3,12 +3,20 @@
 import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { PortBus } from '../../bus/bus-port.ts'
 import { createHotCounters, createThreadLogger, Durations, FAST_BOUNDS, REQUEST_BOUNDS } from '../../telemetry.ts'
+import { CallClient, CallServer, messageOf } from '../../thread-calls.ts'
 import { MetricsReceiver } from '../metrics/receive-metrics.ts'
 import { type AgentListener, type Endpoints, ping, startListener } from './agent-api.ts'
 import { Directory } from './agent-directory.ts'
 import { RequestForwarder } from './request-forwarder.ts'
 import { ThreadCallers } from './thread-callers.ts'
-import type { FromListener, ListenerStart, ThreadCounters, ToListener } from './thread-messages.ts'
+import type {
+  FromListener,
+  ListenerCalls,
+  ListenerStart,
+  MainCalls,
+  ThreadCounters,
+  ToListener,
+} from './thread-messages.ts'
 
 declare const self: Worker
 
@@ -16,7 +24,7 @@ const SWEEP_PERIOD_MS = 60_000
 /** How long lines of the log wait for others. */
 const LOG_WAIT_MS = 20
 
-const tell = (message: FromListener, transfer: ArrayBuffer[] = []): void => postMessage(message, transfer)
+const tell = (message: FromListener): void => postMessage(message)
 
 /** Lines for the log of the process. */
 class Lines {
@@ -43,7 +51,8 @@ class ListenerThread {
     requestSeconds: new Durations(REQUEST_BOUNDS),
     decodeSeconds: new Durations(FAST_BOUNDS),
   }
-  private readonly carrier: RequestForwarder
+  private readonly main = new CallClient<MainCalls>(self)
+  private readonly calls: CallServer<ListenerCalls>
   private readonly callers: ThreadCallers
   private readonly listener: AgentListener
 
@@ -51,12 +60,12 @@ class ListenerThread {
     const { config, thread, peers } = start
     const log = createThreadLogger(start.logLevel, start.service, this.lines.add)
     const nowMs = Date.now
-    this.carrier = new RequestForwarder(config['ingest.limits.max_body_bytes'], tell)
+    const forwarder = new RequestForwarder(config['ingest.limits.max_body_bytes'], this.main)
     const onArrival = () => {
       this.metrics.hot.handOvers++
     }
     const directory = new Directory(start.directory)
-    this.callers = new ThreadCallers({ thread, directory, peers, tell, nowMs, onArrival })
+    this.callers = new ThreadCallers({ thread, directory, peers, tell, calls: this.main, nowMs, onArrival })
     const receiver = new MetricsReceiver({
       config,
       log,
@@ -71,7 +80,7 @@ class ListenerThread {
     const endpoints: Endpoints = {
       '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(request, nowMs()) },
       '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
-      ...this.carrier.endpoints(),
+      ...forwarder.endpoints(),
     }
     this.listener = startListener({
       config,
@@ -81,40 +90,37 @@ class ListenerThread {
       isPortShared: true,
       ...(start.port === null ? {} : { port: start.port }),
     })
+    this.calls = new CallServer<ListenerCalls>(self, {
+      count: () => this.takeCounters(),
+      reloadCertificate: () => this.done(this.listener.reloadCertificate()),
+      stop: () => this.done(this.listener.stop()),
+    })
     setInterval(() => this.callers.sweep(nowMs()), SWEEP_PERIOD_MS)
     tell({ kind: 'listening', url: this.listener.url, port: this.listener.port })
   }
 
-  async receive(message: Exclude<ToListener, ListenerStart>): Promise<void> {
+  receive(message: Exclude<ToListener, ListenerStart>): void {
     switch (message.kind) {
-      case 'known':
-      case 'etag':
       case 'update':
-        this.callers.receive(message)
+        this.callers.read(message)
         return
-      case 'response':
-        this.carrier.receive(message.call, message.response)
+      case 'call':
+        this.calls.receive(message)
         return
-      case 'count':
-        tell({ kind: 'counted', call: message.call, counters: this.takeCounters() })
-        return
-      case 'reload_certificate':
-        await this.done(message.call, () => this.listener.reloadCertificate())
-        return
-      case 'stop':
-        await this.done(message.call, () => this.listener.stop())
+      case 'answer':
+      case 'failed':
+        this.main.receive(message)
     }
   }
 
-  private async done(call: number, act: () => Promise<void>): Promise<void> {
-    let fault: string | null = null
+  /** Lines of the log that it left are told before it is. */
+  private async done(act: Promise<void>): Promise<null> {
     try {
-      await act()
-    } catch (error) {
-      fault = error instanceof Error ? error.message : String(error)
+      await act
+    } finally {
+      this.lines.flush()
     }
-    this.lines.flush()
-    tell({ kind: 'done', call, fault })
+    return null
   }
 
   private takeCounters(): ThreadCounters {
@@ -141,18 +147,12 @@ function start(message: ListenerStart): void {
   try {
     running = new ListenerThread(message)
   } catch (error) {
-    tell({ kind: 'cannot_listen', reason: error instanceof Error ? error.message : String(error) })
+    tell({ kind: 'cannot_listen', reason: messageOf(error) })
   }
 }
 
 self.onmessage = (event: MessageEvent<ToListener>) => {
   const message = event.data
   if (message.kind === 'start') start(message)
-  else
-    running?.receive(message).catch(error => {
-      // Out of any promise: nobody is there to catch it, and the thread ends.
-      setTimeout(() => {
-        throw error
-      })
-    })
+  else running?.receive(message)
 }

@@ -4,9 +4,10 @@
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type AnyResponse, standard } from '../../../http/http-response.ts'
 import { readBody } from '../../read-body.ts'
+import type { CallClient } from '../../thread-calls.ts'
 import type { Endpoint, Endpoints } from './agent-api.ts'
 import { ApiError } from './responses.ts'
-import type { ForwardedRequest, ForwardedResponse, FromListener } from './thread-messages.ts'
+import type { ForwardedRequest, ForwardedResponse, MainCalls } from './thread-messages.ts'
 
 const carried: readonly (Pick<Endpoint, 'name' | 'method'> & { readonly path: string })[] = [
   { path: '/agent/v1/enroll', name: 'enroll', method: 'POST' },
@@ -18,12 +19,9 @@ const carried: readonly (Pick<Endpoint, 'name' | 'method'> & { readonly path: st
 
 /** The side of a listener thread. */
 export class RequestForwarder {
-  private nextCall = 1
-  private readonly waiting = new Map<number, (response: ForwardedResponse) => void>()
-
   constructor(
     private readonly bodyBytesMax: number,
-    private readonly tell: (message: FromListener, transfer: ArrayBuffer[]) => void,
+    private readonly calls: CallClient<MainCalls>,
   ) {}
 
   endpoints(): Endpoints {
@@ -35,11 +33,6 @@ export class RequestForwarder {
     )
   }
 
-  receive(call: number, response: ForwardedResponse): void {
-    this.waiting.get(call)?.(response)
-    this.waiting.delete(call)
-  }
-
   private async carry(request: IncomingRequest, peer: string): Promise<Response> {
     const headers = new Headers([...request.headers].map(([name, value]) => [name, value] as [string, string]))
     const read = request.method === 'POST' ? await readBody(request, this.bodyBytesMax) : null
@@ -48,12 +41,10 @@ export class RequestForwarder {
     if (read instanceof ApiError) headers.set('content-length', String(this.bodyBytesMax + 1))
     else if (read) headers.set('content-length', String(read.length))
     const body = read instanceof ApiError || read === null || read.length === 0 ? null : new Uint8Array(read)
-    const call = this.nextCall++
-    const forwardedRequest = { url: request.url, method: request.method, headers: [...headers], body, peer }
-    const { promise, resolve } = Promise.withResolvers<ForwardedResponse>()
-    this.waiting.set(call, resolve)
-    this.tell({ kind: 'request', call, request: forwardedRequest }, body ? [body.buffer] : [])
-    const response = await promise
+    const forwarded = { url: request.url, method: request.method, headers: [...headers], body, peer }
+    const response = await new Promise<ForwardedResponse>((resolve, reject) =>
+      this.calls.send('forward', [forwarded], { resolve, reject }, body ? [body.buffer] : []),
+    )
     return new Response(response.body.length > 0 ? response.body : null, {
       status: response.status,
       headers: [...response.headers],

@@ -2,24 +2,24 @@
 // is let in before the thread has read all news there are, so a revocation holds in every thread from the moment it
 // holds in the registry.
 import { assert } from '../../../../core/assert.ts'
+import type { CallClient } from '../../thread-calls.ts'
 import { type AgentSession, type Etag, SESSION_IDLE_MS } from '../agents/agent-session.ts'
-import { Authenticator, authError, Credential } from '../agents/authenticate.ts'
+import { Authenticator, type AuthFailure, authError, Credential } from '../agents/authenticate.ts'
 import { type BatchCallers, noteAgent } from '../context.ts'
 import type { Directory } from './agent-directory.ts'
 import { type AgentProtocol, ApiError } from './responses.ts'
 import { ThreadSession } from './session-ownership.ts'
 import { SessionTransfer } from './session-transfer.ts'
-import type { AgentUpdate, FromListener, KnownAgent, ToListener } from './thread-messages.ts'
+import type { AgentUpdate, FromListener, KnownAgent, MainCalls, RegistryUpdate } from './thread-messages.ts'
 
 const CREDENTIALS_MAX = 250_000
-
-type RegistryUpdate = Extract<ToListener, { kind: 'update' }>
 
 export type ThreadCallersParts = {
   readonly thread: number
   readonly directory: Directory
   readonly peers: readonly (MessagePort | null)[]
   readonly tell: (message: FromListener) => void
+  readonly calls: CallClient<MainCalls>
   readonly nowMs: () => number
   /** A state came from another thread. */
   readonly onArrival: () => void
@@ -36,9 +36,6 @@ export class ThreadCallers implements BatchCallers {
   private readonly transfer: SessionTransfer
   private epochRead: number
   private epochWaiters: (() => void)[] = []
-  private nextCall = 1
-  private readonly asking = new Map<number, (answer: ThreadSession | ApiError) => void>()
-  private readonly askingEtag = new Map<number, { readonly session: ThreadSession; readonly done: () => void }>()
 
   constructor(private readonly parts: ThreadCallersParts) {
     const { thread, directory, peers, nowMs, onArrival } = parts
@@ -93,28 +90,14 @@ export class ThreadCallers implements BatchCallers {
     }
   }
 
-  /** Takes an answer or news of the main thread, in the order in which they were sent. */
-  receive(message: Extract<ToListener, { kind: 'known' | 'etag' | 'update' }>): void {
-    switch (message.kind) {
-      case 'known': {
-        const { found, call } = message
-        this.asking.get(call)?.(typeof found === 'string' ? authError(found) : this.know(found))
-        this.asking.delete(call)
-        return
-      }
-      case 'etag': {
-        const asked = this.askingEtag.get(message.call)
-        this.askingEtag.delete(message.call)
-        if (asked && message.etag !== null) {
-          asked.session.etag = this.etagWith(message.etag)
-          asked.session.isEtagStale = false
-        }
-        asked?.done()
-        return
-      }
-      case 'update':
-        this.read(message)
-    }
+  /** Takes an update of the main thread, in the order in which it sent updates and answers. */
+  read({ number, agents, isEveryEtagStale }: RegistryUpdate): void {
+    for (const news of agents) this.follow(news)
+    if (isEveryEtagStale) for (const session of this.sessions.values()) session.isEtagStale = true
+    this.epochRead = number
+    const waiting = this.epochWaiters
+    this.epochWaiters = []
+    for (const resolve of waiting) resolve()
   }
 
   private isReady(credential: Credential<ThreadSession>, nowMs: number): boolean {
@@ -149,19 +132,26 @@ export class ThreadCallers implements BatchCallers {
     }
   }
 
+  /** The answer is taken in the step in which it comes: an update that comes after it finds the session. */
   private ask(tokenHash: string | null): Promise<ThreadSession | ApiError> {
-    const call = this.nextCall++
-    return new Promise(resolve => {
-      this.asking.set(call, resolve)
-      this.parts.tell({ kind: 'who', call, tokenHash })
+    return new Promise((done, reject) => {
+      const resolve = (found: KnownAgent | AuthFailure) =>
+        done(typeof found === 'string' ? authError(found) : this.know(found))
+      this.parts.calls.send('identify', [tokenHash], { resolve, reject })
     })
   }
 
+  /** In the same way: an update that comes after the answer makes the ETag stale again. */
   private freshEtag(session: ThreadSession): Promise<void> {
-    const call = this.nextCall++
-    return new Promise(done => {
-      this.askingEtag.set(call, { session, done })
-      this.parts.tell({ kind: 'which_etag', call, agentIndex: session.agentIndex })
+    return new Promise((done, reject) => {
+      const resolve = (etag: string | null) => {
+        if (etag !== null) {
+          session.etag = this.etagWith(etag)
+          session.isEtagStale = false
+        }
+        done()
+      }
+      this.parts.calls.send('etagAt', [session.agentIndex], { resolve, reject })
     })
   }
 
@@ -188,15 +178,6 @@ export class ThreadCallers implements BatchCallers {
       this.etags.set(text, etag)
     }
     return etag
-  }
-
-  private read({ number, agents, isEveryEtagStale }: RegistryUpdate): void {
-    for (const news of agents) this.follow(news)
-    if (isEveryEtagStale) for (const session of this.sessions.values()) session.isEtagStale = true
-    this.epochRead = number
-    const waiting = this.epochWaiters
-    this.epochWaiters = []
-    for (const resolve of waiting) resolve()
   }
 
   private follow({ agentIndex, company, record }: AgentUpdate): void {

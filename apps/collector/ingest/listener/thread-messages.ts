@@ -4,6 +4,7 @@
 import type { IngestConfig } from '../../config.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { HotCounters } from '../../telemetry.ts'
+import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 import type { AuthFailure } from '../agents/authenticate.ts'
 import type { DirectoryBuffers } from './agent-directory.ts'
 
@@ -53,29 +54,37 @@ export type ListenerStart = {
   readonly port: number | null
 }
 
-/** Questions of the main thread; `call` is answered with the same number. */
-export type ToListener =
-  | ListenerStart
-  /** RegistryUpdate in their order; `number` is the directory's count of them. */
-  | {
-      readonly kind: 'update'
-      readonly number: number
-      readonly agents: readonly AgentUpdate[]
-      readonly isEveryEtagStale: boolean
-    }
-  | { readonly kind: 'known'; readonly call: number; readonly found: KnownAgent | AuthFailure }
-  | { readonly kind: 'etag'; readonly call: number; readonly etag: string | null }
-  | { readonly kind: 'response'; readonly call: number; readonly response: ForwardedResponse }
-  | { readonly kind: 'count'; readonly call: number }
-  | { readonly kind: 'reload_certificate'; readonly call: number }
-  | { readonly kind: 'stop'; readonly call: number }
+/** What the main thread asks of a listener thread. */
+export type ListenerCalls = {
+  /** What was counted since the last call. */
+  count: { args: []; result: ThreadCounters }
+  reloadCertificate: { args: []; result: null }
+  /** No new requests. Answered when those under way are. */
+  stop: { args: []; result: null }
+}
+
+/** What a listener thread asks of the main thread. */
+export type MainCalls = {
+  /** Whose a token is; null: the request carries none. */
+  identify: { args: [tokenHash: string | null]; result: KnownAgent | AuthFailure }
+  /** The ETag of an agent's config; null when there is no such agent any more. */
+  etagAt: { args: [agentIndex: number]; result: string | null }
+  forward: { args: [request: ForwardedRequest]; result: ForwardedResponse }
+}
+
+/** Updates of the registry in their order; `number` is the directory's count of them. */
+export type RegistryUpdate = {
+  readonly kind: 'update'
+  readonly number: number
+  readonly agents: readonly AgentUpdate[]
+  readonly isEveryEtagStale: boolean
+}
+
+export type ToListener = ListenerStart | RegistryUpdate | CallMessage<ListenerCalls> | AnswerMessage
 
 export type FromListener =
   | { readonly kind: 'listening'; readonly url: string; readonly port: number }
   | { readonly kind: 'cannot_listen'; readonly reason: string }
-  | { readonly kind: 'who'; readonly call: number; readonly tokenHash: string | null }
-  | { readonly kind: 'which_etag'; readonly call: number; readonly agentIndex: number }
-  | { readonly kind: 'request'; readonly call: number; readonly request: ForwardedRequest }
   | {
       readonly kind: 'version'
       readonly agentIndex: number
@@ -84,6 +93,5 @@ export type FromListener =
     }
   /** Lines of the log, each with its end. */
   | { readonly kind: 'log'; readonly lines: readonly string[] }
-  | { readonly kind: 'counted'; readonly call: number; readonly counters: ThreadCounters }
-  /** `fault` null: done. */
-  | { readonly kind: 'done'; readonly call: number; readonly fault: string | null }
+  | CallMessage<MainCalls>
+  | AnswerMessage
