@@ -3,6 +3,7 @@
 // listener.
 import { assert } from '../../../core/assert.ts'
 import { readUuid } from '../../../core/series/uuid.ts'
+import { CallClient, CallServer, Direct, type Waiting } from '../thread-calls.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 
 /** How long the first entry of a buffer waits for others. */
@@ -10,96 +11,48 @@ const COLLECT_MS = 1
 /** A buffer that is so large goes at once. */
 const COLLECT_BYTES_MAX = 1024 * 1024
 const COLLECT_ROOM_BYTES = 128 * 1024
-const SPARE_BUFFERS_MAX = 8
+const SPARE_GROUPS_MAX = 8
 /** Where an entry names its server. */
 const SERVER_ID_AT = 24
 
-/** `call` is answered with the same number. */
-type ToBus =
-  | {
-      readonly kind: 'publish'
-      readonly call: number
-      /** Entries one after another in its first `byteCount` bytes; it comes back with the answer. */
-      readonly buffer: ArrayBuffer
-      readonly byteCount: number
-      readonly count: number
-    }
-  | { readonly kind: 'stats'; readonly call: number }
+type BusCalls = {
+  /** Entries one after another in the first `byteCount` bytes of the buffer, which comes back with the answer. */
+  publish: { args: [buffer: ArrayBuffer, byteCount: number, count: number]; result: Published }
+  stats: { args: []; result: BusStats }
+}
 
-type FromBus =
-  /** One refusal for all entries, or one each where they differ. */
-  | {
-      readonly kind: 'published'
-      readonly call: number
-      readonly refusal: PublishRefusal | null | readonly (PublishRefusal | null)[]
-      readonly buffer: ArrayBuffer
-    }
-  /** null: it cannot be read. */
-  | { readonly kind: 'stats'; readonly call: number; readonly stats: BusStats | null }
+/**
+ * The buffer alone where all of its entries are durable, so that the usual answer is one object; else with one refusal
+ * for all entries, or one each where they differ.
+ */
+type Published =
+  | ArrayBuffer
+  | { readonly buffer: ArrayBuffer; readonly refusal: PublishRefusal | readonly (PublishRefusal | null)[] }
 
 type Resolve = (refusal: PublishRefusal | null) => void
 
-/** The side of a thread that publishes. It is not closed: the thread that has the bus does that. */
-export class PortBus implements BusWriter {
-  private resolves: Resolve[] = []
-  /** What waits for others lies at its start. */
+/** Entries that go over in one buffer, and who waits for each. Used again once they are answered. */
+class EntryGroup implements Waiting<Published> {
   private bytes = new Uint8Array(0)
-  private byteCount = 0
-  /** Buffers that came back. */
-  private readonly spare: ArrayBuffer[] = []
-  private timer: ReturnType<typeof setTimeout> | null = null
-  private nextCall = 1
-  private readonly publishing = new Map<number, readonly Resolve[]>()
-  private readonly asking = new Map<number, (stats: BusStats | null) => void>()
-  private readonly flushNow = () => this.flush()
+  byteCount = 0
+  private readonly resolves: Resolve[] = []
 
-  constructor(private readonly port: MessagePort) {
-    port.onmessage = event => this.receive(event.data)
+  constructor(private readonly giveBack: (group: EntryGroup) => void) {}
+
+  get count(): number {
+    return this.resolves.length
   }
 
-  publish(_serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
-    return new Promise(resolve => {
-      this.resolves.push(resolve)
-      const end = this.byteCount + entry.length
-      if (end > this.bytes.length) this.makeRoom(end)
-      this.bytes.set(entry, this.byteCount)
-      this.byteCount = end
-      if (end >= COLLECT_BYTES_MAX) this.flush()
-      else this.timer ??= setTimeout(this.flushNow, COLLECT_MS)
-    })
+  get buffer(): ArrayBuffer {
+    return this.bytes.buffer
   }
 
-  async stats(): Promise<BusStats> {
-    const call = this.nextCall++
-    const stats = await new Promise<BusStats | null>(resolve => {
-      this.asking.set(call, resolve)
-      this.tell({ kind: 'stats', call })
-    })
-    if (!stats) throw new Error('cannot read the state of the bus')
-    return stats
-  }
-
-  async close(): Promise<void> {
-    this.port.close()
-  }
-
-  private tell(message: ToBus, transfer: ArrayBuffer[] = []): void {
-    this.port.postMessage(message, transfer)
-  }
-
-  /** Sends what waits for others. */
-  flush(): void {
-    if (this.timer !== null) clearTimeout(this.timer)
-    this.timer = null
-    const { resolves, bytes, byteCount } = this
-    if (resolves.length === 0) return
-    this.resolves = []
-    this.bytes = new Uint8Array(this.spare.pop() ?? new ArrayBuffer(0))
-    this.byteCount = 0
-    const call = this.nextCall++
-    this.publishing.set(call, resolves)
-    const { buffer } = bytes
-    this.tell({ kind: 'publish', call, buffer, byteCount, count: resolves.length }, [buffer])
+  add(entry: Uint8Array, resolve: Resolve): void {
+    this.resolves.push(resolve)
+    const end = this.byteCount + entry.length
+    if (end > this.bytes.length) this.makeRoom(end)
+    this.bytes.set(entry, this.byteCount)
+    this.byteCount = end
   }
 
   private makeRoom(byteCount: number): void {
@@ -108,47 +61,92 @@ export class PortBus implements BusWriter {
     this.bytes = larger
   }
 
-  private receive(message: FromBus): void {
-    if (message.kind === 'stats') {
-      this.asking.get(message.call)?.(message.stats)
-      this.asking.delete(message.call)
-      return
-    }
-    const resolves = this.publishing.get(message.call)
-    assert(resolves, 'the bus answers what was published')
-    this.publishing.delete(message.call)
-    const { refusal, buffer } = message
-    if (this.spare.length < SPARE_BUFFERS_MAX) this.spare.push(buffer)
-    if (typeof refusal === 'string' || refusal === null) for (const resolve of resolves) resolve(refusal)
-    else for (const [index, resolve] of resolves.entries()) resolve(refusal[index] ?? null)
+  resolve(published: Published): void {
+    const isDurable = published instanceof ArrayBuffer
+    const refusal = isDurable ? null : published.refusal
+    if (typeof refusal === 'string' || refusal === null) for (const resolve of this.resolves) resolve(refusal)
+    else for (const [index, resolve] of this.resolves.entries()) resolve(refusal[index] ?? null)
+    this.bytes = new Uint8Array(isDurable ? published : published.buffer)
+    this.byteCount = 0
+    this.resolves.length = 0
+    this.giveBack(this)
+  }
+
+  reject(): void {
+    for (const resolve of this.resolves) resolve('failed')
+  }
+}
+
+/** The side of a thread that publishes. It is not closed: the thread that has the bus does that. */
+export class PortBus implements BusWriter {
+  private readonly calls: CallClient<BusCalls>
+  /** Those whose buffer came back. */
+  private readonly spare: EntryGroup[] = []
+  private readonly keep = (group: EntryGroup): void => {
+    if (this.spare.length < SPARE_GROUPS_MAX) this.spare.push(group)
+  }
+  /** What waits for others. */
+  private group = new EntryGroup(this.keep)
+  private timer: ReturnType<typeof setTimeout> | null = null
+  private readonly flushNow = () => this.flush()
+
+  constructor(private readonly port: MessagePort) {
+    this.calls = new CallClient(port)
+    port.onmessage = event => this.calls.receive(event.data)
+  }
+
+  publish(_serverId: string, entry: Uint8Array): Promise<PublishRefusal | null> {
+    return new Promise(resolve => {
+      const { group } = this
+      group.add(entry, resolve)
+      if (group.byteCount >= COLLECT_BYTES_MAX) this.flush()
+      else this.timer ??= setTimeout(this.flushNow, COLLECT_MS)
+    })
+  }
+
+  stats(): Promise<BusStats> {
+    return this.calls.call('stats')
+  }
+
+  async close(): Promise<void> {
+    this.port.close()
+    this.calls.failAll('the bus is closed')
+  }
+
+  /** Sends what waits for others. */
+  flush(): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+    const { group } = this
+    if (group.count === 0) return
+    this.group = this.spare.pop() ?? new EntryGroup(this.keep)
+    const { buffer } = group
+    this.calls.send('publish', [buffer, group.byteCount, group.count], group, [buffer])
   }
 }
 
 /** The side that has the bus: publishes what comes over `port`, in its order. */
 export function serveBus(port: MessagePort, bus: BusWriter, onError: (error: unknown) => void): void {
-  const tell = (message: FromBus, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
-  port.onmessage = event => {
-    const message: ToBus = event.data
-    const { call } = message
-    if (message.kind === 'stats') {
-      bus.stats().then(
-        stats => tell({ kind: 'stats', call, stats }),
-        error => {
-          onError(error)
-          tell({ kind: 'stats', call, stats: null })
-        },
-      )
-      return
-    }
-    const { buffer, byteCount, count } = message
-    publishAll(bus, new Uint8Array(buffer, 0, byteCount), count).then(
-      refusal => tell({ kind: 'published', call, refusal, buffer }, [buffer]),
-      error => {
-        onError(error)
-        tell({ kind: 'published', call, refusal: 'failed', buffer }, [buffer])
-      },
-    )
-  }
+  const calls = new CallServer<BusCalls>(
+    port,
+    {
+      publish: new Direct((call, buffer, byteCount, count) => {
+        publishAll(bus, new Uint8Array(buffer, 0, byteCount), count).then(
+          refusal => calls.answer(call, refusal === null ? buffer : { buffer, refusal }, [buffer]),
+          error => {
+            onError(error)
+            calls.answer(call, { buffer, refusal: 'failed' }, [buffer])
+          },
+        )
+      }),
+      stats: () => bus.stats(),
+    },
+    error => {
+      onError(error)
+      return 'cannot read the state of the bus'
+    },
+  )
+  port.onmessage = event => calls.receive(event.data)
 }
 
 function publishAll(bus: BusWriter, bytes: Uint8Array, count: number) {
