@@ -1,5 +1,6 @@
 // Puts ingest together: sessions, authentication, the agent API, and what it tells the hub. Everything it needs is
 // handed in, so that the executable and the all-in-one wire the same thing.
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
@@ -186,8 +187,10 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
       stopChecks()
       await intake.stop()
       // A hub that is silent does not hold up the stop: agents report again.
-      const deadline = new Promise<void>(resolve => setTimeout(resolve, LAST_REPORT_MS).unref())
-      await Promise.race([Promise.all([context.inventory.stop(), seen?.stop()]), deadline])
+      await pTimeout(Promise.all([context.inventory.stop(), seen?.stop()]), {
+        milliseconds: LAST_REPORT_MS,
+        fallback: () => {},
+      })
       sessions.stop()
     },
   }
