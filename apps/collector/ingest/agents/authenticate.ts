@@ -1,6 +1,7 @@
 // From the Authorization header to the agent, and to its session (document 3 "Authentication"; decision G-36). A token
 // that was seen before is found by its text: no hash a request. Identity comes from here and from nothing else.
 import { sha256Hex } from '../../../../core/series/hash.ts'
+import { BoundedMap } from '../../bounded-map.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../../store/registry/registry.ts'
 import type { RegistryLookup } from '../../store/registry/registry-lookup.ts'
@@ -98,7 +99,7 @@ export class Identifier {
 
 export class Authenticator {
   /** By the whole header. */
-  private readonly credentials = new Map<string, Credential<AgentSession>>()
+  private readonly credentials = new BoundedMap<string, Credential<AgentSession>>(CREDENTIALS_MAX)
 
   constructor(
     private readonly identifier: Identifier,
@@ -127,7 +128,6 @@ export class Authenticator {
     if (typeof record === 'string' || header === null || tokenHash === null)
       return authError(typeof record === 'string' ? record : 'missing')
     const session = this.sessions.of(record, nowMs)
-    if (this.credentials.size >= CREDENTIALS_MAX) this.credentials.clear()
     this.credentials.set(header, new Credential(session, tokenHash))
     return session
   }

@@ -1,6 +1,7 @@
 // Which agent is refused, and why, in the log: once in ten minutes for an agent and a code, since whoever is refused
 // comes again.
 import type { Logger } from 'pino'
+import { BoundedMap } from '../../bounded-map.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { ApiError } from '../listener/responses.ts'
 
@@ -13,7 +14,7 @@ export const NOTHING_TOLD: ToldRefusals = { untilMs: 0, codes: [] }
 
 export class RefusalLog {
   /** Of agents that have no session: they are not let in. */
-  private readonly strangers = new Map<string, ToldRefusals>()
+  private readonly strangers = new BoundedMap<string, ToldRefusals>(AGENTS_MAX)
   private fullBusToldUntilMs = 0
 
   constructor(
@@ -30,7 +31,6 @@ export class RefusalLog {
   /** A refusal of an agent that is not let in. */
   noteStranger(record: AgentRecord, error: ApiError): void {
     const told = this.tell(record, this.strangers.get(record.agentId) ?? NOTHING_TOLD, error)
-    if (this.strangers.size >= AGENTS_MAX) this.strangers.clear()
     this.strangers.set(record.agentId, told)
   }
 

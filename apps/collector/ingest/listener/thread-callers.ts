@@ -2,6 +2,7 @@
 // is let in before the thread has read all news there are, so a revocation holds in every thread from the moment it
 // holds in the registry.
 import { assert } from '../../../../core/assert.ts'
+import { BoundedMap } from '../../bounded-map.ts'
 import type { CallClient } from '../../thread-calls.ts'
 import { type AgentSession, type Etag, SESSION_IDLE_MS } from '../agents/agent-session.ts'
 import { Authenticator, type AuthFailure, authError, Credential } from '../agents/authenticate.ts'
@@ -29,10 +30,10 @@ const encoder = new TextEncoder()
 
 export class ThreadCallers implements BatchCallers {
   /** By the whole header. */
-  private readonly credentials = new Map<string, Credential<ThreadSession>>()
+  private readonly credentials = new BoundedMap<string, Credential<ThreadSession>>(CREDENTIALS_MAX)
   private readonly sessions = new Map<number, ThreadSession>()
   /** Equal ETags are kept once. */
-  private readonly etags = new Map<string, Etag>()
+  private readonly etags = new BoundedMap<string, Etag>(CREDENTIALS_MAX)
   private readonly transfer: SessionTransfer
   private epochRead: number
   private epochWaiters: (() => void)[] = []
@@ -121,7 +122,6 @@ export class ThreadCallers implements BatchCallers {
         if (session instanceof ApiError) return session
         if (header === null || tokenHash === null) return authError('missing')
         credential = new Credential(session, tokenHash)
-        if (this.credentials.size >= CREDENTIALS_MAX) this.credentials.clear()
         this.credentials.set(header, credential)
       }
       const { session } = credential
@@ -173,7 +173,6 @@ export class ThreadCallers implements BatchCallers {
   private etagWith(text: string): Etag {
     let etag = this.etags.get(text)
     if (!etag) {
-      if (this.etags.size >= CREDENTIALS_MAX) this.etags.clear()
       etag = { text, bytes: encoder.encode(text) }
       this.etags.set(text, etag)
     }

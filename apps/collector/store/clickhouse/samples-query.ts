@@ -1,5 +1,6 @@
 // Reading samples. Every statement is bound by company and server; every value is a bound parameter; every point counts
 // once, however often it was sent.
+import { LRUCache } from 'lru-cache'
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
 import { CHUNK_SPAN_MS, eachPoint, lastPoint } from '../../../../core/samples/block/chunk.ts'
@@ -28,6 +29,7 @@ export type Definition = { readonly id: bigint; readonly key: string }
 type PendingDefinitions = (companyId: string, serverId: string) => Iterable<Definition>
 const nothingPending: PendingDefinitions = () => []
 
+type KnownDefinitions = { readonly definitions: readonly Definition[]; readonly untilMs: number }
 const DEFINITIONS_MS = 10_000
 const DEFINITIONS_MAX = 2_000
 
@@ -143,7 +145,7 @@ export class SamplesReader {
   private readonly nowMs: () => number
   private readonly buffered: BufferedSource
   private readonly pending: PendingDefinitions
-  private readonly known = new Map<string, { readonly definitions: readonly Definition[]; readonly untilMs: number }>()
+  private readonly known = new LRUCache<string, KnownDefinitions>({ max: DEFINITIONS_MAX })
 
   /** `buffered` are points, and `pending` series, that the store does not have yet. */
   constructor(
@@ -196,10 +198,7 @@ export class SamplesReader {
     )
     const definitions = rows.map(([id, key]) => ({ id: BigInt(String(id)), key: String(key) }))
     // An empty answer is not kept: the first samples of a server are to be seen at once.
-    if (definitions.length > 0) {
-      if (this.known.size >= DEFINITIONS_MAX) this.known.clear()
-      this.known.set(name, { definitions, untilMs: nowMs + DEFINITIONS_MS })
-    }
+    if (definitions.length > 0) this.known.set(name, { definitions, untilMs: nowMs + DEFINITIONS_MS })
     return definitions
   }
 
