@@ -197,13 +197,14 @@ export class ShardPool {
     this.send(this.threadOf(shard).worker, { kind: 'revoke', shard })
   }
 
-  /** Drains the bus, saves every shard, ends the threads. */
+  /** Drains the bus, saves every shard, ends the threads. Rejects, once all have ended, when one could not do that. */
   async stop(): Promise<void> {
     this.isStopping = true
-    await this.callAll('stop')
+    const stopped = await Promise.allSettled(this.threads.map(({ calls }) => calls.call('stop')))
     for (const { worker, calls } of this.threads) {
       worker.terminate()
       calls.failAll('the evaluation threads have ended')
     }
+    for (const one of stopped) if (one.status === 'rejected') throw one.reason
   }
 }
