@@ -1,7 +1,11 @@
 // The ops listener of a collector process: /healthz, /readyz and /metrics, without authentication (decision G-14).
-import { splitAddress } from '../../core/config/address.ts'
+import { splitAddress, urlOf } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
+import { listenHttp } from '../http/http-listener.ts'
 import type { CollectorMetrics } from './telemetry.ts'
+
+/** A scraper asks again within it. */
+const IDLE_SECONDS = 60
 
 /** A part that must work before the process can do its job. */
 export type ReadyPart = { readonly name: string; readonly isReady: () => boolean | Promise<boolean> }
@@ -27,33 +31,31 @@ export function startOpsServer(
   more: readonly (() => Promise<string>)[] = [],
 ): OpsServer {
   const { hostname, port } = splitAddress(listen)
-  const guarded = (answer: () => Response | Promise<Response>) => ({
-    GET: (request: Request) =>
-      answersToHost(request.headers.get('host'), hostname, allowedHosts)
-        ? answer()
-        : new Response(hostRefusal, { status: 421 }),
-  })
-  const server = Bun.serve({
+  const pages: Readonly<Record<string, () => Response | Promise<Response>>> = {
+    '/healthz': () => new Response('ok\n'),
+    '/readyz': async () => {
+      const failing = await failingParts(parts)
+      return Response.json({ ready: failing.length === 0, failing }, { status: failing.length === 0 ? 200 : 503 })
+    },
+    '/metrics': async () => {
+      const scraped = await Promise.all([metrics.scrape(), ...more.map(scrape => scrape())])
+      return new Response(scraped.join('\n'), { headers: { 'content-type': metrics.registry.contentType } })
+    },
+  }
+  const listener = listenHttp({
     hostname,
     port,
-    routes: {
-      '/healthz': guarded(() => new Response('ok\n')),
-      '/readyz': guarded(async () => {
-        const failing = await failingParts(parts)
-        return Response.json({ ready: failing.length === 0, failing }, { status: failing.length === 0 ? 200 : 503 })
-      }),
-      '/metrics': guarded(async () => {
-        const scraped = await Promise.all([metrics.scrape(), ...more.map(scrape => scrape())])
-        return new Response(scraped.join('\n'), { headers: { 'content-type': metrics.registry.contentType } })
-      }),
+    idleSeconds: IDLE_SECONDS,
+    handle: ({ method, path, headers }) => {
+      const page = method === 'GET' || method === 'HEAD' ? pages[path] : undefined
+      if (!page) return new Response('not found\n', { status: 404 })
+      return answersToHost(headers.get('host'), hostname, allowedHosts)
+        ? page()
+        : new Response(hostRefusal, { status: 421 })
     },
-    fetch: () => new Response('not found\n', { status: 404 }),
-    error: () => new Response('internal error\n', { status: 500 }),
+    refuse: ({ status, message }) => new Response(`${message}\n`, { status }),
   })
-  return {
-    url: `http://${hostname.includes(':') ? `[${hostname}]` : hostname}:${server.port}`,
-    stop: () => server.stop(true),
-  }
+  return { url: urlOf('http', hostname, listener.port), stop: () => listener.stop(0) }
 }
 
 type OpsKeys = { readonly 'ops.listen': string | null; readonly 'ops.allowed_hosts': readonly string[] }

@@ -3,6 +3,9 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { splitAddress, urlOf } from '../../../core/config/address.ts'
+import { fetchHandler } from '../../http/fetch-handler.ts'
+import type { Refusal } from '../../http/http-connection.ts'
+import { assertPortIsFree, type Certificate, listenHttp } from '../../http/http-listener.ts'
 import type { WorkerConfig } from '../config.ts'
 import { errorResponse } from './admin-error.ts'
 
@@ -21,13 +24,16 @@ export type AdminListener = {
 
 type Listening = Pick<WorkerConfig, 'admin.listen' | 'tls.cert_file' | 'tls.key_file'>
 
-function tlsOf(config: Listening): { tls?: { cert: string; key: string } } {
+function certificateOf(config: Listening): Certificate | null {
   const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]
-  if (certFile === null || keyFile === null) return {}
-  const tls = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
-  createSecureContext(tls)
-  return { tls }
+  if (certFile === null || keyFile === null) return null
+  const certificate = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+  createSecureContext(certificate)
+  return certificate
 }
+
+const refuse = ({ status, message }: Refusal): Response =>
+  status === 500 ? errorResponse('unavailable', 'unexpected fault', 500) : errorResponse('bad_request', message, status)
 
 /** Serves on `admin.listen` (port 0 takes a free one). Throws when the address or the certificate cannot be used. */
 export function startAdminListener(
@@ -35,29 +41,23 @@ export function startAdminListener(
   handle: (request: Request) => Response | Promise<Response>,
 ): AdminListener {
   const { hostname, port } = splitAddress(config['admin.listen'])
-  const serve = (onPort: number, tls: ReturnType<typeof tlsOf>) =>
-    Bun.serve({
-      hostname,
-      port: onPort,
-      fetch: handle,
-      error: () => errorResponse('unavailable', 'unexpected fault', 500),
-      // A body that is too large is refused by the call that reads it, in the form of this API; the runtime's own
-      // answer would have none.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      idleTimeout: IDLE_SECONDS,
-      ...tls,
-    })
-  const first = tlsOf(config)
-  let server = serve(port, first)
-  const boundPort = server.port ?? port
+  const certificate = certificateOf(config)
+  const scheme = certificate ? 'https' : 'http'
+  if (certificate) assertPortIsFree(hostname, port)
+  const listener = listenHttp({
+    hostname,
+    port,
+    certificate,
+    idleSeconds: IDLE_SECONDS,
+    handle: fetchHandler({ scheme, fetch: handle, refuse }),
+    refuse,
+  })
   return {
-    url: urlOf(first.tls ? 'https' : 'http', hostname, boundPort),
+    url: urlOf(scheme, hostname, listener.port),
     reloadCertificate: () => {
-      const next = tlsOf(config)
-      if (!next.tls) return
-      void server.stop(false)
-      server = serve(boundPort, next)
+      const next = certificateOf(config)
+      if (next) listener.replaceCertificate(next)
     },
-    stop: () => server.stop(true),
+    stop: () => listener.stop(0),
   }
 }
