@@ -69,14 +69,17 @@ export type EventContext = {
   readonly agentId: string | null
 }
 
-export type NotifyType =
-  | 'alert.opened'
-  | 'alert.resolved'
-  | 'alert.reminder'
-  | 'agent.down'
-  | 'agent.up'
-  | 'group_down'
-  | 'group_resolved'
+/** What people are told of an alert. */
+export const notifyTypes = [
+  'alert.opened',
+  'alert.resolved',
+  'alert.reminder',
+  'agent.down',
+  'agent.up',
+  'group_down',
+  'group_resolved',
+] as const
+export type NotifyType = (typeof notifyTypes)[number]
 
 export type Outcome = {
   /** Alerts to store, new or changed. */

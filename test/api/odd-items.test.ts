@@ -1,5 +1,6 @@
 // Batches of collectors with odd members: what is wrong with one item never hurts the others.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eventTypes } from '../../core/alerting/evaluate/event.ts'
 import { Random, runsOf, seedOf } from '../fuzz/seeded.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
 
@@ -78,20 +79,9 @@ test('[COL-043] [COL-044] odd events and inventory items are rejected one by one
     reason: 'recovered',
     member_server_ids: [server],
   })
-  const TYPES = [
-    'alert.opened',
-    'alert.resolved',
-    'alert.reminder',
-    'alert.flapping',
-    'agent.down',
-    'agent.up',
-    'group_down',
-    'group_update',
-    'group_resolved',
-  ]
   for (let round = 0; round < runsOf(60); round++) {
     const events = Array.from({ length: 20 }, () => {
-      const event = { ...good(), type: random.pick(TYPES) }
+      const event = { ...good(), type: random.pick(eventTypes) }
       const field = random.pick(Object.keys(event))
       if (field !== 'event_id' && random.chance(0.7)) event[field] = random.pick(ODD)
       return event

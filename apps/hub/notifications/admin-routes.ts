@@ -1,6 +1,7 @@
 // REST: /notifications/channels, templates and deliveries: what a company sets for everybody (decision G-104).
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
+import { notifyTypes } from '../../../core/lifecycle/alert.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
@@ -10,7 +11,7 @@ import { answer, answerList, named, string, wordOf } from '../platform/http/resp
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { changeChannel, channelCollection, createChannel, deleteChannel, testChannel } from './channels.ts'
 import { deliveryCollection, queuedResponse, redeliver } from './deliveries.ts'
-import { fillTemplate, listTemplates, resetTemplate, setTemplate, templateTypes } from './templates.ts'
+import { fillTemplate, listTemplates, resetTemplate, setTemplate } from './templates.ts'
 
 const TAG = 'Notifications'
 const VIEW = ['notifications.view']
@@ -60,15 +61,15 @@ const channelRoutes: readonly Route[] = [
 
 const textResponse = { title: string(), body: string() }
 const templateResponse = named('NotificationTemplate', {
-  template: wordOf(templateTypes),
+  template: wordOf(notifyTypes),
   language: wordOf(languages),
   ...textResponse,
   is_default: Type.Boolean(),
 })
 const templatePreview = named('FilledTemplate', textResponse)
 
-type TemplateType = (typeof templateTypes)[number]
-const isTemplate = (name: string | undefined): name is TemplateType => templateTypes.some(type => type === name)
+type TemplateType = (typeof notifyTypes)[number]
+const isTemplate = (name: string | undefined): name is TemplateType => notifyTypes.some(type => type === name)
 
 async function templateOf({ params }: RouteContext): Promise<TemplateType> {
   if (!isTemplate(params.template)) throw notFound()
@@ -92,7 +93,7 @@ const sample = (nowMs: number) => ({
 const templateBody = Type.Object({ language: oneOf(languages), title: text(255), body: text(4000) })
 /** What the routes of one template have in common. */
 const ofTemplate = {
-  pathParameters: { template: oneOf(templateTypes) },
+  pathParameters: { template: oneOf(notifyTypes) },
   tag: TAG,
   permissions: MANAGE,
   subject: templateOf,

@@ -1,6 +1,6 @@
 // The texts of notifications by event type and language; a company can replace each (decision G-104).
 import { and, eq } from 'drizzle-orm'
-import type { NotifyType } from '../../../core/lifecycle/alert.ts'
+import { type NotifyType, notifyTypes } from '../../../core/lifecycle/alert.ts'
 import { auditRequest } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -16,16 +16,6 @@ type Template = { readonly title: string; readonly body: string }
 
 const EN_VALUE = 'Value {value}, threshold {threshold}, since {opened_at}. {link}'
 const VI_VALUE = 'Giá trị {value}, ngưỡng {threshold}, từ {opened_at}. {link}'
-
-export const templateTypes = [
-  'alert.opened',
-  'alert.resolved',
-  'alert.reminder',
-  'agent.down',
-  'agent.up',
-  'group_down',
-  'group_resolved',
-] as const satisfies readonly NotifyType[]
 
 const defaults: Readonly<Record<NotifyType, Readonly<Record<NotificationLanguage, Template>>>> = {
   'alert.opened': {
@@ -143,7 +133,7 @@ export function renderText(
 /** Every text of a company, its own or the default one, by event type and language. */
 export async function listTemplates(db: Executor, companyId: string) {
   const own = await loadTexts(db, companyId)
-  return templateTypes.flatMap(template =>
+  return notifyTypes.flatMap(template =>
     languages.map(language => {
       const text = own.get(`${template} ${language}`)
       const { title, body } = text ?? defaultTemplate(template, language)
