@@ -42,7 +42,7 @@ const report = new AdmissionReport()
 const agents = Array.from({ length: AGENTS }, () => new AgentSeries(new OwnCompanySeries()))
 for (const agent of agents) decoder.decode(bodies[0]!, agent, nowMs, report)
 
-/** Microseconds of processor time of one call, after a warm-up: what else runs on the server is not measured. */
+/** Microseconds of processor time of one call, after a warm-up: what else runs on the host is not measured. */
 function microseconds(run: (index: number) => void): number {
   for (let index = 0; index < 3000; index++) run(index)
   const before = process.cpuUsage()

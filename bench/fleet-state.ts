@@ -18,7 +18,7 @@ import { hostSeries } from './batches.ts'
 const SERIES = 150
 /** Of these, so many are of this host alone, as checks are. */
 const OWN_SERIES = 5
-const MACHINES_A_GROUP = 500
+const SERVERS_A_GROUP = 500
 const START_MS = 1_767_225_600_000
 const ROUND_MS = 30_000
 const say = (line: Record<string, unknown>): void => console.log(JSON.stringify({ bench: 'fleet-state', ...line }))
@@ -125,7 +125,7 @@ class FleetBus implements BusReader {
   }
 
   private nextGroup(): BusGroup[] {
-    const count = Math.min(MACHINES_A_GROUP, this.servers - this.next)
+    const count = Math.min(SERVERS_A_GROUP, this.servers - this.next)
     if (this.round === 0 || count <= 0) return []
     const bytes = Buffer.concat(Array.from({ length: count }, (_, index) => this.entry(this.next + index)))
     this.next += count

@@ -108,7 +108,7 @@ function threadTimes(): Map<string, number> {
 const body = batchBytes(hostSeries(SERIES), 1, Date.now(), index => index + 0.25)
 
 /**
- * How fast the server is at the moment: what the generated code takes to decode one such batch, us of processor time.
+ * How fast the host is at the moment: what the generated code takes to decode one such batch, us of processor time.
  */
 function generatedDecodeUs(): number {
   const before = process.cpuUsage()

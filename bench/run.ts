@@ -1,5 +1,5 @@
 // Runs benchmarks, each in a fresh process, and keeps what they say: `bun run bench [NAME…] [-- --keep]`. A benchmark
-// prints JSON lines with a member `bench`; with --keep each goes into bench/history.jsonl with commit, time and server.
+// prints JSON lines with a member `bench`; with --keep each goes into bench/history.jsonl with commit, time and host.
 import { appendFileSync, existsSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ const words = process.argv.slice(2).filter(word => word !== '--')
 const isKept = words.includes('--keep')
 const wanted = words.filter(word => !word.startsWith('--'))
 const commit = (await new Response(Bun.spawn(['git', 'rev-parse', '--short', 'HEAD']).stdout).text()).trim()
-const server = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, bun ${Bun.version}`
+const host = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, bun ${Bun.version}`
 
 for (const [name, [file = '', ...args]] of Object.entries(benches)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue
@@ -38,7 +38,7 @@ for (const [name, [file = '', ...args]] of Object.entries(benches)) {
   for (const line of output.split('\n').filter(text => text.startsWith('{'))) {
     console.log(line)
     if (!isKept) continue
-    const entry = { at: new Date().toISOString(), commit, server, ...JSON.parse(line) }
+    const entry = { at: new Date().toISOString(), commit, host, ...JSON.parse(line) }
     appendFileSync(join(import.meta.dir, 'history.jsonl'), `${JSON.stringify(entry)}\n`)
   }
 }

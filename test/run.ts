@@ -45,7 +45,7 @@ type Step = {
   readonly after?: string
 }
 
-type PendingBlock = {
+type Load = {
   readonly seconds: number
   /** How many cores it keeps busy: many groups mostly wait, for a lease that runs out or a process that starts. */
   readonly cores: number
@@ -55,7 +55,7 @@ type PendingBlock = {
  * The load of what takes more than a few seconds, measured alone on two cores, with the servers that it talks to. What
  * takes long begins first, and what fits runs beside it.
  */
-const loads: Readonly<Record<string, PendingBlock>> = {
+const loads: Readonly<Record<string, Load>> = {
   // With what waits for it.
   build: { seconds: 130, cores: 1.2 },
   'test/system/first-alert': { seconds: 113, cores: 0.3 },
@@ -79,10 +79,10 @@ const loads: Readonly<Record<string, PendingBlock>> = {
   'test/samples/cell-stream': { seconds: 10, cores: 1 },
   'test/fuzz': { seconds: 8, cores: 1 },
 }
-const smallLoad: PendingBlock = { seconds: 5, cores: 1 }
-const loadOf = ({ name }: Step): PendingBlock => (name in commands ? firstLoad : (loads[name] ?? smallLoad))
+const smallLoad: Load = { seconds: 5, cores: 1 }
+const loadOf = ({ name }: Step): Load => (name in commands ? firstLoad : (loads[name] ?? smallLoad))
 /** Types, format and lint: their word is wanted first. */
-const firstLoad: PendingBlock = { seconds: 1000, cores: 1 }
+const firstLoad: Load = { seconds: 1000, cores: 1 }
 
 /** A step that is one command: passed or failed as a whole. */
 const commands: Readonly<Record<string, readonly string[]>> = {

@@ -314,6 +314,29 @@ function decisionsOf(line: string): number[] {
   })
 }
 
+describe('migrations', () => {
+  test('every migration is applied by its program, and the numbers follow each other', () => {
+    const programs = {
+      'sql/hub': 'apps/hub/platform/db/migrate.ts',
+      'sql/samples': 'apps/collector/store/clickhouse/samples-schema.ts',
+    }
+    refuse(
+      Object.entries(programs).flatMap(([folder, program]) => {
+        const names = filesUnder(folder).filter(path => path.endsWith('.sql'))
+        const text = readFileSync(join(root, program), 'utf8')
+        return names
+          .sort()
+          .flatMap((path, index) => [
+            ...(text.includes(`/${path}'`) ? [] : [`${path} is applied by nobody: name it in ${program}`]),
+            ...(Number(basename(path).slice(0, 4)) === index + 1
+              ? []
+              : [`${path} is the ${index + 1}th: number it so`]),
+          ])
+      }),
+    )
+  })
+})
+
 describe('files', () => {
   test(`a file has at most ${FILE_LINES_MAX} lines`, () => {
     refuse(
@@ -340,7 +363,7 @@ describe('files', () => {
       [/\btest\.(skip|only|todo)\b|\bdescribe\.(skip|only)\b/, 'a test runs always'],
       [/\bas any\b|: any\b/, 'give it a type'],
       [/@ts-ignore|@ts-nocheck/, 'mend the type'],
-      [/\/(root|home)\/[a-z]/, 'no path of a server'],
+      [/\/(root|home)\/[a-z]/, 'no path of a host'],
     ]
     refuse(
       sources

@@ -244,7 +244,7 @@ function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
     faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
   else if (url.protocol === 'http:' && !isAllowed && !isLoopback(url.hostname))
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another server; use https' })
+    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another host; use https' })
   return faults
 }
 

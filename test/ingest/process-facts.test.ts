@@ -25,7 +25,7 @@ const rest = { version: '1', agent_count: 3 }
 const bodyOf = (board: HeartbeatBoard, own: Parameters<typeof sharedHeartbeat>[1]) =>
   sharedHeartbeat(board, own, rest, log)
 
-test('[SYNC-043] the heartbeats of ingest and worker on one server each tell of both', async () => {
+test('[SYNC-043] the heartbeats of ingest and worker on one host each tell of both', async () => {
   const [ingest, worker] = [fileFacts('ingest'), fileFacts('worker')]
   expect(await bodyOf(ingest, { ingestRps: 2.5 })).toEqual({ ...rest, ingest_rps: 2.5 })
   expect(await bodyOf(worker, { outboxDepth: 4 })).toEqual({ ...rest, ingest_rps: 2.5, outbox_depth: 4 })

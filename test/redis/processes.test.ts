@@ -23,7 +23,7 @@ setDefaultTimeout(120_000)
 const UNLIMITED = { 'ingest.limits.metrics_per_minute': '1000000', 'ingest.limits.metrics_burst': '1000000' }
 const isAbove = (sample: number): boolean => sample % 4 < 2
 const SERVERS = 8
-/** About two seconds, on a server that is busy with other tests. */
+/** About two seconds, on a host that is busy with other tests. */
 const RELOAD_MS = 4_000
 const CACHE_TTL_MS = 1_000
 const PACE_MS = 10

@@ -163,7 +163,7 @@ describe('wide-area incidents in a running worker', () => {
     expect(groupEvents('restart')[1]).toMatchObject({ type: 'group_update', value: 4 })
     await beat(away)
     await until('the end', () => groupEvents('restart').at(-1).type === 'group_resolved')
-    // How many sweeps find some of the members back depends on the server; none opens it again.
+    // How many sweeps find some of the members back depends on the host; none opens it again.
     const types = groupEvents('restart').map(event => event.type)
     expect([types[0], ...new Set(types.slice(1, -1)), types.at(-1)]).toEqual([
       'group_down',

@@ -1,6 +1,6 @@
 // Pieces of Lua that several scripts of the collector share.
 
-/** The time of the server, ms: servers of one collector need not agree about theirs. */
+/** The time of the Redis server, ms: hosts of one collector need not agree about theirs. */
 export const LUA_NOW = `
 local function now()
   local time = redis.call('TIME')

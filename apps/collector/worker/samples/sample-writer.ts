@@ -572,7 +572,7 @@ export class SampleWriter {
   }
 }
 
-/** Of the server, or of the part of it that this process may use. */
+/** Of the host, or of the part of it that this process may use. */
 function memoryBytes(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 }
