@@ -148,4 +148,29 @@ describe('moves', () => {
     expect((await parent.call('DELETE', `/companies/${first}`)).status).toBe(204)
     expect((await make()).status).toBe(201)
   })
+
+  test('a company below has no such number of its own: all of the tree count', async () => {
+    const parent = await hub.tenant()
+    const child = await childOf(parent)
+    const make = (by: Tenant) => by.call('POST', '/companies', { name: 'c' })
+    for (const by of [child, child, parent]) expect((await make(by)).status).toBe(201)
+    const answers = await Promise.all([make(child), make(parent), make(child)])
+    expect(answers.map(answer => answer.body.reason)).toEqual(Array(3).fill('company_quota'))
+  })
+
+  test('a tree has 32 levels, by making companies and by moving them: no company is beyond the reach of those above', async () => {
+    const root = await hub.user((await hub.tenant()).companyId, ['*'], { superAdmin: true })
+    const top = await hub.tenant()
+    const make = async (parent_id: string): Promise<Answer> => root.call('POST', '/companies', { name: 'c', parent_id })
+    const levels = [top.companyId]
+    while (levels.length < 32) levels.push((await make(levels.at(-1)!)).body.data.id)
+    const text = ['companies stand below one another on at most 32 levels']
+    const deeper = await make(levels.at(-1)!)
+    expect([deeper.status, deeper.body.errors?.parent_id]).toEqual([422, text])
+    const second = (await make(top.companyId)).body.data.id
+    await make(second)
+    const moved = await root.call('PATCH', `/companies/${second}`, { parent_id: levels.at(-2) })
+    expect([moved.status, moved.body.errors?.parent_id]).toEqual([422, text])
+    expect((await root.call('PATCH', `/companies/${second}`, { parent_id: levels.at(-3) })).status).toBe(200)
+  })
 })

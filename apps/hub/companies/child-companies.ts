@@ -3,10 +3,10 @@ import { eq } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { demandEverything } from '../identity/may-act-on.ts'
 import { companies } from '../platform/db/schema-identity.ts'
-import { inTransaction, lockCompany } from '../platform/db/transaction.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
-import { changeParent, createCompany, deleteCompany } from './companies.ts'
+import { changeParent, createCompany, deleteCompany, rootsOf } from './companies.ts'
 import { checkCompanyLimit } from './company-limits.ts'
 import { type Company, findCompany } from './company-list.ts'
 import { effectivePlan } from './plan.ts'
@@ -31,9 +31,10 @@ export async function createChild(
   const { hub } = context
   const parentId = await parentOf(context, parent_id)
   const { id } = await inTransaction(hub.database.db, async tx => {
-    await lockCompany(tx, context.companyId)
     const made = await createCompany(hub, tx, { name, parentId })
-    if (!context.caller.user.superAdmin) await checkCompanyLimit(hub, tx, context.companyId, 'companies')
+    // Of the whole tree: each company below would else have as many again, and those below it too.
+    if (!context.caller.actsAsSuperAdmin)
+      for (const top of await rootsOf(tx, [parentId])) await checkCompanyLimit(hub, tx, top, 'companies')
     await auditRequest(tx, context, 'company.create', subjectOf({ id: made.id, name }))
     return made
   })

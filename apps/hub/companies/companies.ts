@@ -38,10 +38,32 @@ async function freeSlug(tx: Tx, name: string): Promise<string> {
   return taken.length === 0 ? slug : `${slug}-${randomUUID().slice(0, 8)}`
 }
 
+/**
+ * A tree has so many levels at most. Whatever walks up or down a tree ends after as many: a company below them would
+ * outlive the deletion of those above it, and would have an agent quota of its own.
+ */
+const LEVELS_MAX = 32
+
+/** Refuses a tree that is too deep where the company now stands in it. Throws 422. */
+async function checkLevels(tx: Tx, companyId: string): Promise<void> {
+  const [row] = await tx.db.execute<{ levels: number }>(sql`
+    with recursive above as (
+      select parent_id, 1 as level from companies where id = ${companyId}
+      union all select c.parent_id, a.level + 1 from companies c join above a on c.id = a.parent_id
+        where a.level <= ${LEVELS_MAX}),
+    below as (
+      select id, 0 as level from companies where id = ${companyId}
+      union all select c.id, b.level + 1 from companies c join below b on c.parent_id = b.id
+        where c.deleted_at is null and b.level <= ${LEVELS_MAX})
+    select (select max(level) from above) + (select max(level) from below) as levels`)
+  if ((row?.levels ?? 0) > LEVELS_MAX) throw invalidField('parent_id', 'company_levels', { max: LEVELS_MAX })
+}
+
 /** Creates a company with its settings, its default rules and, for a personal one, its licence. */
 export async function createCompany(hub: Hub, tx: Tx, company: NewCompany): Promise<{ id: string; slug: string }> {
   const parentId = company.parentId ?? null
   if (parentId !== null) {
+    await lockTrees(tx, [parentId])
     const parents = await tx.db.execute(sql`select 1 from companies where id = ${parentId} and deleted_at is null`)
     if (parents.length === 0) throw invalidField('parent_id', 'unknown_reference')
   }
@@ -56,6 +78,7 @@ export async function createCompany(hub: Hub, tx: Tx, company: NewCompany): Prom
     planOverrides: company.overrides ?? {},
     personal: company.personal ?? false,
   })
+  if (parentId !== null) await checkLevels(tx, id)
   const plan = await effectivePlan(tx.db, id)
   await tx.db.insert(settings).values({ companyId: id, metricsRetentionEffectiveDays: plan.metricsRetentionDays })
   await createDefaultRules(tx, id, null)
@@ -107,7 +130,7 @@ export async function changePlan(hub: Hub, tx: Tx, companyId: string, change: Pl
 }
 
 /** The companies at the top of the trees that these are in. */
-async function rootsOf(tx: Tx, companyIds: readonly string[]): Promise<string[]> {
+export async function rootsOf(tx: Tx, companyIds: readonly string[]): Promise<string[]> {
   const rows = await tx.db.execute<{ id: string }>(sql`
     with recursive above as (
       select id, parent_id from companies where id = any(${uuidList(companyIds)}::uuid[])
@@ -140,6 +163,7 @@ export async function changeParent(hub: Hub, tx: Tx, companyId: string, parentId
     if (cycle.length > 0 || known.length === 0) throw invalidField('parent_id', 'unknown_reference')
   }
   await tx.db.update(companies).set({ parentId }).where(eq(companies.id, companyId))
+  if (parentId !== null) await checkLevels(tx, companyId)
   await applyRetention(hub, tx, companyId)
 }
 

@@ -143,6 +143,10 @@ const texts = {
     en: 'deletes data or takes an agent its access: only super administrators may remove it',
     vi: 'xóa dữ liệu hoặc thu hồi quyền của agent: chỉ quản trị viên cấp cao mới được gỡ bỏ',
   },
+  company_levels: {
+    en: 'companies stand below one another on at most {max} levels',
+    vi: 'các công ty lồng nhau tối đa {max} cấp',
+  },
   limit_companies: {
     en: 'a company has at most {max} companies below it; this one would have {count}',
     vi: 'một công ty có tối đa {max} công ty con; công ty này sẽ có {count}',
