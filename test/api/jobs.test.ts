@@ -214,6 +214,12 @@ describe('what a company sees of the queues', () => {
     const [mine] = await until('mine has failed', async () => (await failedOf(own)).length > 0 && failedOf(own))
     const [theirs] = await until('theirs has failed', async () => (await failedOf(other)).length > 0 && failedOf(other))
     expect([mine.payload.company_id, theirs.payload.company_id]).toEqual([own.companyId, other.companyId])
+    // A super administrator sees every job, with a token that is limited to some permissions those of the own company.
+    const root = await hub.user(own.companyId, ['*'], { superAdmin: true })
+    const limited = await hub.token(root.userId, { permissions: ['queues.view'] })
+    expect((await root.call('GET', `/queues/failed/${theirs.id}`)).status).toBe(200)
+    expect((await limited.call('GET', `/queues/failed/${mine.id}`)).status).toBe(200)
+    expect((await limited.call('GET', `/queues/failed/${theirs.id}`)).status).toBe(404)
     expect([(await failedOf(own)).length, (await failedOf(other)).length]).toEqual([1, 1])
     const shown = (await own.call('GET', '/queues/collector.purge')).body.data
     expect([shown.failed, shown.waiting, shown.running]).toEqual([1, 0, 0])

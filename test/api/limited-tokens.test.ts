@@ -77,6 +77,19 @@ describe('the own account', () => {
   })
 })
 
+describe('a limited token of a super administrator', () => {
+  test('[HUB-033] finds no company outside the own tree; one without a limit finds every company', async () => {
+    const other = await hub.tenant()
+    const root = await hub.user(tenant.companyId, ['*'], { superAdmin: true })
+    const limited = await hub.token(root.userId, { permissions: ['identity.view', 'queues.view'] })
+    const statusBy = async (by: Pick<Tenant, 'call'>, companyId: string) =>
+      (await by.call('GET', `/companies/${companyId}`)).status
+    expect(await statusBy(root, other.companyId)).toBe(200)
+    expect(await statusBy(limited, tenant.companyId)).toBe(200)
+    expect(await statusBy(limited, other.companyId)).toBe(404)
+  })
+})
+
 describe('the rate of a token', () => {
   const issued = (ratePerMinute: number) =>
     inTransaction(hub.hub.database.db, tx =>

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { alertCollection } from '../alerts/alert-list.ts'
 import { list } from '../platform/http/list.ts'
 import { optional, text, uuid } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import type { Route } from '../platform/http/route.ts'
 import { agentCollection } from './agent-list.ts'
 import { deleteAgent, reassignAgent, revokeAgent } from './agents.ts'
@@ -14,7 +14,7 @@ const VIEW = ['monitoring.view']
 const MANAGE = ['monitoring.manage']
 const DEFAULT_REASON = 'revoked by user'
 const reason = { reason: optional(text(255)) }
-const agent = resource({ path: PATH, parameter: 'agent', tag: TAG, of: agentCollection })
+const agent = resourceRoutes({ path: PATH, parameter: 'agent', tag: TAG, of: agentCollection })
 
 export const agentRoutes: readonly Route[] = [
   list({
@@ -54,8 +54,8 @@ export const agentRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Alerts of an agent',
     permissions: VIEW,
-    subject: agent.subject,
+    resource: agent.resource,
     of: alertCollection,
-    within: ({ subject }) => ({ agent_id: subject.agent.id }),
+    within: ({ resource }) => ({ agent_id: resource.agent.id }),
   }),
 ]

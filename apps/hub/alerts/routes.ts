@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { list } from '../platform/http/list.ts'
 import { optional, text } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { alertCollection, alertEventCollection, presentAlert } from './alert-list.ts'
@@ -16,8 +16,8 @@ const MANAGE = ['monitoring.manage']
 const COMMENT_MAX = 1000
 const comment = { comment: optional(text(COMMENT_MAX)) }
 const body = Type.Object(comment)
-const alert = resource({ path: PATH, parameter: 'alert', tag: TAG, of: alertCollection })
-const { subject } = alert
+const alert = resourceRoutes({ path: PATH, parameter: 'alert', tag: TAG, of: alertCollection })
+const { resource } = alert
 
 export const alertRoutes: readonly Route[] = [
   list({ path: PATH, tag: TAG, summary: 'List alerts, newest first', permissions: VIEW, of: alertCollection }),
@@ -36,10 +36,10 @@ export const alertRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show an alert with its comments',
     permissions: VIEW,
-    subject,
+    resource,
     answer: answer(alertWithComments),
-    handle: async ({ hub, subject }) => ({
-      data: { ...presentAlert(subject), comments: await commentsOf(hub.database.db, subject.alert.id) },
+    handle: async ({ hub, resource }) => ({
+      data: { ...presentAlert(resource), comments: await commentsOf(hub.database.db, resource.alert.id) },
     }),
   }),
   list({
@@ -47,18 +47,18 @@ export const alertRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The events of an alert, newest first',
     permissions: VIEW,
-    subject,
+    resource,
     of: alertEventCollection,
-    within: ({ subject }) => ({ alert_id: subject.alert.id }),
+    within: ({ resource }) => ({ alert_id: resource.alert.id }),
   }),
   list({
     path: `${PATH}/:alert/children`,
     tag: TAG,
     summary: 'Grouped children of a wide-area incident',
     permissions: VIEW,
-    subject,
+    resource,
     of: alertCollection,
-    within: ({ subject }) => ({ group_id: subject.alert.id }),
+    within: ({ resource }) => ({ group_id: resource.alert.id }),
   }),
   alert.act('acknowledge', {
     summary: 'Acknowledge an alert',
@@ -78,11 +78,11 @@ export const alertRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Comment an alert',
     permissions: MANAGE,
-    subject,
+    resource,
     status: 201,
     body: Type.Object({ comment: text(COMMENT_MAX) }),
     answer: answer(alertCommentResponse),
-    handle: async context => ({ data: await commentAlert(context, context.subject.alert.id, context.body.comment) }),
+    handle: async context => ({ data: await commentAlert(context, context.resource.alert.id, context.body.comment) }),
   }),
   alert.bulk('acknowledge', {
     summary: 'Acknowledge many alerts',

@@ -16,9 +16,9 @@ export const auditRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show an entry',
     permissions: VIEW,
-    subject: ({ hub, companyId, params }) => findAuditEntry(hub.database.db, companyId, params.entry ?? ''),
+    resource: ({ hub, companyId, params }) => findAuditEntry(hub.database.db, companyId, params.entry ?? ''),
     answer: answer(auditEntryResponse),
-    handle: async ({ subject }) => ({ data: presentAuditEntry(subject) }),
+    handle: async ({ resource }) => ({ data: presentAuditEntry(resource) }),
   }),
   list({
     path: '/audit-log/subjects/:type/:id',

@@ -4,7 +4,7 @@ import { limits } from '../../../core/limits.ts'
 import { list } from '../platform/http/list.ts'
 import { paged, pageOf, pageQuery } from '../platform/http/paging.ts'
 import { boolean, integer, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answerPage, collectorNote } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { findServer } from '../servers/server-list.ts'
@@ -18,8 +18,8 @@ const TAG = 'Active checks'
 const PATH = '/monitoring/checks'
 const VIEW = ['monitoring.view']
 const MANAGE = ['monitoring.manage']
-const check = resource({ path: PATH, parameter: 'check', tag: TAG, of: checkCollection })
-const { subject } = check
+const check = resourceRoutes({ path: PATH, parameter: 'check', tag: TAG, of: checkCollection })
+const { resource } = check
 
 const common = {
   interval_seconds: optional(integer(limits.checkIntervalSecondsMin, limits.checkIntervalSecondsMax)),
@@ -77,12 +77,12 @@ export const checkRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The latest result on each server',
     permissions: VIEW,
-    subject,
+    resource,
     query: Type.Object(pageQuery),
     answer: Type.Object({ ...answerPage(checkResultResponse).properties, collector: collectorNote }),
-    async handle({ hub, query, url, subject }) {
+    async handle({ hub, query, url, resource }) {
       const page = pageOf(query)
-      const { results, total, collector } = await checkResults(hub, subject, page)
+      const { results, total, collector } = await checkResults(hub, resource, page)
       return { ...paged(url, page, total, results), collector }
     },
   }),
@@ -91,8 +91,8 @@ export const checkRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Checks that apply to a server',
     permissions: VIEW,
-    subject: ({ hub, companyId, params }) => findServer(hub.database.db, companyId, params.server ?? ''),
+    resource: ({ hub, companyId, params }) => findServer(hub.database.db, companyId, params.server ?? ''),
     of: checkCollection,
-    within: ({ subject }) => ({ server_id: subject.server.id }),
+    within: ({ resource }) => ({ server_id: resource.server.id }),
   }),
 ]

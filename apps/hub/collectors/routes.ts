@@ -5,7 +5,7 @@ import { dataOf } from '../../../core/admin-api/envelope.ts'
 import { collectorStatusPath } from '../../../core/admin-api/status.ts'
 import { list } from '../platform/http/list.ts'
 import { oneOf, optional, text } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, anyObject, collectorNote, nullable, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { requestReload } from './collector-jobs.ts'
@@ -21,8 +21,8 @@ const fields = {
   admin_url: optional(url()),
   settings: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 }
-const collector = resource({ path: PATH, parameter: 'collector', tag: TAG, of: collectorCollection })
-const { subject } = collector
+const collector = resourceRoutes({ path: PATH, parameter: 'collector', tag: TAG, of: collectorCollection })
+const { resource } = collector
 
 export const collectorAdminRoutes: readonly Route[] = [
   list({ path: PATH, tag: TAG, summary: 'List collectors', superAdmin, of: collectorCollection }),
@@ -47,10 +47,10 @@ export const collectorAdminRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'What the collector says of itself',
     superAdmin,
-    subject,
+    resource,
     answer: Type.Object({ data: nullable(anyObject()), collector: collectorNote }),
-    async handle({ hub, subject }) {
-      const target = await hub.collectors.target(subject.id)
+    async handle({ hub, resource }) {
+      const target = await hub.collectors.target(resource.id)
       const answer = target ? await hub.collectors.query(target, 'collector_status', collectorStatusPath) : null
       const data = answer?.status === 200 ? dataOf(answer.body) : null
       const reason = data !== null ? null : target ? 'unavailable' : 'not_configured'
@@ -63,7 +63,7 @@ export const collectorAdminRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Have rules, silences, checks or settings pulled now',
     superAdmin,
-    subject,
+    resource,
     status: 202,
     body: Type.Object({ what: oneOf(reloadFeeds) }),
     answer: answer(reloadResponse),

@@ -72,7 +72,7 @@ export async function findCompany(context: RouteContext, id: string): Promise<Co
   const { hub, companyId, caller } = context
   const { db } = hub.database
   if (!isUuid(id)) throw notFound()
-  if (!caller.user.superAdmin && !(await treeIds(db, companyId)).includes(id.toLowerCase())) throw notFound()
+  if (!caller.actsAsSuperAdmin && !(await treeIds(db, companyId)).includes(id.toLowerCase())) throw notFound()
   const [row] = await selectCompanies(db).where(and(eq(companies.id, id), ALIVE))
   if (!row) throw notFound()
   return row

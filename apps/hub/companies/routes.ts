@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { companyResponse, companyWithPlan, grantHolder, grantResponse } from '../identity/identity-response.ts'
 import { list } from '../platform/http/list.ts'
 import { optional, text, uuid } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, answerList } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { changeChild, createChild, deleteChild, shownPlan } from './child-companies.ts'
@@ -13,14 +13,14 @@ import { grant, holdersOf, withdrawGrant } from './grants.ts'
 const TAG = 'Identity and permissions'
 const VIEW = ['identity.view']
 const MANAGE = ['identity.manage']
-const company = resource({
+const company = resourceRoutes({
   path: '/companies',
   parameter: 'company',
   tag: TAG,
   of: { response: companyResponse, present: presentCompany },
   find: findCompany,
 })
-const { subject } = company
+const { resource } = company
 
 export const companyRoutes: readonly Route[] = [
   list({
@@ -42,12 +42,12 @@ export const companyRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show a company with its effective plan',
     permissions: VIEW,
-    subject,
+    resource,
     answer: answer(companyWithPlan),
     handle: async context => ({
       data: {
-        ...presentCompany(context.subject),
-        effective_plan: await shownPlan(context, context.subject.id),
+        ...presentCompany(context.resource),
+        effective_plan: await shownPlan(context, context.resource.id),
       },
     }),
   }),
@@ -67,9 +67,9 @@ export const companyRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Direct children',
     permissions: VIEW,
-    subject,
+    resource,
     of: childCompanies,
-    within: ({ subject }) => ({ parent_id: subject.id }),
+    within: ({ resource }) => ({ parent_id: resource.id }),
   }),
   route({
     method: 'GET',
@@ -77,9 +77,9 @@ export const companyRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Who may work in it through X-Company-Id',
     permissions: VIEW,
-    subject,
+    resource,
     answer: answerList(grantHolder),
-    handle: async ({ hub, subject }) => ({ data: await holdersOf(hub.database.db, subject.id) }),
+    handle: async ({ hub, resource }) => ({ data: await holdersOf(hub.database.db, resource.id) }),
   }),
   route({
     method: 'POST',
@@ -87,11 +87,11 @@ export const companyRoutes: readonly Route[] = [
     tag: TAG,
     summary: "Let a user of the caller's company work in it",
     permissions: MANAGE,
-    subject,
+    resource,
     status: 201,
     body: Type.Object({ user_id: uuid() }),
     answer: answer(grantResponse),
-    handle: async context => ({ data: await grant(context, context.subject, context.body.user_id) }),
+    handle: async context => ({ data: await grant(context, context.resource, context.body.user_id) }),
   }),
   route({
     method: 'DELETE',
@@ -99,9 +99,9 @@ export const companyRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Withdraw a grant',
     permissions: MANAGE,
-    subject,
+    resource,
     async handle(context) {
-      await withdrawGrant(context, context.subject, context.params.user ?? '')
+      await withdrawGrant(context, context.resource, context.params.user ?? '')
       return undefined
     },
   }),

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
 import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answerList, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { invitationLink } from './identity-response.ts'
@@ -29,9 +29,9 @@ const MANAGE = ['identity.manage']
 const LIST_MAX = 200
 const permissions = listOf(text(64), LIST_MAX)
 const roleIds = listOf(uuid(), LIST_MAX)
-const user = resource({ path: '/users', parameter: 'user', tag: TAG, of: userCollection })
-const role = resource({ path: '/roles', parameter: 'role', tag: TAG, of: roleCollection })
-const invitation = resource({ path: '/invitations', parameter: 'invitation', tag: TAG, of: invitationCollection })
+const user = resourceRoutes({ path: '/users', parameter: 'user', tag: TAG, of: userCollection })
+const role = resourceRoutes({ path: '/roles', parameter: 'role', tag: TAG, of: roleCollection })
+const invitation = resourceRoutes({ path: '/invitations', parameter: 'invitation', tag: TAG, of: invitationCollection })
 
 const userRoutes: readonly Route[] = [
   list({ path: '/users', tag: TAG, summary: 'List users by name', permissions: VIEW, of: userCollection }),
@@ -87,9 +87,9 @@ const userRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Effective permissions of a user',
     permissions: VIEW,
-    subject: user.subject,
+    resource: user.resource,
     answer: answerList(string()),
-    handle: async ({ hub, subject }) => ({ data: await permissionsOfUser(hub.database.db, subject) }),
+    handle: async ({ hub, resource }) => ({ data: await permissionsOfUser(hub.database.db, resource) }),
   }),
 ]
 

@@ -16,7 +16,7 @@ const applyBody = Type.Object({
   values: optional(Type.Object({ ip_address: optional(text(64)) })),
 })
 
-const subject = ({ hub, companyId, params }: RouteContext) =>
+const resource = ({ hub, companyId, params }: RouteContext) =>
   findServer(hub.database.db, companyId, params.server ?? '')
 
 export const inventoryRoutes: readonly Route[] = [
@@ -26,9 +26,9 @@ export const inventoryRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Inventory facts and how the server record differs',
     permissions: ['monitoring.view'],
-    subject,
+    resource,
     answer: answer(inventoryResponse),
-    handle: async context => ({ data: await showInventory(context, context.subject) }),
+    handle: async context => ({ data: await showInventory(context, context.resource) }),
   }),
   route({
     method: 'POST',
@@ -36,9 +36,9 @@ export const inventoryRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Take over selected fields',
     permissions: ['monitoring.view', 'servers.manage'],
-    subject,
+    resource,
     body: applyBody,
     answer: Type.Object({ data: serverResponse, applied: listed(oneOf(inventoryFields)) }),
-    handle: context => applyInventory(context, context.subject.server.id, context.body),
+    handle: context => applyInventory(context, context.resource.server.id, context.body),
   }),
 ]

@@ -4,7 +4,7 @@ import { limits } from '../../../core/limits.ts'
 import { agentCollection } from '../agents/agent-list.ts'
 import { list } from '../platform/http/list.ts'
 import { instant, integer, optional, text, uuid } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { licenseCollection } from './license-list.ts'
@@ -16,7 +16,7 @@ const PATH = '/monitoring/licenses'
 const VIEW = ['monitoring.view']
 const MANAGE = ['monitoring.manage']
 const maxUses = integer(1, limits.licenseUsesMax)
-const license = resource({ path: PATH, parameter: 'license', tag: TAG, of: licenseCollection })
+const license = resourceRoutes({ path: PATH, parameter: 'license', tag: TAG, of: licenseCollection })
 
 export const licenseRoutes: readonly Route[] = [
   license.createWith({
@@ -69,8 +69,8 @@ export const licenseRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Agents enrolled with a license',
     permissions: VIEW,
-    subject: license.subject,
+    resource: license.resource,
     of: agentCollection,
-    within: ({ subject }) => ({ license_id: subject.license.id }),
+    within: ({ resource }) => ({ license_id: resource.license.id }),
   }),
 ]

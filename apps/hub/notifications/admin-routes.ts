@@ -6,7 +6,7 @@ import { notFound } from '../platform/http/api-error.ts'
 import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, email, oneOf, scope, text } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, answerList, named, string, wordOf } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { changeChannel, channelCollection, createChannel, deleteChannel, testChannel } from './channels.ts'
@@ -22,7 +22,12 @@ const channelFields = {
   scope: Type.Optional(scope()),
   enabled: Type.Optional(boolean()),
 }
-const channel = resource({ path: '/notifications/channels', parameter: 'channel', tag: TAG, of: channelCollection })
+const channel = resourceRoutes({
+  path: '/notifications/channels',
+  parameter: 'channel',
+  tag: TAG,
+  of: channelCollection,
+})
 
 const channelRoutes: readonly Route[] = [
   list({
@@ -52,10 +57,10 @@ const channelRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Send a test',
     permissions: MANAGE,
-    subject: channel.subject,
+    resource: channel.resource,
     status: 202,
     answer: answer(queuedResponse),
-    handle: async context => ({ data: { delivery_id: await testChannel(context, context.subject) } }),
+    handle: async context => ({ data: { delivery_id: await testChannel(context, context.resource) } }),
   }),
 ]
 
@@ -96,7 +101,7 @@ const ofTemplate = {
   pathParameters: { template: oneOf(notifyTypes) },
   tag: TAG,
   permissions: MANAGE,
-  subject: templateOf,
+  resource: templateOf,
 }
 
 const templateRoutes: readonly Route[] = [
@@ -117,7 +122,7 @@ const templateRoutes: readonly Route[] = [
     body: templateBody,
     answer: answer(templateResponse),
     async handle(context) {
-      const { body, subject: template } = context
+      const { body, resource: template } = context
       await setTemplate(context, template, body)
       return { data: { template, ...body, is_default: false } }
     },
@@ -128,7 +133,7 @@ const templateRoutes: readonly Route[] = [
     path: '/notifications/templates/:template',
     summary: 'Back to the default texts',
     async handle(context) {
-      await resetTemplate(context, context.subject)
+      await resetTemplate(context, context.resource)
       return undefined
     },
   }),

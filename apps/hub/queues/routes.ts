@@ -54,9 +54,9 @@ export const queueRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show a job that failed',
     permissions: VIEW,
-    subject: failedJob,
+    resource: failedJob,
     answer: answer(jobResponse),
-    handle: async ({ subject }) => ({ data: presentJob(subject) }),
+    handle: async ({ resource }) => ({ data: presentJob(resource) }),
   }),
   route({
     method: 'POST',
@@ -64,12 +64,12 @@ export const queueRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Try a job that failed once more',
     permissions: MANAGE,
-    subject: failedJob,
+    resource: failedJob,
     status: 202,
     answer: answer(named('RetriedJob', { job_id: id() })),
     async handle(context) {
-      await retryJob(context, context.subject)
-      return { data: { job_id: context.subject.id } }
+      await retryJob(context, context.resource)
+      return { data: { job_id: context.resource.id } }
     },
   }),
   route({
@@ -78,9 +78,9 @@ export const queueRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Forget a job that failed',
     permissions: MANAGE,
-    subject: failedJob,
+    resource: failedJob,
     async handle(context) {
-      await forgetJob(context, context.subject)
+      await forgetJob(context, context.resource)
       return undefined
     },
   }),
@@ -90,10 +90,10 @@ export const queueRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Show a queue',
     permissions: VIEW,
-    subject: queueOfPath,
+    resource: queueOfPath,
     answer: answer(queueResponse),
     async handle(context) {
-      const row = (await listQueues(context)).find(queue => queue.name === context.subject)
+      const row = (await listQueues(context)).find(queue => queue.name === context.resource)
       if (!row) throw notFound()
       return { data: row }
     },
@@ -103,9 +103,9 @@ export const queueRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Jobs that wait, the next first',
     permissions: VIEW,
-    subject: queueOfPath,
+    resource: queueOfPath,
     of: waitingJobs,
-    within: ({ subject }) => ({ queue: subject }),
+    within: ({ resource }) => ({ queue: resource }),
   }),
   route({
     method: 'DELETE',
@@ -113,9 +113,9 @@ export const queueRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Remove a job that waits',
     permissions: MANAGE,
-    subject: waitingJob,
+    resource: waitingJob,
     async handle(context) {
-      await forgetJob(context, context.subject)
+      await forgetJob(context, context.resource)
       return undefined
     },
   }),

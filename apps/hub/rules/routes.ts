@@ -5,7 +5,7 @@ import type { Unchecked } from '../../../core/json-object.ts'
 import { metrics } from '../../../core/series/catalogue.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, integer, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { amount, answerList } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { PREVIEW_HOURS_MAX, previewRule } from './preview.ts'
@@ -26,7 +26,7 @@ import {
 const TAG = 'Rules'
 const PATH = '/monitoring/rules'
 const MANAGE = ['monitoring.manage']
-const rule = resource({ path: PATH, parameter: 'rule', tag: TAG, of: ruleCollection })
+const rule = resourceRoutes({ path: PATH, parameter: 'rule', tag: TAG, of: ruleCollection })
 
 const condition = { ...conditionSchema, enabled: optional(boolean()) }
 const whole = Type.Object({
@@ -118,14 +118,14 @@ export const ruleRoutes: readonly Route[] = [
     permissions: MANAGE,
     body: whole,
     crossFieldErrors: (context, given) =>
-      faultsOfDraft(context, { ...given, kind: given.kind ?? context.subject.rule.kind }),
+      faultsOfDraft(context, { ...given, kind: given.kind ?? context.resource.rule.kind }),
     act: (context, row, body) => updateRule(context, row.rule.id, { ...body, kind: body.kind ?? row.rule.kind }, true),
   }),
   rule.change({
     summary: 'Change a rule',
     permissions: MANAGE,
     body: part,
-    crossFieldErrors: (context, given) => faultsOfDraft(context, { ...toInput(context.subject), ...given }),
+    crossFieldErrors: (context, given) => faultsOfDraft(context, { ...toInput(context.resource), ...given }),
     act: (context, row, body) => updateRule(context, row.rule.id, body, false),
   }),
   rule.delete({
@@ -154,8 +154,8 @@ export const ruleRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'The servers that a rule covers',
     permissions: MANAGE,
-    subject: rule.subject,
+    resource: rule.resource,
     of: coveredServers,
-    within: ({ subject }) => ({ scope: subject.rule.scope }),
+    within: ({ resource }) => ({ scope: resource.rule.scope }),
   }),
 ]

@@ -7,7 +7,7 @@ import { invalidField } from '../platform/http/api-error.ts'
 import { bulkResponse } from '../platform/http/bulk.ts'
 import { list } from '../platform/http/list.ts'
 import { flag, flagOf, integer, listOf, oneOf, optional, text, uuid } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { type BulkChange, changeServers } from './bulk.ts'
@@ -72,10 +72,10 @@ async function changeMany(context: RouteContext, ids: readonly string[], change:
 }
 
 const one = { path: '/servers', parameter: 'server', tag: TAG }
-const server = resource({ ...one, of: serverCollection })
+const server = resourceRoutes({ ...one, of: serverCollection })
 /** Deleted ones too. */
-const anyServer = resource({ ...one, of: allServers })
-const { subject } = server
+const anyServer = resourceRoutes({ ...one, of: allServers })
+const { resource } = server
 
 export const serverRoutes: readonly Route[] = [
   list({
@@ -142,9 +142,9 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Delete a server and its data for good',
     permissions: DELETE,
-    subject: anyServer.subject,
+    resource: anyServer.resource,
     async handle(context) {
-      await deleteServerForGood(context, context.subject.server.id)
+      await deleteServerForGood(context, context.resource.server.id)
       return undefined
     },
   }),
@@ -196,9 +196,9 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Latest values and open alerts',
     permissions: ['monitoring.view', 'servers.view'],
-    subject,
+    resource,
     answer: healthResponse,
-    handle: ({ hub, subject }) => serverHealth(hub, subject),
+    handle: ({ hub, resource }) => serverHealth(hub, resource),
   }),
   route({
     method: 'GET',
@@ -206,7 +206,7 @@ export const serverRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Time series of a metric',
     permissions: ['monitoring.view', 'servers.view'],
-    subject,
+    resource,
     query: Type.Object({
       metric: text(64),
       from: Type.Optional(text(64)),
@@ -215,24 +215,24 @@ export const serverRoutes: readonly Route[] = [
       agg: Type.Optional(oneOf(['avg', 'min', 'max', 'last'])),
     }),
     answer: seriesResponse,
-    handle: ({ hub, subject, url }) => serverSeries(hub, subject, url.searchParams),
+    handle: ({ hub, resource, url }) => serverSeries(hub, resource, url.searchParams),
   }),
   list({
     path: '/servers/:server/agents',
     tag: TAG,
     summary: 'Agents of a server',
     permissions: ['monitoring.view'],
-    subject,
+    resource,
     of: agentCollection,
-    within: ({ subject }) => ({ server_id: subject.server.id }),
+    within: ({ resource }) => ({ server_id: resource.server.id }),
   }),
   list({
     path: '/servers/:server/alerts',
     tag: TAG,
     summary: 'Alerts of a server',
     permissions: ['monitoring.view'],
-    subject,
+    resource,
     of: alertCollection,
-    within: ({ subject }) => ({ server_id: subject.server.id }),
+    within: ({ resource }) => ({ server_id: resource.server.id }),
   }),
 ]

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { list } from '../platform/http/list.ts'
 import { instant, optional, scope, text } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { silenceCollection } from './silence-list.ts'
@@ -13,7 +13,7 @@ const TAG = 'Silences'
 const PATH = '/monitoring/silences'
 const MANAGE = ['monitoring.manage']
 const REASON_MAX = 500
-const silence = resource({ path: PATH, parameter: 'silence', tag: TAG, of: silenceCollection })
+const silence = resourceRoutes({ path: PATH, parameter: 'silence', tag: TAG, of: silenceCollection })
 
 export const silenceRoutes: readonly Route[] = [
   list({ path: PATH, tag: TAG, summary: 'List silences, newest first', permissions: MANAGE, of: silenceCollection }),

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { list } from '../platform/http/list.ts'
 import { text, uuid } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { addMember, createTeam, deleteTeam, removeMember, renameTeam, teamCollection } from './teams.ts'
 
@@ -10,7 +10,7 @@ const TAG = 'Identity and permissions'
 const VIEW = ['identity.view']
 const MANAGE = ['identity.manage']
 const body = Type.Object({ name: text(255) })
-const team = resource({ path: '/teams', parameter: 'team', tag: TAG, of: teamCollection })
+const team = resourceRoutes({ path: '/teams', parameter: 'team', tag: TAG, of: teamCollection })
 
 export const teamRoutes: readonly Route[] = [
   list({ path: '/teams', tag: TAG, summary: 'List teams', permissions: VIEW, of: teamCollection }),
@@ -31,9 +31,9 @@ export const teamRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Remove a member',
     permissions: MANAGE,
-    subject: team.subject,
+    resource: team.resource,
     async handle(context) {
-      await removeMember(context, context.subject, context.params.user ?? '')
+      await removeMember(context, context.resource, context.params.user ?? '')
       return undefined
     },
   }),

@@ -5,7 +5,7 @@ import { notifyTypes } from '../../../core/lifecycle/alert.ts'
 import { queuedResponse, redeliver, webhookDeliveries } from '../notifications/deliveries.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, listOf, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
-import { resource } from '../platform/http/resource.ts'
+import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer, answerList, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import {
@@ -33,8 +33,8 @@ const settings = {
 }
 /** The secret stands beside the webhook, once. */
 const beside = { secret: string() }
-const webhook = resource({ path: '/webhooks', parameter: 'webhook', tag: TAG, of: webhookCollection })
-const { subject } = webhook
+const webhook = resourceRoutes({ path: '/webhooks', parameter: 'webhook', tag: TAG, of: webhookCollection })
+const { resource } = webhook
 
 export const webhookRoutes: readonly Route[] = [
   list({ path: '/webhooks', tag: TAG, summary: 'List webhooks', permissions: VIEW, of: webhookCollection }),
@@ -78,10 +78,10 @@ export const webhookRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Send a ping',
     permissions: MANAGE,
-    subject,
+    resource,
     status: 202,
     answer: answer(queuedResponse),
-    handle: async context => ({ data: { delivery_id: await pingWebhook(context, context.subject) } }),
+    handle: async context => ({ data: { delivery_id: await pingWebhook(context, context.resource) } }),
   }),
   webhook.actWith('rotate-secret', {
     summary: 'A new secret, shown once',
@@ -94,9 +94,9 @@ export const webhookRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Deliveries, newest first',
     permissions: VIEW,
-    subject,
+    resource,
     of: webhookDeliveries,
-    within: ({ subject }) => ({ webhook_id: subject.id }),
+    within: ({ resource }) => ({ webhook_id: resource.id }),
   }),
   route({
     method: 'POST',
@@ -104,12 +104,12 @@ export const webhookRoutes: readonly Route[] = [
     tag: TAG,
     summary: 'Send a delivery again',
     permissions: MANAGE,
-    subject,
+    resource,
     status: 202,
     answer: answer(queuedResponse),
     handle: async context => ({
       data: {
-        delivery_id: await redeliver(context, context.params.delivery ?? '', { webhookId: context.subject.id }),
+        delivery_id: await redeliver(context, context.params.delivery ?? '', { webhookId: context.resource.id }),
       },
     }),
   }),

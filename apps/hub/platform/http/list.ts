@@ -15,9 +15,9 @@ type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema
   readonly pathParameters?: Readonly<Record<string, TSchema>>
   readonly of: Collection<F, W, Row, R>
   /** Finds the resource of the path; throws 404. */
-  readonly subject?: (context: RouteContext) => Promise<S>
+  readonly resource?: (context: RouteContext) => Promise<S>
   /** What the rows belong to. A list within something has no filters of its own. */
-  readonly within?: (context: RouteContext & { readonly subject: S }) => Given<F> & Given<W>
+  readonly within?: (context: RouteContext & { readonly resource: S }) => Given<F> & Given<W>
 }
 
 const optionalOf = (schemas: Schemas): TProperties =>

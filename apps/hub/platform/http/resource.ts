@@ -48,7 +48,7 @@ type Common = {
 type WithBody<B extends TObject> = { readonly body?: B }
 /** What is wrong with a body beyond its form (route.ts). */
 type Further<C> = { readonly crossFieldErrors?: (context: C, given: Unchecked) => Promise<ReadonlyMap<string, Words>> }
-type OnSubject<Row> = RouteContext & { readonly subject: Row }
+type OnResource<Row> = RouteContext & { readonly resource: Row }
 /** A row, and what stands beside it. */
 type With<Row, P extends TProperties> = { readonly row: Row; readonly beside: Static<TObject<P>> }
 type OnRow<Row, B> = (context: RouteContext, row: Row, body: B) => Promise<Row>
@@ -65,10 +65,10 @@ type BulkDefinition<Row, P extends TProperties> = Common & {
 const BULK_MAX = 200
 const NO_BODY = Type.Object({})
 
-export function resource<Row, R extends TSchema>(definition: ResourceDefinition<Row, R>) {
+export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefinition<Row, R>) {
   const { path, parameter, tag, of } = definition
   const find = finderOf(definition)
-  const subject = (context: RouteContext) => find(context, context.params[parameter] ?? '')
+  const found = (context: RouteContext) => find(context, context.params[parameter] ?? '')
   // The type of a generic schema is known once it is used: it is said here.
   const form = Type.Unsafe<{ data: Static<R> }>(answer(of.response))
   const data = (row: Row, context: RouteContext): { data: Static<R> } => ({ data: of.present(row, context) })
@@ -87,29 +87,29 @@ export function resource<Row, R extends TSchema>(definition: ResourceDefinition<
       ...rest
     }: Common &
       WithBody<B> &
-      Further<OnSubject<Row>> & { readonly status?: number; readonly act: OnRow<Row, Static<B>> },
+      Further<OnResource<Row>> & { readonly status?: number; readonly act: OnRow<Row, Static<B>> },
   ): Route =>
     route({
       ...rest,
       method,
       path: rowPath,
       tag,
-      subject,
+      resource: found,
       answer: form,
-      handle: async context => data(await act(context, context.subject, context.body), context),
+      handle: async context => data(await act(context, context.resource, context.body), context),
     })
 
   return {
-    subject,
+    resource: found,
     show: (common: Common): Route =>
       route({
         ...common,
         method: 'GET',
         path: onePath,
         tag,
-        subject,
+        resource: found,
         answer: form,
-        handle: async context => data(context.subject, context),
+        handle: async context => data(context.resource, context),
       }),
 
     create: <B extends TObject>({
@@ -154,11 +154,11 @@ export function resource<Row, R extends TSchema>(definition: ResourceDefinition<
       }),
 
     change: <B extends TObject>(
-      definition: Common & Further<OnSubject<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+      definition: Common & Further<OnResource<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
     ): Route => onRow<B>('PATCH', onePath, definition),
 
     replace: <B extends TObject>(
-      definition: Common & Further<OnSubject<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+      definition: Common & Further<OnResource<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
     ): Route => onRow<B>('PUT', onePath, definition),
 
     /** 204. */
@@ -171,9 +171,9 @@ export function resource<Row, R extends TSchema>(definition: ResourceDefinition<
         method: 'DELETE',
         path: onePath,
         tag,
-        subject,
+        resource: found,
         async handle(context) {
-          await act(context, context.subject)
+          await act(context, context.resource)
           return undefined
         },
       }),
@@ -204,10 +204,10 @@ export function resource<Row, R extends TSchema>(definition: ResourceDefinition<
         method: 'POST',
         path: `${onePath}/${name}`,
         tag,
-        subject,
+        resource: found,
         answer: formWith(beside),
         async handle(context) {
-          const changed = await act(context, context.subject)
+          const changed = await act(context, context.resource)
           return { ...data(changed.row, context), ...changed.beside }
         },
       }),

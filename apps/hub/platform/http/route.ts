@@ -61,11 +61,11 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
    * handler looks at the same where the form is right.
    */
   readonly crossFieldErrors?: (
-    context: RouteContext & { readonly subject: S },
+    context: RouteContext & { readonly resource: S },
     given: Unchecked,
   ) => Promise<ReadonlyMap<string, Words>>
   /** Finds the resource of the path; throws 404. Runs before the data are looked at. */
-  readonly subject?: (context: RouteContext) => Promise<S>
+  readonly resource?: (context: RouteContext) => Promise<S>
   /** Status of the answer; an answer of `undefined` is 204. */
   readonly status?: number
   /** The body of the answer; a route without one answers 204. */
@@ -79,7 +79,7 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   /** What the document shows for a body that the handler itself looks at, member by member. */
   readonly docBody?: TObject
   readonly handle: (
-    context: RouteContext & { readonly query: Static<Q>; readonly body: Static<B>; readonly subject: S },
+    context: RouteContext & { readonly query: Static<Q>; readonly body: Static<B>; readonly resource: S },
   ) => Promise<Static<A>>
 }
 
@@ -137,15 +137,15 @@ export function route<
     bodyBytesMax: definition.bodyBytesMax ?? null,
     textBody: definition.textBody ?? null,
     async run(context, readBody) {
-      const subject = (definition.subject ? await definition.subject(context) : null) as S
+      const resource = (definition.resource ? await definition.resource(context) : null) as S
       const query = (definition.query ? parseQuery(definition.query, context.url.searchParams) : {}) as Static<Q>
       const { body: schema, invalidCode, crossFieldErrors } = definition
       const further = (given: unknown) =>
-        crossFieldErrors && isObject(given) ? crossFieldErrors({ ...context, subject }, given) : NO_FAULTS
+        crossFieldErrors && isObject(given) ? crossFieldErrors({ ...context, resource }, given) : NO_FAULTS
       const body = (
         schema ? await parseBody(schema, await readBody(invalidCode), invalidCode, further) : {}
       ) as Static<B>
-      return definition.handle({ ...context, query, body, subject })
+      return definition.handle({ ...context, query, body, resource })
     },
   }
 }
