@@ -1,5 +1,5 @@
-// The entry of the bus thread: it alone has the writing side of the bus on one host, and waits for the disk in place of
-// everybody else.
+// The entry file of the bus thread: the only writer of the file bus, which waits for the disk so that no other thread
+// has to.
 import { errorInfo } from '../../../core/error-info.ts'
 import { serveBus } from './bus-port.ts'
 import { FileBusWriter } from './file-bus-writer.ts'

@@ -1,7 +1,8 @@
-// The bus between ingest and worker: durable, ordered a server, at least once, bounded (decision G-142). An entry
-// leaves it when every consumer has passed it; at the bound ingest refuses, and nothing acknowledged is dropped.
+// The bus between ingest and worker: durable, in order for each server, at least once, bounded (decision G-142). An
+// entry is removed when every consumer has passed it. At the bound ingest refuses batches; nothing acknowledged is
+// dropped.
 
-/** Some entries one after another: positions firstPosition … firstPosition + count - 1 of one partition. */
+/** Consecutive entries of one commit: positions firstPosition … firstPosition + count - 1 of one partition. */
 export type BusGroup = {
   readonly partition: number
   readonly firstPosition: number
@@ -9,7 +10,10 @@ export type BusGroup = {
   readonly bytes: Uint8Array
 }
 
-/** Why an entry could not be taken: `full` is the bound, `failed` an error of the medium (logged with its cause). */
+/**
+ * Why the bus refused an entry: `full` when it is at its bound, `failed` after an error of disk or Redis (logged with
+ * its cause).
+ */
 export type PublishRefusal = 'full' | 'failed'
 
 export type BusStats = {
@@ -22,13 +26,13 @@ export type BusStats = {
 
 export interface BusWriter {
   /**
-   * Resolves to null once the entry is durable. `serverId` chooses the partition. The entry's memory is the caller's
-   * again at once.
+   * Resolves to null once the entry is durable. `serverId` chooses the partition. The entry is copied, so the caller
+   * may reuse its memory at once.
    */
   publish(serverId: string, entry: Uint8Array): Promise<PublishRefusal | null>
   /**
-   * Entries one after another, kept or refused together; for a bus of one partition. Their memory is the caller's again
-   * at once.
+   * Publishes consecutive entries, which are kept or refused together; only for a bus of one partition. They are
+   * copied, so the caller may reuse their memory at once.
    */
   publishGroup?(bytes: Uint8Array, count: number): Promise<PublishRefusal | null>
   stats(): Promise<BusStats>
@@ -38,14 +42,14 @@ export interface BusWriter {
 export interface BusReader {
   readonly partitions: readonly number[]
   /**
-   * Groups after `position` (0 = from the start), in order, about `bytesMax` together; empty when there is nothing new.
+   * Groups after `position` (0 = from the start), in order, about `bytesMax` in all; empty when there is nothing new.
    */
   read(partition: number, position: number, bytesMax: number): Promise<BusGroup[]>
   /** The last position published, 0 on an empty bus. */
   lastPosition(partition: number): Promise<number>
-  /** The position that `consumer` has passed for good, 0 when it never did. */
+  /** The position that `consumer` has passed durably; 0 when it never passed any. */
   passed(consumer: string, partition: number): Promise<number>
-  /** Notes that `consumer` has passed `position`; entries that all consumers passed are removed. */
+  /** Records that `consumer` has passed `position`; entries that all consumers have passed are removed. */
   pass(consumer: string, partition: number, position: number): Promise<void>
   close(): Promise<void>
 }

@@ -1,19 +1,21 @@
-// Up to where the bus is on the disk. The writer notes it after each sync, readers go no further: what they read can't
-// be lost with the power any more, and no position is used a second time for something else. The note itself is not
-// synced: after the power was cut it may be older than the disk, which it tells by the boot that it is of. Then what
-// lies whole in the last segment is the end.
+// The end mark says how far the bus is synced to disk. The writer updates it after each sync and readers do not read
+// beyond it, so what they have read cannot be lost in a power cut, and no position is ever used twice. The mark itself
+// is not synced: after a power cut it may be older than the segments. It names the boot of the host that wrote it, so a
+// reader notices that; the end is then the last complete group of the last segment.
 import { closeSync, constants, existsSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { groupBytes, groupsOf, type PlacedGroup } from './segment.ts'
 import type { BusIndex, Segment } from './segments-and-consumers.ts'
 
-/** `segment`: the position at which the last segment starts; `offset`: bytes of it that hold groups. */
+/**
+ * `last` is the last position, `segment` the first position of the last segment, `offset` the bytes of groups in it.
+ */
 export type BusEnd = { readonly last: number; readonly segment: number; readonly offset: number }
 
 //   0  16  boot   16  8  last   24  8  segment   32  8  offset (float64 each)   40  4  CRC-32 of the 40 bytes before
 const MARK_BYTES = 44
-/** A mark may be read while it is written. */
+/** A read may see a half-written mark; it is then tried again. */
 const READ_TRIES_MAX = 100
 
 const bootFile = '/proc/sys/kernel/random/boot_id'
@@ -41,7 +43,7 @@ export class EndMark {
     writeSync(this.file, this.bytes, 0, MARK_BYTES, 0)
   }
 
-  /** The last note; `isCurrent` unless it is of a boot before this one. null where there is none. */
+  /** The last mark, or null when there is none. `isCurrent` is false when it is of an earlier boot. */
   read(): (BusEnd & { readonly isCurrent: boolean }) | null {
     for (let attempt = 0; attempt < READ_TRIES_MAX; attempt++) {
       if (readSync(this.file, this.bytes, 0, MARK_BYTES, 0) < MARK_BYTES) return null
@@ -61,7 +63,10 @@ export class EndMark {
   }
 }
 
-/** Where the groups of a segment end; `looksInside`: those that lie there whole. */
+/**
+ * The offset at which the groups of a segment end. With `looksInside` checksums are verified and the end is that of the
+ * last complete group.
+ */
 export function endOfSegment(
   index: BusIndex,
   { first, file }: Segment,
@@ -83,7 +88,7 @@ export function endOfSegment(
   return { last, segment: first, offset }
 }
 
-/** The end of a bus by what lies on the disk. */
+/** Finds the end of the bus by searching the last segment. */
 export function endOnDisk(index: BusIndex): BusEnd {
   const segment = index.segments().at(-1)
   return segment ? endOfSegment(index, segment, true) : { last: 0, segment: 1, offset: 0 }

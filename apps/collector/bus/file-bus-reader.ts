@@ -1,4 +1,4 @@
-// The bus on one host as a thread reads it: groups in their order, as far as they are on the disk for good.
+// Reads the file bus in one thread: groups in order, as far as they are synced to disk.
 
 import { closeSync, fstatSync, openSync } from 'node:fs'
 import { assert } from '../../../core/assert.ts'
@@ -7,23 +7,23 @@ import { type BusEnd, EndMark, endOnDisk } from './end-mark.ts'
 import { GROUP_HEADER_BYTES, groupBytes, groupHeader, groupsOf, isWhole, readBytes } from './segment.ts'
 import { BusIndex, type Segment } from './segments-and-consumers.ts'
 
-/** Less than this is not worth a read of its own. */
+/** The smallest read from a segment file. */
 const CHUNK_BYTES_MIN = 64 * 1024
 
-/** Between two groups: the next one starts at `offset` of the segment, with the entry of `position`. */
+/** A place between two groups: the next group starts at `offset` of the segment with the entry of `position`. */
 type Place = { readonly segment: Segment; readonly file: number; offset: number; position: number }
 
-/** One a thread. */
+/** One for each thread. */
 export class FileBusReader implements BusReader {
   readonly partitions = [0]
   private readonly index: BusIndex
   private readonly mark: EndMark
   private place: Place | null = null
-  /** The end on the disk, where nobody has noted it since the server started. */
+  /** The end found by searching the disk; used when the mark is older than the boot of this host. */
   private found: BusEnd | null = null
   private isClosed = false
 
-  /** `consumers`: every consumer that must exist before anything may be removed. */
+  /** `consumers` must all be registered before any entry may be removed. */
   constructor(path: string, consumers: readonly string[]) {
     this.index = BusIndex.open(path, 'reader')
     this.mark = new EndMark(this.index.folder)
@@ -47,7 +47,7 @@ export class FileBusReader implements BusReader {
         if (groups.length === before) place = this.seekOn(place, end)
       }
     } catch (error) {
-      // What lies before a damage is good: the next read is told of it.
+      // The groups before the damage are good and are returned; the next read throws.
       if (groups.length === 0) throw error
     }
     return groups
@@ -60,7 +60,7 @@ export class FileBusReader implements BusReader {
     return this.found
   }
 
-  /** To the first group that starts after `position` and that not all consumers have passed. */
+  /** Finds the first group that starts after `position` and that some consumer has not passed. */
   private seek(position: number): Place | null {
     const passed = this.index.passedByAll()
     const segment = this.index.segmentAt(Math.max(position, passed) + 1)
@@ -76,9 +76,9 @@ export class FileBusReader implements BusReader {
     return place
   }
 
-  /** From the end of a segment to the next one. */
+  /** Moves from the end of a segment to the start of the next one. */
   private seekOn(place: Place, end: BusEnd): Place | null {
-    // Who is behind all consumers may find the file in use for something newer.
+    // A reader that is behind all consumers may find the file reused for a newer segment.
     if (this.index.passedByAll() >= place.position) return this.seek(place.position - 1)
     const next = place.segment.first === end.segment ? null : this.index.segmentAfter(place.segment.first)
     if (next?.first !== place.position) throw this.damaged(place)
@@ -93,7 +93,9 @@ export class FileBusReader implements BusReader {
     return this.place
   }
 
-  /** Reads groups at `place`, which moves past them: about `bytesMax`, at least one where there is one. */
+  /**
+   * Reads groups from `place` on and moves it behind them: about `bytesMax`, but at least one group if there is one.
+   */
   private take(place: Place, end: BusEnd, bytesMax: number, visit: (group: Omit<BusGroup, 'partition'>) => void): void {
     const limit = place.segment.first === end.segment ? end.offset : fstatSync(place.file).size
     const room = limit - place.offset

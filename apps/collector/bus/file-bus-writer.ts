@@ -1,5 +1,5 @@
-// The bus on one host as ingest writes it: entries that arrive within a few milliseconds are one group, with one write
-// and one sync of the disk. A publisher hears of success only after that sync.
+// Writes the file bus: entries that arrive within a few milliseconds become one group with one write and one disk sync.
+// A publisher gets its result only after that sync.
 
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -12,9 +12,9 @@ import { BusIndex } from './segments-and-consumers.ts'
 
 const GROUP_BYTES_MAX = 4 * 1024 * 1024
 const GROUP_ROOM_BYTES = 256 * 1024
-/** Below this much free disk the bus refuses instead of failing in mid-write. */
+/** With less free disk than this the bus refuses entries, so that it does not fail in the middle of a write. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
-/** The disk is looked at, and a refusal noted, at most this often. */
+/** How often, at most, the free disk is checked and a refusal recorded. */
 const REST_MS = 1000
 
 export type FileBusOptions = {
@@ -22,10 +22,10 @@ export type FileBusOptions = {
   /** The bound: bytes and age of what at least one consumer has not passed. */
   readonly bytesMax: number
   readonly ageMaxMs: number
-  /** Between two commits: entries that come sooner after one wait for the next, together. */
+  /** The minimum time between two commits; entries that come sooner are committed together. */
   readonly groupWaitMs: number
   readonly nowMs: () => number
-  /** Told after every commit, so that readers in this process need not poll. */
+  /** Called after every commit, so that readers in this process need not poll. */
   readonly onPublished: () => void
   readonly onError: (error: unknown) => void
 }
@@ -37,21 +37,21 @@ function grown(bytes: Uint8Array, byteCount: number): Uint8Array<ArrayBuffer> {
   return larger
 }
 
-/** The writing side; one a file. */
+/** The only writer of a file bus. */
 export class FileBusWriter implements BusWriter {
   private readonly lock: ProcessLock
   private readonly index: BusIndex
   private readonly log: SegmentLog
-  /** The entries that are pending lie in it behind room for the header; used again for every group. */
+  /** The pending entries, behind room for the group header; reused for every group. */
   private group = new Uint8Array(GROUP_ROOM_BYTES)
   private pendingBytes = 0
   private pendingCount = 0
-  /** What comes of the group: one promise for all who wait for its commit. */
+  /** The result of the pending group: one promise for all publishers of its entries. */
   private outcome: PromiseWithResolvers<PublishRefusal | null> | null = null
   private timer: ReturnType<typeof setTimeout> | null = null
-  /** On the clock of the process. */
+  /** Earliest time of the next commit, on the monotonic clock. */
   private commitFromMs = 0
-  /** Groups that are on disk, oldest first: last position, size, time. Trimmed as consumers pass. */
+  /** Groups on disk that are not removed yet, oldest first: last position, size, time. */
   private held: { last: number; size: number; atMs: number }[] = []
   private heldFrom = 0
   private heldBytes = 0
@@ -119,7 +119,10 @@ export class FileBusWriter implements BusWriter {
     )
   }
 
-  /** Told to the readers: an agent whose batches were refused is not to be taken for lost (decision G-142). */
+  /**
+   * Records the refusal for the readers: an agent whose batches were refused must not be declared lost (decision
+   * G-142).
+   */
   private noteRefusal(): void {
     const atMs = this.options.nowMs()
     if (Math.abs(atMs - this.refusalNotedAtMs) < REST_MS) return
@@ -131,7 +134,7 @@ export class FileBusWriter implements BusWriter {
     }
   }
 
-  /** Where the disk takes nothing, as when it is full, what is passed goes later. */
+  /** Removes passed segments. When the disk refuses the change, as when it is full, they are removed later. */
   private forgetPassed(): void {
     const passed = this.index.passedByAll()
     try {
@@ -148,7 +151,7 @@ export class FileBusWriter implements BusWriter {
     }
   }
 
-  /** Commits what is pending as one group and tells its publishers. */
+  /** Commits the pending entries as one group and resolves its publishers. */
   private flush(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null

@@ -1,7 +1,7 @@
-// The bus between hosts: a Redis stream a shard (decision G-142). A script gives positions and adds entries in one step
-// and refuses at the bound; what all consumers passed is removed with the step that passes it. An acknowledged batch is
-// in Redis' append-only file with `appendfsync always`. With `everysec` Redis puts the writing off for up to two
-// seconds while its disk is busy: what it acknowledged meanwhile is lost when it is killed then.
+// The bus between hosts: a Redis stream a shard (decision G-142). One script assigns positions, adds entries and
+// refuses at the bound; another records a passed position and removes what all consumers have passed. An acknowledged
+// batch is in Redis' append-only file with `appendfsync always`. With `everysec` Redis may defer its writes for up to
+// two seconds while its disk is busy, and loses what it acknowledged meanwhile when it is killed.
 
 import type { Redis } from 'ioredis'
 import { assert } from '../../../core/assert.ts'
@@ -13,9 +13,9 @@ import { LUA_NOW, LUA_PASS, LUA_TEXT, LUA_TRIM } from '../store/redis/redis-scri
 import type { BusGroup, BusReader, BusStats, BusWriter, PublishRefusal } from './bus.ts'
 
 const PARTITIONS = Array.from({ length: limits.stateShards }, (_, partition) => partition)
-/** One script at most so long: the server does nothing else meanwhile. */
+/** The most bytes of one script: Redis does nothing else while it runs. */
 const FLUSH_BYTES_MAX = 2 * 1024 * 1024
-/** Batches that may wait for Redis in this process; beyond it the bus is full. */
+/** The most bytes that may wait for Redis in this process; beyond it the bus counts as full. */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024
 const READ_ENTRIES_MAX = 64
 
@@ -49,7 +49,7 @@ end
 return 1
 `)
 
-/** The bus cannot be read just now. */
+/** The bus cannot be read because Redis is unreachable. */
 export class BusAway extends Error {}
 
 const away = (error: unknown): never => {
@@ -78,9 +78,9 @@ type RedisBusWriterOptions = {
 }
 
 /**
- * The writing side; one a process. What arrives while a script is under way goes with the next one: batches of a server
- * keep their order. A script without an answer is not sent again: its publishers hear that it failed, and agents send
- * again.
+ * The writer of the Redis bus, one for each process. Entries that arrive while a script runs go with the next one, so
+ * batches of a server keep their order. A script without a response is not sent again: its publishers get `failed`, and
+ * the agents send again.
  */
 export class RedisBusWriter implements BusWriter {
   private readonly options: RedisBusWriterOptions
@@ -103,7 +103,7 @@ export class RedisBusWriter implements BusWriter {
   }
 
   private async flushAll(): Promise<void> {
-    // Those who publish in the same turn go together.
+    // Waits a microtask, so that entries published in the same turn go together.
     await Promise.resolve()
     while (this.pending.length > 0) {
       let count = 0
@@ -154,7 +154,7 @@ export class RedisBusWriter implements BusWriter {
   }
 }
 
-/** What waits on the bus, for all partitions. */
+/** Lag and size of the bus over all partitions. */
 export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats> {
   const [state, passed] = await Promise.all([redis.hgetall(keys.busState), redis.hgetall(keys.busPassed)])
   let lagEntries = 0
@@ -170,8 +170,8 @@ export async function busStats(redis: Redis, keys: RedisKeys): Promise<BusStats>
 }
 
 /**
- * A reading side. It looks at the heads of all partitions with one command every few milliseconds, and reads only a
- * partition that has something new. `partitions` are those that this process has a lease of.
+ * A reader of the Redis bus. It polls the last positions of all partitions with one command every few milliseconds, and
+ * reads only partitions that have something new. `partitions` are those that this process has leases for.
  */
 export class RedisBusReader implements BusReader {
   partitions: readonly number[] = []
@@ -180,7 +180,7 @@ export class RedisBusReader implements BusReader {
   private timer: ReturnType<typeof setTimeout> | null = null
   private isClosed = false
 
-  /** `onNews`: a head moved. `pollMs`: how often the heads are looked at. */
+  /** `onNews` is called when some partition has new entries. `pollMs` is the poll interval. */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
@@ -194,7 +194,7 @@ export class RedisBusReader implements BusReader {
     if (this.isClosed) return
     this.readHeads()
       .catch(() => {
-        // The connection says its trouble itself; the next poll finds what came meanwhile.
+        // The connection logs its own trouble; the next poll finds what came meanwhile.
         this.hasHeads = false
       })
       .finally(() => {

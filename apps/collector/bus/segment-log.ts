@@ -1,5 +1,5 @@
-// The segments of a bus as their one writer has them open. Segments that all have passed are used again: to overwrite
-// what a file has already needs no change of the file system's own, which halves the cost of a sync.
+// The open segments of the bus writer. Files of segments that all consumers have passed are reused: overwriting
+// allocated blocks changes no metadata of the file system, which halves the cost of a sync.
 
 import { closeSync, fdatasyncSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,24 +8,24 @@ import { type BusEnd, EndMark, endOfSegment } from './end-mark.ts'
 import { groupBytes, type PlacedGroup, sealGroup, writeBytes } from './segment.ts'
 import { type BusIndex, createSegmentFile, type Segment } from './segments-and-consumers.ts'
 
-/** A segment that is so large is followed by another one. */
+/** A segment that has reached this size is followed by a new one. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
-/** Files that nothing is kept in, for the next segments. */
+/** The most unused files that are kept for the next segments. */
 const SPARE_FILES_MAX = 2
 
 export class SegmentLog {
   private readonly mark: EndMark
   private readonly segments: Segment[]
   /**
-   * Numbers of files for the next segments. Only what this process has seen passed: of others nobody knows what lies in
-   * them.
+   * Numbers of unused files for the next segments. Only files whose segments this process has seen passed, since the
+   * content of others is unknown.
    */
   private readonly spare: number[] = []
   private file: number
   private end: BusEnd = { last: 0, segment: 1, offset: 0 }
 
   /**
-   * Opens what is on the disk and tells of every group on it. Throws in words for the operator when some of it is
+   * Opens the segments on disk and reports every group in them. Throws, with a message for the operator, when a part is
    * missing.
    */
   constructor(
@@ -35,7 +35,8 @@ export class SegmentLog {
     this.segments = index.segments()
     this.mark = new EndMark(index.folder)
     const markedLast = this.mark.read()?.last ?? 0
-    // An index that was moved away is made anew. Its readers know their places: no position is used a second time.
+    // The index was moved away and is created again. Readers still remember their positions, so the new segment starts
+    // after the last position of the mark and none is used twice.
     if (this.segments.length === 0) this.segments.push(this.addSegment(markedLast + 1))
     const { segments } = this
     for (const [at, segment] of segments.entries()) {
@@ -47,7 +48,7 @@ export class SegmentLog {
     }
     this.removeUnknownFiles()
     this.file = openSync(index.segmentPath(segments.at(-1)!.file), 'r+')
-    // A group may lie whole in the memory of the system and not yet on the disk.
+    // A group may be complete in the page cache and not yet on disk.
     fdatasyncSync(this.file)
     this.mark.write(this.end)
   }
@@ -71,7 +72,7 @@ export class SegmentLog {
     }
   }
 
-  /** A segment that starts at `first`, in a spare file or in a new one. */
+  /** Creates a segment that starts at position `first`, in an unused or a new file. */
   private addSegment(first: number): Segment {
     const spare = this.spare.at(-1)
     const file = spare ?? Math.max(0, ...this.segments.map(segment => segment.file)) + 1
@@ -82,8 +83,8 @@ export class SegmentLog {
   }
 
   /**
-   * Writes a group and waits until it is on the disk. `bytes` holds its `byteCount` bytes of entries behind
-   * GROUP_HEADER_BYTES, and is as long as the group. Throws where the disk does; the group is then none of the bus.
+   * Writes a group and syncs it. `bytes` is as long as the group and has its `byteCount` bytes of entries behind
+   * GROUP_HEADER_BYTES. Throws when the disk fails; the group is then not part of the bus.
    */
   append(bytes: Uint8Array, byteCount: number, count: number, atMs: number): void {
     assert(count > 0 && bytes.length === groupBytes(byteCount), 'a group has entries, and room for just these')
@@ -105,7 +106,7 @@ export class SegmentLog {
     this.end = { last: this.end.last, segment: segment.first, offset: 0 }
   }
 
-  /** What is up to `passed` may go: whole segments of it do. */
+  /** Frees the segments whose entries are all at or below position `passed`. */
   forget(passed: number): void {
     const kept = this.segments.findLastIndex(segment => segment.first <= passed + 1)
     if (kept <= 0) return

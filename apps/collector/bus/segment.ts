@@ -1,6 +1,6 @@
-// A segment of the bus: a file of groups, one after another. Each says its place, so that what an earlier use of the
-// file left behind is never taken for a group, and a checksum tells one that was written whole. Little-endian; entries
-// lie at multiples of eight.
+// A segment of the bus: a file of groups, one after another. Each group has the position of its first entry, so that
+// bytes of an earlier use of the file are never taken for a group, and a checksum, which shows that it was written
+// completely. Little-endian; entries lie at multiples of eight.
 //
 //   offset  size  field
 //   0       4     magic, with the version of the format
@@ -25,11 +25,11 @@ type GroupHeader = {
   readonly atMs: number
 }
 
-/** Bytes of a group on the disk, of which the entries have `byteCount`. */
+/** The size of a group on disk whose entries have `byteCount` bytes. */
 export const groupBytes = (byteCount: number): number => GROUP_HEADER_BYTES + Math.ceil(byteCount / 8) * 8
 
 /**
- * Makes a group of `bytes`, which holds the entries behind room for the header, and is exactly as long as the group.
+ * Completes a group in place: `bytes` has room for the header, then the entries, and exactly the length of the group.
  */
 export function sealGroup(bytes: Uint8Array, header: GroupHeader): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -52,7 +52,10 @@ export function groupHeader(bytes: Uint8Array, at: number, first: number): Group
   return isGroup ? { byteCount: view.getUint32(4, true), first, count, atMs: view.getFloat64(24, true) } : null
 }
 
-/** Whether the group that `bytes` holds is as it was sealed. Its memory is the caller's own. */
+/**
+ * Whether the checksum of the group in `bytes` is right. Zeroes the checksum field, so the memory
+ * must belong to the caller.
+ */
 export function isWhole(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const checksum = view.getUint32(CHECKSUM_AT, true)
@@ -60,7 +63,7 @@ export function isWhole(bytes: Uint8Array): boolean {
   return crc32(bytes) === checksum
 }
 
-/** `byteCount` bytes of a file, or what it has of them. */
+/** Reads up to `byteCount` bytes of a file; fewer at its end. */
 export function readBytes(file: number, at: number, byteCount: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(byteCount)
   let count = 0
@@ -76,12 +79,12 @@ export function writeBytes(file: number, at: number, bytes: Uint8Array): void {
   for (let count = 0; count < bytes.length; ) count += writeSync(file, bytes, count, bytes.length - count, at + count)
 }
 
-/** A group that lies in a file at `at`. */
+/** A group and its offset `at` in the file. */
 export type PlacedGroup = GroupHeader & { readonly at: number }
 
 /**
- * The groups of a segment that starts at the position `first`, up to the first place where none of them follows the one
- * before. `looksInside`: and up to one that is not whole.
+ * The groups of a segment that starts at position `first`, up to the first offset at which no group with the next
+ * position starts. With `looksInside` it also stops at a group whose checksum is wrong.
  */
 export function* groupsOf(file: number, first: number, looksInside: boolean): Generator<PlacedGroup> {
   const size = fstatSync(file).size

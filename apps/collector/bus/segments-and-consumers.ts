@@ -1,14 +1,13 @@
-// What the writer and the readers of a bus on one host know in common, beside the groups themselves: which segments
-// there are, how far each consumer has come, when the bus last refused. A SQLite file in WAL mode; segments lie in a
-// folder beside it.
+// The index that the writer and the readers of a file bus share: which segments exist, which position each consumer has
+// passed, and when the bus last refused an entry. A SQLite file in WAL mode, beside the folder of the segments.
 import { Database, SQLiteError } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { GROUP_HEADER_BYTES, groupBytes, sealGroup, writeBytes } from './segment.ts'
 
 /**
- * 3: groups lie in segments. In a file of the formats 1 and 2 they are rows of a table, and are moved when it is
- * opened.
+ * Format 3 keeps groups in segments. Formats 1 and 2 kept them as rows of a table, which are moved into a segment when
+ * the bus is opened.
  */
 const FORMAT_VERSION = 3
 /** 'SVCB': the file is a bus of this product. */
@@ -27,9 +26,9 @@ export class BusIndex {
   ) {}
 
   /**
-   * Opens the bus at `path`, which is made when it is missing. What the writer notes outlives a power cut; what readers
-   * note may be lost with the power: then they read again. Throws in words for the operator when it is no bus that this
-   * program knows.
+   * Opens the index at `path` and creates it when it is missing. What the writer records survives a power cut. What
+   * readers record may be lost in one; they then read those entries again. Throws, with a message for the operator,
+   * when the file is not a bus that this program knows.
    */
   static open(path: string, side: 'reader' | 'writer'): BusIndex {
     const isNew = !existsSync(path)
@@ -60,7 +59,7 @@ export class BusIndex {
     return segmentPath(this.folder, file)
   }
 
-  /** In their order. */
+  /** All segments, by first position. */
   segments(): Segment[] {
     return this.database.query<Segment, []>('SELECT first, file FROM segments ORDER BY first').all()
   }
@@ -76,7 +75,7 @@ export class BusIndex {
     return this.database.query<Segment, [number]>(next).get(position)
   }
 
-  /** May be repeated where it is not known whether it took effect. */
+  /** Idempotent: the caller may repeat it when it does not know whether it took effect. */
   addSegment({ first, file }: Segment): void {
     const sql =
       'INSERT INTO segments (first, file) VALUES (?, ?) ON CONFLICT (first) DO UPDATE SET file = excluded.file'
@@ -87,12 +86,12 @@ export class BusIndex {
     this.database.query('DELETE FROM segments WHERE first < ?').run(first)
   }
 
-  /** `name` must pass what is on the bus before any of it may go. */
+  /** Registers a consumer: from now on no entry is removed before `name` has passed it. */
   addConsumer(name: string): void {
     this.database.query('INSERT OR IGNORE INTO consumers (name, position) VALUES (?, 0)').run(name)
   }
 
-  /** 0 when it never passed anything. */
+  /** The position that the consumer has passed; 0 when it never passed any. */
   passed(consumer: string): number {
     const position = this.database.query<{ position: number }, [string]>(
       'SELECT position FROM consumers WHERE name = ?',
@@ -106,7 +105,7 @@ export class BusIndex {
     this.database.query(sql).run(consumer, position)
   }
 
-  /** Up to here every consumer has passed; 0 while there is none. */
+  /** The position that every consumer has passed; 0 while there is no consumer. */
   passedByAll(): number {
     const least = this.database.query<{ position: number | null }, []>(
       'SELECT min(position) AS position FROM consumers',
@@ -129,7 +128,7 @@ export class BusIndex {
 
 const segmentPath = (folder: string, file: number): string => join(folder, `${file}.log`)
 
-/** A file that is in the folder for good: what is written to it later needs no more than its own sync. */
+/** Creates a segment file and syncs the folder, so that later writes only need to sync the file. */
 export function createSegmentFile(folder: string, file: number): number {
   const descriptor = openSync(segmentPath(folder, file), 'w+', 0o600)
   const directory = openSync(folder, 'r')
@@ -164,8 +163,8 @@ function migrate(database: Database, folder: string): boolean {
 }
 
 /**
- * The groups of the formats before, into one segment; as their table goes in the same transaction, all of it happens or
- * nothing does.
+ * Moves the groups of formats 1 and 2 into one segment. Their table is dropped in the same transaction, so either all
+ * of it happens or nothing.
  */
 function moveGroups(database: Database, folder: string): void {
   const { last } = database.query<{ last: number }, []>('SELECT ifnull(max(last), 0) AS last FROM head').get()!

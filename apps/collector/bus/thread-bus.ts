@@ -1,5 +1,4 @@
-// The bus on one host, in a thread of its own, seen from the thread that starts it: any number of threads connect to it
-// and publish.
+// Starts the file bus in a thread of its own. Any number of threads can connect to it and publish.
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 import { PortBus, serveBus } from './bus-port.ts'
 import type { FileBusOptions } from './file-bus-writer.ts'
@@ -14,7 +13,7 @@ export type ToBusThread =
 export type FromBusThread =
   | { readonly kind: 'open' }
   | { readonly kind: 'cannot_open'; readonly reason: string }
-  /** Something was published since: readers need not poll. */
+  /** Entries were published; wakes readers, so that they need not poll. */
   | { readonly kind: 'published' }
   | { readonly kind: 'error'; readonly facts: unknown }
   | { readonly kind: 'closed' }
@@ -25,7 +24,7 @@ type ThreadBusParts = {
   readonly onPublished: () => void
   /** `facts` of an error, for the log. */
   readonly onError: (facts: unknown) => void
-  /** The thread is gone: the process must end, and loses nothing that was acknowledged. */
+  /** The thread died: the process must end. Nothing acknowledged is lost. */
   readonly onFailure: (error: Error) => void
 }
 
@@ -37,7 +36,7 @@ export class ThreadBus implements BusWriter {
     this.own = new PortBus(this.connect())
   }
 
-  /** Opens the bus in a new thread. Rejects in words for the operator when it cannot be opened. */
+  /** Opens the bus in a new thread. Rejects, with a message for the operator, when it cannot be opened. */
   static open(parts: ThreadBusParts): Promise<ThreadBus> {
     const worker = new Worker(parts.threadUrl)
     return new Promise((resolve, reject) => {
@@ -77,7 +76,7 @@ export class ThreadBus implements BusWriter {
     })
   }
 
-  /** A port for a thread that publishes: `new PortBus(port)` there. */
+  /** A port for a publishing thread, which calls `new PortBus(port)` with it. */
   connect(): MessagePort {
     const { port1, port2 } = new MessageChannel()
     const message: ToBusThread = { kind: 'connect', port: port1 }
@@ -93,9 +92,10 @@ export class ThreadBus implements BusWriter {
     return this.own.stats()
   }
 
-  /** Commits what is pending and ends the thread. Who publishes must have stopped. */
+  /** Commits pending entries and ends the thread. All publishers must have stopped. */
   async close(): Promise<void> {
-    // An answer over the same port: everything of this thread is with the bus then.
+    // Messages of a port keep their order: when this call is answered, the bus has everything that this thread
+    // published.
     this.own.flush()
     await this.own.stats().catch(() => {})
     const closed = new Promise<void>(resolve => {
@@ -108,7 +108,7 @@ export class ThreadBus implements BusWriter {
   }
 }
 
-/** A port by which another thread publishes on `bus`, wherever that lives. */
+/** A port through which another thread publishes on `bus`, whichever thread owns it. */
 export function connectBus(bus: BusWriter, onError: (error: unknown) => void): MessagePort {
   if (bus instanceof ThreadBus) return bus.connect()
   const { port1, port2 } = new MessageChannel()

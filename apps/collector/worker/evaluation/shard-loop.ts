@@ -1,6 +1,6 @@
-// The life of the shards of one thread: load the snapshots, settle the journal, replay the bus, then consume, sweep and
-// snapshot until told to stop. One owner a shard: messages in, events out through the outbox, no locks (document 2
-// "State persistence and restart").
+// The life of the shards of one loop: load the snapshots, apply the journal, replay the bus, then consume, sweep and
+// save snapshots until stopped. Each shard has one owner, which gets messages and emits events through the outbox,
+// without locks (document 2 "State persistence and restart").
 
 import { applyJournal, takeJournal } from '../../../../core/alerting/durability/journal.ts'
 import {
@@ -30,7 +30,7 @@ import type { FromShardThread, ServerAttributesUpdate, ShardLoopConfig } from '.
 import { ShardSaver } from './shard-saver.ts'
 
 const READ_BYTES = 4 * 1024 * 1024
-/** Servers and states swept before the loop looks at the bus again. */
+/** Servers and states that are swept before the loop reads the bus again. */
 const SERVERS_A_SLICE = 1_000
 const STATES_A_SLICE = 20_000
 
@@ -38,29 +38,32 @@ export class ShardLoop {
   readonly evaluation: EvaluationState
   private readonly reader = new EntryReader()
   private readonly owned = new Uint8Array(64)
-  /** The bus is evaluated up to here, for all shards of the thread. */
+  /** The bus is evaluated up to this position, for all shards of the loop. */
   position = 0
   private readonly saver: ShardSaver
-  /** Shards that are saved out of turn, once the bus is evaluated. */
+  /** How many shards are still to be saved ahead of schedule, to make room on a full bus. */
   private forcedSnapshots = 0
   private tombstones: readonly Tombstone[] = []
-  /** Shards of servers that were forgotten, which are still to be saved without them. */
+  /** Shards that must still be saved without servers that were purged from them. */
   private readonly toSave = new Set<number>()
   private replayUntil = 0
-  /** The raw rules in force, and the changes that a replay has still to make. */
+  /** The rules in force, and the rule changes that the replay has not reached yet. */
   private rules: RawRules = new Map()
   private notes: readonly RuleNote[] = []
   private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
-  /** Servers without an agent: they leave once what they had sent is evaluated. */
+  /**
+   * Servers whose last agent was revoked, with these agents. They are removed once the batches that were on the bus are
+   * evaluated.
+   */
   private readonly leaving = new Map<string, readonly string[]>()
-  /** All that the bus held at the start is evaluated. */
+  /** All entries that were on the bus at the start are evaluated. */
   private isCaughtUp = false
   /** The last position of the bus at the start; null = not known yet. */
   private caughtUpAt: number | null = null
   private startedAtMs: number
   private nextSweepAtMs: number
   private nextSnapshotAtMs: number
-  /** When the series that are not sent any more are looked for. */
+  /** When the next check for series that are no longer sent is due. */
   private nextSeriesSweepAtMs: number
   private isStopping = false
   private drains = true
@@ -82,7 +85,7 @@ export class ShardLoop {
     })
     for (const shard of config.shards) this.owned[shard] = 1
     this.startedAtMs = nowMs()
-    // Loops of one shard each, started together, are not saved together.
+    // Spreads the saves of loops that have one shard each and were started together.
     const [first = 0] = config.shards
     this.nextSnapshotAtMs =
       this.startedAtMs + ((config.snapshotIntervalMs / config.shards.length) * (first + 1)) / limits.stateShards
@@ -91,15 +94,15 @@ export class ShardLoop {
   }
 
   /**
-   * The rules that the shards were evaluated under when the process ended: what it is given at its start, and what this
-   * thread put in force after that set was kept. `since` is the feed's cursor of the set.
+   * Restores the rules under which the shards were evaluated when the process ended: the stored set, and the changes
+   * that this loop activated after the set was stored. `since` is the feed cursor of the set.
    */
   startRules(raw: readonly RawRule[], since: number): void {
     let rules = rulesById(raw)
     this.notes = this.store.ruleNotes(this.config.threadIndex)
     for (const note of this.notes) if (note.since > since) rules = withNote(rules, note, note.after)
     this.activate(rules)
-    // A replay ends under this set, also where the one who noted the changes had an older one.
+    // The replay ends under this set, even when the owner that recorded the changes had an older one.
     this.pendingRules = { raw: [...rules.values()], since, waiting: [] }
   }
 
@@ -108,7 +111,10 @@ export class ShardLoop {
     setRules(this.evaluation, compileRuleSet(rules.values(), this.evaluation.rules))
   }
 
-  /** Resolves once the set is in force: not before all that was received under the one before it is evaluated. */
+  /**
+   * Resolves once the set is in force: after everything that was received before this call is evaluated under the
+   * previous set.
+   */
   setRules(raw: readonly RawRule[], since: number): Promise<void> {
     return new Promise(resolve => {
       const waiting = this.pendingRules?.waiting ?? []
@@ -117,7 +123,10 @@ export class ShardLoop {
     })
   }
 
-  /** Puts the pending set in force, and notes where: a replay holds each sample against the rules of its time. */
+  /**
+   * Activates the pending set and records the position, so that a replay evaluates each sample under the rules of its
+   * time.
+   */
   private takeRules(): void {
     if (!this.pendingRules) return
     const { raw, since, waiting } = this.pendingRules
@@ -129,7 +138,8 @@ export class ShardLoop {
       this.store.keepRules(this.config.threadIndex, notes)
       this.activate(next)
     }
-    // A store that lost its shard rejects: another loop has it then, and nobody waits for this one.
+    // When the store has lost its shard, flushed() rejects: another loop owns the shard now, and the callers need not
+    // wait for this one.
     const resolveAll = () => {
       for (const resolve of waiting) resolve()
     }
@@ -166,7 +176,9 @@ export class ShardLoop {
     this.commit()
   }
 
-  /** The last agent of a server was revoked: its alerts close, its presence ends without an event (decision G-48). */
+  /**
+   * The last agent of a server was revoked: closes its alerts and ends its presence without an event (decision G-48).
+   */
   protected serverRemoved(serverId: string, agentIds: readonly string[]): void {
     this.evaluation.attributes.delete(serverId)
     for (const server of this.evaluation.servers) {
@@ -176,7 +188,7 @@ export class ShardLoop {
     }
   }
 
-  /** A purge: everything of the server or the company goes, without events. */
+  /** A purge: removes all state of the server or company without events. */
   forget(companyId: string, serverId: string | null): void {
     const isMeant = (tenant: { readonly companyId: string; readonly serverId: string }): boolean =>
       tenant.companyId === companyId && (serverId === null || tenant.serverId === serverId)
@@ -191,7 +203,8 @@ export class ShardLoop {
         for (const left of records) shards.add(shardOfServer(left.serverId))
         this.evaluation.left.delete(key)
       }
-    // The journal goes with the snapshot, also where there was none: else a restart would bring back what is forgotten.
+    // Saving a snapshot also deletes the journal, so these shards are saved even if they had no snapshot: otherwise a
+    // restart would restore the purged state.
     for (const shard of shards) {
       this.saver.isSaved[shard] = 1
       this.toSave.add(shard)
@@ -200,14 +213,14 @@ export class ShardLoop {
   }
 
   /**
-   * The bus has not caught up with the journal, or with the rules that were in force. A state that is ahead of its
-   * storage on the bus, or of the rules, would be saved without saying so.
+   * True while the replay has not passed the position of the journal, or has rule changes left. A snapshot taken now
+   * would have states that are ahead of its bus position or its rules, without recording that.
    */
   private get isReplaying(): boolean {
     return this.replayUntil > 0 || this.notes.length > 0
   }
 
-  /** Saves the shards of forgotten servers; not before the bus has caught up with the journal. */
+  /** Saves the shards of purged servers, once the replay has passed the journal. */
   private saveForgotten(): void {
     if (this.isReplaying || this.toSave.size === 0) return
     this.saver.saveNow([...this.toSave])
@@ -218,14 +231,17 @@ export class ShardLoop {
     this.tombstones = tombstones
   }
 
-  /** True when the entry that the reader stands on is of a purged tenant. */
+  /** True when the reader's current entry is of a purged tenant. */
   private isPurged(): boolean {
     const companyId = this.reader.companyId()
     const nowMs = this.nowMs()
     return this.tombstones.some(tombstone => isUnder(tombstone, companyId, this.reader.serverId(), nowMs))
   }
 
-  /** The bus was full: a grace for agents, and what is evaluated makes room on it as soon as all of it is. */
+  /**
+   * The bus was full: grants agents a grace, and schedules snapshots of all shards, so that evaluated entries can be
+   * removed from the bus.
+   */
   overflowed(atMs: number): void {
     this.startedAtMs = Math.max(this.startedAtMs, atMs)
     this.forcedSnapshots = this.config.shards.length
@@ -240,7 +256,10 @@ export class ShardLoop {
     this.wakeUp?.()
   }
 
-  /** Loads what was kept. Returns what could not be read: those shards go on from the journal alone. */
+  /**
+   * Loads snapshots and journal. Returns the faults of snapshots that could not be read; their shards continue from the
+   * journal alone.
+   */
   restore(): string[] {
     const faults: string[] = []
     for (const shard of this.config.shards) {
@@ -269,8 +288,8 @@ export class ShardLoop {
   }
 
   /**
-   * In a replay: puts in force what came before `position`, one after another: an alert ends under the last form of its
-   * rule.
+   * During a replay: activates the rule changes before `position` one after another, so that an alert closes under the
+   * version of its rule that was then in force.
    */
   private replayRules(position: number): void {
     for (let note = this.notes[0]; note && note.position < position; note = this.notes[0]) {
@@ -296,8 +315,8 @@ export class ShardLoop {
     const nowMs = this.nowMs()
     if (nowMs >= this.nextSweepAtMs && (consumed === 0 || this.isCaughtUp)) {
       this.nextSweepAtMs = nowMs + this.config.sweepIntervalMs
-      // A bus that is never empty must not put the sweep off; it then goes by what is evaluated, and takes no lag for
-      // silence.
+      // A bus that is never empty must not postpone the sweep for ever. The sweep then uses the receive time of the
+      // last evaluated entry, so that lag does not count as silence.
       await this.sweep(consumed === 0 ? nowMs : Math.min(nowMs, this.reader.receivedAtMs))
     }
     const { isForced } = this
@@ -310,7 +329,7 @@ export class ShardLoop {
     return consumed
   }
 
-  /** Ends `run`. Unless it `drains`, what is on the bus is left to the next owner of the shards. */
+  /** Ends `run`. With `drains` it evaluates the rest of the bus first; else the next owner of the shards does. */
   stop(drains = true): void {
     this.isStopping = true
     this.drains = drains
@@ -330,13 +349,13 @@ export class ShardLoop {
     })
   }
 
-  /** Reads and evaluates what the bus has; returns the number of entries. */
+  /** Reads and evaluates the next entries of the bus; returns their number. */
   async consume(): Promise<number> {
     const { partition } = this.config
     this.caughtUpAt ??= await this.bus.lastPosition(partition)
     const groups = await this.bus.read(partition, this.position, READ_BYTES)
-    // Nothing is left up to where the bus was at the start: all that a shard without a snapshot had to pass was removed
-    // before.
+    // The bus has no entry up to its last position at the start, because all of them were removed. A shard without a
+    // snapshot may skip to that position.
     if (groups.length === 0) this.position = Math.max(this.position, this.caughtUpAt)
     let entries = 0
     for (const group of groups) {
@@ -360,8 +379,8 @@ export class ShardLoop {
       this.position = last
       this.commit()
     }
-    // What all consumers passed is gone from the bus: where it has nothing more, everything is read, whatever the
-    // positions say.
+    // Entries that all consumers passed are removed. So when the bus has nothing more, the replay is complete even if
+    // its position is lower than the journal's.
     const isEmpty = groups.length === 0
     if (this.replayUntil > 0 && (isEmpty || this.position >= this.replayUntil)) {
       this.replayUntil = 0
@@ -380,7 +399,7 @@ export class ShardLoop {
     return entries
   }
 
-  /** Events and the states behind them become durable. */
+  /** Commits events and the states behind them. */
   private commit(): void {
     const presence = this.evaluation.takeQuietPresence()
     if (presence.length > 0) this.store.keepPresence?.(presence)
@@ -407,7 +426,7 @@ export class ShardLoop {
     this.tell({ kind: 'events', count: events.length, types, sampleToEventMs })
   }
 
-  /** In slices: what arrives meanwhile is evaluated in between. */
+  /** Sweeps in slices, and evaluates entries that arrive in between. */
   async sweep(nowMs: number): Promise<void> {
     const { evaluation } = this
     const graceFromMs = this.startedAtMs + this.config.presenceGraceMinMs

@@ -1,8 +1,9 @@
-// From the bus to the samples store: at least once, and because a point is unique by series and time, in effect once.
-// An entry is passed on the bus only when its samples, the definitions of its series and its late cells are stored.
-// Where one worker stores all samples they are buffered for minutes, so that a series comes with many points at once,
-// and are read from here until then; after a crash they are read from the bus again. While the store is down no more is
-// read than a block holds: the bus is the buffer, and it is bounded (decisions G-135 and G-142).
+// Moves samples from the bus to the samples store: at least once, and in effect once, because a point is unique by
+// series and time. The writer passes an entry on the bus only when its samples, the definitions of its series and its
+// late cells are stored. A worker that stores all samples alone buffers them for minutes, so that each row gets many
+// points of a series. Queries read buffered points from here; after a crash they are read from the bus again. While the
+// store is down the writer reads no more than one block: the bus is the buffer, and it is bounded (decisions G-135 and
+// G-142).
 
 import { totalmem } from 'node:os'
 import { assert } from '../../../../core/assert.ts'
@@ -30,22 +31,22 @@ import { runYielding, TimeSlice } from '../../yield-if-due.ts'
 import type { LateCellTracker } from './late-cell-tracker.ts'
 
 /**
- * A block goes out when it was buffered for long enough, or when two of them would take more than a 32nd of the memory:
- * 28 bytes a point.
+ * A block is stored when it was buffered for long enough, or when two such blocks would take more than a 32nd of the
+ * memory, at 28 bytes for each point.
  */
 const BLOCK_ROWS = Math.min(12_000_000, Math.max(1_000_000, Math.floor(memoryBytes() / 32 / (2 * 28))))
 const BLOCK_WAIT_MS = 1_000
 const LATE_WAIT_MS = 60_000
-/** No plan keeps less. */
+/** The shortest retention of any plan. */
 const RETENTION_MIN_MS = 86_400_000
-/** The hub may be silent: samples do not wait for it. */
+/** How long storing waits for the hub's answer about retention. Samples do not wait for a silent hub. */
 const RETENTION_WAIT_MS = 2_000
 const POLL_MS = 100
 const REST_MIN_MS = 50
 const READ_BYTES_MAX = 2 * 1024 * 1024
 const BACKOFF = { startMs: 1_000, capMs: 30_000 }
 
-/** A block with what belongs to it; two are enough, one fills while the other is being inserted. */
+/** A block and what belongs to it. There are two: one fills while the other is being inserted. */
 type PendingBlock = {
   readonly block: SampleBlock
   /** First and last position of each partition in the block. */
@@ -71,33 +72,34 @@ type SampleWriterOptions = {
   readonly bus: BusReader
   readonly nowMs: () => number
   readonly onInserted: (rows: number, seconds: number) => void
-  /** Series came that may be new; they are not stored yet, nor are their samples. */
+  /** Called with definitions that may be new, before they and their samples are stored. */
   readonly onSeries?: (definitions: readonly SeriesDefinition[]) => void
-  /** Series were stored that may be new; their samples are not stored yet. */
+  /** Called when definitions are stored and their samples are not yet. */
   readonly onDefinitions: (definitions: readonly SeriesDefinition[]) => void
   /**
-   * Stands before the positions in the tokens by which the store knows a block again. Another one where positions may
-   * begin anew.
+   * The prefix of insert tokens, by which the store recognises a repeated block; the positions follow it. It must
+   * change when positions may start again from the beginning.
    */
   readonly tokenPrefix?: () => string
   /**
-   * Cells that end by here may have been computed: samples for them are noted as late. Without it, every cell that has
-   * ended.
+   * Cells that end by this instant may be computed already, so samples for them make them late. By default this is true
+   * of every cell that has ended.
    */
   readonly computedBeforeMs?: () => number
-  /** Is given every sample that is stored. */
+  /** Receives every stored sample. */
   readonly stream?: CellStream
-  /** Is told of the cells that became late, from before their samples can be read. */
+  /** Receives the cells that become late, before their samples can be read. */
   readonly lateCellTracker?: LateCellTracker
-  /** Samples of a server are stored, and what the store answers from now on has them. */
+  /** Called when samples of a server are stored and visible in the store. */
   readonly onStored?: (server: ServerRows) => void
   /**
-   * How long samples are buffered at most, and how many bytes of the bus: what waits there counts against its bounds.
+   * How long samples are buffered at most, and how many bytes of the bus they may take, since buffered entries stay on
+   * the bus and count against its bound.
    */
   readonly hold?: { readonly ms: number; readonly bytes: number }
-  /** Asks for the retention of companies, which `setRetentionDays` is told. */
+  /** Requests the retention of companies; the answer comes through `setRetentionDays`. */
   readonly askRetention?: (companyIds: readonly string[]) => void
-  /** Each failed try, with its cause. */
+  /** Called for each failed try. */
   readonly onTrouble: (error: unknown) => void
 }
 
@@ -106,10 +108,10 @@ export class SampleWriter {
   private readonly entries = new EntryReader()
   private readonly samples = new NativeWriter()
   private readonly series = new NativeWriter()
-  /** What the store is to be told of series, and when it came. */
+  /** Definitions to be stored, and when the first of them came. */
   private definitions: SeriesDefinition[] = []
   private definitionsAtMs = 0
-  /** Those of them that are on their way to the store. */
+  /** Definitions that are being stored. */
   private announced: readonly SeriesDefinition[] = []
   private announcing: Promise<void> | null = null
   private lastSeq = 0
@@ -119,10 +121,10 @@ export class SampleWriter {
   private free: PendingBlock | null = newPendingBlock(this.scratch)
   private inserting: Promise<void> | null = null
   private insertingBlock: PendingBlock | null = null
-  /** Whether the last read found nothing more, and when the newest entry so far was received. */
+  /** Whether the last read found nothing new, and the receive time of the newest entry so far. */
   private isCaughtUp = false
   private lastReceivedAtMs = 0
-  /** Read so far, and passed for good, by partition. */
+  /** The positions read and the positions passed, by partition. */
   private readonly readTo = new Map<number, number>()
   private readonly passedTo = new Map<number, number>()
   private tombstones: readonly Tombstone[] = []
@@ -145,14 +147,14 @@ export class SampleWriter {
   }
 
   /**
-   * What is stored from now on counts as newer than `seq`, which a process before this one has stored, also with the
-   * clock set back.
+   * Makes the next blocks count as newer than `seq`, the last one of an earlier process, even if the clock was set
+   * back.
    */
   continueAfter(seq: number): void {
     this.lastSeq = Math.max(this.lastSeq, seq)
   }
 
-  /** Points that were left out so far. */
+  /** Points dropped so far, by reason. */
   get dropped(): DroppedRows {
     const dropped = { ...this.droppedBefore }
     for (const pending of [this.insertingBlock, this.active]) {
@@ -162,20 +164,18 @@ export class SampleWriter {
     return dropped
   }
 
-  /** Points that are read and not stored. */
+  /** The number of points in the active block. */
   get bufferRows(): number {
     return this.active.block.rows
   }
 
-  /**
-   * The points of a server that are read and not stored, in the order in which they came; some may be stored just now.
-   */
+  /** The buffered points of a server, in the order of arrival. Some may become stored while they are read. */
   *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
     if (this.insertingBlock) yield* this.insertingBlock.block.bufferedOf(companyId, serverId)
     yield* this.active.block.bufferedOf(companyId, serverId)
   }
 
-  /** The series of a server that the store is still to be told of; some may be stored just now. */
+  /** The series of a server whose definitions are not stored yet. Some may become stored while they are read. */
   *pendingDefinitions(companyId: string, serverId: string): Generator<{ readonly id: bigint; readonly key: string }> {
     for (const definitions of [this.announced, this.definitions])
       for (const definition of definitions)
@@ -183,7 +183,7 @@ export class SampleWriter {
           yield { id: idOf({ lo: definition.idLo, hi: definition.idHi }), key: definition.key }
   }
 
-  /** The oldest cell that points of a server which are not stored yet lie in. */
+  /** The start of the oldest cell that buffered points of a server fall into; Infinity without any. */
   oldestCellOf(companyId: string, serverId: string): number {
     const [one, other] = [this.insertingBlock, this.active].map(pending =>
       pending ? pending.block.oldestCellOf(companyId, serverId) : Number.POSITIVE_INFINITY,
@@ -191,7 +191,7 @@ export class SampleWriter {
     return Math.min(one!, other!)
   }
 
-  /** Everything that was received before this instant, as far as this worker reads the bus, is stored. */
+  /** Everything received before this instant is stored, as far as this worker reads the bus. */
   arrivedBeforeMs(): number {
     const { positions, block } = this.active
     const pending = this.insertingBlock ?? (positions.size > 0 || block.rows > 0 ? this.active : null)
@@ -199,13 +199,13 @@ export class SampleWriter {
     return this.isCaughtUp ? this.options.nowMs() : this.lastReceivedAtMs
   }
 
-  /** There is something new on the bus, or something to do. */
+  /** Wakes the writer: the bus has new entries, or there is other work. */
   wake(): void {
     this.isAwake = true
     this.wakeUp?.()
   }
 
-  /** The plan retention of some companies, null for none: where their write-locked zone begins. */
+  /** Sets the plan retention of companies in days (null for unlimited), from which their write-locked zones follow. */
   setRetentionDays(retentionDays: ReadonlyMap<string, number | null>): void {
     for (const [companyId, days] of retentionDays) this.retention.set(companyId, days)
     for (const owner of this.active.block.owners)
@@ -217,8 +217,8 @@ export class SampleWriter {
   }
 
   /**
-   * Before samples are stored that a plan may have locked: asks for the retention of companies that nobody has named
-   * yet.
+   * Before samples older than the shortest retention are stored: requests the retention of companies for which it is
+   * unknown.
    */
   private async learnRetention(block: SampleBlock): Promise<void> {
     const { askRetention, nowMs } = this.options
@@ -233,10 +233,10 @@ export class SampleWriter {
       await Bun.sleep(POLL_MS / 10)
   }
 
-  /** Drops what tenants under a tombstone have in the buffers and will have on the bus until then. */
+  /** Drops the samples of tenants under a tombstone, in the buffers and on the bus, until the tombstone ends. */
   setTombstones(tombstones: readonly Tombstone[]): void {
     this.tombstones = tombstones
-    // What of a block on its way is written already goes with the delete that follows.
+    // Rows of the inserting block that are written already are removed by the delete that follows.
     for (const pending of [this.insertingBlock, this.active])
       for (const owner of pending?.block.owners ?? [])
         if (this.isPurged(owner.companyId, owner.serverId)) pending?.block.purge(owner)
@@ -251,8 +251,8 @@ export class SampleWriter {
   }
 
   /**
-   * Partitions that are not among these are another worker's: where they come back, reading goes on after what was
-   * passed.
+   * Forgets the partitions that are not in `kept`, because another worker reads them now. When one comes back, reading
+   * continues after its passed position.
    */
   forgetPartitions(kept: readonly number[]): void {
     for (const position of [this.readTo, this.passedTo])
@@ -260,8 +260,9 @@ export class SampleWriter {
   }
 
   /**
-   * The bus may count anew, with less than was read. Reading goes on after what it says was passed: what is read twice
-   * is told apart by series and time. No position of before is passed any more, for something else may stand there.
+   * The bus may have lost entries and assign their positions again. Reading restarts after the position that the bus
+   * says was passed; samples read twice are deduplicated by series and time. Positions read before are not passed any
+   * more, since other entries may have them now.
    */
   readAnew(): void {
     this.forgetPartitions([])
@@ -270,13 +271,16 @@ export class SampleWriter {
     this.active.entries = 0
   }
 
-  /** Resolves when nothing is on its way to the store: what was inserted before can be deleted now. */
+  /** Resolves when no insert is under way, so that a delete finds everything that was inserted before. */
   async drained(): Promise<void> {
     await this.announcing
     await this.inserting
   }
 
-  /** Entries that wait. Those that are buffered do not: they can be read, once their series are known. */
+  /**
+   * Entries on the bus that queries cannot see yet. Buffered entries do not count: they can be read once their series
+   * are known.
+   */
   async lagEntries(): Promise<number> {
     const { bus } = this.options
     const isBuffered = !this.isDue() && this.definitions.length === 0 && !this.announcing
@@ -313,19 +317,19 @@ export class SampleWriter {
     }
   }
 
-  /** The bus is full: what is buffered is stored at once. */
+  /** The bus is full: stores the buffered samples at once, so that their entries can be removed. */
   release(): void {
     this.isReleased = true
     this.wake()
   }
 
-  /** Ends `run` after the block at hand; what is not stored stays on the bus. */
+  /** Ends `run` after the present block; what is not stored stays on the bus. */
   stop(): void {
     this.isStopping = true
     this.wake()
   }
 
-  /** Ends `run` even in the middle of its tries. */
+  /** Ends `run` even while it is retrying. */
   abort(): void {
     this.isAborted = true
     this.stop()
@@ -348,10 +352,11 @@ export class SampleWriter {
     const { nowMs, hold } = this.options
     const waitedMs = nowMs() - firstAtMs
     if (block.rows >= BLOCK_ROWS || bytes >= (hold?.bytes ?? Number.POSITIVE_INFINITY)) return true
-    // Cells that are computed already are to be right after the next pass but one.
+    // Samples for cells that are computed already are stored soon, so that the pass after the next computes these cells
+    // again.
     const isLate = block.oldestCellMs + CELL_5M_MS <= this.computedBeforeMs()
-    // No longer than this writer has been there: what comes first is stored soon, and each block is buffered twice as
-    // long as the one before.
+    // A block is buffered for no longer than the writer has run: the first samples after a start are stored soon, and
+    // each block is buffered twice as long as the one before.
     const ageMs = Math.max(BLOCK_WAIT_MS, firstAtMs - this.startedAtMs)
     const waitMs = Math.min(hold?.ms ?? BLOCK_WAIT_MS, ageMs, isLate ? LATE_WAIT_MS : Number.POSITIVE_INFINITY)
     return waitedMs >= waitMs || waitedMs < 0 || this.isFlushing > 0 || this.isReleased
@@ -361,7 +366,7 @@ export class SampleWriter {
     return (this.options.computedBeforeMs ?? this.options.nowMs)()
   }
 
-  /** Tells the store of new series, which need not wait for their samples. */
+  /** Stores definitions of new series, which need not wait for their samples. */
   private announce(): void {
     if (this.definitions.length === 0 || this.announcing) return
     const waitedMs = this.options.nowMs() - this.definitionsAtMs
@@ -391,8 +396,8 @@ export class SampleWriter {
   }
 
   /**
-   * Waits for the bus, a flush or the end. The bus commits every few milliseconds; a few reads a second are enough for
-   * it.
+   * Waits for new entries, a flush or the stop. The bus commits every few milliseconds, but a few reads a second are
+   * enough.
    */
   private async rest(): Promise<void> {
     const sinceMs = performance.now()
@@ -411,7 +416,7 @@ export class SampleWriter {
     if (restedMs < REST_MIN_MS && this.isFlushing === 0 && !this.isStopping) await Bun.sleep(REST_MIN_MS - restedMs)
   }
 
-  /** Reads a little of each partition into the block that fills. Returns the number of groups. */
+  /** Reads a little of each partition into the active block. Returns the number of groups. */
   private async readOnce(): Promise<number> {
     const { bus } = this.options
     let groupCount = 0
@@ -434,7 +439,8 @@ export class SampleWriter {
   private take(group: BusGroup): void {
     const { entries, active } = this
     const nowMs = this.options.nowMs()
-    // A group that cannot be read is none at all.
+    // Decodes all entries of the group first: either all of them go into the block, or a malformed one throws and none
+    // does.
     let count = 0
     for (entries.open(group.bytes); entries.next(); ) count++
     assert(count === group.count && count > 0, 'a group of the bus holds the entries that it says')
@@ -473,7 +479,7 @@ export class SampleWriter {
     this.readTo.set(group.partition, last)
   }
 
-  /** Hands the full block over as soon as the one before it is stored. */
+  /** Starts the insert of the active block as soon as the previous insert has ended. */
   private async send(): Promise<void> {
     await this.inserting
     assert(!this.insertingBlock, 'one block at a time is on its way to the store')
@@ -498,11 +504,11 @@ export class SampleWriter {
   private async insert(pending: PendingBlock): Promise<void> {
     const { store, bus } = this.options
     const ranges = [...pending.positions].map(([partition, { first, last }]) => `${partition}:${first}-${last}`)
-    // What the bus counts anew has no range: what of it was read before is stored under a token of its own.
+    // After `readAnew` the block has no positions any more; it gets a random token.
     const token = `${this.options.tokenPrefix?.() ?? ''}${ranges.join(',') || crypto.randomUUID()}`
     this.lastSeq = Math.max(this.lastSeq + 1, this.options.nowMs())
     await this.learnRetention(pending.block)
-    // What was buffered for long may be locked by now.
+    // The write-locked zone may have moved over samples that were buffered for long.
     for (const owner of pending.block.owners) owner.lockedBeforeMs = this.lockedBeforeMs(owner.companyId)
     const rows = await runYielding(pending.block.writing(this.samples, this.lastSeq))
     while (this.announcing || (this.definitions.length > 0 && !this.isAborted)) await this.announceNow()
@@ -519,7 +525,7 @@ export class SampleWriter {
     if (this.isAborted) return
     if (noted) noted.isNoted = true
     for (const [partition, { last }] of pending.positions) {
-      // While it is tried the bus may come back without what was read of it.
+      // While this is retried the bus may come back without the entries that were read; then nothing is passed.
       const isOfThisBus = (): boolean => pending.positions.has(partition)
       await this.persist(async () => {
         if (isOfThisBus()) await bus.pass(busConsumers.samples, partition, last)
@@ -531,9 +537,9 @@ export class SampleWriter {
   }
 
   /**
-   * Samples that are stored: those of cells that are open go into the stream. Returns the cells that a pass may have
-   * stored before these samples became visible. Asked for after the insert, and in one step for each server, so that a
-   * pass finds a sample in the stream or among the late ones.
+   * Adds stored samples to the stream of open cells. Returns the late cells: those that a rollup pass may have computed
+   * before these samples became visible. Runs after the insert and in one synchronous step for each server, so that a
+   * pass finds each sample either in the stream or among the late cells.
    */
   private async handOver(block: SampleBlock): Promise<LateCell[]> {
     const { stream, onStored } = this.options
@@ -541,7 +547,7 @@ export class SampleWriter {
     const slice = new TimeSlice()
     for (const server of block.servers()) {
       const { owner } = server
-      // Purged just now: what is stored of it goes with the delete that follows.
+      // The server was purged meanwhile: the delete that follows removes its stored rows.
       if (owner.purged) continue
       onStored?.(server)
       const computedMs = this.computedBeforeMs()
@@ -556,7 +562,7 @@ export class SampleWriter {
     return late
   }
 
-  /** Tries for ever: 1 s doubling to 30 s between the tries. */
+  /** Retries until it succeeds or the writer is aborted, with waits from 1 s doubling to 30 s. */
   private async persist(attempt: () => Promise<void>): Promise<void> {
     for (let failures = 1; !this.isAborted; failures++) {
       try {
@@ -572,7 +578,7 @@ export class SampleWriter {
   }
 }
 
-/** Of the host, or of the part of it that this process may use. */
+/** The memory of the host, or the part of it that this process may use (container limit). */
 function memoryBytes(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 }
