@@ -1,29 +1,29 @@
-// A bus that lives in another thread: entries of a millisecond or two go over in one buffer, which changes hands.
-// Whoever has the bus answers each buffer once its entries are durable, so that the sync of the disk never holds up a
+// A bus in another thread. A listener collects entries for a millisecond or two and transfers them in one buffer. The
+// thread that owns the bus answers each buffer once its entries are durable, so that a disk sync never blocks a
 // listener.
 import { assert } from '../../../core/assert.ts'
 import { readUuid } from '../../../core/series/uuid.ts'
 import { CallClient, CallServer, Direct, type Waiting } from '../thread-calls.ts'
 import type { BusStats, BusWriter, PublishRefusal } from './bus.ts'
 
-/** How long the first entry of a buffer waits for others. */
+/** How long the first entry of a buffer waits for more entries. */
 const COLLECT_MS = 1
-/** A buffer that is so large goes at once. */
+/** A buffer of this size is sent at once. */
 const COLLECT_BYTES_MAX = 1024 * 1024
 const COLLECT_ROOM_BYTES = 128 * 1024
 const SPARE_GROUPS_MAX = 8
-/** Where an entry names its server. */
+/** Offset of the server id in an entry. */
 const SERVER_ID_AT = 24
 
 type BusCalls = {
-  /** Entries one after another in the first `byteCount` bytes of the buffer, which comes back with the answer. */
+  /** Entries, one after another, in the first `byteCount` bytes of the buffer, which comes back with the response. */
   publish: { args: [buffer: ArrayBuffer, byteCount: number, count: number]; result: Published }
   stats: { args: []; result: BusStats }
 }
 
 /**
- * The buffer alone where all of its entries are durable, so that the usual answer is one object; else with one refusal
- * for all entries, or one each where they differ.
+ * The result of a publish: the buffer alone when all of its entries are durable, so that the usual response is one
+ * object; else the buffer with one refusal for all entries, or one for each when they differ.
  */
 type Published =
   | ArrayBuffer
@@ -31,7 +31,7 @@ type Published =
 
 type Resolve = (refusal: PublishRefusal | null) => void
 
-/** Entries that go over in one buffer, and who waits for each. Used again once they are answered. */
+/** Entries that are sent in one buffer, and the promises of their publishers. Reused once the buffer came back. */
 class EntryGroup implements Waiting<Published> {
   private bytes = new Uint8Array(0)
   byteCount = 0
@@ -77,15 +77,15 @@ class EntryGroup implements Waiting<Published> {
   }
 }
 
-/** The side of a thread that publishes. It is not closed: the thread that has the bus does that. */
+/** The bus as a publishing thread sees it. It has no close: the thread that owns the bus closes it. */
 export class PortBus implements BusWriter {
   private readonly calls: CallClient<BusCalls>
-  /** Those whose buffer came back. */
+  /** Groups whose buffer came back and can be used again. */
   private readonly spare: EntryGroup[] = []
   private readonly keep = (group: EntryGroup): void => {
     if (this.spare.length < SPARE_GROUPS_MAX) this.spare.push(group)
   }
-  /** What waits for others. */
+  /** The entries that are being collected. */
   private group = new EntryGroup(this.keep)
   private timer: ReturnType<typeof setTimeout> | null = null
   private readonly flushNow = () => this.flush()
@@ -113,7 +113,7 @@ export class PortBus implements BusWriter {
     this.calls.failAll('the bus is closed')
   }
 
-  /** Sends what waits for others. */
+  /** Sends the collected entries. */
   flush(): void {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
@@ -125,7 +125,7 @@ export class PortBus implements BusWriter {
   }
 }
 
-/** The side that has the bus: publishes what comes over `port`, in its order. */
+/** Serves the thread that owns the bus: publishes what comes over `port`, in order. */
 export function serveBus(port: MessagePort, bus: BusWriter, onError: (error: unknown) => void): void {
   const calls = new CallServer<BusCalls>(
     port,

@@ -1,4 +1,4 @@
-// What the handlers of the agent API share: one of these for every listener, nothing global.
+// What the handlers of the agent API share: one context for each process, and nothing global.
 import type { Logger } from 'pino'
 import type { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
 import type { RateLimit } from '../../../core/wire/rate-bucket.ts'
@@ -16,15 +16,18 @@ import type { RefusalLog } from './agents/refusal-log.ts'
 import type { UpdateOffer } from './agents/update-manifest.ts'
 import type { AgentProtocol, ApiError } from './listener/responses.ts'
 
-/** Who calls, as the handling of a batch sees it: in the one thread of a small site, or in one of several. */
+/**
+ * Authentication as the handling of a batch needs it. One implementation for a single thread, one for listener threads.
+ */
 export interface BatchCallers {
   /**
-   * The session, which is here then. At once for a token that was seen before; else the hub or another thread is asked.
+   * The session, which this thread then owns. Synchronous for a token that was seen before; else the hub or another
+   * thread is asked.
    */
   authenticate(header: string | null, nowMs: number): AgentSession | Promise<AgentSession | ApiError>
-  /** Of a session that is here: the ETag of its config. */
+  /** The ETag of the config of a session that this thread owns. */
   etagOf(session: AgentSession): Etag
-  /** A batch of it was acknowledged. */
+  /** Records that a batch of the session was acknowledged. */
   noteBatch(session: AgentSession, protocol: AgentProtocol, atMs: number): void
 }
 
@@ -59,7 +62,7 @@ export type IngestContext = {
   readonly nowMs: () => number
 }
 
-/** Notes who calls and with what: for the hub's records. */
+/** Records the versions of the calling agent, to report them to the hub. */
 export function noteAgent(session: AgentSession, { version, agentVersion }: AgentProtocol): void {
   if (agentVersion !== session.agentVersion) session.agentVersion = agentVersion.slice(0, 64)
   session.protoVersion = version

@@ -19,13 +19,13 @@ import type { RegistryBacking } from '../store/registry/registry.ts'
  */
 const REDIS_POLL_MS = 500
 const BUS_GROUP_WAIT_MS = 5
-/** How long a start waits for Redis before it serves, and answers 503, without it. */
+/** How long a start waits for Redis; after that ingest serves without it and answers 503. */
 const REDIS_WAIT_MS = 2_000
 
 export type IngestStorage = {
   readonly registry: RegistryBacking
   readonly bus: BusWriter
-  /** For heartbeats. */
+  /** The board over which processes share their heartbeats. */
   readonly facts: HeartbeatBoard
   readonly pollMs: number
   /** Fetches what other processes wrote. Resolves to true when checks are to be pulled. */
@@ -108,7 +108,7 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
     onError: cause => log.error({ cause }, 'cannot write to the bus; agents keep their batches'),
   })
   const poll = async (): Promise<boolean> => {
-    // While Redis is away its connection has said so; what others wrote is found afterwards.
+    // While Redis is unreachable its connection logs that; changes of others are found afterwards.
     if (redis.status !== 'ready') return false
     await registry.poll()
     return (await shared.poll()).reloads.includes('checks')

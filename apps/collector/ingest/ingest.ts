@@ -1,5 +1,5 @@
-// Puts ingest together: sessions, authentication, the agent API, and what it tells the hub. Everything it needs is
-// handed in, so that the executable and the all-in-one wire the same thing.
+// Wires ingest: sessions, authentication, the agent API, and the reports to the hub. It gets everything that it needs
+// as parameters, so that the executable and the all-in-one wire the same thing.
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
@@ -22,13 +22,13 @@ import { loadManifest, UpdateOffer } from './agents/update-manifest.ts'
 import type { IngestContext } from './context.ts'
 import { type Intake, type ListenerThreads, startOwnIntake, startThreadsIntake } from './listener/intake.ts'
 
-/** How long a stop waits for the hub to take what is left to tell. */
+/** How long a stop waits for the hub to take the last reports. */
 const LAST_REPORT_MS = 4_000
 const SWEEP_PERIOD_MS = 60_000
-/** Requests a second are an average over so long. */
+/** The window over which requests a second are averaged. */
 const RATE_WINDOW_MS = 30_000
 
-/** The checks in force. `onChange` is called when another set is. */
+/** The checks in force. `onChange` is called when the set was replaced. */
 export type ChecksSource = {
   current(): CheckSet
   onChange(listener: () => void): () => void
@@ -39,17 +39,17 @@ export type IngestDeps = {
   readonly log: Logger
   readonly metrics: CollectorMetrics
   readonly registry: AgentRegistry
-  /** null: no hub is configured; agents are those that were pushed. */
+  /** null: no hub is configured, and only pushed agents are known. */
   readonly hub: HubClient | null
   readonly bus: BusWriter
   readonly checks: ChecksSource
   readonly nowMs: () => number
-  /** null or nothing: this thread listens. */
+  /** null or absent: this thread listens. */
   readonly threads?: ListenerThreads | null
 }
 
 export type RunningIngest = {
-  /** Where agents reach it, without /agent/v1. */
+  /** The base URL for agents, without /agent/v1. */
   readonly url: string
   /** Batches acknowledged a second, over the last 30 s: for the heartbeat. */
   requestsPerSecond(): number
@@ -57,11 +57,11 @@ export type RunningIngest = {
   agentsSeen(withinMs: number): number
   reloadCertificate(): Promise<void>
   /**
-   * Reads the update manifest again; throws, and keeps the old one, when it cannot be used. A stop is in force even
-   * then.
+   * Reads the update manifest again; throws and keeps the old one when it cannot be used. The emergency stop is applied
+   * even then.
    */
   reloadManifest(isStopped: boolean): void
-  /** Ends intake, answers what is under way, and tells the hub the rest. */
+  /** Stops accepting requests, answers those under way, and sends the last reports to the hub. */
   stop(): Promise<void>
 }
 
@@ -177,7 +177,7 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
     },
     reloadCertificate: () => intake.reloadCertificate(),
     reloadManifest: isStopped => {
-      // The emergency stop holds whatever becomes of the manifest.
+      // The emergency stop is applied even if the manifest cannot be read.
       if (isStopped) context.updates.stop()
       useManifest(context, isStopped)
     },
@@ -186,7 +186,7 @@ export async function startIngest(deps: IngestDeps): Promise<RunningIngest> {
       clearInterval(sweepTimer)
       stopChecks()
       await intake.stop()
-      // A hub that is silent does not hold up the stop: agents report again.
+      // A silent hub does not delay the stop, since agents report again.
       await pTimeout(Promise.all([context.inventory.stop(), seen?.stop()]), {
         milliseconds: LAST_REPORT_MS,
         fallback: () => {},

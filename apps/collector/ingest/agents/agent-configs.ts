@@ -1,5 +1,5 @@
-// What the collector manages of each agent, as a message and as the ETag that every acknowledgement carries (document 3
-// "Agent config semantics"; decisions G-47, G-52, G-54).
+// The managed configuration of each agent, as a message and as the ETag in every acknowledgement (document 3 "Agent
+// config semantics"; decisions G-47, G-52, G-54).
 import { create, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf'
 import { limits } from '../../../../core/limits.ts'
 import { type CheckSet, configEtag, type ManagedConfig, managedInterval } from '../../../../core/wire/agent-config.ts'
@@ -31,9 +31,9 @@ export class AgentConfigs {
     this.collectorUrl = parts.collectorUrl
   }
 
-  /** What the collector manages of an agent: decided by its record, never by a request. */
+  /** The managed configuration of an agent. Only its record decides it, never a request. */
   contentOf(record: AgentRecord): ManagedConfig {
-    // Of several agents on a server only the latest runs its checks.
+    // When a server has several agents, only the latest one runs its checks.
     const isLatest = this.registry.latestOfServer(record.companyId, record.serverId)?.agentId === record.agentId
     return {
       intervalSeconds: managedInterval(record.intervalSeconds),
@@ -54,7 +54,7 @@ export class AgentConfigs {
     return session.etag
   }
 
-  /** The same, worked out. */
+  /** Computes the ETag of a record's config. */
   etagFor(record: AgentRecord): Etag {
     return this.makeEtag(this.contentOf(record))
   }

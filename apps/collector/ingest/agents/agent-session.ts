@@ -1,6 +1,6 @@
 // What ingest knows of an agent that sends to it: its record, its known series, its rates, when it was last seen.
-// Sessions follow the registry: a revoked or removed agent loses its session, one that moved to another server starts
-// anew.
+// Sessions follow the registry: a revoked or removed agent loses its session, and an agent that moved to another server
+// gets a new one.
 import { sha256Words } from '../../../../core/series/hash.ts'
 import { AgentSeries, type CompanySeries, OwnCompanySeries } from '../../../../core/wire/agent-series.ts'
 import { RateBucket } from '../../../../core/wire/rate-bucket.ts'
@@ -8,9 +8,11 @@ import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
 import { NOTHING_TOLD, type ToldRefusals } from './refusal-log.ts'
 
-/** All definitions of an agent's series go to the bus again at least so often, in case a reader lost them. */
+/**
+ * How often, at least, all definitions of an agent's series are announced on the bus again, in case a reader lost them.
+ */
 const ANNOUNCE_PERIOD_MS = 3_600_000
-/** An agent silent for so long has no active series; its session is given up. */
+/** An agent silent for this long has no active series; its session is dropped. */
 export const SESSION_IDLE_MS = 3_600_000
 
 /** An ETag as it is sent: text for headers, bytes for acknowledgements. */
@@ -20,27 +22,29 @@ export class AgentSession {
   record: AgentRecord
   series: AgentSeries
   isClosed = false
-  /** Batches of the agent may be admitted in this thread now. False once it is closed, or lives in another thread. */
+  /**
+   * True while this thread may admit batches of the agent; false once the session is closed or another thread owns it.
+   */
   isOwned = true
-  /** Batches that the bus has not answered for. */
+  /** Batches whose publish the bus has not answered yet. */
   publishing = 0
-  /** Called when there are none of these any more: somebody waits for it. */
+  /** Called when `publishing` reaches 0, for a transfer that waits for it. */
   whenIdle: (() => void) | null = null
   readonly metricsRate = new RateBucket()
-  /** Of its batches once inflated. */
+  /** The rate of inflated bytes. */
   readonly bytesRate = new RateBucket()
   readonly configRate = new RateBucket()
   readonly inventoryRate = new RateBucket()
   lastSeenAtMs = 0
-  /** Not yet told to the hub. */
+  /** The hub has not been told of the agent's last activity. */
   isUnreported = false
   agentVersion = ''
   protoVersion = 0
-  /** The ETag of its config; null when it must be worked out. */
+  /** The ETag of its config; null when it must be computed. */
   etag: Etag | null = null
-  /** Entries with definitions that the bus has not answered for. */
+  /** Entries with definitions whose publish the bus has not answered yet. */
   definitionsInFlight = 0
-  /** Definitions must go out again: a publish that carried them was refused. */
+  /** Definitions must be announced again, because a publish with them was refused. */
   mustAnnounce = false
   announceAtMs = 0
   /** Warnings of this agent are logged again from this instant on. */
@@ -53,7 +57,7 @@ export class AgentSession {
     this.announceAfter(nowMs)
   }
 
-  /** All definitions go out again at an instant of the next hour that is the agent's own. */
+  /** Schedules the next announcement of all definitions, spread over the next hour by the agent's id. */
   announceAfter(nowMs: number): void {
     this.mustAnnounce = false
     this.announceAtMs = nowMs + (sha256Words(this.record.agentId).lo % ANNOUNCE_PERIOD_MS)
@@ -97,7 +101,7 @@ export class Sessions {
     return total
   }
 
-  /** Gives up sessions of silent agents and places of silent series. */
+  /** Drops sessions of silent agents and silent series. */
   sweep(nowMs: number): void {
     const nowSeconds = Math.floor(nowMs / 1000)
     for (const session of this.byAgent.values()) {
@@ -106,7 +110,7 @@ export class Sessions {
     }
   }
 
-  /** Every ETag is worked out again: the set of checks changed. */
+  /** The set of checks changed: every ETag must be computed again. */
   forgetEtags(): void {
     for (const session of this.byAgent.values()) session.etag = null
   }

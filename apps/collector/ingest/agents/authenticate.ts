@@ -1,5 +1,5 @@
 // From the Authorization header to the agent, and to its session (document 3 "Authentication"; decision G-36). A token
-// that was seen before is found by its text: no hash a request. Identity comes from here and from nothing else.
+// that was seen before is found by its text, without hashing it for each request. Identity comes from here only.
 import { sha256Hex } from '../../../../core/series/hash.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
@@ -13,11 +13,11 @@ import type { RefusalLog } from './refusal-log.ts'
 const TOKEN_CHARS_MAX = 512
 const CREDENTIALS_MAX = 250_000
 
-/** Why a request is not let in; the reason label of svc_auth_failures_total. */
+/** Why authentication failed; the reason label of svc_auth_failures_total. */
 const authFailures = ['missing', 'unknown', 'expired', 'revoked', 'unavailable'] as const
 export type AuthFailure = (typeof authFailures)[number]
 
-/** What a caller is told that is not let in. */
+/** The error for a caller whose authentication failed. */
 export function authError(reason: AuthFailure): ApiError {
   switch (reason) {
     case 'revoked':
@@ -31,9 +31,9 @@ export function authError(reason: AuthFailure): ApiError {
   }
 }
 
-/** A token that was let in, and whose it is. */
+/** A token that was authenticated, and the agent it belongs to. */
 export class Credential<S extends AgentSession> {
-  /** The record of which the token is the current one; another record is looked at again. */
+  /** The record whose current token this is. When the agent has another record, the token must be checked again. */
   private currentOf: AgentRecord | null = null
 
   constructor(

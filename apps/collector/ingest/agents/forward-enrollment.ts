@@ -1,5 +1,5 @@
 // POST /agent/v1/enroll: a licence becomes an agent token (document 1 "/enroll"; document 3 "Enrollment"; decisions
-// G-26 to G-30, G-39). The hub decides; the collector hands on what it says, and knows the agent before it answers.
+// G-26 to G-30, G-39). The hub decides. The collector passes its answer on, and stores the agent before it responds.
 
 import { create, fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { sha256Hex } from '../../../../core/series/hash.ts'
@@ -91,13 +91,13 @@ function enrollBody(message: EnrollRequest, protoVersion: number) {
   }
 }
 
-/** What an agent does not say of its system is left out: the hub takes an empty text for a fault. */
+/** Empty fields are left out, since the hub refuses an empty text. */
 function osOf({ os }: EnrollRequest): Record<string, string> {
   const { family = '', name = '', version = '', kernel = '', arch = '' } = os ?? {}
   return Object.fromEntries(Object.entries({ family, name, version, kernel, arch }).filter(([, text]) => text !== ''))
 }
 
-/** What the hub refused, in the agent's words (decision G-27). */
+/** Translates a refusal of the hub into an error of the agent API (decision G-27). */
 function enrollError(context: IngestContext, answer: Exclude<HubResponse, { kind: 'ok' }>): ApiError {
   if (answer.kind === 'unreachable') {
     context.log.warn({ reason: describeResponse(answer) }, 'cannot enroll an agent')
@@ -121,7 +121,7 @@ function enrollError(context: IngestContext, answer: Exclude<HubResponse, { kind
   return hubFault(answer)
 }
 
-/** A refusal that says nothing about the agent: it may come again. */
+/** A refusal that is not about the agent, which may try again. */
 export const hubFault = (answer: HubRefusal): ApiError =>
   unavailable('the hub cannot answer now', answer.retryAfterSeconds ?? RETRY_SECONDS_DEFAULT)
 
@@ -139,7 +139,7 @@ async function finish(context: IngestContext, data: JsonObject, isJson: boolean)
     return unavailable('the hub cannot answer now')
   }
   const tokenHash = sha256Hex(agentToken)
-  // The record says whether the agent is active or pending. Without it the first batch asks again.
+  // The record says whether the agent is active or pending. If it cannot be fetched now, the first batch fetches it.
   if (!context.registry.byTokenHash(tokenHash, context.nowMs())) {
     await context.lookup.resolve(tokenHash)
     context.lookup.forgetUnknown(tokenHash)
@@ -160,7 +160,7 @@ async function finish(context: IngestContext, data: JsonObject, isJson: boolean)
   )
 }
 
-/** Only for the config of the answer; it does not enter the registry. */
+/** A record only for the config in the response; it is not stored in the registry. */
 function provisional(agentId: string, companyId: string, serverId: string, data: JsonObject): AgentRecord {
   const seconds = isJsonObject(data.config) ? data.config.interval_seconds : 0
   return {

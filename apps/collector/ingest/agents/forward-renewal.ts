@@ -1,5 +1,5 @@
-// POST /agent/v1/credentials/renew: a new token for an agent that shows its current one, or the previous one in its
-// overlap (document 1 "Token rotation"; decision G-37). The record is stored before the agent hears of the new token.
+// POST /agent/v1/credentials/renew: a new token for an agent that presents its current one, or the previous one during
+// the overlap (document 1 "Token rotation"; decision G-37). The record is stored before the agent gets the new token.
 
 import { create } from '@bufbuild/protobuf'
 import { RenewResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
@@ -47,7 +47,7 @@ export async function renewCredentials(context: IngestContext, request: Incoming
   try {
     context.registry.apply([record])
   } catch (error) {
-    // It is known in memory; the agent must not lose the token that the hub has just made.
+    // The record is in memory, so the renewal succeeds: the agent must not lose the token that the hub has just issued.
     context.log.error({ err: error }, 'cannot keep an agent record on disk')
   }
   const form = bodyForm(headers.get('content-type'), context.config['debug.accept_json'])

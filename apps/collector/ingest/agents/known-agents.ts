@@ -1,5 +1,5 @@
-// The agents that listener threads know, as the main thread keeps them: their places in the directory, and when the hub
-// last heard of them. Follows the registry: every change of such an agent is news for the threads.
+// The main thread's list of the agents that listener threads know, with their indexes in the directory and what was
+// reported to the hub. It follows the registry and broadcasts every change of such an agent to the threads.
 import type { SeenAgent } from '../../hub-link/report-seen.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentChange, AgentRegistry } from '../../store/registry/registry.ts'
@@ -9,8 +9,8 @@ import type { AgentConfigs } from './agent-configs.ts'
 import type { AuthFailure, Identifier } from './authenticate.ts'
 
 /**
- * A agentIndex that an agent left is given to another one only when no thread can still be handling a request of the
- * first.
+ * The index of a removed agent is reused only after this time, when no thread can still be handling a request of that
+ * agent.
  */
 const REUSE_AFTER_MS = 600_000
 
@@ -72,7 +72,8 @@ export class KnownAgents {
   }
 
   /**
-   * Lets the agent of a token in, or says why not. `answer` is called in the same step as the look: news come after it.
+   * Authenticates the agent of a token, or gives the reason why not. `answer` is called in the same step as the
+   * look-up, so that later changes reach the thread after it.
    */
   async identify(tokenHash: string | null, answer: (found: KnownAgent | AuthFailure) => void): Promise<void> {
     const { identifier } = this.parts
@@ -104,7 +105,7 @@ export class KnownAgents {
     this.stopListening()
   }
 
-  /** The agentIndex of an agent; undefined when the directory is full. */
+  /** The agent with its index in the directory; undefined when the directory is full. */
   private indexedAgent(record: AgentRecord): IndexedAgent | undefined {
     const held = this.byId.get(record.agentId)
     if (held) return held

@@ -1,5 +1,5 @@
-// Which agent is refused, and why, in the log: once in ten minutes for an agent and a code, since whoever is refused
-// comes again.
+// Logs which agent is refused and why, once in ten minutes for each agent and code, since a refused agent keeps
+// retrying.
 import type { Logger } from 'pino'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
@@ -8,12 +8,12 @@ import type { ApiError } from '../listener/responses.ts'
 const PERIOD_MS = 600_000
 const AGENTS_MAX = 50_000
 
-/** The codes that the log has of an agent, until an instant. */
+/** The codes that were logged for an agent; they are not logged again before `untilMs`. */
 export type ToldRefusals = { readonly untilMs: number; readonly codes: readonly string[] }
 export const NOTHING_TOLD: ToldRefusals = { untilMs: 0, codes: [] }
 
 export class RefusalLog {
-  /** Of agents that have no session: they are not let in. */
+  /** Agents without a session, which are not authenticated. */
   private readonly strangers = new BoundedMap<string, ToldRefusals>(AGENTS_MAX)
   private fullBusToldUntilMs = 0
 
@@ -22,19 +22,22 @@ export class RefusalLog {
     private readonly nowMs: () => number,
   ) {}
 
-  /** A refusal of an agent that has a session; what was told goes with it from thread to thread. Returns the error. */
+  /**
+   * Logs a refusal of an agent with a session; the logged codes are part of the session and move with it between
+   * threads. Returns the error.
+   */
   note(session: { readonly record: AgentRecord; told: ToldRefusals }, error: ApiError): ApiError {
     session.told = this.tell(session.record, session.told, error)
     return error
   }
 
-  /** A refusal of an agent that is not let in. */
+  /** Logs a refusal of an agent that is not authenticated. */
   noteStranger(record: AgentRecord, error: ApiError): void {
     const told = this.tell(record, this.strangers.get(record.agentId) ?? NOTHING_TOLD, error)
     this.strangers.set(record.agentId, told)
   }
 
-  /** The bus is at its bound, for whoever sends: said once for all agents. */
+  /** Logs that the bus is at its bound, once for all agents. */
   noteFullBus(): void {
     const nowMs = this.nowMs()
     if (nowMs < this.fullBusToldUntilMs) return
@@ -44,7 +47,7 @@ export class RefusalLog {
     )
   }
 
-  /** Faults of this side (5xx) are told where they arise. */
+  /** Faults of the collector (5xx) are logged where they arise. */
   private tell({ agentId, companyId, serverId }: AgentRecord, told: ToldRefusals, error: ApiError): ToldRefusals {
     const nowMs = this.nowMs()
     const { untilMs, codes } = nowMs < told.untilMs ? told : { untilMs: nowMs + PERIOD_MS, codes: [] }

@@ -1,5 +1,5 @@
-// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one agentIndex where errors
-// become answers.
+// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one place where errors become
+// responses.
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
@@ -24,7 +24,7 @@ import { ApiError, badRequest, errorResponse, messageResponse } from './response
 
 /** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
 const IDLE_SECONDS = 45
-/** How long a stop waits for requests under way. */
+/** How long `stop` waits for requests under way. */
 const STOP_GRACE_MS = 3_000
 
 type Handler = (
@@ -40,7 +40,7 @@ export type ListenerParts = {
   readonly log: Logger
   readonly metrics: Pick<BatchMetrics, 'hot'>
   readonly endpoints: Endpoints
-  /** In agentIndex of the one of `config.listen`: chosen by the first of several threads. */
+  /** Overrides the port of `config.listen`: the one that the first of several threads got. */
   readonly port?: number
   /** Other threads listen on the same port. */
   readonly isPortShared: boolean
@@ -54,7 +54,7 @@ export type AgentListener = {
    * are open stay.
    */
   reloadCertificate(): Promise<void>
-  /** No new requests; those under way are answered. */
+  /** Stops accepting requests; those under way are answered. */
   stop(): Promise<void>
 }
 
@@ -79,7 +79,7 @@ export function allEndpoints(context: IngestContext, receiver: MetricsReceiver):
   }
 }
 
-/** What needs the registry or the hub: served by the thread that has both. */
+/** The endpoints that need the registry or the hub, served by the thread that has both. */
 export function controlEndpoints(context: IngestContext): Endpoints {
   return {
     '/agent/v1/enroll': {
@@ -98,7 +98,7 @@ export function controlEndpoints(context: IngestContext): Endpoints {
   }
 }
 
-/** Counts and logs an answer. A request with an X-Request-Id, a failure, and every rare call leave a line. */
+/** Counts a response and logs it when the request had an X-Request-Id, failed, or was not a batch. */
 function note(parts: ListenerParts, endpoint: string, request: IncomingRequest, status: number): void {
   const key = `${endpoint} ${status}`
   const { requests } = parts.metrics.hot
@@ -110,7 +110,7 @@ function note(parts: ListenerParts, endpoint: string, request: IncomingRequest, 
   else parts.log.debug(line, 'agent request')
 }
 
-/** What an endpoint answers; an error that nobody expected is logged, and answered without its cause. */
+/** The response of an endpoint. An unexpected error is logged, and its cause stays out of the response. */
 export async function responseOf(
   log: Logger,
   endpoint: Endpoint,
@@ -193,7 +193,7 @@ export function startListener(parts: ListenerParts): AgentListener {
     reloadCertificate: async () => {
       const next = readCertificate()
       if (!next) return
-      // Checked before the old one goes: a bad file must not end the service.
+      // Checked before the old listener closes: a bad file must not end the service.
       createSecureContext(next)
       listener.replaceCertificate(next)
     },

@@ -1,13 +1,16 @@
-// What the listener threads of a process share in memory: which thread has an agent, when it was last seen, how many
-// series its company sends, and how far the threads must be with the news of the registry. Plain words that are read
-// and written in one step each.
+// Memory that the listener threads of a process share: which thread owns an agent's session, when the agent was last
+// seen, how many series its company has, and the epoch of registry updates that threads must have read. Each value is
+// read and written atomically.
 import { assert } from '../../../../core/assert.ts'
 import type { CompanySeries } from '../../../../core/wire/agent-series.ts'
 
-/** Agents and companies that one process can tell apart; the memory of places that are not in use is never touched. */
+/**
+ * The maximum number of agents and of companies in one process. Memory of unused slots is never touched, so it costs
+ * nothing.
+ */
 export const DIRECTORY_SLOTS = 1_048_576
 
-/** What is handed to a thread. */
+/** The buffers that are passed to a thread. */
 export type DirectoryBuffers = {
   readonly owners: SharedArrayBuffer
   readonly seen: SharedArrayBuffer
@@ -23,7 +26,7 @@ export const newDirectoryBuffers = (): DirectoryBuffers => ({
 })
 
 export class Directory {
-  /** By agentIndex of an agent: 0 = no thread has it, else the index of the thread + 1. */
+  /** The owner of each agent index: 0 = no thread, else the index of the thread + 1. */
   private readonly owners: Int32Array<SharedArrayBuffer>
   private readonly seen: Float64Array<SharedArrayBuffer>
   private readonly companies: Int32Array<SharedArrayBuffer>
@@ -36,13 +39,13 @@ export class Directory {
     this.epochCount = new Int32Array(buffers.epoch)
   }
 
-  /** Takes an agent that no thread has. Returns the thread that has it now. */
+  /** Claims an agent if no thread owns it. Returns the thread that owns it now. */
   claim(agent: number, thread: number): number {
     const before = Atomics.compareExchange(this.owners, agent, 0, thread + 1)
     return before === 0 ? thread : before - 1
   }
 
-  /** Names the thread that is to have an agent, or nobody (null). Only for the thread that has it. */
+  /** Gives an agent to a thread, or to none (null). Only the owning thread may call this. */
   assign(agent: number, thread: number | null): void {
     Atomics.store(this.owners, agent, thread === null ? 0 : thread + 1)
   }
@@ -61,19 +64,20 @@ export class Directory {
   }
 
   /**
-   * How many pieces of news the main thread has sent: a thread that has read fewer reads on before it lets anybody in.
+   * The number of registry updates that the main thread has broadcast. A thread that has read fewer must read the rest
+   * before it authenticates anybody.
    */
   get epoch(): number {
     return Atomics.load(this.epochCount, 0)
   }
 
-  /** Counts a piece of news. Returns its number. */
+  /** Counts one more registry update and returns its number. */
   nextEpoch(): number {
     return (Atomics.add(this.epochCount, 0, 1) + 1) | 0
   }
 }
 
-/** Series of a company over all threads: a agentIndex is taken or it is not, whoever asks at the same time. */
+/** Counts the active series of a company over all threads, atomically. */
 export class SharedCompanySeries implements CompanySeries {
   constructor(
     private readonly counts: Int32Array<SharedArrayBuffer>,

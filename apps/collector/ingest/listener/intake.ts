@@ -1,4 +1,4 @@
-// Where batches come in: over one listener in this thread, or over several in threads of their own.
+// How batches come in: through one listener in this thread, or through several in threads of their own.
 import type { SeenAgent } from '../../hub-link/report-seen.ts'
 import { KnownAgents } from '../agents/known-agents.ts'
 import { type BatchCallers, type IngestContext, noteAgent } from '../context.ts'
@@ -12,23 +12,23 @@ export type ListenerThreads = {
   readonly count: number
   /** The file of a listener thread. */
   readonly url: URL | string
-  /** A thread is gone: the process must end. */
+  /** A thread died: the process must end. */
   readonly onFailure: (error: Error) => void
 }
 
 export type Intake = {
   readonly url: string
-  /** The agents that have sent, for the hub's records. */
+  /** The agents that sent something, to report them to the hub. */
   agents(): Iterable<SeenAgent>
   activeSeries(): number
-  /** The set of checks changed: every ETag is worked out again. */
+  /** The set of checks changed: every ETag must be computed again. */
   forgetEtags(): void
   reloadCertificate(): Promise<void>
-  /** No new requests; those under way are answered. */
+  /** Stops accepting requests; those under way are answered. */
   stop(): Promise<void>
 }
 
-/** Callers where one thread does everything. */
+/** The callers when one thread does everything. */
 const ownCallers = ({ authenticator, configs }: IngestContext): BatchCallers => ({
   authenticate: (header, nowMs) => authenticator.authenticate(header, nowMs),
   etagOf: session => configs.etagOf(session),
@@ -39,7 +39,7 @@ const ownCallers = ({ authenticator, configs }: IngestContext): BatchCallers => 
   },
 })
 
-/** Batches come in over a listener in this thread. Throws in words for the operator. */
+/** Starts a listener in this thread. Throws with a message for the operator. */
 export function startOwnIntake(context: IngestContext): Intake {
   const { config, log, metrics, sessions } = context
   const receiver = new MetricsReceiver({ ...context, callers: ownCallers(context) })
@@ -56,8 +56,8 @@ export function startOwnIntake(context: IngestContext): Intake {
 }
 
 /**
- * Batches come in over listeners in threads of their own. `onListening`: before the first request is answered. Rejects
- * in words for the operator.
+ * Starts listeners in threads of their own. `onListening` is called before the first request is answered. Rejects with
+ * a message for the operator.
  */
 export async function startThreadsIntake(
   context: IngestContext,

@@ -1,6 +1,5 @@
-// The listener threads of a process, seen from the main thread: starts them on one port, tells them the news of the
-// registry, answers what they ask, adds up what they count. A thread that dies takes the process with it: nothing
-// acknowledged is lost by that.
+// The main thread's side of the listener threads: starts them on one port, broadcasts registry updates, answers their
+// requests, and adds up their counters. When a thread dies the process ends; nothing acknowledged is lost.
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../../bus/bus.ts'
@@ -22,16 +21,16 @@ import type {
   ToListener,
 } from './thread-messages.ts'
 
-/** How often counters are fetched besides scrapes. */
+/** How often counters are fetched, beside each scrape. */
 const COUNT_PERIOD_MS = 1_000
-/** A thread answers its stop within the grace of its listener; the process does not wait for one that hangs. */
+/** How long a stop waits for a thread. It answers within the grace of its listener, unless it hangs. */
 const STOP_LIMIT_MS = 8_000
 
-/** What the main thread knows that threads ask for. */
+/** What listener threads ask the main thread. */
 export type AgentQueries = {
-  /** Lets the agent of a token in, or says why not. */
+  /** Authenticates the agent of a token, or gives the reason why not. */
   readonly identify: (tokenHash: string | null, answer: (found: KnownAgent | AuthFailure) => void) => Promise<void>
-  /** The ETag of an agent's config; null when there is no such agent any more. */
+  /** The ETag of an agent's config; null when the agent no longer exists. */
   readonly etagAt: (agentIndex: number) => string | null
   readonly noteVersion: (agentIndex: number, agentVersion: string, protoVersion: number) => void
 }
@@ -45,10 +44,10 @@ export type ListenerPoolParts = {
   readonly bus: BusWriter
   readonly directory: Directory
   readonly answers: AgentQueries
-  /** What needs registry or hub. */
+  /** The control endpoints, which need the registry or the hub. */
   readonly endpoints: Endpoints
   readonly onFailure: (error: Error) => void
-  /** The address is known. */
+  /** Called once the address is known. */
   readonly onListening: (url: string) => void
 }
 
@@ -57,7 +56,7 @@ type Thread = { readonly worker: Worker; readonly calls: CallClient<ListenerCall
 export class ListenerPool {
   private readonly threads: Thread[] = []
   private isStopping = false
-  /** Settles when a thread died: it answers nobody any more. */
+  /** Resolves when a thread died, so that a stop does not wait for its answers. */
   private readonly failure = Promise.withResolvers<void>()
   private stopping: Promise<void> | null = null
   private readonly counting: ReturnType<typeof setInterval>
@@ -82,7 +81,7 @@ export class ListenerPool {
     const { threads, threadUrl } = this.parts
     const starting = Array.from({ length: threads }, (_, thread) => this.startThread(thread, new Worker(threadUrl)))
     const peers = portsBetween(threads)
-    // The first finds the port, the others share it.
+    // The first thread chooses the port; the others share it.
     const first = await starting[0]!(peers[0]!, null)
     await Promise.all(starting.slice(1).map((listen, index) => listen(peers[index + 1]!, first.port)))
   }
@@ -92,7 +91,7 @@ export class ListenerPool {
     this.parts.onListening(url)
   }
 
-  /** Attends to a new thread. The result makes it listen. */
+  /** Handles the messages of a new thread. The returned function makes it listen. */
   private startThread(thread: number, worker: Worker) {
     const calls = new CallClient<ListenerCalls>(worker)
     const answers = this.answersTo(worker)
@@ -110,7 +109,7 @@ export class ListenerPool {
     worker.onmessage = (event: MessageEvent<FromListener>) => {
       const message = event.data
       if (message.kind === 'listening') {
-        // Before any question of the thread is answered: answers name the address.
+        // Set before the first request of the thread is answered, since responses contain the address.
         if (thread === 0) this.opened(message.url)
         resolve(message)
       } else if (message.kind === 'cannot_listen') reject(new Error(message.reason))
@@ -168,13 +167,13 @@ export class ListenerPool {
     worker.postMessage(message)
   }
 
-  /** Tells every thread what changed; none lets anybody in before it has read it. */
+  /** Broadcasts a registry update to every thread. No thread authenticates anybody before it has read the update. */
   broadcast(news: Omit<RegistryUpdate, 'kind' | 'number'>): void {
     const number = this.parts.directory.nextEpoch()
     for (const { worker } of this.threads) this.tell(worker, { kind: 'update', number, ...news })
   }
 
-  /** Adds what the threads have counted since the last time to the metrics of the process. */
+  /** Adds what the threads counted since the last call to the metrics of the process. */
   async count(): Promise<void> {
     if (this.isStopping || this.url === '') return
     await Promise.all(this.threads.map(thread => this.countOf(thread)))
@@ -191,12 +190,12 @@ export class ListenerPool {
     metrics.decodeSeconds.durations.addAll(counters.decodes)
   }
 
-  /** Throws when a thread cannot use the new certificate; it goes on with the old one. */
+  /** Throws when a thread cannot use the new certificate; that thread keeps the old one. */
   async reloadCertificate(): Promise<void> {
     for (const { calls } of this.threads) await calls.call('reloadCertificate')
   }
 
-  /** No new requests; those under way are answered. */
+  /** Stops accepting requests; those under way are answered. */
   stop(): Promise<void> {
     this.stopping ??= this.stopAll()
     return this.stopping
@@ -227,7 +226,7 @@ export class ListenerPool {
   }
 }
 
-/** A channel between each two of `count` threads: by thread, its ports to the others. */
+/** Opens a channel between each two of `count` threads; returns for each thread its ports to the others. */
 function portsBetween(count: number): (MessagePort | null)[][] {
   const ports = Array.from({ length: count }, () => Array.from({ length: count }, (): MessagePort | null => null))
   for (let one = 0; one < count; one++)

@@ -1,5 +1,5 @@
-// The entry of a listener thread: it has connections of its own on the shared port, decodes and admits the batches that
-// come over them, and carries every other request to the main thread.
+// The entry of a listener thread: it accepts connections on the shared port, decodes and admits the batches that come
+// over them, and forwards every other request to the main thread.
 import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { PortBus } from '../../bus/bus-port.ts'
 import { createHotCounters, createThreadLogger, Durations, FAST_BOUNDS, REQUEST_BOUNDS } from '../../telemetry.ts'
@@ -21,12 +21,12 @@ import type {
 declare const self: Worker
 
 const SWEEP_PERIOD_MS = 60_000
-/** How long lines of the log wait for others. */
+/** How long log lines are collected before they are sent. */
 const LOG_WAIT_MS = 20
 
 const tell = (message: FromListener): void => postMessage(message)
 
-/** Lines for the log of the process. */
+/** Collects log lines and sends them to the main thread, which writes the log of the process. */
 class Lines {
   private lines: string[] = []
   private timer: ReturnType<typeof setTimeout> | null = null

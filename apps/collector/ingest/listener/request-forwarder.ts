@@ -1,5 +1,5 @@
-// Requests other than batches on their way from a listener thread to the main thread, which has the registry and the
-// hub. The body is read here, within its limit; the answer is the main thread's, byte for byte.
+// Forwards control requests from a listener thread to the main thread, which has the registry and the hub. The listener
+// thread reads the body, within its limit, and sends the main thread's response unchanged.
 
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type AnyResponse, standard } from '../../../http/http-response.ts'
@@ -17,7 +17,7 @@ const carried: readonly (Pick<Endpoint, 'name' | 'method'> & { readonly path: st
   { path: '/agent/v1/update', name: 'update', method: 'GET' },
 ]
 
-/** The side of a listener thread. */
+/** The listener thread's side. */
 export class RequestForwarder {
   constructor(
     private readonly bodyBytesMax: number,
@@ -36,7 +36,8 @@ export class RequestForwarder {
   private async carry(request: IncomingRequest, peer: string): Promise<Response> {
     const headers = new Headers([...request.headers].map(([name, value]) => [name, value] as [string, string]))
     const read = request.method === 'POST' ? await readBody(request, this.bodyBytesMax) : null
-    // A body beyond the limit is told by its length: the main thread refuses it where it would have read it.
+    // A body beyond the limit is replaced by a Content-Length beyond the limit, so that the main thread refuses it at
+    // the point where it would read it.
     headers.delete('transfer-encoding')
     if (read instanceof ApiError) headers.set('content-length', String(this.bodyBytesMax + 1))
     else if (read) headers.set('content-length', String(read.length))
@@ -52,7 +53,7 @@ export class RequestForwarder {
   }
 }
 
-/** The side of the main thread: answers a request as if it had come over a connection of its own. */
+/** The main thread's side: handles a forwarded request as if it had come over a connection of the main thread. */
 export async function answerForwarded(
   endpoints: Endpoints,
   { url, method, headers, body, peer }: ForwardedRequest,

@@ -1,9 +1,9 @@
-// What agents are answered (document 3 "Errors"): errors are JSON with a code, whatever the request was; successes are
-// protobuf, or JSON where the request was JSON and debug.accept_json is on.
+// Responses of the agent API (document 3 "Errors"): errors are always JSON with a code; successes are protobuf, or JSON
+// when the request was JSON and debug.accept_json is on.
 import { type DescMessage, type MessageShape, toBinary, toJson } from '@bufbuild/protobuf'
 import { limits } from '../../../../core/limits.ts'
 
-/** Something that a caller is told. `retryAfterSeconds` becomes the Retry-After header. */
+/** An error that becomes a response. `retryAfterSeconds` becomes the Retry-After header. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -36,7 +36,7 @@ export function errorResponse(error: ApiError): Response {
 
 export const protobufHeaders = { 'content-type': 'application/x-protobuf' } as const
 
-/** A message as protobuf, or by the proto3 JSON mapping with the names of the contract. */
+/** A message as protobuf, or in the proto3 JSON mapping with the field names of the contract. */
 export function messageResponse<D extends DescMessage>(
   schema: D,
   message: MessageShape<D>,
@@ -50,10 +50,10 @@ export function messageResponse<D extends DescMessage>(
 
 const INTEGER = /^[+-]?\d{1,15}$/
 
-/** What an agent speaks, and which one it is. */
+/** The protocol version and the software version of an agent. */
 export type AgentProtocol = { readonly version: number; readonly agentVersion: string }
 
-/** Both headers are required of every call but ping; a version that is not spoken here is 426 (decision G-50). */
+/** Reads both headers, which every call but ping must have. An unsupported protocol version is 426 (decision G-50). */
 export function protocolOf(headers: { get(name: string): string | null }): AgentProtocol | ApiError {
   const proto = headers.get('x-svc-proto')
   const agentVersion = headers.get('x-svc-agent-version')

@@ -1,19 +1,19 @@
-// An agent as a listener thread knows it. Its rates and series live in exactly one thread at a time: the one that
-// served it last.
+// The session of an agent in a listener thread. Rates and series of an agent are owned by exactly one thread at a time:
+// the one that served its last batch.
 import { AgentSeries, type AgentSeriesState } from '../../../../core/wire/agent-series.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import { AgentSession, type Etag } from '../agents/agent-session.ts'
 import type { ToldRefusals } from '../agents/refusal-log.ts'
 import type { SharedCompanySeries } from './agent-directory.ts'
 
-/** Where the state of an agent is, as this thread sees it. */
+/** Whether this thread owns an agent's state. */
 export type Ownership = 'remote' | 'acquiring' | 'owned' | 'releasing'
 
-/** The state of an agent on its way from one thread to another. */
+/** The state of an agent in transfer from one thread to another. */
 export type AgentState = {
   readonly companyId: string
   readonly serverId: string
-  /** The company whose places the series have. */
+  /** The index of the company that counts the series. */
   readonly company: number
   readonly series: AgentSeriesState
   readonly rateFullAtMs: number
@@ -24,20 +24,20 @@ export type AgentState = {
   readonly told: ToldRefusals
 }
 
-/** The memory of a state, which changes hands with it. */
+/** The memory of a state, which is transferred with the message. */
 export const transferOf = ({ series: { words } }: AgentState): ArrayBuffer[] =>
   words.length === 0 ? [] : [words.buffer]
 
 export class ThreadSession extends AgentSession {
   ownership: Ownership = 'remote'
-  /** Settles when the state has come, has gone, or must be asked for again. */
+  /** Resolves when the state was acquired or released, or when the caller must try again. */
   move: PromiseWithResolvers<void> | null = null
-  /** Threads that asked for the state, in their order. */
+  /** Threads that asked for the state, in the order of their requests. */
   readonly waiters: number[] = []
   isEtagStale = false
 
   constructor(
-    /** Its agentIndex in the directory. */
+    /** The index of the agent in the directory. */
     readonly agentIndex: number,
     record: AgentRecord,
     public company: SharedCompanySeries,
@@ -74,7 +74,7 @@ export class ThreadSession extends AgentSession {
     move?.resolve()
   }
 
-  /** Starts anew: nobody has a state of the agent. */
+  /** Starts with an empty state, because no thread has one of the agent. */
   startFresh(nowMs: number): void {
     this.series = new AgentSeries(this.company)
     this.metricsRate.restore(0)
@@ -110,7 +110,7 @@ export class ThreadSession extends AgentSession {
     this.own()
   }
 
-  /** The series of another server are not those of this one. */
+  /** The agent moved to another server: its series start empty. */
   startSeriesAnew(company: SharedCompanySeries): void {
     if (this.isOwned || this.ownership === 'releasing') this.series.release()
     this.company = company

@@ -1,21 +1,21 @@
-// How the state of an agent gets from the thread that has it to the thread that its next connection meets. The thread
-// that has it lets the batches under way reach the bus first, then gives it away whole: so limits, rates and series are
-// exact, and batches of a server keep their order, whichever threads serve them.
+// Transfers the state of an agent from the thread that owns it to the thread that its next connection reaches. The
+// owner first waits until the batches under way have reached the bus, then sends the whole state. So limits, rates and
+// series stay exact and batches of a server keep their order, whichever threads serve them.
 import { assert } from '../../../../core/assert.ts'
 import type { Directory } from './agent-directory.ts'
 import { type AgentState, type ThreadSession, transferOf } from './session-ownership.ts'
 
-/** What threads say to each other. `agentIndex`: of the agent in the directory. */
+/** Messages between listener threads. `agentIndex` is the agent's index in the directory. */
 type BetweenThreads =
   | { readonly kind: 'want'; readonly agentIndex: number }
   | { readonly kind: 'state'; readonly agentIndex: number; readonly state: AgentState }
-  /** It is not here any more: look into the directory again. */
+  /** The sender does not own the state any more: the receiver must read the owner from the directory again. */
   | { readonly kind: 'gone'; readonly agentIndex: number }
 
 export type SessionTransferParts = {
   readonly thread: number
   readonly directory: Directory
-  /** By thread; null for this one. */
+  /** The ports by thread; null for this thread. */
   readonly peers: readonly (MessagePort | null)[]
   readonly sessionAt: (agentIndex: number) => ThreadSession | undefined
   readonly nowMs: () => number
@@ -31,7 +31,7 @@ export class SessionTransfer {
         }
   }
 
-  /** Brings the state of an agent here. Resolves when it has come, or when that must be tried again. */
+  /** Acquires the state of an agent. Resolves when this thread owns it, or when the caller must try again. */
   async acquire(session: ThreadSession): Promise<void> {
     const { thread, directory, nowMs } = this.parts
     if (session.move) return session.move.promise
@@ -46,13 +46,16 @@ export class SessionTransfer {
     return session.move!.promise
   }
 
-  /** The agent is gone, revoked, or silent for long: its state ends, whoever wants it starts anew. */
+  /**
+   * Ends the state of an agent that was removed or revoked, or was silent for long. A thread that wants it starts with
+   * an empty state.
+   */
   close(session: ThreadSession): void {
     const { directory } = this.parts
     const { agentIndex, ownership } = session
     session.isClosed = true
     session.whenIdle = null
-    // What arrives later is given up in `receive`.
+    // A state that arrives after this is released in `receive`.
     if (ownership === 'owned' || ownership === 'releasing') {
       session.series.release()
       directory.assign(agentIndex, null)
@@ -61,7 +64,7 @@ export class SessionTransfer {
     this.rejectWaiters(session)
   }
 
-  /** Whoever waits for the state here looks into the directory again. */
+  /** Tells the threads that wait for this state that it is gone; they read the owner from the directory again. */
   private rejectWaiters(session: ThreadSession): void {
     for (const peer of session.waiters.splice(0)) this.tell(peer, { kind: 'gone', agentIndex: session.agentIndex })
   }
@@ -111,7 +114,7 @@ export class SessionTransfer {
       session.metricsRate.restore(state.rateFullAtMs)
       session.bytesRate.restore(state.bytesRateFullAtMs)
     }
-    // Requests that waited here are served before the state goes on.
+    // Requests that waited in this thread are served before the state is sent on.
     if (session.waiters.length > 0)
       setImmediate(() => {
         if (session.ownership === 'owned' && session.waiters.length > 0) this.leave(session)

@@ -1,6 +1,6 @@
-// Who calls a listener thread: tokens and agents that it has seen, kept current by the news of the main thread. Nobody
-// is let in before the thread has read all news there are, so a revocation holds in every thread from the moment it
-// holds in the registry.
+// Authentication in a listener thread: the tokens and agents that it has seen, kept current by registry updates of the
+// main thread. It authenticates nobody before it has read all updates, so a revocation holds in every thread from the
+// moment it holds in the registry.
 import { assert } from '../../../../core/assert.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { CallClient } from '../../thread-calls.ts'
@@ -22,17 +22,17 @@ export type ThreadCallersParts = {
   readonly tell: (message: FromListener) => void
   readonly calls: CallClient<MainCalls>
   readonly nowMs: () => number
-  /** A state came from another thread. */
+  /** Called when a state arrived from another thread. */
   readonly onArrival: () => void
 }
 
 const encoder = new TextEncoder()
 
 export class ThreadCallers implements BatchCallers {
-  /** By the whole header. */
+  /** Credentials by the whole Authorization header. */
   private readonly credentials = new BoundedMap<string, Credential<ThreadSession>>(CREDENTIALS_MAX)
   private readonly sessions = new Map<number, ThreadSession>()
-  /** Equal ETags are kept once. */
+  /** One copy of each ETag. */
   private readonly etags = new BoundedMap<string, Etag>(CREDENTIALS_MAX)
   private readonly transfer: SessionTransfer
   private epochRead: number
@@ -58,7 +58,7 @@ export class ThreadCallers implements BatchCallers {
   }
 
   etagOf(session: AgentSession): Etag {
-    // It came with the agent, and is asked for again before the agent is let in once it may be another.
+    // The ETag came with the agent. When it may have changed, it is requested again before the agent is authenticated.
     assert(session.etag, 'an agent that was let in has an ETag')
     return session.etag
   }
@@ -78,7 +78,7 @@ export class ThreadCallers implements BatchCallers {
       })
   }
 
-  /** Gives up sessions of silent agents and places of silent series. */
+  /** Drops sessions of silent agents and silent series. */
   sweep(nowMs: number): void {
     const nowSeconds = Math.floor(nowMs / 1000)
     for (const session of this.sessions.values()) {
@@ -127,7 +127,7 @@ export class ThreadCallers implements BatchCallers {
       const { session } = credential
       if (session.isEtagStale && !session.isClosed) await this.freshEtag(session)
       if (!session.isOwned && !session.isClosed) await this.transfer.acquire(session)
-      // Anything may have changed meanwhile: then all of it is looked at again.
+      // Anything may have changed during the wait, so everything is checked again.
       if (this.isReady(credential, nowMs())) return session
     }
   }
@@ -160,7 +160,7 @@ export class ThreadCallers implements BatchCallers {
       await new Promise<void>(resolve => void this.epochWaiters.push(resolve))
   }
 
-  /** The session of an agent that was let in, made at its first call to this thread. */
+  /** The session of an authenticated agent; created at its first call to this thread. */
   private know({ agentIndex, company, record, etag }: KnownAgent): ThreadSession {
     const held = this.sessions.get(agentIndex)
     if (held) return held

@@ -1,5 +1,5 @@
-// What the main thread of ingest and its listener threads say to each other. The main thread has registry, hub and
-// everything rare; listener threads have the connections, and decode and admit batches.
+// Messages between the main thread of ingest and its listener threads. The main thread has the registry, the hub and
+// the control endpoints; listener threads have the connections, and decode and admit batches.
 
 import type { IngestConfig } from '../../config.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
@@ -8,7 +8,7 @@ import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 import type { AuthFailure } from '../agents/authenticate.ts'
 import type { DirectoryBuffers } from './agent-directory.ts'
 
-/** An agent that was let in. `agentIndex` and `company`: in the directory. */
+/** An authenticated agent. `agentIndex` and `company` are indexes in the directory. */
 export type KnownAgent = {
   readonly agentIndex: number
   readonly company: number
@@ -16,10 +16,10 @@ export type KnownAgent = {
   readonly etag: string
 }
 
-/** What became of an agent; record null: it is gone or revoked. Its ETag must be asked for again. */
+/** A change of an agent; `record` is null when it was removed or revoked. Its ETag must be requested again. */
 export type AgentUpdate = { readonly agentIndex: number; readonly company: number; readonly record: AgentRecord | null }
 
-/** A request for the main thread, its body read. */
+/** A forwarded request, with its body. */
 export type ForwardedRequest = {
   readonly url: string
   readonly method: string
@@ -34,7 +34,7 @@ export type ForwardedResponse = {
   readonly body: Uint8Array<ArrayBuffer>
 }
 
-/** Counted since the last time. */
+/** What a thread counted since the last call. */
 export type ThreadCounters = {
   readonly hot: HotCounters
   readonly requests: { readonly counts: Float64Array; readonly sum: number }
@@ -50,7 +50,7 @@ export type ListenerStart = {
   readonly bus: MessagePort
   readonly peers: readonly (MessagePort | null)[]
   readonly directory: DirectoryBuffers
-  /** As the first thread got it; that one gets the one of the configuration. */
+  /** The port that the first thread got; null for the first thread, which takes that of the configuration. */
   readonly port: number | null
 }
 
@@ -91,7 +91,7 @@ export type FromListener =
       readonly agentVersion: string
       readonly protoVersion: number
     }
-  /** Lines of the log, each with its end. */
+  /** Log lines, each with its newline. */
   | { readonly kind: 'log'; readonly lines: readonly string[] }
   | CallMessage<MainCalls>
   | AnswerMessage

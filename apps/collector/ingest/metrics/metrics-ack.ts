@@ -10,7 +10,7 @@ const TAG_WARNING = 0x32
 
 export type Ack = {
   readonly serverTimeMs: number
-  /** A uint64 in two words: exact. */
+  /** The seq as two words, so that a uint64 is exact. */
   readonly seqLow: number
   readonly seqHigh: number
   readonly etag: Uint8Array
@@ -25,7 +25,7 @@ export class AckEncoder {
   private bytes = new Uint8Array(512)
   private at = 0
 
-  /** The bytes of an acknowledgement, in memory of their own. */
+  /** Encodes an acknowledgement into new memory. */
   encode(ack: Ack): Uint8Array<ArrayBuffer> {
     this.at = 0
     let room = 64 + ack.etag.length

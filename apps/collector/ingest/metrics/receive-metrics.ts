@@ -1,6 +1,6 @@
 // POST /agent/v1/metrics, the hot path: authenticate, rate, inflate, decode and admit, publish, acknowledge. A batch is
-// acknowledged only once the bus holds it (document 3 "Agent to collector"; decisions G-24, G-55 to G-58). Between
-// decode and encode there is no await: one decoder and one batch serve every request of the thread.
+// acknowledged only once the bus has it durably (document 3 "Agent to collector"; decisions G-24, G-55 to G-58).
+// Between decode and encode there is no await: one decoder and one batch serve every request of the thread.
 import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf'
 import { EntryEncoder } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
@@ -37,7 +37,7 @@ const noWarnings: readonly string[] = []
 
 type Admitted = { readonly entry: Uint8Array; readonly ack: Ack }
 
-/** A batch on its way to the bus, and what must be undone when the bus does not take it. */
+/** A batch that is being published, and what must be undone when the bus refuses it. */
 type Publishing = {
   readonly answer: Promise<PublishRefusal | null>
   readonly series: AgentSeries
@@ -53,7 +53,7 @@ export class MetricsReceiver {
   private readonly decoder: BatchDecoder
   private readonly acks = new AckEncoder()
   private readonly entries = new EntryEncoder()
-  /** Used again while nothing was noted in it. */
+  /** Reused for the next batch while it is empty. */
   private report = new AdmissionReport()
   private readonly bodyBytesMax: number
   private readonly inflatedBytesMax: number
@@ -83,7 +83,7 @@ export class MetricsReceiver {
     this.decoder = new BatchDecoder(this.batch, this.limits)
   }
 
-  /** Answers a batch. An ApiError is told to the agent. */
+  /** Handles a batch. An ApiError becomes the response. */
   async receive(request: IncomingRequest): Promise<AnyResponse | ApiError> {
     const startedAtMs = performance.now()
     const { headers } = request
@@ -98,7 +98,7 @@ export class MetricsReceiver {
     const body = await readBody(request, this.bodyBytesMax)
     if (body instanceof ApiError) return this.refusals.note(session, body)
     if (!session.isOwned) {
-      // It was closed, or another thread took it, while the body came.
+      // The session was closed, or another thread acquired it, while the body was being read.
       session = await this.context.callers.authenticate(headers.get('authorization'), this.context.nowMs())
       if (session instanceof ApiError) return session
     }
@@ -126,7 +126,7 @@ export class MetricsReceiver {
       : { status: 200, head: ACK_HEAD, body: answer }
   }
 
-  /** Token and rate: what is asked before the body. At once for a token that was seen before. */
+  /** Checks token and rate before the body is read. Synchronous for a token that was seen before. */
   private admitCaller(headers: IncomingRequest['headers']): AgentSession | ApiError | Promise<AgentSession | ApiError> {
     const { callers, nowMs } = this.context
     const atMs = nowMs()
@@ -136,7 +136,7 @@ export class MetricsReceiver {
 
   private takeRate(session: AgentSession | ApiError, nowMs: number): AgentSession | ApiError {
     if (session instanceof ApiError) return session
-    // The bytes of a batch are known only once it is inflated: those of the ones before are asked here.
+    // The size of a batch is known only once it is inflated, so this checks the debt of the batches before.
     const waitSeconds =
       session.bytesRate.debtSeconds(this.bytesRateOf(session), nowMs) ||
       session.metricsRate.take(this.context.rates.metrics, nowMs)
@@ -147,7 +147,7 @@ export class MetricsReceiver {
     return isActive(record) ? this.activeBytesRate : this.pendingBytesRate
   }
 
-  /** Inflates, decodes and admits a body, and hands it to the bus. Runs to its end without an await. */
+  /** Inflates, decodes and admits a body, and publishes it. Has no await, since decoder and batch are shared. */
   private take(
     session: AgentSession,
     body: Uint8Array,
@@ -185,7 +185,7 @@ export class MetricsReceiver {
     return { ack: admitted.ack, publishing: { answer, series, seriesBefore, isAnnouncing, hasDefinitions } }
   }
 
-  /** What follows from the bus's answer; an error when it did not take the batch. */
+  /** Applies the answer of the bus to the session; returns an error when the bus refused the batch. */
   private applyBusAnswer(
     session: AgentSession,
     publishing: Publishing,
@@ -199,7 +199,8 @@ export class MetricsReceiver {
       this.context.metrics.hot.points += ack.acceptedPoints
       return null
     }
-    // The definitions never reached the bus: what was new is new again, and what was announced is announced again.
+    // The definitions never reached the bus: new series are removed from the table again, and announced ones must be
+    // announced again.
     if (session.series === series && series.count > seriesBefore) series.rollback(seriesBefore)
     if (isAnnouncing || hasDefinitions) session.mustAnnounce = true
     this.context.metrics.hot.refusedByBus++
@@ -207,7 +208,7 @@ export class MetricsReceiver {
     return unavailable('the batch cannot be kept now; send it again')
   }
 
-  /** Decodes a batch into an entry. Runs to its end without an await. */
+  /** Decodes a batch into an entry. Has no await, since decoder and batch are shared. */
   private admit(session: AgentSession, bytes: Uint8Array, nowMs: number): Admitted | ApiError {
     const { batch, decoder, limits } = this
     const report = this.cleanReport()
@@ -283,7 +284,7 @@ export class MetricsReceiver {
     for (const reason of dropReasons) dropped[reason] += report.dropped[reason]
   }
 
-  /** Counts what was dropped, and tells the log of it now and then. */
+  /** Counts what was dropped, and logs it from time to time. */
   private noteReport(session: AgentSession, warnings: readonly string[], nowMs: number): readonly string[] {
     this.countDropped(this.report)
     if (nowMs >= session.logAtMs) {
@@ -301,13 +302,13 @@ export class MetricsReceiver {
   }
 }
 
-/** An agent that is refused whatever its body says. */
+/** Refuses an agent without looking at its body. */
 async function refuseUnread(request: IncomingRequest, refusal: ApiError): Promise<ApiError> {
   await discardBody(request)
   return refusal
 }
 
-/** Its samples are kept. */
+/** Whether samples of the agent are kept. */
 const isActive = (record: AgentRecord): boolean => record.state === 'active' && record.serverId !== ''
 
 const isClean = (report: AdmissionReport): boolean =>
