@@ -120,6 +120,33 @@ describe('invitations', () => {
   })
 })
 
+describe('the address of somebody who was invited', () => {
+  test('is confirmed by the link of the mail, not by the one that the inviter is shown', async () => {
+    const own = await hub.tenant()
+    const joinBy = async (linkOf: (shown: string) => string): Promise<boolean> => {
+      mailServer.mails.length = 0
+      const email = address()
+      const { link } = (await invite(own, email)).body
+      await idle()
+      const { searchParams } = new URL(linkOf(link))
+      const fields = { ...Object.fromEntries(searchParams), name: 'Guest', password: PASSWORD, again: PASSWORD }
+      expect((await post('/invitation', fields)).status).toBe(303)
+      const [row] = await hub.hub.database.client`select address_unconfirmed from users where email = ${email}`
+      return row?.address_unconfirmed
+    }
+    const inMail = () => {
+      const text = mailServer.mails[0]?.text.replaceAll('=3D', '=') ?? ''
+      return /http\S+\/invitation\?\S+/.exec(text)?.[0] ?? ''
+    }
+    expect(await joinBy(shown => shown)).toBe(true)
+    expect(await joinBy(inMail)).toBe(false)
+    const other = inMail()
+    expect(await joinBy(shown => `${shown}&mailed=${new URL(other).searchParams.get('mailed')}`)).toBe(true)
+    const page = await (await get(pathOf((await invite(own, address())).body.link))).text()
+    expect(page).toContain('name="mailed"')
+  })
+})
+
 describe('mail that somebody asks for', () => {
   test('[HUB-044] a company causes so much a minute, by invitations, group addresses and tests together; then 429', async () => {
     const own = await hub.tenant()

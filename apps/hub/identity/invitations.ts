@@ -65,6 +65,15 @@ async function sendMail(
   await addDeliveries(hub, tx, [{ companyId, channel: 'email', target, webhookId: null, type: 'invitation', payload }])
 }
 
+/**
+ * The link of the mail has more than the one that the inviter is shown: whoever opens it reads the mailbox. Sealed, so
+ * that nobody makes it of the other.
+ */
+const mailedLink = (hub: Hub, link: string, token: string): string =>
+  `${link}&mailed=${hub.sealer.seal(tokenHash(token))}`
+const isFromMail = (hub: Hub, { token, mailed }: InvitationLink): boolean =>
+  hub.sealer.open(mailed) === tokenHash(token)
+
 /** One address is not invited over and over, and a company does not invite the world. Throws 429. */
 function countInvitation(hub: Hub, caller: Caller, companyId: string, email: string): void {
   countAskedMail(hub, caller, companyId)
@@ -141,7 +150,7 @@ export async function invite(
       expiresAt: new Date(hub.now() + LIFE_DAYS * DAY_MS),
     })
     const made = await findInvitation(tx.db, companyId, id)
-    if (isMailed) await sendMail(hub, tx, made.invitation, caller.user.name, link)
+    if (isMailed) await sendMail(hub, tx, made.invitation, caller.user.name, mailedLink(hub, link, token))
     await auditRequest(tx, context, 'invitation.create', { type: 'invitation', id, name: email })
     return made
   })
@@ -177,13 +186,19 @@ export async function invitationOf(hub: Hub, token: string): Promise<Invited | n
   return { companyName: row.companyName, email, name }
 }
 
+/** What a link carries: the token, and in a mail what shows that it was mailed. */
+export type InvitationLink = { readonly token: string; readonly mailed: string }
+
 type Visitor = { readonly ip: string; readonly userAgent: string | null }
 type Accepted = { readonly id: string; readonly name: string; readonly companyId: string }
 
-/** Makes the user and uses the invitation up, in one piece. Null when it is no longer good. */
+/**
+ * Makes the user and uses the invitation up, in one piece. Null when it is no longer good. The address is confirmed by
+ * the link of the mail only: the other one is in the hands of the inviter, who may have written down anybody's address.
+ */
 export async function acceptInvitation(
   hub: Hub,
-  token: string,
+  link: InvitationLink,
   person: { readonly name: string; readonly password: string },
   visitor: Visitor,
 ): Promise<Accepted | null> {
@@ -192,7 +207,7 @@ export async function acceptInvitation(
       .delete(invitations)
       .where(
         and(
-          eq(invitations.tokenHash, tokenHash(token)),
+          eq(invitations.tokenHash, tokenHash(link.token)),
           sql`${invitations.expiresAt} > ${new Date(hub.now()).toISOString()}`,
         ),
       )
@@ -202,7 +217,8 @@ export async function acceptInvitation(
     // Somebody logs in elsewhere with the address: to say so would tell of people of other companies to whoever has the
     // link.
     const password = (await isLogin(tx.db, email)) ? null : person.password
-    const { id } = await createUser(tx, { companyId, email, name, password, permissions })
+    const addressUnconfirmed = !isFromMail(hub, link)
+    const { id } = await createUser(tx, { companyId, email, name, password, permissions, addressUnconfirmed })
     await tx.db.update(users).set({ language: invitation.language }).where(eq(users.id, id))
     // A role that was deleted since is no longer given.
     const known = await rolesOf(tx.db, invitation)

@@ -2,7 +2,7 @@
 
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
-import { acceptInvitation, type Invited, invitationOf } from '../identity/invitations.ts'
+import { acceptInvitation, type InvitationLink, type Invited, invitationOf } from '../identity/invitations.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { isOwnForm, readForm } from './form.ts'
@@ -23,7 +23,7 @@ function gonePage(language: WebLanguage): Response {
 
 function formPage(
   language: WebLanguage,
-  token: string,
+  { token, mailed }: InvitationLink,
   invited: Invited,
   name: string,
   fault: string | null,
@@ -39,6 +39,7 @@ function formPage(
 <form method="post" action="/invitation">
 ${fault === null ? null : html`<p class="fault" role="alert">${fault}</p>`}
 <input type="hidden" name="token" value="${token}">
+<input type="hidden" name="mailed" value="${mailed}">
 <label for="name">${say(language, 'name')}</label>
 <input id="name" name="name" autocomplete="name" required maxlength="255" value="${name}">
 <label for="password">${say(language, 'new_password', { min })}</label>
@@ -58,30 +59,35 @@ function isAllowed(hub: Hub, request: Request, requestMeta: RequestMeta): boolea
   return hub.requestWindows.take(`invitation ${rateKeyOf(ip)}`, ATTEMPTS_PER_MINUTE).allowed
 }
 
+const linkOf = (fields: URLSearchParams): InvitationLink => ({
+  token: fields.get('token') ?? '',
+  mailed: fields.get('mailed') ?? '',
+})
+
 /** GET /invitation?token= */
 export async function invitationPage(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const language = languageOf(request)
-  const token = new URL(request.url).searchParams.get('token') ?? ''
-  const invited = isAllowed(hub, request, requestMeta) ? await invitationOf(hub, token) : null
-  return invited ? formPage(language, token, invited, invited.name ?? '', null) : gonePage(language)
+  const link = linkOf(new URL(request.url).searchParams)
+  const invited = isAllowed(hub, request, requestMeta) ? await invitationOf(hub, link.token) : null
+  return invited ? formPage(language, link, invited, invited.name ?? '', null) : gonePage(language)
 }
 
 /** POST /invitation */
 export async function acceptedInvitation(hub: Hub, request: Request, requestMeta: RequestMeta): Promise<Response> {
   const language = languageOf(request)
   const form = await readForm(request)
-  const token = form.get('token') ?? ''
+  const link = linkOf(form)
   const isUsable = isOwnForm(request) && isAllowed(hub, request, requestMeta)
-  const invited = isUsable ? await invitationOf(hub, token) : null
+  const invited = isUsable ? await invitationOf(hub, link.token) : null
   if (!invited) return gonePage(language)
   const name = (form.get('name') ?? '').trim().slice(0, 255)
   const password = form.get('password') ?? ''
   const min = PASSWORD_CHARS_MIN
-  const refuse = (fault: string) => formPage(language, token, invited, name, fault)
+  const refuse = (fault: string) => formPage(language, link, invited, name, fault)
   if (password.length < min || password.length > 1024) return refuse(say(language, 'password_short', { min }))
   if (password !== form.get('again')) return refuse(say(language, 'passwords_differ'))
   const visitor = visitorOf(hub, request, requestMeta)
-  const user = await acceptInvitation(hub, token, { name: name || invited.email, password }, visitor)
+  const user = await acceptInvitation(hub, link, { name: name || invited.email, password }, visitor)
   if (!user) return gonePage(language)
   const cookie = sessionCookieHeader(await beginSession(hub, user, visitor), requestMeta.secure)
   return redirect('/', { 'Set-Cookie': cookie })
