@@ -8,7 +8,7 @@ import type { BusGroup, BusReader } from '../apps/collector/bus/bus.ts'
 import { EvaluationStore } from '../apps/collector/store/file-evaluation-store.ts'
 import { ShardLoop } from '../apps/collector/worker/evaluation/shard-loop.ts'
 import { packRule } from '../core/alerting/rules/packed-rule.ts'
-import type { RawRule } from '../core/alerting/rules/rule.ts'
+import type { RawRule, RuleRecord } from '../core/alerting/rules/rule.ts'
 import { EntryEncoder } from '../core/bus/entry.ts'
 import { limits } from '../core/limits.ts'
 import { SampleBatch } from '../core/series/sample-batch.ts'
@@ -151,7 +151,7 @@ type Site = {
   readonly end: () => void
 }
 
-function newSite(servers: number, companyOf: (server: number) => string, rules: readonly RawRule[]): Site {
+function newSite(servers: number, companyOf: (server: number) => string, rules: readonly RuleRecord[]): Site {
   const directory = mkdtempSync(join(tmpdir(), 'fleet-'))
   const store = new EvaluationStore(directory, directory)
   const bus = new FleetBus(servers, companyOf)

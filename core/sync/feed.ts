@@ -1,8 +1,12 @@
 // A feed of the hub: pulled page by page from cursor `since` on, and applied as a whole (document 2 "Rule sync on the
 // collector"; document 1 "Rule sync envelope"): an error in between keeps the old set and the old cursor.
+import type { Unchecked } from '../json-object.ts'
 
 /** The fields that every record of a feed has. */
 export type FeedRecord = { readonly id: string; readonly sync_version: number }
+
+/** A record as the hub sent it: its other fields were not validated and can be anything. */
+export type UncheckedRecord = FeedRecord & Unchecked
 
 /** The set of records as last pulled, and the cursor to continue from. `syncedAtMs` 0 = never pulled. */
 export type FeedState<R extends FeedRecord> = {

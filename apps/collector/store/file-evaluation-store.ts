@@ -10,7 +10,7 @@ import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/aler
 import { type RuleNote, ruleName } from '../../../core/alerting/durability/rule-change-record.ts'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../core/alerting/rules/packed-rule.ts'
-import type { RawRule } from '../../../core/alerting/rules/rule.ts'
+import type { RuleRecord } from '../../../core/alerting/rules/rule.ts'
 import { assert } from '../../../core/assert.ts'
 import { limits } from '../../../core/limits.ts'
 import type { OutboxRow, OutboxStore } from './outbox-store.ts'
@@ -211,7 +211,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   }
 
   /** Keeps the record of a rule, once for all threads. Returns the name under which it stands. */
-  private keepRecord(rule: RawRule | null): string | null {
+  private keepRecord(rule: RuleRecord | null): string | null {
     if (!rule) return null
     const name = ruleName(rule)
     const isThere = this.database.query('SELECT 1 FROM rule_records WHERE name = ?').get(name) !== null

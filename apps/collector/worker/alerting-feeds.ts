@@ -1,9 +1,9 @@
 // The rules and silences of the hub on their way to the shard threads: pulled, counted, said where they are not valid,
 // and in force once every thread runs them.
 import type { Logger } from 'pino'
-import type { RawSilence } from '../../../core/alerting/evaluate/suppression.ts'
+import type { SilenceRecord } from '../../../core/alerting/evaluate/suppression.ts'
 import { packRule } from '../../../core/alerting/rules/packed-rule.ts'
-import { compileRule, type RawRule } from '../../../core/alerting/rules/rule.ts'
+import { compileRule, type RuleRecord } from '../../../core/alerting/rules/rule.ts'
 import type { WorkerConfig } from '../config.ts'
 import { FeedSync, isExpiredSilence, isGone } from '../hub-link/feed-sync.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'
@@ -24,17 +24,17 @@ type AlertingFeedsDeps = {
 type Records = ReadonlyMap<string, RawRecord>
 
 /** The rules of the feed as threads take them; a record that stays gives the same object. */
-function ruleHandover(): (records: Records) => RawRule[] {
-  const packed = new WeakMap<RawRecord, RawRule>()
-  const ruleOf = (record: RawRecord): RawRule => {
-    const rule = packed.get(record) ?? packRule(record as unknown as RawRule)
+function ruleHandover(): (records: Records) => RuleRecord[] {
+  const packed = new WeakMap<RawRecord, RuleRecord>()
+  const ruleOf = (record: RawRecord): RuleRecord => {
+    const rule = packed.get(record) ?? packRule(record)
     packed.set(record, rule)
     return rule
   }
   return records => [...records.values()].map(ruleOf)
 }
 
-const asSilences = (records: Records): RawSilence[] => [...records.values()] as unknown as RawSilence[]
+const asSilences = (records: Records): SilenceRecord[] => [...records.values()]
 
 export class AlertingFeeds {
   private shards: ShardPool | null = null
@@ -85,7 +85,7 @@ export class AlertingFeeds {
   }
 
   /** The sets as the shard threads start with them. */
-  get current(): { rules: readonly RawRule[]; rulesSince: number; silences: readonly RawSilence[] } {
+  get current(): { rules: readonly RuleRecord[]; rulesSince: number; silences: readonly SilenceRecord[] } {
     return {
       rules: this.asRules(this.rules.records),
       rulesSince: this.rules.status().since,
@@ -131,7 +131,7 @@ export class AlertingFeeds {
   }
 
   /** Each rejected rule is told once a version: a log line, a counter; all of them stand in /status. */
-  private tellRejected(rules: readonly RawRule[]): void {
+  private tellRejected(rules: readonly RuleRecord[]): void {
     const results = rules.map(compileRule)
     const rejected = results.flatMap(result => (result.kind === 'rejected' ? [result.rejected] : []))
     this.status.setRules(results.filter(result => result.kind === 'compiled').length, rejected)

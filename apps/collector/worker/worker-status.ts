@@ -4,7 +4,7 @@ import {
   activeSilences,
   compileSilences,
   emptySilenceSet,
-  type RawSilence,
+  type SilenceRecord,
   type SilenceSet,
 } from '../../../core/alerting/evaluate/suppression.ts'
 import type { RejectedRule } from '../../../core/alerting/rules/rule.ts'
@@ -59,7 +59,7 @@ export class WorkerStatus {
     this.deps.metrics.rulesInvalid.set(rejected.length)
   }
 
-  setSilences(raw: readonly RawSilence[]): void {
+  setSilences(raw: readonly SilenceRecord[]): void {
     this.silences = compileSilences(raw)
     const unread = raw.length - this.silences.loaded
     if (unread > 0)

@@ -1,7 +1,7 @@
 // Records of rule changes: at which position of the bus a rule was activated, and what it was before. A snapshot may be
 // older than a change of rules. With these records a replay evaluates the samples between the two under the rules that
 // were in force then.
-import type { RawRule } from '../rules/rule.ts'
+import type { RuleRecord } from '../rules/rule.ts'
 
 export type RuleNote = {
   /** The entries up to this position were evaluated before the change. */
@@ -10,18 +10,18 @@ export type RuleNote = {
   readonly since: number
   readonly ruleId: string
   /** null: the rule did not exist. */
-  readonly before: RawRule | null
-  readonly after: RawRule | null
+  readonly before: RuleRecord | null
+  readonly after: RuleRecord | null
 }
 
 /** The name under which a record of a rule is stored. The content of a rule never changes without its sync_version. */
-export const ruleName = (rule: RawRule): string => `${rule.id}:${rule.sync_version}`
+export const ruleName = (rule: RuleRecord): string => `${rule.id}:${rule.sync_version}`
 
 /** The rules that are in force, by id. */
-export type RawRules = Map<string, RawRule>
+export type RawRules = Map<string, RuleRecord>
 
 /** The rules of `base` with those of `raw` added; a rule in `raw` replaces the one with its id. */
-export function rulesById(raw: Iterable<RawRule>, base: RawRules = new Map()): RawRules {
+export function rulesById(raw: Iterable<RuleRecord>, base: RawRules = new Map()): RawRules {
   const rules = new Map(base)
   for (const rule of raw) rules.set(rule.id, rule)
   return rules
@@ -44,7 +44,7 @@ export function ruleNotes(from: RawRules, to: RawRules, since: number, position:
  * The set with the rule of this change replaced by `rule`: by its `after` to apply the change, by its `before` to undo
  * it.
  */
-export function withNote(rules: RawRules, { ruleId }: RuleNote, rule: RawRule | null): RawRules {
+export function withNote(rules: RawRules, { ruleId }: RuleNote, rule: RuleRecord | null): RawRules {
   const changed = new Map(rules)
   if (rule) changed.set(ruleId, rule)
   else changed.delete(ruleId)

@@ -3,6 +3,7 @@
 
 import { isObject } from '../../json-object.ts'
 import { limits } from '../../limits.ts'
+import type { UncheckedRecord } from '../../sync/feed.ts'
 import type { SuppressReason } from './event.ts'
 
 /** A silence of the feed (document 1 "Silence sync envelope"). resolved_server_ids may be in `scope` or beside it. */
@@ -22,6 +23,9 @@ export type RawSilence = {
   readonly deleted?: boolean
 }
 
+/** A silence of the feed that was not validated: apart from id and sync_version its fields can be anything. */
+export type SilenceRecord = UncheckedRecord
+
 export type Silence = {
   readonly id: string
   readonly companyId: string
@@ -39,24 +43,31 @@ export const emptySilenceSet: SilenceSet = { byCompany: new Map(), loaded: 0 }
 const isListOrAbsent = (value: unknown): boolean => value === undefined || value === null || Array.isArray(value)
 
 /** Whether a record has the shape of the feed's: it came from outside and is unchecked. */
-const isReadable = ({ company_id, scope, resolved_server_ids }: RawSilence): boolean =>
-  typeof company_id === 'string' &&
-  isObject(scope) &&
-  isListOrAbsent(scope.server_ids) &&
-  isListOrAbsent(scope.resolved_server_ids) &&
-  isListOrAbsent(resolved_server_ids)
+const isReadable = (record: SilenceRecord): record is SilenceRecord & RawSilence => {
+  const { company_id, scope, resolved_server_ids, starts_at, ends_at } = record
+  return (
+    typeof company_id === 'string' &&
+    typeof starts_at === 'string' &&
+    typeof ends_at === 'string' &&
+    isObject(scope) &&
+    isListOrAbsent(scope.server_ids) &&
+    isListOrAbsent(scope.resolved_server_ids) &&
+    isListOrAbsent(resolved_server_ids)
+  )
+}
 
 /**
  * Compiles the records of the feed. A malformed record is left out, since a guess at it could silence nothing or
  * everything.
  */
-export function compileSilences(records: Iterable<RawSilence>): SilenceSet {
+export function compileSilences(records: Iterable<SilenceRecord>): SilenceSet {
   const byCompany = new Map<string, Silence[]>()
   let loaded = 0
   for (const raw of records) {
+    if (!isReadable(raw)) continue
     const startsAtMs = Date.parse(raw.starts_at)
     const endsAtMs = Date.parse(raw.ends_at)
-    if (!isReadable(raw) || !(endsAtMs > startsAtMs)) continue
+    if (!(endsAtMs > startsAtMs)) continue
     const silence: Silence = {
       id: raw.id,
       companyId: raw.company_id,

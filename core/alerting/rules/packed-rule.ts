@@ -1,6 +1,6 @@
 // A rule as it is passed between threads: its long lists of servers are in shared memory and are not copied.
 import { isObject } from '../../json-object.ts'
-import type { RawRule } from './rule.ts'
+import type { RuleRecord } from './rule.ts'
 import { packServerIds } from './server-ids.ts'
 
 /** Shorter lists are copied as they are. */
@@ -10,7 +10,7 @@ const isStrings = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every(item => typeof item === 'string')
 
 /** Packs an unchecked record of the feed for another thread. */
-export function packRule(raw: RawRule): RawRule {
+export function packRule(raw: RuleRecord): RuleRecord {
   const { scope, resolved_server_ids: resolved = [] } = raw
   const listed = isObject(scope) ? (scope.server_ids ?? []) : []
   // A record with a malformed scope is passed on as it is; `compileRule` rejects it.
@@ -21,14 +21,14 @@ export function packRule(raw: RawRule): RawRule {
   record.set(text)
   return {
     ...raw,
-    scope: { ...raw.scope, server_ids: [] },
+    scope: { ...scope, server_ids: [] },
     resolved_server_ids: [],
     packed: { serverIds: packServerIds([listed, resolved]), record },
   }
 }
 
 /** The complete record as JSON, for storage. */
-export function recordText(raw: RawRule): string {
+export function recordText(raw: RuleRecord): string {
   const record: unknown = raw.packed?.record
   return record instanceof Uint8Array ? new TextDecoder().decode(record.slice()) : JSON.stringify(raw)
 }

@@ -1,7 +1,7 @@
 // The running rules of all companies, compiled from the raw set of the feed (document 2 "Rule sync on the collector").
 // The rules of a company are one object, which is replaced only when one of them changed. Servers remember the object
 // that they are bound to, so its identity is the version.
-import { type CompiledRule, type CompileResult, compileRule, type RawRule, type RejectedRule } from './rule.ts'
+import { type CompiledRule, type CompileResult, compileRule, type RejectedRule, type RuleRecord } from './rule.ts'
 
 /**
  * The rules of one company, by metric. Its identity is its version: when the object is another one, servers must be
@@ -51,7 +51,7 @@ export function changedCompanies(before: RuleSet, after: RuleSet): Set<string> {
 }
 
 /** The identity of a record (company, id, sync_version); null when one of them is missing or malformed. */
-const recordOf = (raw: RawRule): string | null =>
+const recordOf = (raw: RuleRecord): string | null =>
   typeof raw?.company_id === 'string' && typeof raw.id === 'string' && Number.isInteger(raw.sync_version)
     ? `${raw.company_id} ${raw.id} ${raw.sync_version}`
     : null
@@ -60,9 +60,9 @@ const recordOf = (raw: RawRule): string | null =>
  * Compiles the raw set. Companies whose records are the same as in `previous` keep their object, and with it their
  * bindings. Never throws.
  */
-export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): RuleSet {
-  const byCompany = new Map<string, RawRule[]>()
-  const strays: RawRule[] = []
+export function compileRuleSet(records: Iterable<RuleRecord>, previous: RuleSet): RuleSet {
+  const byCompany = new Map<string, RuleRecord[]>()
+  const strays: RuleRecord[] = []
   for (const raw of records) {
     if (typeof raw?.company_id !== 'string') strays.push(raw)
     else {
@@ -76,7 +76,7 @@ export function compileRuleSet(records: Iterable<RawRule>, previous: RuleSet): R
   const results = new Map<string, CompileResult>()
   const rejected: RejectedRule[] = []
   let loaded = 0
-  const compiledOf = (raw: RawRule): CompileResult => {
+  const compiledOf = (raw: RuleRecord): CompileResult => {
     const record = recordOf(raw)
     const result = (record === null ? undefined : previous.results.get(record)) ?? compileRule(raw)
     if (record !== null) results.set(record, result)

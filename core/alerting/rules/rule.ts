@@ -5,6 +5,7 @@
 import { isObject, type Unchecked } from '../../json-object.ts'
 import { limits } from '../../limits.ts'
 import { metricByName } from '../../series/catalogue.ts'
+import type { UncheckedRecord } from '../../sync/feed.ts'
 import { canonicalMatchers, compileMatchers, type Matcher, type RawMatchers } from './matchers.ts'
 import { type PackedScope, packedIds, packServerIds, type ServerIds } from './server-ids.ts'
 
@@ -51,6 +52,10 @@ export type RawRule = {
   readonly renotify_seconds: number | null
   readonly enabled: boolean
   readonly deleted: boolean
+}
+
+/** A rule of the feed that was not validated: apart from id and sync_version its fields can be anything. */
+export type RuleRecord = UncheckedRecord & {
   /** Set only when a rule is passed between threads, in place of long lists of servers; never in the feed. */
   readonly packed?: PackedScope
 }
@@ -230,9 +235,7 @@ export function compileRule(raw: unknown): CompileResult {
   if (!Number.isInteger(raw.version))
     return rejection(raw, { reason: 'decode', field: 'version', message: 'version must be an integer' })
   if (raw.kind === 'agent_down') return { kind: 'skipped' }
-  const [fault] = ruleFaults(raw)
-  if (fault) return rejection(raw, fault)
-  return { kind: 'compiled', rule: compile(raw as unknown as RawRule) }
+  return isValid(raw) ? { kind: 'compiled', rule: compile(raw) } : rejection(raw, ruleFaults(raw)[0]!)
 }
 
 function rejection(raw: Unchecked, fault: RuleFault): CompileResult {
@@ -246,8 +249,11 @@ function rejection(raw: Unchecked, fault: RuleFault): CompileResult {
   return { kind: 'rejected', rejected }
 }
 
-/** `raw` has passed `ruleFaults`. */
-function compile(raw: RawRule): CompiledRule {
+type ValidRule = RawRule & Pick<RuleRecord, 'packed'>
+
+const isValid = (raw: Unchecked): raw is Unchecked & ValidRule => ruleFaults(raw).length === 0
+
+function compile(raw: ValidRule): CompiledRule {
   const metric = raw.metric as string
   const matchers = raw.matchers ?? {}
   const operator = raw.operator as Operator

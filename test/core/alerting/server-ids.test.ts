@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { packRule } from '../../../core/alerting/rules/packed-rule.ts'
-import { compileRule, type RawRule } from '../../../core/alerting/rules/rule.ts'
+import { compileRule, type RuleRecord } from '../../../core/alerting/rules/rule.ts'
 import { hasServerId, packServerIds } from '../../../core/alerting/rules/server-ids.ts'
 import { uuidFromText } from '../../../core/series/hash.ts'
 import { ruleRecord } from '../../support/rule-record.ts'
@@ -41,7 +41,7 @@ test('[RUL-007] a rule that is handed over packed covers what its record names, 
 })
 
 test('a record that only looks packed names its servers itself, and a scope that is none is rejected as ever', () => {
-  const strange = (changes: object): RawRule => packRule({ ...ruleRecord({}), ...changes } as RawRule)
+  const strange = (changes: object): RuleRecord => packRule({ ...ruleRecord({}), ...changes })
   const forged = compileRule(
     strange({ scope: { all: false, server_ids: [ids[0]] }, packed: { serverIds: { 0: 1 }, record: 'x' } }),
   )

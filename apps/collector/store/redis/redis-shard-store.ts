@@ -8,7 +8,7 @@ import { isOpenRecord, type JournalRecord, journalKey } from '../../../../core/a
 import { type RuleNote, ruleName } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../../core/alerting/rules/packed-rule.ts'
-import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import type { QuietPresence } from '../../../../core/alerting/state/evaluation-state.ts'
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
@@ -166,14 +166,14 @@ export class RuleRecords {
     private readonly keys: RedisKeys,
   ) {}
 
-  keep(rule: RawRule): Promise<void> {
+  keep(rule: RuleRecord): Promise<void> {
     const key = this.keys.ruleText(ruleName(rule))
     const writing = this.writing.get(key) ?? this.write(key, rule).finally(() => this.writing.delete(key))
     this.writing.set(key, writing)
     return writing
   }
 
-  private async write(key: string, rule: RawRule): Promise<void> {
+  private async write(key: string, rule: RuleRecord): Promise<void> {
     const isThere = (await this.redis.expire(key, RULE_TEXT_SECONDS)) === 1
     if (!isThere) await this.redis.set(key, recordText(rule), 'EX', RULE_TEXT_SECONDS)
   }
@@ -192,9 +192,13 @@ async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
   const rules = new Map(names.map((name, index) => [name, texts[index] ?? null]))
   // A name whose text is gone is more than a day old: every worker has had that set since.
   const known = notes.filter(({ a, b }) => [a, b].every(name => name === null || rules.get(name) !== null))
-  const ruleOf = (name: string | null): RawRule | null => (name === null ? null : JSON.parse(rules.get(name) ?? 'null'))
+  const ruleOf = (name: string | null): RuleRecord | null =>
+    name === null ? null : JSON.parse(rules.get(name) ?? 'null')
   return known.map(({ p, s, id, a, b }) => ({ position: p, since: s, ruleId: id, before: ruleOf(b), after: ruleOf(a) }))
 }
+
+/** Empty for a record that names no company: it is rejected, and runs nowhere. */
+const companyOf = (rule: RuleRecord | null): string => (typeof rule?.company_id === 'string' ? rule.company_id : '')
 
 export class RedisShardStore implements ShardStore {
   /** Number of the last journal record of the shard. */
@@ -340,7 +344,7 @@ export class RedisShardStore implements ShardStore {
         p: position,
         s: since,
         id: ruleId,
-        c: (after ?? before)?.company_id ?? '',
+        c: companyOf(after ?? before),
         b: before && ruleName(before),
         a: after && ruleName(after),
       }),

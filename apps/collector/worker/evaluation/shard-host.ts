@@ -3,8 +3,8 @@
 // starts later is kept here.
 
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
-import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
-import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
+import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
@@ -41,7 +41,7 @@ export class ShardHost {
   private readonly running = new Map<number, Running>()
   private rules: RawRules
   private rulesSince: number
-  private silences: readonly RawSilence[]
+  private silences: readonly SilenceRecord[]
   private readonly attributes = new Map<string, ServerAttributesUpdate>()
   private tombstones: readonly Tombstone[]
   private readonly config: ShardThreadConfig
@@ -156,7 +156,7 @@ export class ShardHost {
   }
 
   /** Resolves once every loop runs the set with these changes. */
-  async setRules(changed: readonly RawRule[], removed: readonly string[], since: number): Promise<void> {
+  async setRules(changed: readonly RuleRecord[], removed: readonly string[], since: number): Promise<void> {
     this.rules = rulesById(changed, this.rules)
     for (const ruleId of removed) this.rules.delete(ruleId)
     this.rulesSince = since
@@ -170,7 +170,7 @@ export class ShardHost {
     await Promise.all(done)
   }
 
-  setSilences(silences: readonly RawSilence[]): void {
+  setSilences(silences: readonly SilenceRecord[]): void {
     this.silences = silences
     for (const loop of this.loops) loop.setSilences(silences)
   }

@@ -12,10 +12,10 @@ import {
 } from '../../../../core/alerting/durability/rule-change-record.ts'
 import { restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
-import { compileSilences, type RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
+import { compileSilences, type SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
 import { sweepFlapping, sweepServers, sweepStates } from '../../../../core/alerting/evaluate/sweep.ts'
 import { leaveScope } from '../../../../core/alerting/rules/apply-rule-change.ts'
-import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { compileRuleSet } from '../../../../core/alerting/rules/rule-set.ts'
 import { setRules } from '../../../../core/alerting/rules/rule-slots.ts'
 import { EvaluationState, type ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
@@ -97,7 +97,7 @@ export class ShardLoop {
    * Restores the rules under which the shards were evaluated when the process ended: the stored set, and the changes
    * that this loop activated after the set was stored. `since` is the feed cursor of the set.
    */
-  startRules(raw: readonly RawRule[], since: number): void {
+  startRules(raw: readonly RuleRecord[], since: number): void {
     let rules = rulesById(raw)
     this.notes = this.store.ruleNotes(this.config.threadIndex)
     for (const note of this.notes) if (note.since > since) rules = withNote(rules, note, note.after)
@@ -160,7 +160,7 @@ export class ShardLoop {
     return this.config.partition
   }
 
-  setSilences(raw: readonly RawSilence[]): void {
+  setSilences(raw: readonly SilenceRecord[]): void {
     this.evaluation.silences = compileSilences(raw)
   }
 

@@ -2,8 +2,8 @@
 // plain data; events do not come up here: they go through the outbox on disk.
 
 import type { SuppressReason } from '../../../../core/alerting/evaluate/event.ts'
-import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
-import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
+import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import type { EvaluationSettings, ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
@@ -43,10 +43,10 @@ export type ToShardThread =
   | {
       readonly kind: 'start'
       readonly config: ShardThreadConfig
-      readonly rules: readonly RawRule[]
+      readonly rules: readonly RuleRecord[]
       /** The feed's cursor of the set. */
       readonly rulesSince: number
-      readonly silences: readonly RawSilence[]
+      readonly silences: readonly SilenceRecord[]
       readonly attributes: readonly ServerAttributesUpdate[]
       /** Living ones: what was saved of these tenants before a purge is forgotten before anything is evaluated. */
       readonly tombstones: readonly Tombstone[]
@@ -67,10 +67,10 @@ export type ShardCalls = {
   handOver: { args: [shard: number]; result: null }
   /** What differs from the rules of the call before it. Answered once every loop runs the new set. */
   setRules: {
-    args: [changed: readonly RawRule[], removed: readonly string[], rulesSince: number]
+    args: [changed: readonly RuleRecord[], removed: readonly string[], rulesSince: number]
     result: null
   }
-  setSilences: { args: [silences: readonly RawSilence[]]; result: null }
+  setSilences: { args: [silences: readonly SilenceRecord[]]; result: null }
   forget: { args: [companyId: string, serverId: string | null]; result: null }
   /** Servers of the company whose agent is there. */
   online: { args: [companyId: string]; result: number }

@@ -2,8 +2,8 @@
 // all of them, and what they answer.
 
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
-import type { RawSilence } from '../../../../core/alerting/evaluate/suppression.ts'
-import type { RawRule } from '../../../../core/alerting/rules/rule.ts'
+import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
+import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
@@ -24,10 +24,10 @@ type ShardPoolOptions = {
   readonly threadUrl: URL | string
   readonly threads: number
   readonly config: Omit<ShardThreadConfig, 'shards' | 'threadIndex'>
-  readonly rules: readonly RawRule[]
+  readonly rules: readonly RuleRecord[]
   /** The feed's cursor of the set. */
   readonly rulesSince: number
-  readonly silences: readonly RawSilence[]
+  readonly silences: readonly SilenceRecord[]
   /** Known before the first entry is evaluated: what is replayed is suppressed as it would have been. */
   readonly attributes: readonly ServerAttributesUpdate[]
   /** Living ones: their tenants are forgotten before anything is evaluated. */
@@ -123,7 +123,7 @@ export class ShardPool {
   /**
    * Resolves once every thread runs the new set; a record that is the same object as before is not handed over again.
    */
-  async setRules(rules: readonly RawRule[], rulesSince: number): Promise<void> {
+  async setRules(rules: readonly RuleRecord[], rulesSince: number): Promise<void> {
     const before = this.rules
     this.rules = rulesById(rules)
     const changed = rules.filter(rule => before.get(rule.id) !== rule)
@@ -131,7 +131,7 @@ export class ShardPool {
     await this.callAll('setRules', changed, removed, rulesSince)
   }
 
-  async setSilences(silences: readonly RawSilence[]): Promise<void> {
+  async setSilences(silences: readonly SilenceRecord[]): Promise<void> {
     await this.callAll('setSilences', silences)
   }
 

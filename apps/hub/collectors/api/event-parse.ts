@@ -76,11 +76,14 @@ function hasExtras(raw: Unchecked): boolean {
   return Array.isArray(members) && members.every(isUuid) && isCountOrNull(raw.group_total)
 }
 
+/** True when envelope and extras have the form of an event; fields that may be absent may be null too. */
+const isEvent = (raw: Unchecked): raw is Unchecked & AlertEvent => isEnvelope(raw) && hasExtras(raw)
+
 /** An event that can be applied, or why it cannot. */
 export function eventOf(raw: Unchecked & { readonly event_id: string }): AlertEvent | RejectReason {
   if (!isOneOf(eventTypes, raw.type)) return 'unsupported_type'
-  if (!isEnvelope(raw) || !hasExtras(raw)) return 'invalid_payload'
-  const { member_server_ids: members, ...event } = raw as unknown as AlertEvent
+  if (!isEvent(raw)) return 'invalid_payload'
+  const { member_server_ids: members, ...event } = raw
   return {
     ...event,
     occurred_at: new Date(event.occurred_at).toISOString(),

@@ -55,6 +55,10 @@ function textFault({ minLength, maxLength, pattern }: TextBounds, value: unknown
   return pattern === NOT_BLANK && value.trim() === '' ? words('required') : null
 }
 
+/** True for what `text` makes. */
+const isText = (schema: TSchema): schema is TSchema & TextBounds =>
+  schema[Kind] === 'Text' && typeof schema.minLength === 'number' && typeof schema.maxLength === 'number'
+
 TypeRegistry.Set<TextBounds>('Text', (schema, value) => textFault(schema, value) === null)
 
 /** Text of at most so many characters, and not only of spaces unless it may be empty. */
@@ -138,7 +142,7 @@ function wordsOf(error: ValueError): Words {
     case ValueErrorType.String:
       return words('string')
     case ValueErrorType.Kind:
-      if (schema[Kind] === 'Text') return textFault(schema as unknown as TextBounds, error.value) ?? words('pattern')
+      if (isText(schema)) return textFault(schema, error.value) ?? words('pattern')
       return Array.isArray(schema.enum) ? words('one_of', { values: schema.enum.join(', ') }) : words('pattern')
     default:
       return words('pattern')
