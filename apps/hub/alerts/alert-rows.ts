@@ -102,7 +102,11 @@ export async function storeAlerts(tx: Tx, created: readonly Alert[], changed: re
       insert into monitoring_alerts (id, severity, state, resolved_at, resolved_reason, last_value, peak_value, threshold,
         suppressed, suppress_reason, flapping, group_id, group_total, group_member_ids, event_count, last_event_seq,
         notified_at, recovery_untold, company_id, type, server_id, agent_id, rule_id, rule_key, series_key, labels, opened_at)
-      select x.* from jsonb_to_recordset(${JSON.stringify(created.map(toRecord))}::jsonb) as x (${CHANGING}, company_id uuid,
+      select x.id, x.severity, x.state, x.resolved_at, x.resolved_reason, x.last_value, x.peak_value, x.threshold,
+        x.suppressed, x.suppress_reason, x.flapping, x.group_id, x.group_total, x.group_member_ids, x.event_count,
+        x.last_event_seq, x.notified_at, x.recovery_untold, x.company_id, x.type, x.server_id, x.agent_id, x.rule_id,
+        x.rule_key, x.series_key, x.labels, x.opened_at
+      from jsonb_to_recordset(${JSON.stringify(created.map(toRecord))}::jsonb) as x (${CHANGING}, company_id uuid,
         type text, server_id uuid, agent_id uuid, rule_id uuid, rule_key text, series_key text, labels jsonb,
         opened_at timestamptz)`)
 }

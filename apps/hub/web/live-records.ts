@@ -98,7 +98,9 @@ export async function pageOfServers(hub: Hub, companyId: string, view: ServerVie
       from all_servers),
     paged as (
       select c.all, c.online, c.down, c.unknown, c.alerts, c.matching, least(${view.page}::int, greatest(1, ceil(matching / ${pageSize}::numeric)::int)) as page from counted c)
-    select p.*, m.* from paged p left join lateral (
+    select p.all, p.online, p.down, p.unknown, p.alerts, p.matching, p.page, m.id, m.name, m.hostname, m.status,
+      m.agent_id, m.last_seen_at, m.open_alerts, m.connectivity
+    from paged p left join lateral (
       select id, name, hostname, status, agent_id, last_seen_at, open_alerts, connectivity from all_servers
       where ${matches} order by lower(name), id limit ${pageSize} offset (p.page - 1) * ${pageSize}) m on true
     order by lower(m.name), m.id`)
