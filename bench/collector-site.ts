@@ -1,6 +1,7 @@
 // A collector in one process for benchmarks: ingest, SQLite bus, evaluation with the default rules, embedded
 // ClickHouse; no hub.
-// Usage: bun bench/collector-site.ts DIR AGENTS  — writes DIR/ready.json and DIR/tokens.json, ends on SIGTERM after draining.
+// Usage: bun bench/collector-site.ts DIR AGENTS  — writes DIR/ready.json and DIR/tokens.json, ends on SIGTERM
+// after draining.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'

@@ -48,7 +48,7 @@ function putVarint(bytes: Uint8Array, at: number, value: number, length: number)
 }
 
 /** The bytes of a batch of these series, made once; another batch is other numbers in the same places. */
-export class BatchTemplate {
+class BatchTemplate {
   private readonly bytes: Uint8Array<ArrayBuffer>
   private readonly view: DataView
   private readonly points: readonly number[]

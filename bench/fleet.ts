@@ -5,9 +5,9 @@
 //   [--reconnect] [--seed N] [--share backfill=0.05 --share garbage=0.01 …]
 // Every agent sends `rounds` times. --interval-ms 0: as fast as it is answered, rounds 30 s of sample time apart from
 // --start-ms (an hour ago).
-// --reconnect: a connection for every batch. --share: of the agents that behave otherwise than well (fleet-agents.ts). Prints one JSON
-// line: latencies and counts of the well-behaved, counts by status, and `unexpected`: answers that a behaviour must not
-// get.
+// --reconnect: a connection for every batch. --share: of the agents that behave otherwise than well (fleet-agents.ts).
+// Prints one JSON line: latencies and counts of the well-behaved, counts by status, and `unexpected`: answers that a
+// behaviour must not get.
 import { parseArgs } from 'node:util'
 import { Random } from '../test/fuzz/seeded.ts'
 import { hostSeries } from './batches.ts'
@@ -17,7 +17,7 @@ const SAMPLE_INTERVAL_MS = 30_000
 const SLOW_BYTES = 10
 const TICK_MS = 2
 
-export type FleetOptions = {
+type FleetOptions = {
   readonly url: string
   readonly tokens: readonly string[]
   readonly rounds: number
@@ -205,8 +205,8 @@ class Fleet {
 }
 
 /** Sends everything that there is to send, and counts. */
-export const runFleet = (options: FleetOptions) => new Fleet(options).run()
-export type FleetReport = Awaited<ReturnType<typeof runFleet>>
+const runFleet = (options: FleetOptions) => new Fleet(options).run()
+type FleetReport = Awaited<ReturnType<typeof runFleet>>
 
 /** The same in a process of its own: its processor time is not that of the caller. */
 export async function fleetProcess(url: string, tokensFile: string, ...args: readonly string[]): Promise<FleetReport> {

@@ -29,7 +29,7 @@ export const residentMb = (pid: number): number =>
 export const quantile = (sorted: readonly number[], q: number): number =>
   Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0) * 10) / 10
 
-export type Call = (method: string, path: string, body?: unknown) => Promise<unknown>
+type Call = (method: string, path: string, body?: unknown) => Promise<unknown>
 
 /** Calls with a token; throws for every answer that is no success. */
 export const caller =

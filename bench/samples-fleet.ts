@@ -11,7 +11,7 @@ export const INTERVAL_MS = 30_000
 /** Ticks of 10 ms that two cores have in an interval. */
 const TICKS = 6_000
 
-export type Recording = {
+type Recording = {
   readonly intervalSeconds: number
   readonly series: readonly { readonly key: string; readonly values: readonly (number | null)[] }[]
 }

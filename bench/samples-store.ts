@@ -15,7 +15,7 @@ import { type FleetSeries, INTERVAL_MS } from './samples-fleet.ts'
 
 const BLOCK_ROWS = 3_000_000
 /** As long as the collector holds samples before it stores them. */
-export const HOLD_MS = 300_000
+const HOLD_MS = 300_000
 const FREE = { purged: false, lockedBeforeMs: Number.NEGATIVE_INFINITY }
 
 export const companyOf = (index: number): string => `11111111-1111-4111-8111-${index.toString(16).padStart(12, '0')}`
@@ -149,7 +149,7 @@ function batchOf(series: readonly FleetSeries[]): SampleBatch {
 export const mergeAll = (store: ClickHouse, table: string): Promise<void> =>
   store.command(`OPTIMIZE TABLE ${store.database}.${table} FINAL`)
 
-export type TableSize = { readonly rows: number; readonly bytes: number; readonly columns: Record<string, number> }
+type TableSize = { readonly rows: number; readonly bytes: number; readonly columns: Record<string, number> }
 
 /** Rows and bytes of a table on disk, and the bytes of each column. */
 export async function sizeOf(store: ClickHouse, table: string): Promise<TableSize> {

@@ -3,7 +3,7 @@
 // "Exponential Backoff And Jitter").
 import { assert } from './assert.ts'
 
-export type Backoff = { readonly startMs: number; readonly capMs: number }
+type Backoff = { readonly startMs: number; readonly capMs: number }
 
 /** The wait after the nth failure in a row (n >= 1), ms. */
 export function backoffMs({ startMs, capMs }: Backoff, failures: number): number {

@@ -1,7 +1,7 @@
 // What a log may say of an error: its kind, its message, its code and its causes. No stack, and no statement or
 // parameters of a database: those of drizzle stand in its message, so its cause speaks instead.
 
-export type ErrorInfo = {
+type ErrorInfo = {
   readonly type: string
   readonly message: string
   readonly code?: string

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { availableParallelism, freemem, tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Ended, endProcessesOf, type Front, runChild, type Surroundings, startFront } from './support/child.ts'
+import { type ChildOptions, type Ended, endProcessesOf, type Front, runChild, startFront } from './support/child.ts'
 
 const root = resolve(import.meta.dir, '..')
 
@@ -113,7 +113,7 @@ const failures: string[] = []
 
 let folderCount = 0
 /** What a command runs in; names of one length, so that none begins with another. */
-const surroundings = (environment: Readonly<Record<string, string>> = {}): Surroundings => ({
+const childOptions = (environment: Readonly<Record<string, string>> = {}): ChildOptions => ({
   cwd: root,
   folder: join(scratch, String(++folderCount).padStart(3, '0')),
   environment,
@@ -123,7 +123,7 @@ const outputOf = ({ code, output }: Ended): string =>
   code === null ? `${output}\nended after ${LIMIT_MS / 1000} s without an end` : output
 
 async function runCommand(command: readonly string[]): Promise<Outcome> {
-  const ended = await runChild(command, surroundings(), LIMIT_MS)
+  const ended = await runChild(command, childOptions(), LIMIT_MS)
   const passed = ended.code === 0 ? 1 : 0
   return { ...ended, passed, failed: 1 - passed, output: outputOf(ended) }
 }
@@ -134,7 +134,7 @@ let postgres: Promise<Front> | null = null
 
 async function postgresOf(folder: string): Promise<Record<string, string>> {
   if (!usesPostgres.has(folder)) return {}
-  postgres ??= startFront(['bun', 'test/support/postgres-front.ts'], surroundings())
+  postgres ??= startFront(['bun', 'test/support/postgres-front.ts'], childOptions())
   return { TEST_POSTGRES: (await postgres).url }
 }
 
@@ -153,7 +153,7 @@ async function runTests(
   more: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
   const environment = { ...(await postgresOf(folder)), ...more }
-  const ended = await runChild(['bun', 'test', '--timeout', '60000', ...files], surroundings(environment), LIMIT_MS)
+  const ended = await runChild(['bun', 'test', '--timeout', '60000', ...files], childOptions(environment), LIMIT_MS)
   const count = (word: string): number =>
     Number([...ended.output.matchAll(new RegExp(`^\\s*(\\d+) ${word}$`, 'gm'))].at(-1)?.[1] ?? 0)
   const [passed, failed] = [count('pass'), count('fail')]
@@ -167,7 +167,7 @@ async function runTests(
  */
 async function runSamplesOverHttp(): Promise<Outcome> {
   const command = ['bun', '--max-http-header-size=1000000', 'test/support/clickhouse-front.ts']
-  const front = await startFront(command, surroundings())
+  const front = await startFront(command, childOptions())
   const total = { passed: 0, failed: 0, seconds: 0, cpuSeconds: 0, output: '' }
   try {
     for (const file of testFilesOf('test/samples')) {

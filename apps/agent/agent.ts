@@ -90,7 +90,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
 }
 
 /** How often a child that took over is looked at. */
-const CHILD_LOOK_MS = 1_000
+const CHILD_POLL_MS = 1_000
 
 class Agent implements RunningAgent {
   readonly #parts: AgentParts
@@ -223,7 +223,7 @@ class Agent implements RunningAgent {
     const child = this.#successor.start()
     while (child.exitCode === null && child.signalCode === null) {
       if (this.#isStopRequested) child.kill('SIGTERM')
-      await this.#alarm.wait(clock, CHILD_LOOK_MS)
+      await this.#alarm.wait(clock, CHILD_POLL_MS)
     }
     return child.exitCode === 0 ? null : 'the installed version ended'
   }

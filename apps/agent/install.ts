@@ -53,7 +53,7 @@ LockPersonality=yes
 WantedBy=multi-user.target
 `
 
-export type InstallOrder = {
+type InstallOrder = {
   /** The compiled executable that is installed. */
   readonly executable: string
   readonly collectorUrl: string

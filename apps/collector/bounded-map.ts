@@ -1,6 +1,7 @@
-// A map of at most so many entries: where it is full, the entry that was set longest ago goes. For maxima that are large
-// and rarely reached: `lru-cache` would take the memory for all entries at the start, 7 MB for 250,000, in every thread,
-// and keeps the order of use, which costs a write at each read of the hot path. An entry that goes is looked up again.
+// A map of at most so many entries: where it is full, the entry that was set longest ago goes. For maxima that are
+// large and rarely reached: `lru-cache` would take the memory for all entries at the start, 7 MB for 250,000, in every
+// thread, and keeps the order of use, which costs a write at each read of the hot path. An entry that goes is looked up
+// again.
 
 export class BoundedMap<K, V> {
   private readonly entries = new Map<K, V>()

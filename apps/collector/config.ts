@@ -34,7 +34,7 @@ const HOUR_MS = 60 * MINUTE_MS
 const GIB = 1024 ** 3
 
 /** What ingest and worker both need. */
-export const collectorKeys = {
+const collectorKeys = {
   'ops.listen': address(null, 'where /healthz, /readyz and /metrics are served; empty: not at all'),
   'ops.allowed_hosts': list([], 'names that ops.listen answers to on loopback, beside addresses and localhost'),
   'listen.insecure': boolean(false, 'serve and use plain HTTP on addresses that are not loopback'),
@@ -141,7 +141,7 @@ export const workerKeys = {
 /** Everything, for the all-in-one. */
 export const allCollectorKeys = { ...workerKeys, ...ingestKeys } as const satisfies Keys
 
-export type CollectorConfig = Config<typeof collectorKeys>
+type CollectorConfig = Config<typeof collectorKeys>
 export type IngestConfig = Config<typeof ingestKeys>
 export type WorkerConfig = Config<typeof workerKeys>
 export type AllCollectorConfig = Config<typeof allCollectorKeys>

@@ -13,7 +13,7 @@ export type ReadyPart = { readonly name: string; readonly isReady: () => boolean
 export type OpsServer = { readonly url: string; stop(): Promise<void> }
 
 /** The names of the parts that are not ready. */
-export async function failingParts(parts: readonly ReadyPart[]): Promise<string[]> {
+async function failingParts(parts: readonly ReadyPart[]): Promise<string[]> {
   const failing: string[] = []
   for (const part of parts) if (!(await part.isReady())) failing.push(part.name)
   return failing

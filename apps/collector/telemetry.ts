@@ -71,7 +71,7 @@ export class Durations {
 }
 
 /** A histogram whose observations are plain additions until the scrape. */
-export class FastHistogram extends Histogram<string> {
+class FastHistogram extends Histogram<string> {
   private readonly bounds: readonly number[]
   private readonly fullName: string
   private readonly about: string
@@ -109,8 +109,8 @@ export class FastHistogram extends Histogram<string> {
 }
 
 /** What ingest drops besides what admission drops. */
-export const ingestDropReasons = [...dropReasons, 'retention_locked', 'pending_agent', 'purged'] as const
-export type IngestDropReason = DropReason | 'retention_locked' | 'pending_agent' | 'purged'
+const ingestDropReasons = [...dropReasons, 'retention_locked', 'pending_agent', 'purged'] as const
+type IngestDropReason = DropReason | 'retention_locked' | 'pending_agent' | 'purged'
 
 /** Counted for every batch: plain numbers. */
 export type HotCounters = {

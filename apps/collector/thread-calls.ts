@@ -1,11 +1,11 @@
-// Calls between threads: one side asks, the other answers under the number of the question. What may be asked is a table
-// of types, one for each direction, and a compiler's error where the sides differ. What a thread tells without an answer
-// is no call: those notices are unions in the files of messages, and go over the same port in the order of both.
+// Calls between threads: one side asks, the other answers under the number of the question. What may be asked is a
+// table of types, one for each direction, and a compiler's error where the sides differ. What a thread tells without an
+// answer is no call: those notices are unions in the files of messages, and go over the same port in the order of both.
 import { assert } from '../../core/assert.ts'
 
 type Call = { readonly args: readonly unknown[]; readonly result: unknown }
 /** Every call of one direction, by its name: what goes over, and what comes back. */
-export type CallTable = Readonly<Record<string, Call>>
+type CallTable = Readonly<Record<string, Call>>
 type Name<C extends CallTable> = keyof C & string
 
 export type CallMessage<C extends CallTable> = {
@@ -45,7 +45,8 @@ export class CallClient<C extends CallTable> {
   }
 
   /**
-   * A call whose answer must be taken in the step that receives it, or which gives memory away: `transfer` changes hands.
+   * A call whose answer must be taken in the step that receives it, or which gives memory away: `transfer` changes
+   * hands.
    */
   send<N extends Name<C>>(
     name: N,
@@ -86,7 +87,7 @@ export class CallClient<C extends CallTable> {
 
 declare const result: unique symbol
 /** The number of a call that is to be answered with an `R`. */
-export type CallId<R> = number & { readonly [result]?: (result: R) => void }
+type CallId<R> = number & { readonly [result]?: (result: R) => void }
 
 /**
  * A handler that answers by itself, with `CallServer.answer`: in the very step in which it knows the answer, or with
@@ -103,8 +104,8 @@ export type Handlers<C extends CallTable> = { readonly [N in Name<C>]: Handler<C
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /**
- * The side that answers. Whoever reads the port hands the calls to `receive`; a handler that knows its result at once is
- * answered in the same step.
+ * The side that answers. Whoever reads the port hands the calls to `receive`; a handler that knows its result at once
+ * is answered in the same step.
  */
 export class CallServer<C extends CallTable> {
   private readonly handlers: Readonly<Record<string, ((...args: never[]) => unknown) | Direct<Call>>>

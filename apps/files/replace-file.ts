@@ -20,7 +20,7 @@ import { dirname } from 'node:path'
 
 export type FileOwner = { readonly uid: number; readonly gid: number }
 
-export type FileOptions = {
+type FileOptions = {
   /** Permissions, whatever the umask says; 0600 when left out. */
   readonly mode?: number
   /** Whose the file becomes, which needs root; null or left out: who runs this process. */

@@ -6,7 +6,7 @@ import type { RequestBody } from './request-body.ts'
 /** A name, an IPv4 address or an IPv6 address in brackets, and a port. */
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d{0,5})?$/
 
-export type FetchHandler = {
+type FetchHandler = {
   readonly scheme: 'http' | 'https'
   readonly fetch: (request: Request, peer: string) => Promise<Response> | Response
   readonly refuse: (fault: Refusal) => Response

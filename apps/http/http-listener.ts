@@ -1,5 +1,5 @@
-// A listener for HTTP/1 over TCP or TLS, on which requests of one connection are answered in their order, pipelined ones
-// too; over TLS it speaks HTTP/2 as well where it is told to.
+// A listener for HTTP/1 over TCP or TLS, on which requests of one connection are answered in their order, pipelined
+// ones too; over TLS it speaks HTTP/2 as well where it is told to.
 import { constants } from 'node:crypto'
 import type { Socket } from 'bun'
 import { type Connection, type ConnectionOptions, HttpConnection } from './http-connection.ts'
@@ -15,12 +15,12 @@ const PROTOCOLS = Buffer.from('\x02h2\x08http/1.1', 'latin1')
 
 export type Certificate = { readonly cert: string; readonly key: string }
 
-export type HttpListener = {
+type HttpListener = {
   readonly port: number
   /**
    * Connections that come from now on are shown this certificate; those that are there stay. Only for a listener that
-   * has one. Connections that are being made at this moment may be reset, or go over to it where net.ipv4.tcp_migrate_req
-   * is set.
+   * has one. Connections that are being made at this moment may be reset, or go over to it where
+   * net.ipv4.tcp_migrate_req is set.
    */
   replaceCertificate(certificate: Certificate): void
   /**
@@ -30,7 +30,7 @@ export type HttpListener = {
   stop(graceMs: number): Promise<void>
 }
 
-export type HttpListenerOptions = ConnectionOptions & {
+type HttpListenerOptions = ConnectionOptions & {
   readonly hostname: string
   readonly port: number
   /** Other listeners have the port, too. One with a certificate shares it with its successor in any case. */

@@ -1,7 +1,7 @@
 // Responses of the listeners, and their heads as HTTP/1 writes them.
 
 /** A response whose head was made once, up to its length: a Response costs more than the rest of a short request. */
-export type PlainResponse = { readonly status: number; readonly head: string; readonly body: Uint8Array<ArrayBuffer> }
+type PlainResponse = { readonly status: number; readonly head: string; readonly body: Uint8Array<ArrayBuffer> }
 export type AnyResponse = Response | PlainResponse
 
 const statusTexts: Readonly<Record<number, string>> = {

@@ -12,7 +12,7 @@ const LF = 10
 const CR = 13
 
 /** The sender is gone, or what it sends is no body. */
-export class BodyBroken extends Error {
+class BodyBroken extends Error {
   override readonly name = 'AbortError'
 }
 

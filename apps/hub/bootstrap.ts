@@ -27,14 +27,14 @@ const LICENSE_USES = 1000
 const LOOPBACK_RANGES = ['127.0.0.0/8', '::1/128']
 
 /** What the caller keeps between starts. */
-export type SiteSecrets = {
+type SiteSecrets = {
   readonly apiToken: string
   readonly collectorToken: string
   readonly matcherToken: string
   readonly license: string
 }
 
-export type SiteOptions = {
+type SiteOptions = {
   /** What was kept from an earlier start; empty at the first. */
   readonly kept: Partial<SiteSecrets>
   /** The collector's admin API, and the token that it accepts. */

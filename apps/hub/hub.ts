@@ -45,7 +45,7 @@ export type RunningHub = {
   stop(): Promise<void>
 }
 
-export type HubOptions = {
+type HubOptions = {
   readonly config: HubConfig
   readonly log: Logger
   /** The web interface, unless others are given. */

@@ -108,7 +108,7 @@ export async function cleanUp(hub: Hub): Promise<void> {
 }
 
 /** Companies that were deleted 30 days ago go for good (decision G-41). */
-export async function purgeDeletedCompanies(hub: Hub): Promise<void> {
+async function purgeDeletedCompanies(hub: Hub): Promise<void> {
   const due = await hub.database.db.execute<{ id: string }>(sql`
     select id from companies where deleted_at < now() - make_interval(days => ${COMPANY_KEPT_DAYS})
       and (parent_id is null or parent_id not in (select id from companies where deleted_at is not null))`)

@@ -24,7 +24,7 @@ export type SiteOptions = {
 }
 
 /** Values that are known only while the site starts: secrets, addresses, the database. */
-export type SiteInfo = Readonly<Record<string, string>>
+type SiteInfo = Readonly<Record<string, string>>
 
 export type SiteConfig = {
   readonly hub: (facts: SiteInfo) => HubConfig

@@ -27,7 +27,7 @@ const STOP_TIMEOUT_MS = 10_000
 const USER = 'svc'
 const HERE = '/proc/self/cwd'
 
-export type RunningPostgres = {
+type RunningPostgres = {
   /** As the superuser: for what prepares the database, not for the hub. */
   readonly url: string
   stop(): Promise<void>

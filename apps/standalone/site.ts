@@ -38,7 +38,7 @@ export type SiteInfo = {
 export type RunningSite = { readonly facts: SiteInfo; stop(): Promise<void> }
 
 /** Shown on the terminal as each part starts. */
-export type Progress = (part: string) => void
+type Progress = (part: string) => void
 
 const newSecret = (): string => randomBytes(32).toString('hex')
 
@@ -53,7 +53,7 @@ function withPort(address: string): string {
   return address.endsWith(':0') ? `${address.slice(0, -1)}${freePort()}` : address
 }
 
-export type SiteStart = {
+type SiteStart = {
   readonly options: SiteOptions
   readonly config: SiteConfig
   readonly dataDir: DataDir

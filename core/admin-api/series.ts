@@ -4,9 +4,9 @@ import { dataOf, labelsOf } from './envelope.ts'
 
 /** Parameters besides company_id, as the query string has them. */
 export const seriesParameters = ['metric', 'from', 'to', 'step', 'agg'] as const
-export type SeriesQuery = { readonly [K in (typeof seriesParameters)[number]]?: string | null | undefined }
+type SeriesQuery = { readonly [K in (typeof seriesParameters)[number]]?: string | null | undefined }
 
-export type SeriesOfServer = {
+type SeriesOfServer = {
   readonly labels: Readonly<Record<string, string>>
   /** Time in milliseconds and value, oldest first. */
   readonly points: readonly (readonly [tsMs: number, value: number])[]

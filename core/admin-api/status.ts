@@ -5,7 +5,7 @@ import { isObject } from '../json-object.ts'
 import { keyMetrics } from '../series/catalogue.ts'
 import { dataOf, labelsOf } from './envelope.ts'
 
-export const presenceStates = ['online', 'down', 'unknown'] as const
+const presenceStates = ['online', 'down', 'unknown'] as const
 export type PresenceState = (typeof presenceStates)[number]
 
 /** GET /servers/{server_id}/status. */
@@ -18,7 +18,7 @@ export type LatestSample = {
   readonly ts_ms: number
 }
 /** The newest values of the key metrics, by metric. */
-export type LatestSamples = Readonly<Record<string, readonly LatestSample[]>>
+type LatestSamples = Readonly<Record<string, readonly LatestSample[]>>
 
 export type ServerStatusResponse = {
   readonly server_id: string

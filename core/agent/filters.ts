@@ -4,10 +4,10 @@
 import { compileRegex, type Regex } from '../alerting/rules/regex.ts'
 
 /** The longest filter expression that remote configuration may carry (document 3 "Agent config semantics"). */
-export const FILTER_CHARS_MAX = 200
+const FILTER_CHARS_MAX = 200
 
 export type NameFilter = { readonly include: readonly Regex[]; readonly exclude: readonly Regex[] }
-export type FilterLists = { readonly include: readonly string[]; readonly exclude: readonly string[] }
+type FilterLists = { readonly include: readonly string[]; readonly exclude: readonly string[] }
 
 /** What is wrong with a filter expression, as a phrase; null when it is valid. */
 export function filterFault(source: string): string | null {

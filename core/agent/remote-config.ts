@@ -47,7 +47,7 @@ export type RemoteConfig = {
   readonly minAgentVersion: string
 }
 
-export type MergedConfig = {
+type MergedConfig = {
   readonly settings: AgentSettings
   /** False when remote configuration is locked out, or was discarded as a whole. */
   readonly isApplied: boolean
@@ -121,7 +121,7 @@ export function settingsFault(settings: AgentSettings): string | null {
 }
 
 /** The warning that a running version below min_agent_version gets; null when it is new enough or nothing is asked. */
-export function versionWarning(minAgentVersion: string, runningVersion: string): string | null {
+function versionWarning(minAgentVersion: string, runningVersion: string): string | null {
   if (minAgentVersion === '') return null
   const order = compareVersions(runningVersion, minAgentVersion)
   if (order === null) return `min_agent_version ${JSON.stringify(minAgentVersion.slice(0, 40))} is not a version`

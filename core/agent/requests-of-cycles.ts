@@ -10,7 +10,7 @@ import { reportedValue } from './reported-value.ts'
 /** One value read in a cycle. `tsMs` only where it differs from the cycle's instant (results of checks). */
 export type Sample = { readonly name: string; readonly labels: Labels; readonly value: number; readonly tsMs?: number }
 
-export type SeriesPoint = { readonly tsMs: number; readonly value: number }
+type SeriesPoint = { readonly tsMs: number; readonly value: number }
 export type PointSeries = { readonly name: string; readonly labels: Labels; readonly points: readonly SeriesPoint[] }
 
 /** A sample without labels. */

@@ -3,7 +3,7 @@
 // https://collector.example.net:8443#ed25519=<base64url>&signed_at_ms=<milliseconds>
 
 /** The first line of what is signed: a signature made for anything else cannot pass for one of an address. */
-export const ADDRESS_SIGNATURE_PREFIX = 'svc-agent-collector-url-v1'
+const ADDRESS_SIGNATURE_PREFIX = 'svc-agent-collector-url-v1'
 
 export type SignedAddress = {
   /** The address without its fragment. */

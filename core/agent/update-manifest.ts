@@ -16,7 +16,7 @@ export type Manifest = {
 }
 
 /** The first line of what is signed: a signature made for anything else cannot pass for one of an update. */
-export const UPDATE_SIGNATURE_PREFIX = 'svc-agent-update-manifest-v1'
+const UPDATE_SIGNATURE_PREFIX = 'svc-agent-update-manifest-v1'
 
 /** Larger manifests and downloads are refused. */
 export const UPDATE_BYTES_MAX = 40 * 1024 * 1024
@@ -39,7 +39,7 @@ export function signedManifestText(manifest: Manifest): string {
   ].join('\n')
 }
 
-export type UpdateSituation = {
+type UpdateSituation = {
   readonly runningVersion: string
   readonly os: string
   readonly arch: string
@@ -51,7 +51,7 @@ export type UpdateSituation = {
   readonly isFailed: boolean
 }
 
-export type UpdateVerdict = { readonly take: true } | { readonly take: false; readonly reason: string }
+type UpdateVerdict = { readonly take: true } | { readonly take: false; readonly reason: string }
 
 /** Host of an https address (with its port when it has one); null for any other scheme and for credentials inside. */
 function httpsHost(url: string): string | null {

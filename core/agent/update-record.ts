@@ -44,7 +44,7 @@ export function withFailed(record: UpdateRecord, version: string, nowMs: number)
  * - unwatched: on trial, and it must watch itself (after a power cut or when the watcher was killed)
  * - failed: on trial, and it must restore the old binary at once
  */
-export type TrialAtStart = 'none' | 'watched' | 'unwatched' | 'failed'
+type TrialAtStart = 'none' | 'watched' | 'unwatched' | 'failed'
 
 /**
  * How an agent of `version` has to start. `isWatched` tells whether it was started by the process that watches the

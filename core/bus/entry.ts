@@ -23,13 +23,13 @@ import { limits } from '../limits.ts'
 import type { SampleBatch } from '../series/sample-batch.ts'
 import { readUuid, writeUuid } from '../series/uuid.ts'
 
-export const ENTRY_VERSION = 1
+const ENTRY_VERSION = 1
 const HEADER_BYTES = 96
 const FLAG_COUNTS = 1
 const FLAG_TIMES = 2
 
 /** Who sent a batch and when it came. */
-export type EntryHeader = {
+type EntryHeader = {
   readonly companyId: string
   readonly serverId: string
   readonly agentId: string

@@ -2,17 +2,7 @@
 // environment are read by each executable's config.ts and handed in. Order: defaults, file, environment, options.
 
 /** Durations are milliseconds, sizes bytes once parsed. */
-export type KeyKind =
-  | 'text'
-  | 'secret'
-  | 'boolean'
-  | 'integer'
-  | 'number'
-  | 'duration'
-  | 'size'
-  | 'address'
-  | 'list'
-  | 'map'
+type KeyKind = 'text' | 'secret' | 'boolean' | 'integer' | 'number' | 'duration' | 'size' | 'address' | 'list' | 'map'
 
 type KeyOf<K extends KeyKind, T> = {
   readonly kind: K

@@ -1,7 +1,7 @@
 // The life of an alert in the hub: what each event of a collector does to the alerts it concerns (document 1 "Alert
 // state", document 2 "Hub-side alert changes from events"; decisions G-69, G-80, G-94 to G-101). Pure: the caller has
 // dropped repeated and old events, hands in the alerts that can be concerned, and stores what comes out.
-import { type AlertEvent, agentDownRuleId, groupDownRuleId } from '../alerting/evaluate/event.ts'
+import type { AlertEvent } from '../alerting/evaluate/event.ts'
 import type { Severity } from '../alerting/rules/rule.ts'
 
 export const alertStates = ['open', 'acknowledged', 'resolved', 'closed', 'grouped'] as const
@@ -81,7 +81,7 @@ export const notifyTypes = [
 ] as const
 export type NotifyType = (typeof notifyTypes)[number]
 
-export type Outcome = {
+type Outcome = {
   /** Alerts to store, new or changed. */
   readonly changed: readonly Alert[]
   /** The alert whose log the event belongs to; null when it concerns none. */
@@ -336,6 +336,3 @@ export function closeGroup(group: Alert, children: readonly Alert[], otherGroups
     return next ? { ...child, groupId: next.id } : { ...child, state: 'open', groupId: null }
   })
 }
-
-/** True for rule_id values that no rule of a company has. */
-export const isBuiltInRuleId = (ruleId: string): boolean => ruleId === agentDownRuleId || ruleId === groupDownRuleId

@@ -2,7 +2,7 @@
 import { limits } from '../limits.ts'
 import type { AgentState } from './agent.ts'
 
-export type Connectivity = 'online' | 'down' | 'unknown'
+type Connectivity = 'online' | 'down' | 'unknown'
 
 /**
  * Connectivity of an agent by the hub's records: unknown while it is not active or was never seen; online when it was

@@ -24,7 +24,7 @@ export function licenseStatus(license: LicenseDates, nowMs: number): LicenseStat
 /** A revoked or superseded licence is final: it can be neither edited nor regenerated. */
 export const isEditable = (status: LicenseStatus): boolean => status !== 'revoked' && status !== 'superseded'
 
-export type EnrollRefusal = {
+type EnrollRefusal = {
   readonly status: 401 | 409
   readonly code: 'token_revoked' | 'token_expired' | 'token_used' | 'invalid_token'
 }

@@ -11,7 +11,7 @@ export type TokenPair = {
   readonly rotatedAtMs: readonly number[]
 }
 
-export type Rotation =
+type Rotation =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'rate_limited'; readonly retryAfterSeconds: number }
   | {

@@ -32,7 +32,7 @@ export type SeriesPlan = {
   readonly fallsBackToRaw: boolean
 }
 
-export type PlanContext = {
+type PlanContext = {
   readonly serverId: string
   readonly nowMs: number
   /** The read limit of the company's plan (`readWindow`); -Infinity without one. */

@@ -67,16 +67,14 @@ export function writeLockedBeforeMs(retentionDays: number | null, nowMs: number)
 }
 
 /** What the collector remembers about a company's retention, kept in the samples store itself. */
-export type RetentionMemory = {
+type RetentionMemory = {
   readonly firstSeenAtMs: number
   /** The largest retention seen in the last 30 days; Infinity when it was unlimited. */
   readonly largestDays: number
 }
 
 /** `keep` is the reason why nothing is deleted; `deleteBeforeMs` is a UTC midnight. */
-export type Deletion =
-  | { readonly keep: 'hub_silent' | 'new_company' | 'unlimited' }
-  | { readonly deleteBeforeMs: number }
+type Deletion = { readonly keep: 'hub_silent' | 'new_company' | 'unlimited' } | { readonly deleteBeforeMs: number }
 
 /**
  * Which samples of a company may be deleted: whole UTC days that are entirely outside everything that the company can

@@ -1,11 +1,11 @@
 // The metric catalogue: the 61 metrics that rules may name and queries may read, with the labels each may carry.
 // Names outside it are stored, but cannot be queried or used in rules (document 2 "Rule", decision G-64).
 
-export type Platform = 'all' | 'linux'
+type Platform = 'all' | 'linux'
 export type Unit = 'percent' | 'count' | 'load' | 'bytes' | 'bytes/s' | 'ops/s' | '1/s' | 's' | 'bool' | 'code' | 'days'
 
 /** One metric: its name, the labels a series of it may carry, the unit of its values, where agents report it. */
-export type Metric = {
+type Metric = {
   readonly name: string
   readonly labels: readonly string[]
   readonly unit: Unit

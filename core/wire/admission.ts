@@ -93,7 +93,7 @@ const shown = (text: string): string => {
 }
 
 /** A series after normalisation, or why it is refused. `isNoted`: a label was removed or cut, and a warning says so. */
-export type NormalSeries = { readonly key: string; readonly isNoted: boolean } | { readonly refused: DropReason }
+type NormalSeries = { readonly key: string; readonly isNoted: boolean } | { readonly refused: DropReason }
 
 /**
  * Whether a label is the target of a check. A long target is shortened with a hash, so that two stay distinct; the

@@ -5,11 +5,11 @@ import { isObject } from '../json-object.ts'
 import { limits } from '../limits.ts'
 import { sha256Hex } from '../series/hash.ts'
 
-export const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const
-export type CheckType = (typeof checkTypes)[number]
+const checkTypes = ['service', 'port', 'tcp', 'http', 'cert'] as const
+type CheckType = (typeof checkTypes)[number]
 
 /** A check as the agent is given it: only the fields of its type are set. */
-export type AgentCheck = {
+type AgentCheck = {
   readonly id: string
   readonly type: CheckType
   readonly name: string

@@ -44,7 +44,7 @@ export type DecodeRefusal = 'malformed' | 'too_many_points' | 'too_many_series'
 /**
  * The fields of a batch beside its samples. seq is a uint64: `seq` is exact below 2^53, `seqLow` and `seqHigh` always.
  */
-export type BatchHeader = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
+type BatchHeader = { seq: number; seqLow: number; seqHigh: number; sentAtMs: number; intervalSeconds: number }
 
 /** Keeps a leading U+FEFF as text. Bytes that are not UTF-8 become U+FFFD, which the grammar of names then refuses. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })

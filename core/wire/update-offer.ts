@@ -7,7 +7,7 @@ import { sha256Words } from '../series/hash.ts'
 /** The cohort of an agent, 0..99, from its id alone. */
 export const updateCohort = (agentId: string): number => sha256Words(agentId).lo % 100
 
-export type UpdateRequest = {
+type UpdateRequest = {
   readonly agentId: string
   readonly os: string
   readonly arch: string

@@ -10,7 +10,7 @@ const BLOCK_RLE = 1
 const BLOCK_RESERVED = 3
 
 /** The frames of a body and their declared size; `contentBytes` is null when at least one frame does not declare it. */
-export type ZstdContent = { readonly frameCount: number; readonly contentBytes: number | null }
+type ZstdContent = { readonly frameCount: number; readonly contentBytes: number | null }
 
 type Frame = { readonly end: number; readonly contentBytes: number | null }
 

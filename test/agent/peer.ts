@@ -18,7 +18,7 @@ import {
   RenewResponseSchema,
 } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 
-export type Seen = {
+type Seen = {
   readonly route: string
   readonly search: string
   readonly headers: Headers
@@ -26,14 +26,14 @@ export type Seen = {
   readonly atMs: number
 }
 
-export type Scripted = Response | null | Promise<Response | null>
+type Scripted = Response | null | Promise<Response | null>
 type Script = (seen: Seen, body: Uint8Array) => Scripted
 
 /** Tokens as a hub makes them: `agt_` and base62. */
 export const FIRST_TOKEN = `agt_first${'0'.repeat(38)}`
 export const renewedToken = (number: number): string => `agt_renewed${String(number).padStart(36, '0')}`
 
-export type ErrorOptions = { readonly retryAfter?: string }
+type ErrorOptions = { readonly retryAfter?: string }
 
 /** An error of the agent protocol. */
 export function protocolError(status: number, code: string, { retryAfter }: ErrorOptions = {}): Response {

@@ -15,7 +15,7 @@ setDefaultTimeout(60_000)
 export const LICENSE = 'lic_secret_of_the_test'
 
 /** Options of a run out of configuration keys, as a file would give them. */
-export function optionsOf(keys: Record<string, unknown>): AgentOptions {
+function optionsOf(keys: Record<string, unknown>): AgentOptions {
   const { options, faults } = resolveAgentOptions({
     file: undefined,
     environment: {},

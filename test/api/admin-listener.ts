@@ -2,7 +2,7 @@
 // and remembers what it was asked.
 import type { Json } from './hub-harness.ts'
 
-export type Asked = { method: string; path: string; query: URLSearchParams; token: string | null; body: Json }
+type Asked = { method: string; path: string; query: URLSearchParams; token: string | null; body: Json }
 type Answer = { status: number; body: Json; headers?: Record<string, string> }
 
 export class AdminListener {

@@ -9,7 +9,7 @@ import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-cli
 import { type RedisKeys, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { startTestRedis } from '../support/redis.ts'
 
-export type Closing = (close: () => Promise<void> | void) => void
+type Closing = (close: () => Promise<void> | void) => void
 
 export type Implementation<Subject> = {
   readonly name: 'file' | 'redis'

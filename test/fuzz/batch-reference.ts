@@ -8,7 +8,7 @@ import { type MetricsBatch, MetricsBatchSchema } from '../../proto/gen/svc/agent
  * `malformed`: no message by the wire format. `loose`: well-formed, but with something that decoders judge differently
  * (a known field of another wire type, text that is no UTF-8). `strict`: every decoder must agree.
  */
-export type Form = 'malformed' | 'loose' | 'strict'
+type Form = 'malformed' | 'loose' | 'strict'
 
 type Schema = {
   readonly [field: number]: { readonly wire: number; readonly message?: Schema; readonly isText?: boolean }

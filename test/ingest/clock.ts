@@ -7,7 +7,7 @@ import { join } from 'node:path'
 export const clockFile: string = join(tmpdir(), `ingest-test-clock-${process.pid}`)
 
 /** The instant that the threads of this process take for now; 0 = the real one. */
-export function sharedInstant(): Float64Array {
+function sharedInstant(): Float64Array {
   if (!existsSync(clockFile)) {
     writeFileSync(clockFile, new Uint8Array(4096))
     process.on('exit', () => rmSync(clockFile, { force: true }))

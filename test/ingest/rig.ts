@@ -47,7 +47,7 @@ export const agentRecord = (changes: Record<string, unknown> = {}): Record<strin
 })
 
 /** One admitted batch as it lies on the bus. */
-export type BusBatch = {
+type BusBatch = {
   readonly companyId: string
   readonly serverId: string
   readonly agentId: string

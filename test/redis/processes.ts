@@ -11,7 +11,7 @@ import { startTestRedis, type TestRedis } from '../support/redis.ts'
 import { SimulatedAgent } from '../support/simulated-agent.ts'
 import { until } from '../support/until.ts'
 
-export const adminToken = 'admin-token-of-the-hub'
+const adminToken = 'admin-token-of-the-hub'
 const root = join(import.meta.dir, '../..')
 
 // biome-ignore lint/suspicious/noExplicitAny: answers over HTTP, checked by the expectations of the test

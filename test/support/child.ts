@@ -2,7 +2,7 @@
 // by that folder, so that nothing is left running, whatever became of the command.
 import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 
-export type Surroundings = {
+export type ChildOptions = {
   readonly cwd: string
   /** Made for the command and removed after it; no other command's folder may begin with its path. */
   readonly folder: string
@@ -72,7 +72,7 @@ function makeFolder(folder: string): void {
   chmodSync(folder, 0o711)
 }
 
-const environmentOf = ({ folder, environment }: Surroundings): Record<string, string | undefined> => ({
+const environmentOf = ({ folder, environment }: ChildOptions): Record<string, string | undefined> => ({
   ...process.env,
   FORCE_COLOR: '0',
   TMPDIR: folder,
@@ -83,7 +83,7 @@ const environmentOf = ({ folder, environment }: Surroundings): Record<string, st
  * Runs a command to its end, or to the limit. Its output goes by a file: a child that it leaves behind holds nothing
  * up.
  */
-export async function runChild(command: readonly string[], around: Surroundings, limitMs: number): Promise<Ended> {
+export async function runChild(command: readonly string[], around: ChildOptions, limitMs: number): Promise<Ended> {
   const { cwd, folder } = around
   makeFolder(folder)
   const outputFile = `${folder}.output`
@@ -115,7 +115,7 @@ export type Front = { readonly url: string; stop(): Promise<void> }
  * Starts a server for several tests, which prints its URL when it is ready and ends on SIGTERM. Throws when it does not
  * start.
  */
-export async function startFront(command: readonly string[], around: Surroundings): Promise<Front> {
+export async function startFront(command: readonly string[], around: ChildOptions): Promise<Front> {
   const { cwd, folder } = around
   makeFolder(folder)
   const child = Bun.spawn([...command], {

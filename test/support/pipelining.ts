@@ -4,7 +4,7 @@ import { askRaw, openRaw, statusesOf } from './raw-http.ts'
 import { until } from './until.ts'
 
 /** Requests with the statuses of their answers, each kept alive. */
-export type Requests = readonly (readonly [request: string, status: number])[]
+type Requests = readonly (readonly [request: string, status: number])[]
 
 /** A request of HTTP/1.1 with its body's length. */
 export const requestOf = (method: string, path: string, headers: Record<string, string> = {}, body = ''): string =>

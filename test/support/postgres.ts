@@ -12,7 +12,7 @@ import { openDatabase } from '../../apps/hub/platform/db/connect.ts'
 import { freePort } from '../../apps/standalone/ports.ts'
 
 /** `url` is that of the server, without a database. */
-export type TestPostgres = { readonly url: string; stop(): Promise<void> }
+type TestPostgres = { readonly url: string; stop(): Promise<void> }
 
 const USER = 'test'
 const PASSWORD = 'test'

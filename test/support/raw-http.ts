@@ -26,13 +26,13 @@ export function openRaw(url: string): RawConnection {
 export const statusesOf = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(found => Number(found[1]))
 
-export type RawAnswer = { readonly statuses: number[]; readonly text: string; readonly isClosed: boolean }
+type RawResponse = { readonly statuses: number[]; readonly text: string; readonly isClosed: boolean }
 
 /**
  * Sends segments, each once the one before it is on its way; resolves once there are so many responses, or the
  * connection is closed.
  */
-export async function askRaw(url: string, segments: readonly string[], count: number): Promise<RawAnswer> {
+export async function askRaw(url: string, segments: readonly string[], count: number): Promise<RawResponse> {
   const { socket, received, isClosed } = openRaw(url)
   for (const segment of segments)
     await new Promise<void>(resolve => socket.write(Buffer.from(segment, 'latin1'), () => setImmediate(resolve)))

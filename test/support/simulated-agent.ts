@@ -10,7 +10,7 @@ import {
   RenewResponseSchema,
 } from '../../proto/gen/svc/agent/v1/agent_pb.ts'
 
-export type SimulatedSeries = {
+type SimulatedSeries = {
   readonly name: string
   readonly labels?: Record<string, string>
   /** (time in ms, value) pairs. */

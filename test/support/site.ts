@@ -6,7 +6,7 @@ import { until } from './until.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
-export type SiteInfo = {
+type SiteInfo = {
   readonly hub_url: string
   readonly agent_url: string
   readonly admin_url: string
@@ -40,7 +40,7 @@ export type SiteProcess = {
 // biome-ignore lint/suspicious/noExplicitAny: answers of another process, checked by the expectations of the test
 export type Json = any
 
-export type SiteOptions = {
+type SiteOptions = {
   readonly dataDir?: string
   readonly config?: string
   readonly args?: readonly string[]

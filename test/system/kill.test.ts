@@ -86,7 +86,7 @@ test(`[SNAP-008, ING-038, SYNC-034] a site killed ${KILLS} times under load keep
   try {
     const servers: Server[] = []
     for (let index = 0; index < AGENTS; index++) {
-      const name = `machine-${index}`
+      const name = `server-${index}`
       const created = await site.api('POST', '/api/v1/servers', { name, hostname: name })
       expect(created.status).toBe(201)
       const { agentId, token } = await SimulatedAgent.enroll(site.facts.agent_url, site.facts.license, name)

@@ -56,7 +56,7 @@ export async function logIn(url: string, email: string): Promise<Session> {
   return { cookie, csrfToken: /data-csrf="([^"]+)"/.exec(page)?.[1] ?? '', page }
 }
 
-export type LiveEvent = { readonly name: string; readonly data: unknown }
+type LiveEvent = { readonly name: string; readonly data: unknown }
 
 /** The live stream of a session; `next` waits for the next event of a name. */
 export class Live {

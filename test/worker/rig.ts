@@ -77,7 +77,7 @@ export const serverOf = (companyId: string, name: string): Server => ({
   agentId: id(`${companyId} agent ${name}`),
 })
 
-export type RigOptions = {
+type RigOptions = {
   readonly keys?: Record<string, unknown>
   readonly withoutHub?: boolean
   /** A real hub in storage of the scripted one, by the token of a collector's service account. */

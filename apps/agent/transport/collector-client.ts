@@ -13,7 +13,7 @@ export type Reply = Answer & {
   readonly requestId: string
 }
 
-export type Request = {
+type Request = {
   readonly method: 'GET' | 'POST'
   /** Below `{collector_url}/agent/v1`. */
   readonly path: string
@@ -28,7 +28,7 @@ export type Request = {
 const REQUEST_TIMEOUT_MS = 30_000
 const PROTOBUF = 'application/x-protobuf'
 
-export type ClientOptions = {
+type ClientOptions = {
   readonly collectorUrl: string
   /** PEM of the certificate authority that signs the collector's certificate; null for the system's. */
   readonly caPem: string | null

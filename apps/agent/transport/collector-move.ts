@@ -21,7 +21,7 @@ import type { CollectorClient, Reply } from './collector-client.ts'
 const FILE = 'collector'
 const SEEN_FILE = 'collector-signed'
 
-export type Move = {
+type Move = {
   readonly url: string
   readonly signedAtMs: number
   /**

@@ -14,7 +14,7 @@ import { type Identity, isAgentToken, licenseHash } from '../state/identity.ts'
 import type { StateDir } from '../state/state-dir.ts'
 import type { CollectorClient, Reply } from './collector-client.ts'
 
-export type Enrollment =
+type Enrollment =
   | { readonly kind: 'enrolled'; readonly identity: Identity; readonly config: AgentConfig | null }
   | { readonly kind: 'refused'; readonly message: string }
   | {
@@ -24,7 +24,7 @@ export type Enrollment =
       readonly isUpgradeRequired: boolean
     }
 
-export type EnrollmentContext = {
+type EnrollmentContext = {
   readonly client: CollectorClient
   readonly dir: StateDir
   readonly files: HostFiles

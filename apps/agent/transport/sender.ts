@@ -15,14 +15,14 @@ import type { StatusReport } from '../state/status.ts'
 import type { CollectorClient, Reply } from './collector-client.ts'
 import { encodeBatch } from './wire.ts'
 
-export type SendResult = {
+type SendResult = {
   readonly action: Action
   readonly reply: Reply | null
   /** The etag of the collector's last acknowledgement, '' without one. */
   readonly configEtag: string
 }
 
-export type SenderParts = {
+type SenderParts = {
   readonly client: CollectorClient
   readonly buffer: BatchBuffer
   readonly seq: SeqCounter

@@ -7,7 +7,7 @@ import { Alarm, type Clock } from '../clock.ts'
 import type { StatusReport } from '../state/status.ts'
 import type { Reply } from './collector-client.ts'
 
-export type TaskName = Exclude<Call, 'enroll'>
+type TaskName = Exclude<Call, 'enroll'>
 
 export type TaskResult = {
   readonly action: Action
@@ -17,13 +17,13 @@ export type TaskResult = {
   readonly nextInMs: number
 }
 
-export type Task = { readonly run: () => Promise<TaskResult>; readonly firstInMs: number }
+type Task = { readonly run: () => Promise<TaskResult>; readonly firstInMs: number }
 
 type TaskState = { readonly name: TaskName; readonly run: () => Promise<TaskResult>; dueAtMs: number; failures: number }
 
 const UNAUTHORIZED_RETRY_MS = 600_000
 
-export type UplinkParts = {
+type UplinkParts = {
   readonly clock: Clock
   readonly log: Logger
   readonly status: StatusReport

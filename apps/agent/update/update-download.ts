@@ -19,7 +19,7 @@ import { createZstdDecompress } from 'node:zlib'
 import { syncPath } from '../../files/replace-file.ts'
 import type { Installation } from './installation.ts'
 
-export type DownloadOrder = {
+type DownloadOrder = {
   readonly url: string
   readonly version: string
   readonly sha256: string

@@ -16,7 +16,7 @@ import { isSigned } from './signature.ts'
 import { stageUpdate } from './update-download.ts'
 import { readUpdateRecord } from './update-records.ts'
 
-export type UpdaterParts = AgentParts & {
+type UpdaterParts = AgentParts & {
   readonly client: CollectorClient
   readonly token: () => string
   /** A version is staged and may be put in place. */

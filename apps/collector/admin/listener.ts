@@ -12,7 +12,7 @@ import { errorResponse } from './admin-error.ts'
 /** The hub waits 30 s for the answer to a purge. */
 const IDLE_SECONDS = 60
 
-export type AdminListener = {
+type AdminListener = {
   readonly url: string
   /**
    * Reads the certificate again; connections that are open stay. Throws for files that cannot be used; the old one

@@ -14,7 +14,7 @@ import { type PullOutcome, SyncLoop } from './sync-loop.ts'
 const APPLY_RECORDS = 2000
 const CURSOR_AGE_MAX_MS = 30 * 24 * 3_600_000
 
-export type AgentsSyncOptions = {
+type AgentsSyncOptions = {
   readonly registry: AgentRegistry
   readonly hub: HubClient | null
   readonly intervalMs: number

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { HubClient } from './hub-client.ts'
 
-export type HubKeys = {
+type HubKeys = {
   readonly 'hub.url': string | null
   readonly 'hub.token': string | null
   readonly 'listen.insecure': boolean

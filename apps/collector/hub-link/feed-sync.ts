@@ -24,7 +24,7 @@ const SAVE_PERIOD_MS = 3_600_000
  */
 const LIMIT_STEP = 8
 
-export type Pulled = { readonly records: readonly unknown[]; readonly nextSince: number }
+type Pulled = { readonly records: readonly unknown[]; readonly nextSince: number }
 
 /**
  * In place of a record that is too large to be read: it takes the place of the version that is held, and is told of as
@@ -81,7 +81,7 @@ export async function pullPages(
   return { error: `the hub's feed of ${feed} does not end` }
 }
 
-export type FeedSyncOptions = {
+type FeedSyncOptions = {
   readonly feed: 'rules' | 'silences' | 'checks'
   readonly intervalMs: number
   /** null: a collector without a hub, which runs what is on disk. */

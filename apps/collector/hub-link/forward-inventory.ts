@@ -11,7 +11,7 @@ const QUEUE_BYTES_MAX = 256 * 1024 * 1024
 /** `{"items":[` and `]}`, and a comma an item. */
 const ENVELOPE_BYTES = 12
 
-export type InventoryReport = {
+type InventoryReport = {
   readonly agentId: string
   readonly companyId: string
   readonly serverId: string
@@ -21,7 +21,7 @@ export type InventoryReport = {
 
 type Item = { readonly agentId: string; readonly reportedAtMs: number; readonly json: string; readonly bytes: number }
 
-export type InventoryForwarderOptions = {
+type InventoryForwarderOptions = {
   readonly hub: HubClient | null
   readonly log: Logger
   readonly metrics: CollectorMetrics

@@ -73,7 +73,9 @@ export class Heartbeat {
   }
 }
 
-/** The heartbeat of a process that shares a collector with others; null without a hub. `own`: what this process knows. */
+/**
+ * The heartbeat of a process that shares a collector with others; null without a hub. `own`: what this process knows.
+ */
 export function startSharedHeartbeat(parts: {
   readonly config: { readonly 'heartbeat.interval': number }
   readonly hub: HubClient | null

@@ -37,7 +37,7 @@ export type LargePage = {
 
 export type FeedName = 'agents' | 'rules' | 'silences' | 'checks'
 
-export type EnrollBody = {
+type EnrollBody = {
   readonly license: string
   readonly hostname: string
   readonly ip_addresses: readonly string[]
@@ -59,7 +59,7 @@ export type HeartbeatBody = {
   readonly outbox_depth?: number
 }
 
-export type HubClientOptions = {
+type HubClientOptions = {
   readonly url: string
   readonly token: string
   readonly collectorId: string | null

@@ -6,7 +6,7 @@ const EDGE_BYTES = 16 * 1024
 /** A body that does not end is given up. */
 const SKIMMED_BYTES_MAX = 2 * 1024 * 1024 * 1024
 
-export type LargeResponse = {
+type LargeResponse = {
   readonly bytes: number
   readonly end: { readonly nextSince: number; readonly more: boolean } | null
   readonly first: { readonly id: string | null; readonly companyId: string | null }

@@ -16,7 +16,7 @@ export type SyncStatus = {
   readonly lastSyncError: string | null
 }
 
-export type SyncLoopOptions = {
+type SyncLoopOptions = {
   readonly feed: string
   readonly intervalMs: number
   readonly pull: () => Promise<PullOutcome>

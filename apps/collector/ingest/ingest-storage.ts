@@ -34,7 +34,7 @@ export type IngestStorage = {
 }
 
 /** The thread of a bus on disk, where listeners have threads of their own; null where the caller's thread writes it. */
-export type BusThread = { readonly url: URL | string; readonly onFailure: (error: Error) => void }
+type BusThread = { readonly url: URL | string; readonly onFailure: (error: Error) => void }
 
 export function openIngestStorage(
   config: IngestConfig,

@@ -34,7 +34,7 @@ export type ChecksSource = {
   onChange(listener: () => void): () => void
 }
 
-export type IngestDeps = {
+type IngestDeps = {
   readonly config: IngestConfig
   readonly log: Logger
   readonly metrics: CollectorMetrics

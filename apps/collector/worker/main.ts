@@ -30,7 +30,9 @@ import { feedStatus } from './worker-status.ts'
 
 const threads = threadFiles(import.meta.url)
 
-/** A configuration without a token, as of a file that was cut, opens nothing: it must not take the place of a whole one. */
+/**
+ * A configuration without a token, as of a file that was cut, opens nothing: it must not take the place of a whole one.
+ */
 const loadWorkerConfig = (file: string | undefined): AllCollectorConfig =>
   loadConfig(file, config =>
     config['admin.token'] ? [] : [{ key: 'admin.token', value: '', message: 'is needed: the hub calls with it' }],

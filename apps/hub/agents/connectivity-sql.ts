@@ -4,7 +4,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
 
 /** Columns of an agent, null where there is none, and whether an agent.down alert of it is active. */
-export type AgentColumns = { readonly state: SQL; readonly lastSeenAt: SQL; readonly isLost: SQL }
+type AgentColumns = { readonly state: SQL; readonly lastSeenAt: SQL; readonly isLost: SQL }
 
 /**
  * An agent.down alert that is not over: a grouped one is told of as part of an incident, and its agent is lost all the

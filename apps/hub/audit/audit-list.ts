@@ -11,7 +11,7 @@ import { instant, isUuid, text, uuid } from '../platform/http/request-schema.ts'
 import { id, named, nullable, string, time } from '../platform/http/response-schema.ts'
 import { type AuditFilter, all, bySubject, countAudit, entriesBy } from './audit-count.ts'
 
-export type AuditRow = Omit<typeof auditLog.$inferSelect, 'position'>
+type AuditRow = Omit<typeof auditLog.$inferSelect, 'position'>
 
 export const auditEntryResponse = named('AuditEntry', {
   id: id(),

@@ -5,7 +5,7 @@ import { type AuditChanges, auditLog } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 
-export type Actor = {
+type Actor = {
   readonly type: 'user' | 'collector' | 'matcher' | 'system'
   readonly id: string | null
   readonly name: string | null

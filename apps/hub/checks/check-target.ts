@@ -83,7 +83,7 @@ export function targetMatchers(type: CheckType, target: Target): RawMatchers {
 export const isSameSeries = (type: CheckType, one: Target, other: Target): boolean =>
   isDeepStrictEqual(targetMatchers(type, one), targetMatchers(type, other))
 
-export type CheckRule = {
+type CheckRule = {
   readonly name: string
   readonly metric: string
   readonly threshold: number

@@ -97,7 +97,7 @@ async function createRules(context: RouteContext, tx: Tx, check: typeof checks.$
   await reloadCollectors(hub, tx, 'rules')
 }
 
-export type CheckInput = {
+type CheckInput = {
   readonly name?: string | undefined
   readonly scope?: ScopeInput | undefined
   readonly type?: CheckType | undefined

@@ -11,7 +11,7 @@ import { resolveScope } from '../scopes/scope.ts'
 import type { CheckRow } from './check-list.ts'
 import { defaultCheckRule, targetMatchers } from './check-target.ts'
 
-export type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
+type CheckResult = { server: { id: string; name: string }; value: number | null; sampled_at: Date | null }
 
 /** The servers of one page of the check's scope, each with its newest value within 15 minutes. */
 export async function checkResults(hub: Hub, row: CheckRow, page: Page) {

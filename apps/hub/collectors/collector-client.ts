@@ -13,7 +13,7 @@ import type { Sealer } from '../identity/secrets.ts'
 import type { Database, Executor } from '../platform/db/connect.ts'
 import type { HubMetrics } from '../platform/telemetry.ts'
 
-export type CollectorTarget = { readonly id: string; readonly adminUrl: string; readonly adminToken: string }
+type CollectorTarget = { readonly id: string; readonly adminUrl: string; readonly adminToken: string }
 /** Why a collector cannot be called from here. */
 export type Unreachable = 'not_registered' | 'no_address' | 'no_token' | 'refused_address'
 export type CollectorResponse = {

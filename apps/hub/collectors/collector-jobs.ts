@@ -57,7 +57,7 @@ export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promi
     agentIds.map(agentId => ({ payload: { agent_id: agentId }, key: agentId })),
   )
 
-export type PurgeScope = { readonly scope: 'company' | 'server'; readonly company_id: string; readonly id: string }
+type PurgeScope = { readonly scope: 'company' | 'server'; readonly company_id: string; readonly id: string }
 
 /** After the commit every collector deletes the data of a company or a server. */
 export const purgeAtCollectors = (hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> =>

@@ -32,8 +32,8 @@ export const collectorCollection = collection({
   }),
 })
 
-export type Collector = typeof collectors.$inferSelect
-export type CollectorInput = {
+type Collector = typeof collectors.$inferSelect
+type CollectorInput = {
   readonly name: string
   readonly base_url?: string | null | undefined
   readonly admin_url?: string | null | undefined

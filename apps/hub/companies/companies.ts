@@ -16,7 +16,7 @@ import { createDefaultRules } from '../rules/default-rules.ts'
 import { licensedUses, lockAgentQuota } from './agent-quota.ts'
 import { applyRetention, effectivePlan } from './plan.ts'
 
-export type NewCompany = {
+type NewCompany = {
   readonly name: string
   readonly parentId?: string | null
   readonly planCode?: string | null
@@ -101,7 +101,7 @@ async function createPersonalLicense(tx: Tx, companyId: string): Promise<void> {
   })
 }
 
-export type PlanChange = {
+type PlanChange = {
   readonly planCode?: string | null
   readonly expiresAt?: Date | null
   readonly overrides?: PlanOverrides
@@ -167,7 +167,7 @@ export async function changeParent(hub: Hub, tx: Tx, companyId: string, parentId
   await applyRetention(hub, tx, companyId)
 }
 
-export async function companyFamily(tx: Tx, companyId: string): Promise<{ id: string; name: string }[]> {
+async function companyFamily(tx: Tx, companyId: string): Promise<{ id: string; name: string }[]> {
   const rows = await tx.db.execute<{ id: string; name: string }>(sql`
     with recursive tree as (
       select id, name, 0 as depth from companies where id = ${companyId}

@@ -60,7 +60,7 @@ const companyLimits = {
   },
 } as const satisfies Readonly<Record<string, Limit>>
 
-export type LimitedKind = keyof typeof companyLimits
+type LimitedKind = keyof typeof companyLimits
 
 async function counted(db: Executor, companyId: string, { count }: Limit): Promise<number> {
   const [row] = await db.execute<{ count: number }>(count(companyId))

@@ -7,7 +7,7 @@ import type { Executor } from '../platform/db/connect.ts'
 import type { PlanOverrides } from '../platform/db/schema-identity.ts'
 import type { Tx } from '../platform/db/transaction.ts'
 
-export type EffectivePlan = {
+type EffectivePlan = {
   readonly code: string
   readonly agentQuota: number | null
   readonly metricsRetentionDays: number | null

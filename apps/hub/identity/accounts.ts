@@ -17,7 +17,7 @@ import { newAdminToken, newApiToken, tokenHash, tokenHint } from './secrets.ts'
 const DAY_MS = 86_400_000
 export const tokenLifeMs = 90 * DAY_MS
 
-export type NewUser = {
+type NewUser = {
   readonly companyId: string | null
   readonly email: string
   readonly name: string
@@ -81,7 +81,7 @@ export async function isLogin(db: Executor, email: string, exceptId: string | nu
   return rows.length > 0
 }
 
-export type NewToken = {
+type NewToken = {
   readonly userId: string
   readonly name: string
   readonly permissions?: readonly string[] | null
@@ -94,7 +94,7 @@ export type NewToken = {
 }
 
 /** Who issues: the hub itself, unless somebody does. */
-export type Issuer = Pick<AuditEntry, 'actor' | 'ip' | 'userAgent'>
+type Issuer = Pick<AuditEntry, 'actor' | 'ip' | 'userAgent'>
 const BY_HUB: Issuer = { actor: HUB_ACTOR }
 
 /** Creates an API token. The clear token is in the answer and nowhere else. */
@@ -149,7 +149,7 @@ export async function revokeToken(tx: Tx, id: string): Promise<void> {
   await endTokens(tx, sql`t.id = ${id}`)
 }
 
-export type ServiceAccount = {
+type ServiceAccount = {
   readonly id: string
   readonly userId: string
   readonly token: string
@@ -169,7 +169,7 @@ async function createServiceUser(tx: Tx, kind: 'collector' | 'matcher', name: st
   return userId
 }
 
-export type NewCollector = {
+type NewCollector = {
   readonly name: string
   readonly baseUrl?: string | null
   readonly adminUrl?: string | null

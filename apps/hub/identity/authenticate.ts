@@ -145,11 +145,11 @@ export async function authenticateToken(db: Executor, token: string): Promise<Ca
   return callerOf(row, 'token', row)
 }
 
-export const sessionIdleMinutes = 120
+const sessionIdleMinutes = 120
 export const sessionHours = 12
 
 /** The caller behind a session cookie. Throws 401 when the session is unknown, idle for too long or too old. */
-export async function authenticateSession(db: Executor, cookie: string): Promise<Caller> {
+async function authenticateSession(db: Executor, cookie: string): Promise<Caller> {
   const [row] = await db.execute<CredentialRow>(sql`
     select s.id as credential_id, null as token_permissions, null as ip_ranges, null as rate_per_minute, null as rate_max,
       false as is_issued, s.csrf_token,

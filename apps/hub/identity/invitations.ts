@@ -35,7 +35,7 @@ const MAIL = {
   },
 } as const
 
-export type InvitationInput = {
+type InvitationInput = {
   readonly email: string
   readonly name?: string | null | undefined
   readonly permissions?: readonly string[] | null | undefined

@@ -86,7 +86,7 @@ async function subordinate(context: RouteContext, tx: Tx, id: string): Promise<U
   return found
 }
 
-export type UserInput = {
+type UserInput = {
   readonly email: string
   readonly name: string
   readonly permissions?: readonly string[] | null | undefined
@@ -107,7 +107,7 @@ export async function addUser(context: RouteContext, input: UserInput): Promise<
   })
 }
 
-export type UserPatch = {
+type UserPatch = {
   readonly email?: string | undefined
   readonly name?: string | undefined
   readonly permissions?: readonly string[] | undefined
@@ -203,7 +203,7 @@ async function changeableRole(context: RouteContext, tx: Tx, id: string): Promis
   return role
 }
 
-export type RoleInput = { readonly name?: string | undefined; readonly permissions?: readonly string[] | undefined }
+type RoleInput = { readonly name?: string | undefined; readonly permissions?: readonly string[] | undefined }
 
 /** Creates a role, or changes the one of the id. */
 export async function saveRole(context: RouteContext, knownId: string | null, input: RoleInput): Promise<Role> {

@@ -2,7 +2,7 @@
 // database.
 
 /** Given by the commands of the hub or a super admin only; the wildcard does not include them. */
-export const servicePermissions = ['monitoring.collector', 'security.matcher'] as const
+const servicePermissions = ['monitoring.collector', 'security.matcher'] as const
 
 export const assignablePermissions = [
   'monitoring.view',
@@ -62,8 +62,6 @@ const service = new Set<string>(servicePermissions)
 
 export const isAssignable = (permission: string): boolean => permission === wildcard || assignable.has(permission)
 export const isServicePermission = (permission: string): boolean => service.has(permission)
-export const isKnownPermission = (permission: string): boolean =>
-  isAssignable(permission) || isServicePermission(permission)
 
 /** The keys that a list grants: the wildcard stands for every assignable one, and for no service permission. */
 export function expandPermissions(granted: readonly string[]): Set<string> {

@@ -55,7 +55,7 @@ export type TokenInput = {
   readonly expiresInDays: number | null
 }
 
-export type Act = Pick<AuditEntry, 'ip' | 'userAgent'>
+type Act = Pick<AuditEntry, 'ip' | 'userAgent'>
 
 const actorOf = (caller: Caller) => ({ type: 'user' as const, id: caller.user.id, name: caller.user.name })
 
@@ -71,7 +71,7 @@ function checkForm(input: TokenInput): void {
 }
 
 /** The most requests a minute that the company may give a token: its own bound, else the hub's. */
-export async function rateMaxOf(hub: Hub, db: Executor, companyId: string): Promise<number> {
+async function rateMaxOf(hub: Hub, db: Executor, companyId: string): Promise<number> {
   const [company] = await db
     .select({ rateMax: companies.tokenRateMax })
     .from(companies)

@@ -12,7 +12,7 @@ export const inventoryFields = [
 ] as const
 export type InventoryField = (typeof inventoryFields)[number]
 
-export type Difference = {
+type Difference = {
   readonly field: InventoryField
   readonly server_value: string | number | null
   readonly inventory_value: string | number | readonly string[] | null
@@ -31,7 +31,7 @@ const toNumber = (value: unknown): number | null => {
 }
 
 /** The addresses of a server's network interfaces, in their order, without prefix lengths. */
-export function inventoryAddresses(facts: Unchecked): string[] {
+function inventoryAddresses(facts: Unchecked): string[] {
   const nics = Array.isArray(facts.nics) ? facts.nics : []
   return nics.flatMap((nic: unknown) => {
     const ips = isObject(nic) && Array.isArray(nic.ips) ? nic.ips : []

@@ -29,7 +29,7 @@ async function checkQuota(tx: Tx, quota: AgentQuota, maxUses: number, exceptId: 
   if (sum > quota.max) throw invalidField('max_uses', 'over_quota', { sum, quota: quota.max })
 }
 
-export type LicenseInput = {
+type LicenseInput = {
   readonly name: string
   readonly server_id?: string | null | undefined
   readonly collector_id?: string | null | undefined
@@ -109,7 +109,7 @@ function refuseFinal(row: LicenseRow, nowMs: number): void {
   if (!isEditable(status)) throw invalidField('status', 'license_final', { status })
 }
 
-export type LicensePatch = {
+type LicensePatch = {
   readonly name?: string | undefined
   readonly expires_at?: string | null | undefined
   readonly max_uses?: number | undefined

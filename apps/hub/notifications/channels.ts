@@ -53,7 +53,7 @@ export const channelCollection = collection({
 })
 
 type Channel = Awaited<ReturnType<typeof channelCollection.find>>
-export type ChannelInput = {
+type ChannelInput = {
   readonly name: string
   readonly address: string
   readonly min_severity?: Severity | undefined

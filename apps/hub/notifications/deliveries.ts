@@ -29,7 +29,7 @@ type Attributes = {
 }
 
 /** What a company has to tell with: its people, their texts, its webhooks and group addresses. */
-export type ChannelPreferences = {
+type ChannelPreferences = {
   readonly recipients: readonly Recipient[]
   readonly texts: TextBook
   readonly hooks: readonly (typeof webhooks.$inferSelect)[]
@@ -104,7 +104,7 @@ function covers(scope: Readonly<Record<string, unknown>>, server: Attributes): b
   )
 }
 
-export type ToDeliver = {
+type ToDeliver = {
   readonly type: NotifyType
   readonly companyId: string
   readonly severity: Severity
@@ -151,7 +151,7 @@ export type Delivery = typeof notificationDeliveries.$inferSelect
 
 const deliveryStates = ['waiting', 'delivered', 'failed'] as const
 
-export const deliveryResponse = named('Delivery', {
+const deliveryResponse = named('Delivery', {
   id: id(),
   channel: string(),
   target: string(),

@@ -63,7 +63,7 @@ const lateNotes: Readonly<Record<'opened' | 'ended', Readonly<Record<Notificatio
   },
 }
 
-export const defaultTemplate = (type: NotifyType, language: NotificationLanguage): Template => defaults[type][language]
+const defaultTemplate = (type: NotifyType, language: NotificationLanguage): Template => defaults[type][language]
 
 /** An alert as the API shows it, as far as templates use it. */
 export type ShownAlert = {

@@ -13,7 +13,7 @@ import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
 /** Where a webhook may be sent: `addresses` are those to connect to, null for whatever the name leads to. */
-export type Destination = { readonly url: URL; readonly addresses: readonly string[] | null }
+type Destination = { readonly url: URL; readonly addresses: readonly string[] | null }
 
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
@@ -36,10 +36,10 @@ export const mayCall = async (hub: Hub, address: string): Promise<boolean> =>
   (await destinationOf(hub, address).catch(() => null)) !== null
 
 /** The signature header of a webhook body at a time. */
-export const webhookSignature = (secret: string, timestampSeconds: number, body: string): string =>
+const webhookSignature = (secret: string, timestampSeconds: number, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(`${timestampSeconds}.${body}`).digest('hex')}`
 
-export type Post = {
+type Post = {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly timeoutMs: number

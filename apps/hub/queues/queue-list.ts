@@ -14,7 +14,7 @@ import { jobResponse } from './queue-response.ts'
 
 const RETRIED_MAX = 10_000
 
-export type QueueRow = {
+type QueueRow = {
   readonly name: string
   readonly waiting: number
   readonly running: number
@@ -23,7 +23,7 @@ export type QueueRow = {
   readonly due_since: Date | null
 }
 
-export type JobRow = {
+type JobRow = {
   readonly id: string
   readonly queue: string
   readonly state: string

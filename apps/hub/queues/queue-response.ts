@@ -1,7 +1,7 @@
 // Queues and their jobs as the API answers them.
 import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
 
-export const jobStates = ['waiting', 'running', 'done', 'failed'] as const
+const jobStates = ['waiting', 'running', 'done', 'failed'] as const
 
 export const queueResponse = named('Queue', {
   name: string(),

@@ -21,7 +21,7 @@ import { createDefaultRules } from './default-rules.ts'
 import { type ConditionColumns, type ConditionInput, conditionColumns, presentCondition } from './rule-condition.ts'
 import { defaultRulesOf, findRule, presentRule, type RuleRow } from './rule-list.ts'
 
-export type Rule = typeof rules.$inferSelect
+type Rule = typeof rules.$inferSelect
 
 /** A rule as a request gives it; forms are the schema's, meaning is checked here. */
 export type RuleInput = ConditionInput & {

@@ -1,10 +1,10 @@
-// Comma-separated values as RFC 4180 has them: quotes around what holds a comma, a quote (doubled) or a line break. A byte
-// order mark and empty lines are skipped; a semicolon or a tab separates when the header has no comma.
+// Comma-separated values as RFC 4180 has them: quotes around what holds a comma, a quote (doubled) or a line break. A
+// byte order mark and empty lines are skipped; a semicolon or a tab separates when the header has no comma.
 import { CsvError, parse } from 'csv-parse/sync'
 
-export type CsvRow = { readonly line: number; readonly cells: readonly string[] }
+type CsvRow = { readonly line: number; readonly cells: readonly string[] }
 /** The rows with the line that each begins in, or the line of the row whose quotes are wrong. */
-export type ParsedCsv = { readonly rows: readonly CsvRow[] } | { readonly wrongQuoteLine: number }
+type ParsedCsv = { readonly rows: readonly CsvRow[] } | { readonly wrongQuoteLine: number }
 
 const separatorOf = (header: string): string => [',', ';', '\t'].find(each => header.includes(each)) ?? ','
 const lineBreaksIn = (text: string): number => text.split('\n').length - 1

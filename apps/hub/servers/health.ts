@@ -25,7 +25,7 @@ export type CollectorNote = { available: boolean; reason: null | 'unavailable' |
 type Status = Pick<ServerStatusResponse, 'state' | 'last_seen' | 'metrics'>
 
 /** As much of a server as a question to its collector needs. */
-export type ServerRef = {
+type ServerRef = {
   readonly server: { readonly id: string; readonly companyId: string }
   readonly agentId: string | null
 }
@@ -132,14 +132,10 @@ export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, sea
 }
 
 type SeenRow = { server_id: string; state: AgentState; last_seen_at: string | null; has_down: boolean }
-export type Seen = { readonly lastSeenAt: Date | null; readonly state: AgentState; readonly hasDownAlert: boolean }
+type Seen = { readonly lastSeenAt: Date | null; readonly state: AgentState; readonly hasDownAlert: boolean }
 
 /** What the hub's own records say of servers' agents. */
-export async function lastSeenOf(
-  db: Executor,
-  companyId: string,
-  serverIds: readonly string[],
-): Promise<Map<string, Seen>> {
+async function lastSeenOf(db: Executor, companyId: string, serverIds: readonly string[]): Promise<Map<string, Seen>> {
   if (serverIds.length === 0) return new Map()
   const rows = await db.execute<SeenRow>(sql`
     select distinct on (a.server_id) a.server_id, a.state, a.last_seen_at, exists (

@@ -163,7 +163,7 @@ const toAudit = ({ before, input, fields }: Change) => ({
 const pick = (record: Unchecked, fields: readonly string[]): Unchecked =>
   Object.fromEntries(fields.map(field => [field, record[field]]))
 
-export type Imported = {
+type Imported = {
   readonly created: number
   readonly updated: number
   readonly unchanged: number

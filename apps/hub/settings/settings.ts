@@ -37,7 +37,7 @@ export function presentSettings(hub: Hub, row: Row) {
   }
 }
 
-export type SettingsInput = {
+type SettingsInput = {
   readonly default_interval?: number | undefined
   readonly auto_create_server?: boolean | undefined
   readonly group_down_min?: number | null | undefined

@@ -30,7 +30,7 @@ const { present } = silenceCollection
 const DAYS_MAX = 366
 const PREVIEW_SHOWN = 15
 
-export type SilenceInput = {
+type SilenceInput = {
   readonly scope?: ScopeInput | undefined
   readonly starts_at?: string | null | undefined
   readonly ends_at?: string | undefined

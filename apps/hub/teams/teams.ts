@@ -35,8 +35,8 @@ export const teamCollection = collection({
   }),
 })
 
-export type TeamRow = Awaited<ReturnType<typeof teamCollection.find>>
-export type TeamInput = { readonly name: string }
+type TeamRow = Awaited<ReturnType<typeof teamCollection.find>>
+type TeamInput = { readonly name: string }
 
 const changes = recorded({
   type: 'team',

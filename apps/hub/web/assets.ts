@@ -2,7 +2,7 @@
 import { sha256Hex } from '../../../core/series/hash.ts'
 import { bundleForBrowser } from './bundle.ts' with { type: 'macro' }
 
-export type Asset = { readonly path: string; readonly body: string; readonly type: string }
+type Asset = { readonly path: string; readonly body: string; readonly type: string }
 
 const asset = (name: string, extension: string, type: string, body: string): Asset => ({
   path: `/web/${name}-${sha256Hex(body).slice(0, 12)}.${extension}`,

@@ -51,7 +51,7 @@ const securityHeaders: Readonly<Record<string, string>> = {
   Vary: 'Accept-Language, Cookie',
 }
 
-export type PageParts = {
+type PageParts = {
   readonly language: WebLanguage
   readonly title: string
   readonly body: Html

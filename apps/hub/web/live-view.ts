@@ -1,8 +1,8 @@
 // What the live page is sent: shared by the hub, which makes it, and the browser, which shows it. Only names and plain
 // values.
 
-export type Severity = 'critical' | 'warning' | 'info'
-export type AlertType = 'threshold' | 'check' | 'no_data' | 'agent_down' | 'group_down'
+type Severity = 'critical' | 'warning' | 'info'
+type AlertType = 'threshold' | 'check' | 'no_data' | 'agent_down' | 'group_down'
 export type Connectivity = 'online' | 'down' | 'unknown'
 export const connectivities: readonly Connectivity[] = ['online', 'down', 'unknown']
 

@@ -27,7 +27,7 @@ const isState = (text: string | null): text is ServerState => text !== null && s
 /**
  * The part of the company that an address asks for. What it does not say, or says wrongly, is the first page of all.
  */
-export function viewOf(search: URLSearchParams): LiveView {
+function viewOf(search: URLSearchParams): LiveView {
   const pageOf = (name: string): number => {
     const page = Number(search.get(name) ?? 1)
     return Number.isInteger(page) && page >= 1 && page <= PAGE_MAX ? page : 1

@@ -12,7 +12,7 @@ import type { Caller } from '../platform/http/caller.ts'
 import { cookieName } from '../platform/http/transport-security.ts'
 
 export type Visitor = { readonly ip: string; readonly userAgent: string | null }
-export type LoginUser = { readonly id: string; readonly name: string; readonly companyId: string | null }
+type LoginUser = { readonly id: string; readonly name: string; readonly companyId: string | null }
 
 type UserRow = { id: string; name: string; company_id: string | null; password_hash: string | null }
 

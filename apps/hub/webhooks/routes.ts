@@ -23,7 +23,7 @@ const VIEW = ['webhooks.view']
 const MANAGE = ['webhooks.manage']
 const URL_MAX = 2048
 
-export const webhookEvents = [...notifyTypes, 'ping'] as const
+const webhookEvents = [...notifyTypes, 'ping'] as const
 
 const settings = {
   events: optional(listOf(oneOf(notifyTypes), notifyTypes.length)),

@@ -35,7 +35,7 @@ export const webhookCollection = collection({
   }),
 })
 
-export type Webhook = typeof webhooks.$inferSelect
+type Webhook = typeof webhooks.$inferSelect
 
 const changes = recorded({ type: 'webhook', of: webhookCollection, named: ({ id, name }: Webhook) => ({ id, name }) })
 
@@ -45,7 +45,7 @@ type WebhookSettings = {
   readonly scope?: ScopeInput | undefined
   readonly enabled?: boolean | undefined
 }
-export type WebhookInput = WebhookSettings & { readonly name: string; readonly url: string }
+type WebhookInput = WebhookSettings & { readonly name: string; readonly url: string }
 
 async function checkUrl(hub: Hub, url: string | undefined): Promise<void> {
   if (url !== undefined && !(await mayCall(hub, url))) throw invalidField('url', 'private_url')

@@ -23,7 +23,7 @@ export type StateRecord = {
   readonly flap: FlapState | null
 }
 
-export type PresenceRecord = {
+type PresenceRecord = {
   readonly kind: 'presence'
   readonly key: string
   readonly companyId: string

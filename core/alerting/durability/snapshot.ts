@@ -52,7 +52,7 @@ type Header = {
   left: LeftRecord[]
 }
 
-export type SnapshotFault = { readonly fault: string }
+type SnapshotFault = { readonly fault: string }
 
 const padTo8 = (bytes: number): number => Math.ceil(bytes / 8) * 8
 
@@ -122,7 +122,7 @@ function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): Left
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
 
 /** A copy of the state of one shard at one instant, which later evaluation does not change. */
-export type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Array }
+type TakenSnapshot = { readonly header: Header; readonly columns: Uint8Array }
 
 /**
  * The state of one shard as bytes. `position`, `journalMark`: the bus and the journal are reflected up to here; the bus

@@ -16,7 +16,7 @@ import { sweepFlapping, sweepServers, sweepStates } from './sweep.ts'
 /** Points in time order: [milliseconds, value]. */
 export type ReplayedSeries = { readonly labels: Labels; readonly points: readonly (readonly [number, number])[] }
 
-export type Replay = {
+type Replay = {
   readonly rule: RawRule
   readonly serverId: string
   readonly series: readonly ReplayedSeries[]

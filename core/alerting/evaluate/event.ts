@@ -15,7 +15,7 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
-export const resolveReasons = [
+const resolveReasons = [
   'recovered',
   'no_data',
   'data_returned',

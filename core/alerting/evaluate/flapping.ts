@@ -37,7 +37,7 @@ export const newFlapState = (): FlapState => ({
  * What to emit for a transition. tell: its own event. enter: alert.flapping, and for an opening its own event too.
  * withhold: nothing.
  */
-export type FlapVerdict = 'tell' | 'enter' | 'withhold'
+type FlapVerdict = 'tell' | 'enter' | 'withhold'
 
 /** Records an opening or closing at sample time `tsMs` and returns what to emit for it. */
 export function recordTransition(flap: FlapState, settings: FlapSettings, tsMs: number, nowMs: number): FlapVerdict {

@@ -37,7 +37,7 @@ export type GroupDownState = {
   heard: Set<string> | null
 }
 
-export type GroupSweep = {
+type GroupSweep = {
   /** Attributes of the servers that have an active agent, by server id. */
   readonly attributes: ReadonlyMap<string, ServerAttributes>
   readonly parametersOf: (companyId: string) => GroupParameters
@@ -82,7 +82,7 @@ export function presenceKnown(
 }
 
 /** The keys of the groups that a server belongs to. */
-export function groupKeysOf(attributes: ServerAttributes): string[] {
+function groupKeysOf(attributes: ServerAttributes): string[] {
   const keys: string[] = []
   if (attributes.subnetId) keys.push(`subnet:${attributes.subnetId}`)
   if (attributes.datacenter) keys.push(`datacenter:${attributes.datacenter}`)

@@ -22,8 +22,8 @@ export const downAfterMs = (intervalSeconds: number): number =>
   Math.max(3 * intervalSeconds * 1000, limits.presenceDownMinMs)
 
 /**
- * What people are shown of a server: down once it was declared lost, online while its agent is heard of. After a silence
- * that is not declared yet, and before the first batch, nothing is known. `managedSeconds`: as for
+ * What people are shown of a server: down once it was declared lost, online while its agent is heard of. After a
+ * silence that is not declared yet, and before the first batch, nothing is known. `managedSeconds`: as for
  * presenceIntervalSeconds.
  */
 export function shownPresence(

@@ -26,7 +26,7 @@ export type RawSilence = {
 /** A silence of the feed that was not validated: apart from id and sync_version its fields can be anything. */
 export type SilenceRecord = UncheckedRecord
 
-export type Silence = {
+type Silence = {
   readonly id: string
   readonly companyId: string
   readonly all: boolean

@@ -1,5 +1,5 @@
-// What a change of the rules does to states and open alerts (document 2 "Rule changes"): a state continues, restarts, or is
-// closed and removed. A change of one company's rules does not touch the others.
+// What a change of the rules does to states and open alerts (document 2 "Rule changes"): a state continues, restarts,
+// or is closed and removed. A change of one company's rules does not touch the others.
 
 import { emit } from '../evaluate/emit-transition.ts'
 import type { EvaluatedRule } from '../evaluate/evaluate-sample.ts'
@@ -124,7 +124,7 @@ export function leaveScope(
 /**
  * Resolves an open alert because its rule changed. For the hub an alert is open while its state is FIRING or flapping.
  */
-export function closeForChange(
+function closeForChange(
   evaluation: EvaluationState,
   row: number,
   rule: EvaluatedRule,

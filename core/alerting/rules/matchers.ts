@@ -14,7 +14,7 @@ export type Matcher = { readonly label: string } & (
   | { readonly kind: 'regex'; readonly regex: Regex }
 )
 
-export type MatcherFault = {
+type MatcherFault = {
   reason: 'matcher_label' | 'matcher_regex' | 'matcher_list'
   label: string
   message: string

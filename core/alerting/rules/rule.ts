@@ -61,7 +61,7 @@ export type RuleRecord = UncheckedRecord & {
 }
 
 /** The first failing check in this order is the reason of a rejection, the label of svc_rules_rejected_total. */
-export const rejectReasons = [
+const rejectReasons = [
   'too_large',
   'decode',
   'kind',
@@ -77,10 +77,10 @@ export const rejectReasons = [
   'duration',
   'scope',
 ] as const
-export type RejectReason = (typeof rejectReasons)[number]
+type RejectReason = (typeof rejectReasons)[number]
 
 /** One fault of a rule: the field, what was expected there, and the reason under which a metric counts it. */
-export type RuleFault = { readonly reason: RejectReason; readonly field: string; readonly message: string }
+type RuleFault = { readonly reason: RejectReason; readonly field: string; readonly message: string }
 
 /** A rule ready to bind and evaluate; durations in milliseconds. */
 export type CompiledRule = {

@@ -17,7 +17,7 @@ import { type Durable, newDurable, ScenarioWorker } from './worker.ts'
 const START_MS = 1_767_225_600_000
 
 /** What a run came to: the faults, one line each, and all that was emitted. */
-export type ScenarioResult = { readonly faults: readonly string[]; readonly emitted: readonly EmittedEvent[] }
+type ScenarioResult = { readonly faults: readonly string[]; readonly emitted: readonly EmittedEvent[] }
 
 export function runScenario(scenario: Scenario): ScenarioResult {
   const run = new ScenarioRun(scenario)

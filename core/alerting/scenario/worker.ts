@@ -52,7 +52,7 @@ export const newDurable = (): Durable => ({
   rules: null,
 })
 
-export type WorkerInputs = {
+type WorkerInputs = {
   readonly settings: EvaluationSettings
   readonly rules: readonly RawRule[]
   readonly silences: readonly RawSilence[]

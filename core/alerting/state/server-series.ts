@@ -12,7 +12,7 @@ export const TO_BIND = -2
 export const UNSEEN = -3
 export const UNDEFINED = -4
 
-export type PresenceState = 'unknown' | 'up' | 'down'
+type PresenceState = 'unknown' | 'up' | 'down'
 
 /** Presence of the agent that sends for the server. */
 export type Presence = {

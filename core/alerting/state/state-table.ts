@@ -7,7 +7,6 @@ import { ActiveTable } from './active-table.ts'
 export const OK = 0
 export const PENDING = 1
 export const FIRING = 2
-export type Phase = typeof OK | typeof PENDING | typeof FIRING
 
 /** The alert was opened by silence, not by a value. */
 export const FLAG_NO_DATA = 1

@@ -10,7 +10,7 @@ const COLUMNS = 12
 const ROWS_START = 16_384
 
 /** The newest, lowest and highest value of a cell's samples, and their sum. */
-export type CellValues = {
+type CellValues = {
   readonly last: number
   readonly min: number
   readonly max: number

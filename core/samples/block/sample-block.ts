@@ -39,7 +39,7 @@ export type BlockOwner = {
  * Whether samples of a server are dropped, and before which time. Decided once for each server and block, and again for
  * each entry while the server is under a tombstone.
  */
-export type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
+type OwnerRule = { readonly purged: boolean; readonly lockedBeforeMs: number }
 
 export type DroppedRows = { purged: number; retentionLocked: number }
 

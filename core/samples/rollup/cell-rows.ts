@@ -93,7 +93,7 @@ export function addToCell(into: CellRows, at: number, from: CellRows, row: numbe
 }
 
 /** Makes row `at` the cell of one sample; `value` is its digits, or with BITS for decimals itself. */
-export function setSample(into: CellRows, at: number, after: number, decimals: number, value: number): void {
+function setSample(into: CellRows, at: number, after: number, decimals: number, value: number): void {
   into.count[at] = 1
   into.after[at] = after
   into.decimals[at] = decimals

@@ -21,7 +21,7 @@ const POWERS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
 const READ_ROWS = 4_096
 
 /** The work of one computation: cells that start in [fromMs, toMs), of some servers. */
-export type RawWork = {
+type RawWork = {
   readonly fromMs: number
   readonly toMs: number
   /** The servers in the store's order, as `serverWords` gives them. */

@@ -39,7 +39,7 @@ class IndexedAgent implements SeenAgent {
   }
 }
 
-export type KnownAgentsParts = {
+type KnownAgentsParts = {
   readonly registry: AgentRegistry
   readonly identifier: Identifier
   readonly configs: AgentConfigs

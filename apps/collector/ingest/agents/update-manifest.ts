@@ -7,7 +7,7 @@ import { isVersion } from '../../../../core/agent/version.ts'
 import { isUpdateOffered } from '../../../../core/wire/update-offer.ts'
 import { isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
 
-export type LoadedManifest = Manifest & {
+type LoadedManifest = Manifest & {
   readonly signature: Uint8Array
   readonly rolloutPercent: number
   readonly keyId: string

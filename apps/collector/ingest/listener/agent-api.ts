@@ -35,7 +35,7 @@ export type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST';
 /** By path. */
 export type Endpoints = Readonly<Record<string, Endpoint>>
 
-export type ListenerParts = {
+type ListenerParts = {
   readonly config: IngestConfig
   readonly log: Logger
   readonly metrics: Pick<BatchMetrics, 'hot'>

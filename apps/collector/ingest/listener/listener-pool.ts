@@ -27,7 +27,7 @@ const COUNT_PERIOD_MS = 1_000
 const STOP_LIMIT_MS = 8_000
 
 /** What listener threads ask the main thread. */
-export type AgentQueries = {
+type AgentQueries = {
   /** Authenticates the agent of a token, or gives the reason why not. */
   readonly identify: (tokenHash: string | null, answer: (found: KnownAgent | AuthFailure) => void) => Promise<void>
   /** The ETag of an agent's config; null when the agent no longer exists. */
@@ -35,7 +35,7 @@ export type AgentQueries = {
   readonly noteVersion: (agentIndex: number, agentVersion: string, protoVersion: number) => void
 }
 
-export type ListenerPoolParts = {
+type ListenerPoolParts = {
   readonly threads: number
   readonly threadUrl: URL | string
   readonly config: IngestConfig

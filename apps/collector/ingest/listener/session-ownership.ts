@@ -7,7 +7,7 @@ import type { ToldRefusals } from '../agents/refusal-log.ts'
 import type { SharedCompanySeries } from './agent-directory.ts'
 
 /** Whether this thread owns an agent's state. */
-export type Ownership = 'remote' | 'acquiring' | 'owned' | 'releasing'
+type Ownership = 'remote' | 'acquiring' | 'owned' | 'releasing'
 
 /** The state of an agent in transfer from one thread to another. */
 export type AgentState = {

@@ -12,7 +12,7 @@ type BetweenThreads =
   /** The sender does not own the state any more: the receiver must read the owner from the directory again. */
   | { readonly kind: 'gone'; readonly agentIndex: number }
 
-export type SessionTransferParts = {
+type SessionTransferParts = {
   readonly thread: number
   readonly directory: Directory
   /** The ports by thread; null for this thread. */

@@ -15,7 +15,7 @@ import type { AgentUpdate, FromListener, KnownAgent, MainCalls, RegistryUpdate }
 
 const CREDENTIALS_MAX = 250_000
 
-export type ThreadCallersParts = {
+type ThreadCallersParts = {
   readonly thread: number
   readonly directory: Directory
   readonly peers: readonly (MessagePort | null)[]

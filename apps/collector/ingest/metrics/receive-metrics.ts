@@ -113,7 +113,7 @@ export class MetricsReceiver {
         this.context.log.error({ err: error }, 'cannot publish a batch to the bus')
         refusal = 'failed'
       }
-      const refused = this.applyBusAnswer(session, publishing, ack, refusal)
+      const refused = this.applyBusResponse(session, publishing, ack, refusal)
       if (--session.publishing === 0 && session.whenIdle) session.whenIdle()
       if (refused) return refused
     }
@@ -186,7 +186,7 @@ export class MetricsReceiver {
   }
 
   /** Applies the answer of the bus to the session; returns an error when the bus refused the batch. */
-  private applyBusAnswer(
+  private applyBusResponse(
     session: AgentSession,
     publishing: Publishing,
     ack: Ack,

@@ -23,7 +23,7 @@ export type SeriesResponse = {
 }
 
 /** A series of a server: its id as the store knows it, and its full key. */
-export type Definition = { readonly id: bigint; readonly key: string }
+type Definition = { readonly id: bigint; readonly key: string }
 
 /** Series of a server that the store is still to be told of. */
 type PendingDefinitions = (companyId: string, serverId: string) => Iterable<Definition>

@@ -1,6 +1,6 @@
 // The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one
-// server stay in the order in which they were made. Also what a duty keeps by name, committed with the events that came
-// of it.
+// server stay in the order in which they were made. Also what the leader keeps by name, committed with the events that
+// came of it.
 
 import type { Redis } from 'ioredis'
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'

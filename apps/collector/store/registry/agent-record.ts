@@ -3,7 +3,7 @@
 import { type AgentState, agentStates } from '../../../../core/lifecycle/agent.ts'
 import { isUuid } from '../../../../core/series/uuid.ts'
 
-export type ServerStatus = '' | 'maintenance' | 'decommissioned'
+type ServerStatus = '' | 'maintenance' | 'decommissioned'
 
 export type AgentRecord = {
   readonly agentId: string

@@ -50,7 +50,7 @@ export class ShardLoop {
   /** The rules in force, and the rule changes that the replay has not reached yet. */
   private rules: RawRules = new Map()
   private notes: readonly RuleNote[] = []
-  private pendingRules: { raw: readonly RawRule[]; since: number; waiting: (() => void)[] } | null = null
+  private pendingRules: { raw: readonly RuleRecord[]; since: number; waiting: (() => void)[] } | null = null
   /**
    * Servers whose last agent was revoked, with these agents. They are removed once the batches that were on the bus are
    * evaluated.
@@ -115,7 +115,7 @@ export class ShardLoop {
    * Resolves once the set is in force: after everything that was received before this call is evaluated under the
    * previous set.
    */
-  setRules(raw: readonly RawRule[], since: number): Promise<void> {
+  setRules(raw: readonly RuleRecord[], since: number): Promise<void> {
     return new Promise(resolve => {
       const waiting = this.pendingRules?.waiting ?? []
       this.pendingRules = { raw, since, waiting: [...waiting, resolve] }

@@ -63,7 +63,9 @@ export type ToShardThread =
 
 /** Every call of the main thread: its arguments and its answer. */
 export type ShardCalls = {
-  /** Over Redis: the lease of a shard goes to another worker. Answered when it is saved and its evaluation has ended. */
+  /**
+   * Over Redis: the lease of a shard goes to another worker. Answered when it is saved and its evaluation has ended.
+   */
   handOver: { args: [shard: number]; result: null }
   /** What differs from the rules of the call before it. Answered once every loop runs the new set. */
   setRules: {

@@ -1,5 +1,6 @@
 // The hourly sweep that takes samples off the disk once they left a company's retention window (document 3 "Retention
-// semantics"). What may go is decided in core/retention/readable-and-deletable.ts; here the hub is asked, and what is decided is done.
+// semantics"). What may go is decided in core/retention/readable-and-deletable.ts; here the hub is asked, and what is
+// decided is done.
 import { deletion, planDays, type RetentionSettings } from '../../../../core/retention/readable-and-deletable.ts'
 import type { RetentionStatus } from '../../admin/collector-status.ts'
 import type { Expiry } from '../../store/clickhouse/samples-delete.ts'

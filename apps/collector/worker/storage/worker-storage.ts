@@ -11,7 +11,7 @@ import type { ShardPool } from '../evaluation/shard-pool.ts'
 import type { SamplesClient } from '../samples/samples-client.ts'
 import type { SamplesBus } from '../samples/samples-messages.ts'
 
-export type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
+type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
 
 /** Where the open groups are kept. One worker at a time has the leaderToken to sweep them. */
 export type GroupStore = {

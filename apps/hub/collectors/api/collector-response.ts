@@ -23,7 +23,7 @@ const number = () => nullable(Type.Number())
 const record = <T extends TProperties>(name: string, properties: T) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(named(name, { ...properties, sync_version: amount() }))
 
-export const agentRecord = record('AgentRecord', {
+const agentRecord = record('AgentRecord', {
   agent_id: id(),
   company_id: id(),
   state: wordOf(agentStates),

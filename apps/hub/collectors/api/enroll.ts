@@ -160,7 +160,7 @@ async function forwarderOf(tx: Tx, context: RouteContext, asked: string | null):
   return { through: own === named ? own : null, named }
 }
 
-export type Enrolled = {
+type Enrolled = {
   readonly agent_id: string
   readonly company_id: string
   readonly server_id: string

@@ -14,7 +14,7 @@ import { type AlertSet, loadAlertSet } from './alert-set.ts'
 import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
 import { groupCandidates } from './group-candidates.ts'
 
-export type EventsResponse = {
+type EventsResponse = {
   readonly accepted: string[]
   readonly rejected: { readonly event_id: string; readonly reason: RejectReason }[]
 }

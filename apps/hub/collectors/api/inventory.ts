@@ -15,7 +15,7 @@ type Reason = 'agent_mismatch' | 'agent_revoked' | 'unknown_server' | 'invalid_f
 const CODE = 'invalid_batch'
 
 /** JSON with keys sorted at every depth and without spaces: equal facts have equal text. */
-export function canonicalJson(value: unknown): string {
+function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value) ?? 'null'
   const members = Object.keys(value)
@@ -90,7 +90,7 @@ function refusalOf(item: Item, agent: AgentRow | undefined): Reason | null {
   return agent.has_server ? null : 'unknown_server'
 }
 
-export type InventoryResponse = { accepted: number; rejected: { agent_id: unknown; reason: Reason }[] }
+type InventoryResponse = { accepted: number; rejected: { agent_id: unknown; reason: Reason }[] }
 
 export async function takeInventory(hub: Hub, body: unknown): Promise<InventoryResponse> {
   const rejected: InventoryResponse['rejected'] = []

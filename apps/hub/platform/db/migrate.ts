@@ -25,7 +25,7 @@ import feedBytes from '../../../../sql/hub/0021_feed_bytes.sql' with { type: 'te
 import checkLabels from '../../../../sql/hub/0022_check_labels.sql' with { type: 'text' }
 import addresses from '../../../../sql/hub/0023_addresses.sql' with { type: 'text' }
 
-export type Migration = { readonly number: number; readonly name: string; readonly sql: string }
+type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
 export const migrations: readonly Migration[] = [
   { number: 1, name: 'foundation', sql: foundation },

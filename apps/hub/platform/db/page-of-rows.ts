@@ -18,9 +18,9 @@ type Chosen<Row> = PromiseLike<Row[]> & {
   for(strength: 'update', config: { of: PgTable }): PromiseLike<Row[]>
 }
 /** A select of drizzle that has no condition yet. */
-export type Selection<Row> = { where(condition: Condition): Chosen<Row> }
+type Selection<Row> = { where(condition: Condition): Chosen<Row> }
 
-export type IdTable = PgTable & { readonly id: AnyPgColumn }
+type IdTable = PgTable & { readonly id: AnyPgColumn }
 
 /**
  * How the rows of a page are found. `rows`: by one select, for tables without wide joins. `ids`: the ids in an index
@@ -44,7 +44,7 @@ const countRows = async (db: Executor, table: PgTable, where: Condition): Promis
 }
 
 /** Which rows of a source: those of an owner, and among them those that are asked for. */
-export type Asked = { readonly ownerId: string; readonly owned: Condition; readonly where: Condition }
+type Asked = { readonly ownerId: string; readonly owned: Condition; readonly where: Condition }
 
 /** The page and the exact total. `total` is another way to count, where a kept count has it. */
 export async function pageOfRows<Row>(

@@ -6,16 +6,6 @@ const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3,
 /** Values that replace the plan's for one company; a member that is absent leaves the plan's value. */
 export type PlanOverrides = { agent_quota?: number | null; metrics_retention_days?: number | null }
 
-export const plans = pgTable('plans', {
-  code: text('code').primaryKey(),
-  name: text('name').notNull(),
-  agentQuota: integer('agent_quota'),
-  metricsRetentionDays: integer('metrics_retention_days'),
-  scanHosts: integer('scan_hosts'),
-  scanHistoryDays: integer('scan_history_days'),
-  scanMinIntervalHours: integer('scan_min_interval_hours').notNull(),
-})
-
 export const companies = pgTable('companies', {
   id: uuid('id').primaryKey(),
   name: text('name').notNull(),
@@ -31,7 +21,7 @@ export const companies = pgTable('companies', {
   createdAt: at('created_at').notNull().defaultNow(),
 })
 
-export type UserKind = 'person' | 'collector' | 'matcher'
+type UserKind = 'person' | 'collector' | 'matcher'
 
 export const users = pgTable('users', {
   id: uuid('id').primaryKey(),
@@ -144,12 +134,6 @@ export const auditLog = pgTable('audit_log', {
   tokenId: uuid('token_id'),
   createdAt: at('created_at').notNull().defaultNow(),
   position: bigint('position', { mode: 'number' }).generatedAlwaysAsIdentity(),
-})
-
-export const systemSettings = pgTable('system_settings', {
-  key: text('key').primaryKey(),
-  value: jsonb('value').notNull(),
-  updatedAt: at('updated_at').notNull().defaultNow(),
 })
 
 export const notifications = pgTable('notifications', {

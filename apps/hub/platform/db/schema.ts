@@ -1,17 +1,6 @@
 // Tables of the monitoring family (sql/hub/0002) as drizzle sees them. The SQL files are the truth; this mirrors them.
 import { sql } from 'drizzle-orm'
-import {
-  bigint,
-  boolean,
-  doublePrecision,
-  integer,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uuid,
-} from 'drizzle-orm/pg-core'
+import { bigint, boolean, doublePrecision, integer, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core'
 import type { RawMatchers } from '../../../../core/alerting/rules/matchers.ts'
 import type { NoDataMode, Operator, RuleKind, RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
@@ -23,11 +12,6 @@ const version = (name: string) => bigint(name, { mode: 'number' })
 export type ServerStatus = 'active' | 'maintenance' | 'decommissioned' | 'draft'
 export type ServerOrigin = 'manual' | 'iac' | 'agent'
 export type CheckType = 'service' | 'port' | 'tcp' | 'http' | 'cert'
-
-export const feedCounters = pgTable('monitoring_feed_counters', {
-  feed: text('feed').primaryKey(),
-  value: version('value').notNull(),
-})
 
 export const collectors = pgTable('monitoring_collectors', {
   id: uuid('id').primaryKey(),
@@ -232,18 +216,6 @@ export const alertEvents = pgTable('monitoring_alert_events', {
   payload: jsonb('payload').$type<Readonly<Record<string, unknown>>>().notNull(),
   receivedAt: at('received_at').notNull().defaultNow(),
 })
-
-export const eventSeqs = pgTable(
-  'monitoring_event_seqs',
-  {
-    serverId: uuid('server_id').notNull(),
-    ruleKey: text('rule_key').notNull(),
-    seriesKey: text('series_key').notNull(),
-    seq: version('seq').notNull(),
-    alertId: uuid('alert_id'),
-  },
-  table => [primaryKey({ columns: [table.serverId, table.ruleKey, table.seriesKey] })],
-)
 
 export const alertComments = pgTable('monitoring_alert_comments', {
   id: uuid('id').primaryKey(),

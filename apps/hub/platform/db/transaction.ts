@@ -8,7 +8,7 @@ import { type Db, sqlState, type TxDb } from './connect.ts'
 export type Feed = 'agents' | 'checks' | 'rules' | 'servers' | 'silences'
 
 /** New values of rows: what `set` reads of `x`, whose columns besides `id` are `columns`. */
-export type NewValues = {
+type NewValues = {
   readonly rows: readonly { readonly id: string }[]
   readonly columns: SQL
   readonly set: SQL

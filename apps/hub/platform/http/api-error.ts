@@ -2,7 +2,7 @@
 import { type TextKey, type Words, words } from './api-texts.ts'
 
 /** The `reason` member of user-facing errors (decision G-06). */
-export type Reason =
+type Reason =
   | 'company_not_allowed'
   | 'permission_denied'
   | 'ip_not_allowed'

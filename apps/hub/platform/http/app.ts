@@ -18,7 +18,7 @@ export type Page = {
   readonly handle: (hub: Hub, request: Request, requestMeta: RequestMeta) => Promise<Response> | Response
 }
 
-export type App = { fetch(request: Request, peer: string): Promise<Response> }
+type App = { fetch(request: Request, peer: string): Promise<Response> }
 
 /** Which methods a path has, so that a wrong one is 405 and not 404. */
 function methodTable(routes: readonly Route[]): (path: string) => string[] {

@@ -1,4 +1,5 @@
-// Who makes a request, as every route knows them; and what the pipeline asks of identity, which reads it from the database.
+// Who makes a request, as every route knows them; and what the pipeline asks of identity, which reads it from the
+// database.
 import type { Executor } from '../db/connect.ts'
 
 export type Caller = {

@@ -27,7 +27,7 @@ type Column = Parameters<typeof isEqual>[0]
 export type Asker = Pick<RouteContext, 'hub' | 'caller' | 'companyId'>
 
 /** One filter: what a caller may give, and what rows must then be. `where` may throw an ApiError. */
-export type Filter<S extends TSchema = TSchema> = {
+type Filter<S extends TSchema = TSchema> = {
   readonly schema: S
   where(value: Static<S>, asker: Asker): Condition
 }
@@ -51,7 +51,7 @@ export const search = (...columns: readonly Column[]) => filter(text(255), value
  * Whose rows a collection has: those of the company that the request works in, of its caller, of the resource that each
  * of its lists is within, or everybody's.
  */
-export type Scope = {
+type Scope = {
   readonly owner: 'company' | 'caller' | 'parent' | 'everybody'
   readonly where: (ownerId: string) => Condition
 }
@@ -105,7 +105,7 @@ type Definition<F extends Filters, W extends Filters, Row, R extends TSchema> = 
   }
 
 /** A collection of the rows of one table. */
-export type TableCollection<F extends Schemas, W extends Schemas, Row, R extends TSchema> = Collection<F, W, Row, R> & {
+type TableCollection<F extends Schemas, W extends Schemas, Row, R extends TSchema> = Collection<F, W, Row, R> & {
   /** The row of an id among those of an owner, in a transaction or outside. Throws 404. */
   readonly find: (db: Executor, ownerId: string, id: string) => Promise<Row>
   /** The same, and nobody else changes the row before the transaction ends. */

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 
 type Window = { readonly startedAtMs: number; count: number }
 
-export type Taken = {
+type Taken = {
   readonly allowed: boolean
   readonly limit: number
   readonly remaining: number

@@ -10,7 +10,7 @@ import type { Route } from './route.ts'
 const MIB = 1024 * 1024
 const BODY_BYTES_MAX = 2 * MIB
 /** No body of this API needs a tenth of it; what walks through a body may call itself for each level. */
-export const BODY_DEPTH_MAX = 100
+const BODY_DEPTH_MAX = 100
 
 /** The bytes of a body. Throws 413 when it is larger. */
 export async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {

@@ -1,4 +1,5 @@
-// How many requests a minute a caller has (decision G-10): by token, by the address of a session, by collector or matcher.
+// How many requests a minute a caller has (decision G-10): by token, by the address of a session, by collector or
+// matcher.
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { HubConfig } from '../../config.ts'
 import type { Hub } from '../../hub-context.ts'

@@ -208,7 +208,7 @@ function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
  * What is wrong with a body beyond its form, by field; asked where the form is wrong too, so that one answer tells
  * everything.
  */
-export type FurtherFaults = (cleaned: unknown) => Promise<ReadonlyMap<string, Words>>
+type FurtherFaults = (cleaned: unknown) => Promise<ReadonlyMap<string, Words>>
 
 /** True when a fault is told of this field, of what it is a part of, or of a part of it. */
 const isTold = (faults: ReadonlyMap<string, Words>, field: string): boolean =>

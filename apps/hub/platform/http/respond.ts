@@ -9,7 +9,7 @@ export type Family = 'user' | 'collector' | 'matcher'
 
 export type ResponseHeaders = Record<string, string>
 
-export function json(status: number, body: unknown, headers: ResponseHeaders): Response {
+function json(status: number, body: unknown, headers: ResponseHeaders): Response {
   return new Response(JSON.stringify(body), {
     status,
     headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' },

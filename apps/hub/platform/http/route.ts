@@ -31,7 +31,7 @@ export type RouteContext = {
 }
 
 /** Text that may be sent instead of JSON, for example a file. */
-export type TextBody = { readonly type: string; readonly member: string }
+type TextBody = { readonly type: string; readonly member: string }
 
 type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly method: Method

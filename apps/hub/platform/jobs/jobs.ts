@@ -20,13 +20,13 @@ export type JobPayload = Readonly<Record<string, unknown>>
 /** Thrown by a handler: another try would end the same way. */
 export class PermanentJobFailure extends Error {}
 
-export type JobHandler = {
+type JobHandler = {
   readonly handle: (payload: JobPayload) => Promise<void>
   /** Once after the last try, or a permanent failure; for queues that tell of failures. */
   readonly onFailed?: (payload: JobPayload) => Promise<void>
 }
 
-export type NewJob = {
+type NewJob = {
   readonly queue: QueueName
   readonly payload: JobPayload
   /** For keyed queues. */

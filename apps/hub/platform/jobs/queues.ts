@@ -21,7 +21,7 @@ export type QueueDefinition = {
 const perCollector = { atOnceMax: 16, atOnceOfGroupMax: 4, isKeyed: true }
 const delivery = { leaseSeconds: 120, isKeyed: false, tellsFailure: true }
 
-export const queues = {
+const queues = {
   'collector.reload': { ...perCollector, waitsSeconds: [5, 5], leaseSeconds: 60, tellsFailure: false },
   'collector.agent': { ...perCollector, waitsSeconds: [5, 5], leaseSeconds: 60, tellsFailure: false },
   /** Ten tries (decision G-140). */

@@ -1,7 +1,7 @@
 // Changes go through the REST API, with the session's cookie and its token.
 import { companyId, csrfToken, language, t } from './page.ts'
 
-export type ApiResult = { readonly ok: true; readonly body: unknown } | { readonly ok: false; readonly message: string }
+type ApiResult = { readonly ok: true; readonly body: unknown } | { readonly ok: false; readonly message: string }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,6 +1,6 @@
 // Elements without HTML text: whatever a server is called, it is only ever text.
 
-export type Child = Node | string | null
+type Child = Node | string | null
 
 type Attributes = Readonly<Record<string, string | boolean | null>>
 

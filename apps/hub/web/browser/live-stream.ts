@@ -3,7 +3,7 @@ import type { EndReason, LiveSnapshot, ServerSeries } from '../live-view.ts'
 
 export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'waiting'
 
-export type StreamListener = {
+type StreamListener = {
   snapshot(snapshot: LiveSnapshot): void
   series(series: ServerSeries): void
   state(state: StreamState): void
