@@ -1,6 +1,6 @@
-// Tells the hub which agents were seen, about once a minute (document 1 "/agents/seen"; decisions G-31, G-39, G-40). An
-// agent that is new, or that was silent for long, is told of at once: people wait for it, and the hub's lists would
-// call it unknown or down for up to a minute more.
+// Reports to the hub which agents were seen, about once a minute (document 1 "/agents/seen"; decisions G-31, G-39,
+// G-40). An agent that is new, or was silent for long, is reported at once, since the hub would show it as unknown or
+// down for up to a minute more.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeResponse, type HubClient, type HubResponse, type SeenEntry } from './hub-client.ts'
@@ -22,8 +22,8 @@ const SILENT_MS = 2 * limits.seenIntervalMs
 const SPLITS_MAX = 100
 
 /**
- * The page itself is at fault: sent again it would hold up all others for ever. One agent of it must not cost the
- * others theirs.
+ * True when the hub refuses the page itself. Sending it again would block all later ones for ever, so it is split: one
+ * bad agent must not stop the reports of the others.
  */
 const isRefused = (answer: HubResponse): boolean => answer.kind === 'refused' && [400, 413, 422].includes(answer.status)
 
@@ -66,7 +66,7 @@ export class SeenReporter {
     this.schedule()
   }
 
-  /** Reports everything that is news. What the hub did not take is news still. */
+  /** Reports all agents with unreported activity. What the hub did not take stays unreported. */
   report(): Promise<void> {
     this.reportedAtMs = performance.now()
     return this.run(() => true)
@@ -116,11 +116,11 @@ export class SeenReporter {
 
   private async sendPage(page: readonly SeenAgent[]): Promise<boolean> {
     const entries = page.map(entryOf)
-    // Batches that come during the call are news again afterwards.
+    // Batches that arrive during the call set this again.
     for (const agent of page) agent.isUnreported = false
     const seenMs = page.map(agent => agent.lastSeenAtMs)
     const answer = await this.hub.postSeen(entries)
-    // What is refused for good counts as told: the others are still told of at once.
+    // A page that is refused for good counts as reported, so that the other agents are still reported at once.
     const isOver = answer.kind === 'ok' || isRefused(answer)
     this.isForced = isOver
     if (isRefused(answer) && page.length > 1 && this.splitsLeft > 0) {

@@ -1,6 +1,6 @@
-// What is kept of the evaluation of shards, so that it survives the process: snapshots, the journal since each, keys of
-// series, changes of rules, and the events. Kept in files (file-evaluation-store.ts) or in Redis
-// (redis/redis-shard-store.ts); test/contract/ holds both to this.
+// The durable state of the evaluation of shards: snapshots, the journal since each, series keys, rule changes, and
+// events. Kept in files (file-evaluation-store.ts) or in Redis (redis/redis-shard-store.ts); test/contract/ holds both
+// to this.
 import type { JournalRecord } from '../../../core/alerting/durability/journal-record.ts'
 import type { RuleNote } from '../../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
@@ -9,7 +9,7 @@ import type { QuietPresence } from '../../../core/alerting/state/evaluation-stat
 /** A journal record with the position on the bus up to which the shard was evaluated when it was made. */
 export type PlacedRecord = { readonly position: number; readonly record: JournalRecord }
 
-/** A snapshot that is durable and not in force yet. */
+/** A snapshot that is written and synced but not in force yet. */
 export type WrittenSnapshot = { readonly publish: () => void; readonly discard: () => void }
 
 export interface ShardStore {
@@ -27,15 +27,15 @@ export interface ShardStore {
   /** Keys of series that servers of the shard send. */
   keys(shard: number): string[]
   keepKeys(shard: number, keys: readonly string[]): void
-  /** Keys that no snapshot of the shard needs any more. */
+  /** Removes keys that no snapshot of the shard needs any more. */
   dropKeys(shard: number, keys: readonly string[]): void
   /** Notes changes of rules as a loop is about to put them in force. */
   keepRules(thread: number, notes: readonly RuleNote[]): void
   /** The notes of a loop, in the order in which they were made. */
   ruleNotes(thread: number): RuleNote[]
   /**
-   * Every snapshot of the loop reflects the bus up to `position`. What came last of a rule stays, as one from before
-   * all of the bus.
+   * Every snapshot of the loop reflects the bus up to `position`, so older rule changes are removed. The last change of
+   * each rule stays, as if it came before the whole bus.
    */
   passRules(thread: number, position: number): void
   /**
@@ -48,10 +48,10 @@ export interface ShardStore {
   /** Of a store whose medium may be slow: a snapshot is written while the loop goes on, and then put in place. */
   writeSnapshot?(shard: number, bytes: Uint8Array, position: number, mark: number): Promise<WrittenSnapshot>
   /**
-   * Of a store that writes later, in order: resolves once all that was handed over is durable, and rejects when that
-   * will never be. Then the loop must end, and another one starts from what is durable.
+   * For a store that writes asynchronously, in order: resolves once everything handed over so far is durable. Rejects
+   * when that can never be; the loop must then end, and another one starts from the durable state.
    */
   flushed?(): Promise<void>
-  /** Shows presence to other processes (decision G-182); a store of one process has nobody to show it to. */
+  /** Publishes presence for other processes (decision G-182); a store of a single process does not have it. */
   keepPresence?(changes: readonly QuietPresence[]): void
 }

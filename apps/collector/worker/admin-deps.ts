@@ -1,5 +1,4 @@
-// What the admin API is given by a worker: the registry, presence, reloads, retention and purges, each as the API asks
-// for it.
+// What a worker provides to the admin API: registry, presence, reloads, retention and purges.
 import type { Logger } from 'pino'
 import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
 import { shownPresence } from '../../../core/alerting/evaluate/presence.ts'
@@ -50,7 +49,7 @@ type CreatedAdminDeps = {
   readonly adminDeps: AdminDeps
   /** Pulls a feed and puts it in force in this process. */
   readonly reloadHere: (feed: ReloadFeed) => Promise<'applied' | 'unavailable'>
-  /** Another process wrote tombstones: their tenants are forgotten here too. */
+  /** Another process wrote tombstones: drops the state of their tenants in this process too. */
   readonly learnTombstones: (tombstones: readonly Tombstone[]) => Promise<void>
   readonly stopPurges: () => void
 }
@@ -111,7 +110,7 @@ function registryCalls(sources: Sources): AdminDeps['registry'] {
     hasServer: (companyId, serverId) => {
       const isOfCompany = () => registry.agentsOfServer(serverId).some(record => record.companyId === companyId)
       if (isOfCompany()) return true
-      // Ingest, in another process, may just have enrolled it.
+      // Ingest, in another process, may have enrolled the agent just now.
       registry.refresh()
       return isOfCompany()
     },

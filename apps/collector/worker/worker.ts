@@ -50,7 +50,7 @@ type WorkerDeps = {
   readonly untilIngestPolled?: () => Promise<void>
   /** The checks in force, where ingest is in this process. */
   readonly checksStatus: (() => ChecksStatus) | null
-  /** The process cannot do its work any more and must end. */
+  /** Called when the process can no longer do its work and must end. */
   readonly onFailure: (error: Error) => void
 }
 
@@ -61,13 +61,13 @@ export type RunningWorker = {
    * cannot be used.
    */
   readonly reloadAdmin: (fresh: WorkerConfig) => void
-  /** The bus holds something new. */
+  /** The bus has new entries. */
   readonly wake: () => void
   /** The samples store answers. */
   readonly isReady: () => Promise<boolean>
   /**
-   * Rules were read from the hub, now or before a restart: without any a worker would look healthy and open no alert
-   * (G-43).
+   * True when rules were read from the hub, now or before a restart. Without rules a worker would look healthy and open
+   * no alert (G-43).
    */
   readonly hasRules: () => boolean
   readonly outboxDepth: () => number
@@ -245,7 +245,7 @@ async function stopWorker(
 ): Promise<void> {
   const { storage, feeds, samples, groups, shards, janitor, outbox } = parts
   groups.stop()
-  // A hub that does not answer is not waited for: what it may still say is pulled again after the next start.
+  // A hub that does not answer does not delay the stop; the feeds are pulled again after the next start.
   await pTimeout(Promise.all([janitor.stop(), feeds.stop()]), {
     milliseconds: STOP_WAIT_MS,
     fallback: () => {},

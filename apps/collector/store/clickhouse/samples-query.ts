@@ -45,7 +45,7 @@ const SETTINGS = `SETTINGS max_threads = 1, ${UNCOMPILED}`
 const SETTINGS_LONG = `SETTINGS max_threads = 2, ${UNCOMPILED}`
 const DAY_MS = 86_400_000
 const UUID_BYTES = 16
-/** A few hundred rows, of many parts: what helps with many rows costs more than it saves. */
+/** For reads of a few hundred rows from many parts: optimisations for many rows cost more than they save. */
 const FEW_ROWS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
 const LONG_RANGE_MS = 2 * DAY_MS
 

@@ -97,9 +97,7 @@ export async function lateCells(store: ClickHouse): Promise<LateCell[]> {
   }))
 }
 
-/**
- * No sample that is stored is newer than `ms`, minus infinity in a new store; `seq` is the highest among the newest.
- */
+/** The time of the newest stored sample (minus infinity in a new store), and the highest `seq` of recent blocks. */
 export async function newestStored(store: ClickHouse): Promise<{ readonly ms: number; readonly seq: number }> {
   const { database } = store
   const [row] = await store.rows(
@@ -235,7 +233,7 @@ type RawRange = {
 /** Servers whose points are in memory together, and about how many points they are. */
 type RawPiece = { readonly servers: readonly CellOwner[]; readonly points: number }
 
-/** Late cells of some batches. */
+/** A subquery for the late cells of the batches. */
 const touchedBy = (db: string, columns: string): string =>
   `(SELECT ${columns} FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)})`
 const OWNER_IS_LATE = (db: string): string => `(company_id, server_id) IN ${touchedBy(db, 'company_id, server_id')}`
@@ -300,7 +298,7 @@ async function computePiece(
   const spans = (toMs - fromMs) / cellMs['5m']
   const parts = Math.min(spans, Math.ceil(points / PIECE_POINTS))
   if (parts > 1) {
-    // One server with many points.
+    // A single server with many points is split by time.
     const spanMs = Math.ceil(spans / parts) * cellMs['5m']
     for (let start = fromMs; start < toMs; start += spanMs)
       await computePiece(
@@ -371,7 +369,7 @@ async function storeCells(store: ClickHouse, cell: '5m' | '1h', startMs: number,
       if (late.length > 0) await insertLateCells(store, `cells-${crypto.randomUUID()}`, late)
     }
   } catch (error) {
-    // They are out of the stream now: the next pass computes them.
+    // The cells were taken out of the stream already, so the next pass computes them from the raw samples.
     stream.distrustBefore(endMs)
     throw error
   }

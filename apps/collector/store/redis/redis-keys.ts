@@ -2,9 +2,9 @@
 // touch several keys at once, so that the server is one Redis (or a primary with replicas), not a Redis Cluster.
 import { limits } from '../../../../core/limits.ts'
 
-/** What is leased beside the shards: duties that one worker has at a time (groups, retention). */
+/** The lease of the leader, the one worker that sweeps groups and retention and computes rollups. */
 export const LEADER = limits.stateShards
-/** Number of leases: the shards, and the duties. */
+/** Number of leases: the shards and the leader's. */
 export const LEASES = limits.stateShards + 1
 
 export type RedisKeys = ReturnType<typeof redisKeys>

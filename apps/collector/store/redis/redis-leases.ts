@@ -1,6 +1,6 @@
-// Leases of the shards in Redis: who evaluates what, with a number in every value that grows with each change of owner,
-// so that a script can refuse what an owner of before still writes. One script renews, takes what is free and tells the
-// fair share.
+// Leases of the shards in Redis: who evaluates which shard. Every value contains a fence, a number that grows with each
+// change of owner, so that scripts can refuse writes of an earlier owner. One script renews leases, acquires free ones
+// and returns the fair share.
 
 import type { Redis } from 'ioredis'
 import { assert } from '../../../../core/assert.ts'
@@ -69,7 +69,7 @@ end
 export class RedisLeases {
   private readonly leaseKeys: string[]
 
-  /** `owner` is this worker's alone, for ever: a worker that was started again is another one. */
+  /** `owner` is unique to this run of the worker: after a restart it is another one. */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
@@ -79,7 +79,9 @@ export class RedisLeases {
     this.leaseKeys = Array.from({ length: LEASES }, (_, lease) => keys.lease(lease))
   }
 
-  /** Renews what this worker has; with `takes` also takes free shards up to its share, and the duties. */
+  /**
+   * Renews the leases of this worker; with `takes` also acquires free shards up to its share, and the leader's lease.
+   */
   async renew(takes: boolean): Promise<{ readonly share: number; readonly held: readonly HeldLease[] }> {
     const keys = [this.keys.workers, this.keys.fence, ...this.leaseKeys]
     const answer = await TEND.run(this.redis, keys, [this.owner, this.ttlMs, takes ? 1 : 0])

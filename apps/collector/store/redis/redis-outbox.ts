@@ -193,8 +193,8 @@ export class RedisOutboxStore implements OutboxStore {
   }
 
   /**
-   * Keeps a value together with the events that led to it, under the lease of the duties. False when the lease is not
-   * held any more: nothing was kept.
+   * Stores a value together with the events that led to it, under the leader's lease. False when this worker no longer
+   * has the lease; nothing was stored.
    */
   async commitKept(
     token: string,
@@ -219,7 +219,7 @@ export class RedisOutboxStore implements OutboxStore {
     return Object.entries(found).map(([serverId, sinceMs]) => [serverId, Number(sinceMs)])
   }
 
-  /** Servers that are no longer anybody's: purged, or without an agent. */
+  /** Drops servers that were purged or have no agent any more. */
   async forgetDown(serverIds: readonly string[]): Promise<void> {
     if (serverIds.length > 0) await this.redis.hdel(this.keys.presenceDown, ...serverIds)
   }

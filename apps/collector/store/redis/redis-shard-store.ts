@@ -1,7 +1,6 @@
-// What the evaluation of one shard keeps in Redis: snapshot, journal, keys of series, rules in force, and the events it
-// makes. Everything is read once, when the shard is taken over. Writes are handed over in order and done one after
-// another, each under the token of the lease: what is durable is always what some instant of the evaluation had made,
-// and an owner of before cannot add to it.
+// The durable state of one shard in Redis: snapshot, journal, series keys, rule changes, and events. Everything is read
+// once, when the shard is acquired. Writes are queued and done one after another, each under the token of the lease. So
+// the durable state is always that of some instant of the evaluation, and an earlier owner cannot add to it.
 
 import type { Redis } from 'ioredis'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../../core/alerting/durability/journal-record.ts'
@@ -19,7 +18,8 @@ import { LUA_HOLDS } from './redis-leases.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
 /**
- * The shard is another worker's now, or Redis did not take a write: evaluation of it starts again from what is durable.
+ * Another worker owns the shard now, or Redis refused a write: evaluation of the shard must start again from the
+ * durable state.
  */
 export class ShardLost extends Error {}
 
@@ -180,8 +180,9 @@ export class RuleRecords {
 }
 
 /**
- * What a replay of the shard must know of rules. What other shards noted last counts as noted before everything here: a
- * state under such a rule is not one of a removed rule, though this worker has an older set.
+ * The rule changes that a replay of the shard needs. The newest change of a rule by any other shard counts as made
+ * before everything here. So a state of such a rule does not count as one of a removed rule, even if this worker has an
+ * older set.
  */
 async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
   const [newest, own] = await Promise.all([redis.hvals(keys.newestRules), redis.lrange(keys.ruleNotes(shard), 0, -1)])
@@ -190,7 +191,7 @@ async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
   const names = [...new Set(notes.flatMap(({ a, b }) => [a, b]))].filter(name => name !== null)
   const texts = names.length === 0 ? [] : await redis.mget(names.map(keys.ruleText))
   const rules = new Map(names.map((name, index) => [name, texts[index] ?? null]))
-  // A name whose text is gone is more than a day old: every worker has had that set since.
+  // A rule text that has expired is more than a day old; every worker has pulled that set since.
   const known = notes.filter(({ a, b }) => [a, b].every(name => name === null || rules.get(name) !== null))
   const ruleOf = (name: string | null): RuleRecord | null =>
     name === null ? null : JSON.parse(rules.get(name) ?? 'null')
@@ -243,8 +244,8 @@ export class RedisShardStore implements ShardStore {
   }
 
   /**
-   * The shard is given up here: nothing more is written, also where the lease holds. A Redis that comes back may have
-   * lost its newest writes, and what was made of them must not be added to what is left.
+   * Ends all writes to the shard, even while the lease is valid. After a reconnect Redis may have lost its newest
+   * writes, and changes that build on them must not be added to what is left.
    */
   abandon(): void {
     this.failure ??= new ShardLost(`shard ${this.place.shard} was given up`)
@@ -298,7 +299,10 @@ export class RedisShardStore implements ShardStore {
     this.write(() => COMMIT.run(redis, scriptKeys, args))
   }
 
-  /** What no event tells: an agent's first batch, and its end. Changes with an event are written with it. */
+  /**
+   * Writes presence changes without an event: an agent's first batch, and its removal. Changes with an event are
+   * written with that event.
+   */
   keepPresence(changes: readonly QuietPresence[]): void {
     const { redis, keys, shard, token } = this.place
     for (let at = 0; at < changes.length; at += PRESENCES_A_CALL) {

@@ -1,5 +1,6 @@
 // Wide-area incidents in a worker: presence of all its shards in, group events into the outbox, after every presence
-// sweep (document 2 "Wide-area incident grouping"). The open groups are kept with the events that led to them.
+// sweep (document 2 "Wide-area incident grouping"). The open groups are stored together with the events that led to
+// them.
 import type { Logger } from 'pino'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import {
@@ -39,10 +40,10 @@ const isSaved = (value: unknown): value is SavedGroups =>
 
 export class Groups {
   private state: GroupDownState = newGroupDown(null)
-  /** The leaderToken under which the state was loaded; null = the groups are another worker's. */
+  /** The leader token under which the groups were loaded; null = another worker is the leader. */
   private leaderToken: string | null = null
   private shards: ShardPool | null = null
-  /** What the shards tell while they are being asked who is lost: newer than some of the answers. */
+  /** Presence changes that arrive while the shards are asked who is lost; they are newer than some of the answers. */
   private whileAsking: { serverId: string; state: 'up' | 'down'; atMs: number }[] | null = null
   private sweeping: Promise<void> | null = null
   private readonly overrides: ReadonlyMap<string, GroupOverride>
@@ -52,7 +53,7 @@ export class Groups {
     this.overrides = groupOverrides(deps.config)
   }
 
-  /** Takes what the shards hold for lost, then sweeps at every interval. */
+  /** Reads which servers are lost from the shards, then sweeps at every interval. */
   async start(shards: ShardPool): Promise<void> {
     this.shards = shards
     await this.isLeader()
@@ -75,7 +76,7 @@ export class Groups {
     presenceChanged(this.state, serverId, state, atMs)
   }
 
-  /** Takes over who is lost from the shards of this worker, each of which answers in its own time. */
+  /** Asks the shards of this worker which servers are lost; each answers at its own time. */
   private async askShards(shards: ShardPool): Promise<void> {
     this.whileAsking = []
     presenceKnown(this.state, await shards.down())
@@ -83,7 +84,10 @@ export class Groups {
     this.whileAsking = null
   }
 
-  /** Whether the groups are this worker's to sweep; then the state is theirs, and presence is known. */
+  /**
+   * Whether this worker is the leader and sweeps the groups. If it is, groups and presence are loaded when this
+   * resolves.
+   */
   private async isLeader(): Promise<boolean> {
     const { store } = this.deps
     const leaderToken = store.leaderToken()
@@ -98,7 +102,9 @@ export class Groups {
     return true
   }
 
-  /** The lost servers of all workers. A server without an agent is nobody's: no event will say that it is back. */
+  /**
+   * The lost servers of all workers. Servers without an agent are dropped, because no event will report them as back.
+   */
   private async downNow(ask: NonNullable<GroupStore['down']>): Promise<[serverId: string, sinceMs: number][]> {
     const { registry, store } = this.deps
     const down = await ask()
@@ -109,7 +115,7 @@ export class Groups {
     return down.filter(([serverId]) => isSomebodys(serverId))
   }
 
-  /** A purged tenant: its groups go without an event. */
+  /** Drops the groups of a purged tenant without an event. */
   async forget(companyId: string, serverId: string | null): Promise<void> {
     if (this.leaderToken === null) return
     for (const id of [...this.state.downSinceMs.keys()])
@@ -159,7 +165,7 @@ export class Groups {
     onEvents()
   }
 
-  /** Where the events cannot be kept, the groups are as they were kept before. */
+  /** Stores events and groups. When that fails, the groups return to what was stored before. */
   private async keep(events: readonly AlertEvent[], atMs: number): Promise<void> {
     let isKept = false
     try {

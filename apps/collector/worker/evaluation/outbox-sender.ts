@@ -1,6 +1,6 @@
-// Sends the outbox to the hub in order (decision G-141): batches of at most 200, kept and tried again while the hub
-// cannot take them, halved where it refuses a batch, a single bad event written to a dead-letter file. Runs in the main
-// thread of a worker.
+// Sends the outbox to the hub in order (decision G-141): batches of at most 200. A batch is kept and sent again while
+// the hub cannot take it, and halved when the hub refuses it; a single refused event goes into a dead-letter file. Runs
+// in the main thread of a worker.
 
 import { appendFileSync } from 'node:fs'
 import pTimeout from 'p-timeout'
@@ -12,18 +12,18 @@ import type { OutboxRow, OutboxStore } from '../../store/outbox-store.ts'
 import { isJsonObject } from '../../store/registry/agent-record.ts'
 
 const BACKOFF = { startMs: 1_000, capMs: 60_000 }
-/** Events may also come from a thread that could not say so: the outbox is looked at this often. */
+/** The poll interval of the outbox, for events that no wake-up announced. */
 const POLL_MS = 1000
 const STOP_MAX_MS = 3000
-/** How many events wait is counted this often where the hub does not take them. */
+/** How often the bound of the outbox is checked while the hub does not take events. */
 const TRIM_MS = 10_000
 
 /** Client errors that are about the collector's token or the moment, not about the batch. */
 const KEPT_CLIENT_ERRORS = new Set([401, 403, 407, 408, 425, 429])
-/** These say that the batch is at fault whoever answers, a proxy before the hub included. */
+/** Statuses that mean a fault of the batch even when a proxy in front of the hub answers. */
 const REFUSED_BY_ANYONE = new Set([400, 413, 422])
 
-/** How long until the next look, 0 = at once; idle = nothing waits. */
+/** The wait before the next step, 0 = at once; idle = the outbox is empty. */
 type Step = { readonly waitMs: number; readonly isIdle: boolean }
 const AGAIN: Step = { waitMs: 0, isIdle: false }
 
@@ -40,14 +40,13 @@ type OutboxOptions = {
 export class Outbox {
   private isStopping = false
   /**
-   * The store may be closed: an answer that comes now is not worked on, and its events are sent again after the next
-   * start.
+   * The store may be closed: a response that comes now is ignored, and its events are sent again after the next start.
    */
   private isOver = false
   private wakeUp: (() => void) | null = null
   private hasNews = false
   private running: Promise<void> = Promise.resolve()
-  /** Times in a row that the hub could not take events. */
+  /** Failures in a row. */
   private failures = 0
   private trimAtMs = 0
 
@@ -63,10 +62,7 @@ export class Outbox {
     if (this.failures === 0) this.wakeUp?.()
   }
 
-  /**
-   * Sends what can be sent once more, then ends; what is left stays on disk. A hub that does not answer is not waited
-   * for.
-   */
+  /** Sends once more, then ends; events that are left stay in the outbox. Waits at most STOP_MAX_MS for the hub. */
   async stop(): Promise<void> {
     this.isStopping = true
     this.wakeUp?.()
@@ -94,7 +90,7 @@ export class Outbox {
     }
   }
 
-  /** The bound holds while the hub is away for days. */
+  /** Keeps the outbox within its bound when the hub is unreachable for days. */
   private async trim(): Promise<void> {
     const { store, onDropped, log } = this.options
     const atMs = performance.now()
@@ -138,7 +134,7 @@ export class Outbox {
     this.failures = 0
   }
 
-  /** Accepted and rejected events leave the outbox; rejected ones are logged and counted. */
+  /** Removes accepted and rejected events from the outbox; logs and counts the rejected ones. */
   private async applyVerdict(rows: readonly OutboxRow[], answer: HubResponse): Promise<void> {
     const { store, log, onSent } = this.options
     const listed = answer.kind === 'ok' && Array.isArray(answer.data.rejected) ? answer.data.rejected : []
@@ -177,8 +173,8 @@ export class Outbox {
 }
 
 /**
- * `refused`: this batch, or something in it, will never be taken as it is. What does not bear the hub's form of an
- * error (a bare 404, a page instead of JSON) comes from something else at its address: the events are kept.
+ * `refused`: the hub will never take this batch as it is. A response without the hub's error format (a bare 404, a page
+ * instead of JSON) comes from something else at its address, so the events are kept.
  */
 function judge(answer: HubResponse): 'delivered' | 'keep' | 'refused' {
   if (answer.kind === 'ok') return isJsonObject(answer.body.data) ? 'delivered' : 'keep'

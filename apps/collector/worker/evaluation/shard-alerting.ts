@@ -1,5 +1,5 @@
 // "Why did it (not) fire?" for one server: the last decision on every series that a rule covers, and for every other
-// rule of its company why it covers none. A rule that is not named at all is disabled or deleted at the hub.
+// rule of its company why it covers none. A rule that does not appear is disabled or deleted in the hub.
 
 import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
 import { isInScope } from '../../../../core/alerting/rules/binding.ts'
@@ -113,7 +113,7 @@ function decision(evaluation: EvaluationState, row: number, rule: EvaluatedRule)
   return `open: recovering for ${seconds(heldMs)} s of ${seconds(compiled.recoverForMs)} s`
 }
 
-/** What else bears on whether something is told of the state. */
+/** Further circumstances that affect whether people are notified. */
 function circumstances(evaluation: EvaluationState, row: number, rule: EvaluatedRule, nowMs: number): string[] {
   const { states, settings } = evaluation
   const server = evaluation.servers[states.server[row]!]!

@@ -1,6 +1,6 @@
-// The loops of one shard thread: a single one for all its shards on one host, one a shard over Redis, where shards come
-// and go with their leases. Whatever is said to the thread is said to each of its loops; what a loop must know that
-// starts later is kept here.
+// The loops of one shard thread: with files a single loop for all its shards; over Redis one loop for each shard, since
+// shards come and go with their leases. Messages to the thread go to each of its loops; what loops that start later
+// must know is kept here.
 
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
@@ -25,13 +25,10 @@ import type {
   ToShardThread,
 } from './shard-messages.ts'
 
-/**
- * How often the bus is looked at without a wake-up: on one host by each loop; Redis by one look for all loops of the
- * thread.
- */
+/** The poll intervals of the bus: with files each loop polls; over Redis one poll serves all loops of the thread. */
 const FILE_POLL_MS = 50
 const REDIS_BUS_POLL_MS = 25
-/** A loop over Redis is woken by news; this is for its sweeps. */
+/** A loop over Redis is woken when its partition has entries; this interval is for its sweeps. */
 const REDIS_POLL_MS = 250
 
 type Running = { readonly loop: ShardLoop; readonly finished: Promise<void> }
@@ -87,7 +84,7 @@ export class ShardHost {
     this.tell({ kind: 'ready', positions: [loop.position], faults })
     const finished = loop.run()
     this.running.set(0, { loop, finished })
-    // A thread that cannot evaluate must not look alive: the process ends and is started again from snapshot and
+    // A thread that cannot evaluate must not look alive: the process ends, and the next one starts from snapshot and
     // journal.
     finished.catch(error => this.fail(error))
   }
@@ -95,7 +92,7 @@ export class ShardHost {
   private fail(error: unknown): void {
     const cause = error instanceof Error ? error.message : String(error)
     this.tell({ kind: 'log', level: 'error', message: 'evaluation failed', fields: { cause } })
-    // Out of any promise: nobody is there to catch it, and the thread ends.
+    // Thrown outside of any promise, so that nothing catches it and the thread ends.
     setTimeout(() => {
       throw error
     })
@@ -118,7 +115,7 @@ export class ShardHost {
     return this.redis ? all.filter(update => shardOfServer(update.serverId) === loop.partition) : all
   }
 
-  /** Over Redis: evaluation of a shard starts under its lease, from what is durable. */
+  /** Over Redis: starts the evaluation of a shard under its lease, from its durable state. */
   async acquire(shard: number, token: string): Promise<void> {
     if (!this.redis) return
     assert(this.config.shards.includes(shard), 'a thread works on its own shards')
@@ -135,7 +132,7 @@ export class ShardHost {
     const loop = new ShardLoop(config, this.redis.bus, opened.store, Date.now, opened.tell)
     const faults = this.prepare(loop)
     opened.store.restored()
-    // Where a shard without servers has no snapshot, what it passed is gone from the bus.
+    // A shard without servers has no snapshot, and the entries that it passed are removed from the bus.
     loop.position = Math.max(loop.position, opened.passed)
     for (const { companyId, serverId } of this.tombstones) loop.forget(companyId, serverId)
     if (faults.length > 0) this.tell({ kind: 'ready', positions: [], faults })
@@ -162,9 +159,9 @@ export class ShardHost {
     this.rulesSince = since
     const done: Promise<unknown>[] = []
     for (const { loop, finished } of [...this.running.values()]) {
-      // A loop that ends meanwhile runs nothing: its next owner starts with the set it has.
+      // A loop that ends meanwhile is not waited for: the next owner of its shard starts with its own set.
       done.push(Promise.race([loop.setRules([...this.rules.values()], this.rulesSince), finished.catch(() => {})]))
-      // The next loop takes the set, if there is a newer one meanwhile that, once the others had their turn.
+      // Yields between loops, so that the others can evaluate; the next loop gets the newest set.
       await new Promise(resolve => setImmediate(resolve))
     }
     await Promise.all(done)
@@ -190,7 +187,7 @@ export class ShardHost {
     for (const loop of this.loops) loop.setTombstones(tombstones)
   }
 
-  /** Ends every loop and what it works on. Over Redis the shards have been handed over before. */
+  /** Ends every loop and closes its store. Over Redis the shards were handed over before. */
   async stop(): Promise<void> {
     for (const loop of this.loops) loop.stop(this.redis === null)
     const finished = [...this.running.values()].map(running => running.finished)
@@ -209,15 +206,15 @@ type Opened = {
 }
 
 /**
- * The shards of a thread over Redis: one connection, one look at the bus. A connection that broke ends them all: each
- * starts again from what is durable.
+ * The shards of a thread over Redis share one connection and one poll of the bus. When the connection breaks all of
+ * them end, and start again from their durable state.
  */
 class RedisShards {
   readonly bus: RedisBusReader
   private readonly redis: ReturnType<typeof openRedis>
   private readonly keys: ReturnType<typeof redisKeys>
   private readonly records: RuleRecords
-  /** The token under which each shard is worked on. */
+  /** The lease token of each shard. */
   private readonly tokens = new Map<number, string>()
   private readonly stores = new Map<number, RedisShardStore>()
 
@@ -239,7 +236,7 @@ class RedisShards {
     )
   }
 
-  /** Reads a shard. Null when the lease went meanwhile, or the shard cannot be read. */
+  /** Reads the durable state of a shard. Null when the lease was lost meanwhile, or the shard cannot be read. */
   async open(shard: number, token: string): Promise<Opened | null> {
     this.tokens.set(shard, token)
     const lost = (error: Error): void => this.end(shard, token, error.message)
@@ -258,7 +255,7 @@ class RedisShards {
     }
   }
 
-  /** A loop over Redis says when its shard is saved: once that is durable, the bus may forget. */
+  /** Handles the messages of a loop over Redis. When its snapshot is durable, the position is passed on the bus. */
   private told(shard: number, store: RedisShardStore, message: FromShardThread): void {
     if (message.kind !== 'snapshot') {
       this.tell(message)
@@ -267,7 +264,7 @@ class RedisShards {
     store
       .flushed()
       .then(() => this.bus.pass(busConsumers.evaluation, shard, message.position))
-      // The loop hears of it by itself; the next snapshot passes further.
+      // The loop notices a lost shard by itself; after a failed pass the next snapshot passes more.
       .catch(() => {})
   }
 
@@ -285,15 +282,15 @@ class RedisShards {
     const running = this.running.get(shard)
     this.tokens.delete(shard)
     running?.loop.stop(false)
-    // What could not be saved any more is as it was saved before.
+    // When the last save failed, the shard's durable state is that of the save before.
     await running?.finished.catch(() => {})
-    // The lease may have run out meanwhile and come back: what runs under the new one stays.
+    // The lease may have expired and been acquired again meanwhile: the loop under the new lease stays.
     if (this.running.get(shard) !== running) return
     this.running.delete(shard)
     this.stores.delete(shard)
   }
 
-  /** Ends the work on a shard without a further write. */
+  /** Ends the evaluation of a shard without a further write. */
   revoke(shard: number): void {
     this.tokens.delete(shard)
     this.stores.get(shard)?.abandon()

@@ -1,5 +1,5 @@
-// What the main thread of a worker and its shard threads say to each other. Rules, silences and attributes go down as
-// plain data; events do not come up here: they go through the outbox on disk.
+// Messages between the main thread of a worker and its shard threads. Rules, silences and attributes go to the threads
+// as plain data; events do not come back this way but through the outbox.
 
 import type { SuppressReason } from '../../../../core/alerting/evaluate/event.ts'
 import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
@@ -8,24 +8,24 @@ import type { EvaluationSettings, ServerAttributes } from '../../../../core/aler
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 
-/** What a loop of shards is told. */
+/** The configuration of a shard loop. */
 export type ShardLoopConfig = {
   /** Shards of this loop; a shard has one loop. */
   readonly shards: readonly number[]
   readonly threadIndex: number
   /** The partition of the bus that holds these shards. */
   readonly partition: number
-  /** Without a wake-up (another process publishes) the bus is looked at this often. */
+  /** How often the loop polls the bus without a wake-up (when another process publishes). */
   readonly pollMs: number
   readonly settings: EvaluationSettings
   readonly snapshotIntervalMs: number
   readonly sweepIntervalMs: number
   readonly presenceGraceMinMs: number
-  /** How often series that are not sent any more are looked for; one that two looks in a row miss is given up. */
+  /** How often the loop checks for series that are no longer sent; one that two checks in a row miss is dropped. */
   readonly seriesSweepIntervalMs: number
 }
 
-/** Where a thread finds its bus, and keeps what it must not revoke. */
+/** Where a thread finds its bus and stores its durable state. */
 export type ShardStorage =
   | { readonly kind: 'file'; readonly busPath: string; readonly dataDir: string; readonly snapshotDir: string }
   | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
@@ -34,7 +34,7 @@ export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | '
   readonly storage: ShardStorage
 }
 
-/** null attributes: the server has no agent any more that is not revoked; those that were are named. */
+/** Attributes of a server; null when all its agents were revoked, which are then named. */
 export type ServerAttributesUpdate =
   | { readonly serverId: string; readonly attributes: ServerAttributes }
   | { readonly serverId: string; readonly attributes: null; readonly revokedAgentIds: readonly string[] }
@@ -48,7 +48,7 @@ export type ToShardThread =
       readonly rulesSince: number
       readonly silences: readonly SilenceRecord[]
       readonly attributes: readonly ServerAttributesUpdate[]
-      /** Living ones: what was saved of these tenants before a purge is forgotten before anything is evaluated. */
+      /** Tombstones in force: saved state of these tenants is dropped before anything is evaluated. */
       readonly tombstones: readonly Tombstone[]
     }
   | { readonly kind: 'wake' }
@@ -56,7 +56,7 @@ export type ToShardThread =
   | { readonly kind: 'acquire'; readonly shard: number; readonly token: string }
   | { readonly kind: 'revoke'; readonly shard: number }
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
-  /** The whole set of living tombstones: batches of these tenants are dropped. */
+  /** All tombstones in force: batches of these tenants are dropped. */
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
   | { readonly kind: 'overflow'; readonly atMs: number }
   | CallMessage<ShardCalls>
@@ -74,7 +74,7 @@ export type ShardCalls = {
   }
   setSilences: { args: [silences: readonly SilenceRecord[]]; result: null }
   forget: { args: [companyId: string, serverId: string | null]; result: null }
-  /** Servers of the company whose agent is there. */
+  /** The number of the company's servers whose agent is up. */
   online: { args: [companyId: string]; result: number }
   /** Servers that are declared lost, and since when. */
   down: { args: []; result: readonly (readonly [serverId: string, sinceMs: number])[] }
@@ -83,7 +83,7 @@ export type ShardCalls = {
   stop: { args: []; result: null }
 }
 
-/** Of one loop: all shards of a thread, or a single one. */
+/** The status of one loop: of all shards of a thread, or of a single shard. */
 export type ShardStatus = {
   readonly partition: number
   readonly position: number
@@ -113,12 +113,12 @@ export type SeriesAlerting = {
   readonly last_sample_at: string | null
   readonly flapping: boolean
   readonly no_data: boolean
-  /** Why an event of now would not be told to people; null = it would be. */
+  /** Why people would not be notified of an event now; null = they would be. */
   readonly suppressed_by: SuppressReason | null
   readonly decision: string
 }
 
-/** Why a rule of the company covers no series of the server. Of an invalid rule no name is known. */
+/** Why a rule of the company covers no series of the server. The name is null for an invalid rule. */
 export type RuleAlerting = { readonly rule_id: string; readonly rule_name: string | null; readonly decision: string }
 
 export type ServerAlerting = {
@@ -151,7 +151,7 @@ export type ShardNotice =
     }
   /** Every shard of the loop is saved up to this position of the bus. */
   | { readonly kind: 'snapshot'; readonly position: number }
-  /** Over Redis: evaluation of a shard ended by itself; its lease is to be taken anew. */
+  /** Over Redis: the evaluation of a shard ended by itself; its lease must be acquired again. */
   | { readonly kind: 'lost'; readonly shard: number; readonly token: string; readonly cause: string }
   | {
       readonly kind: 'log'

@@ -1,5 +1,6 @@
-// How a loop saves its shards: one in turn, in slices between which the bus is looked at, so that evaluation never
-// waits for a whole shard; or some at once, where nothing may come in between (a purge, the end).
+// How a loop saves its shards: usually one after the other, in slices between which it reads the bus, so that
+// evaluation never waits for a whole shard; or several synchronously when no entry may come in between (a purge, the
+// stop).
 
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'
@@ -8,9 +9,9 @@ import { limits } from '../../../../core/limits.ts'
 import type { ShardStore, WrittenSnapshot } from '../../store/shard-store.ts'
 import type { FromShardThread, ShardLoopConfig } from './shard-messages.ts'
 
-/** Keys that are written before the bus is looked at again. */
+/** Keys that are written before the loop reads the bus again. */
 const KEYS_A_SLICE = 1_000
-/** Between two looks at the bus while a snapshot is written. */
+/** The poll interval of the bus while a snapshot is written. */
 const WRITING_POLL_MS = 5
 
 /** The loop that saves. */
@@ -33,12 +34,12 @@ export class ShardSaver {
   readonly savedAt = new Float64Array(limits.stateShards)
   /** Shards that have a snapshot; one that never had a server needs none. */
   readonly isSaved = new Uint8Array(limits.stateShards)
-  /** Every shard is saved up to here, as it was told last. */
+  /** The position up to which every shard is saved, as last reported. */
   private passedUpTo = 0
   seconds = 0
   bytes = 0
   private next = 0
-  /** How often each shard was saved: what was taken of it before a later save is not written any more. */
+  /** How often each shard was saved: a snapshot that was taken before a later save is discarded. */
   private readonly saves = new Uint32Array(limits.stateShards)
 
   constructor(private readonly loop: SavedLoop) {}
@@ -51,7 +52,7 @@ export class ShardSaver {
     await this.saveInSlices(shard)
   }
 
-  /** Saves shards; nothing is evaluated meanwhile. */
+  /** Saves shards synchronously, so that nothing is evaluated meanwhile. */
   saveNow(shards: readonly number[]): void {
     const { evaluation, store, commit, nowMs } = this.loop
     commit()
@@ -74,7 +75,7 @@ export class ShardSaver {
     const { evaluation, store, commit, consume, nowMs } = this.loop
     const { dictionary } = evaluation
     const startedAt = performance.now()
-    // Asked before the keys are taken: they stay learnt until they are on the disk.
+    // Checked before `takeLearnt`, so that learnt keys stay in their list until they are stored.
     if (!this.isNeeded(shard)) {
       commit()
       this.savedAt[shard] = this.positionOf(shard)
@@ -91,7 +92,7 @@ export class ShardSaver {
     }
     commit()
     const position = this.positionOf(shard)
-    // Keys, states and what is forgotten are of one instant.
+    // Keys, states and keys to drop are taken at one instant.
     store.keepKeys(shard, learnt)
     const mark = store.journalMark
     const taken = takeSnapshot(evaluation, shard, position, mark, nowMs())
@@ -100,7 +101,7 @@ export class ShardSaver {
     await consume()
     const bytes = snapshotBytes(taken)
     const written = await this.writtenMeanwhile(shard, bytes, position, mark)
-    // A purge came in between and saved the shard without what it forgot.
+    // A purge came in between and saved the shard without the purged tenant: this snapshot is older.
     if (this.saves[shard] !== saves) {
       written.discard()
       return
@@ -112,7 +113,7 @@ export class ShardSaver {
     this.passed((performance.now() - startedAt) / 1000)
   }
 
-  /** Evaluates while a snapshot is written. A store that cannot write beside that writes when it is placed. */
+  /** Evaluates while a snapshot is written. A store without `writeSnapshot` writes synchronously at the end. */
   private async writtenMeanwhile(
     shard: number,
     bytes: Uint8Array,
@@ -127,7 +128,7 @@ export class ShardSaver {
     const writing = store.writeSnapshot(shard, bytes, position, mark).finally(() => {
       isWriting = false
     })
-    // It is waited for below; until then a fault of it has nobody to hear it.
+    // Awaited below; until then a rejection would count as unhandled.
     writing.catch(() => {})
     while (isWriting) {
       await Promise.race([writing, Bun.sleep(WRITING_POLL_MS)])
@@ -136,7 +137,7 @@ export class ShardSaver {
     return writing
   }
 
-  /** While the bus is read again from the oldest snapshot, a shard may already be further than the bus is. */
+  /** During a replay from the oldest snapshot, a shard's own snapshot may already be ahead of the loop's position. */
   private positionOf(shard: number): number {
     return Math.max(this.loop.position(), this.savedAt[shard]!)
   }

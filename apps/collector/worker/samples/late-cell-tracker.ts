@@ -1,12 +1,12 @@
-// Which cells wait to be computed again: until they are, what is asked of their server is read from the raw samples
-// from there on.
+// Tracks late cells, which wait to be computed again. Until then queries about their server read raw samples from the
+// oldest such cell on.
 import type { LateCell } from '../../../../core/samples/block/late-block.ts'
 import type { CellOwner } from '../../../../core/samples/rollup/open-cells.ts'
 
 /** Cells that became late together: the oldest of each server. */
 type LateBatch = {
   readonly oldestOf: Map<string, number>
-  /** Whether the store knows of them, so that the next pass computes them. */
+  /** Whether the cells are recorded in the store, so that the next pass computes them. */
   isNoted: boolean
 }
 
@@ -15,7 +15,7 @@ const nameOf = ({ companyId, serverId }: CellOwner): string => companyId + serve
 export class LateCellTracker {
   private batches: LateBatch[] = []
 
-  /** `cells` are stored, and the store is to be told that they are late. */
+  /** Adds cells that got late samples; the caller then records them in the store. */
   add(cells: readonly LateCell[]): LateBatch {
     const oldestOf = new Map<string, number>()
     for (const cell of cells) {
@@ -27,17 +27,17 @@ export class LateCellTracker {
     return batch
   }
 
-  /** Those that a pass which begins now computes. */
+  /** The batches that a pass which starts now computes. */
   noted(): readonly LateBatch[] {
     return this.batches.filter(({ isNoted }) => isNoted)
   }
 
-  /** They are computed. */
+  /** Removes the batches that a pass computed. */
   forget(computed: readonly LateBatch[]): void {
     if (computed.length > 0) this.batches = this.batches.filter(batch => !computed.includes(batch))
   }
 
-  /** The oldest cell of a server that waits; Infinity where none does. */
+  /** The start of the server's oldest late cell; Infinity when it has none. */
   oldestOf(owner: CellOwner): number {
     const name = nameOf(owner)
     return this.batches.reduce(

@@ -18,13 +18,13 @@ const PERIOD_MS = 60_000
 type RollupScheduleOptions = {
   readonly store: ClickHouse
   readonly nowMs: () => number
-  /** Whether this worker computes; otherwise it only learns how far another one is. */
+  /** Whether this worker computes the rollups; otherwise it only reads how far the leader is. */
   readonly isLeader: () => boolean
   /** Everything received before this instant is stored, as far as this worker knows. */
   readonly arrivedBeforeMs: () => number
-  /** The cells that samples still come for, where one worker stores all samples. */
+  /** The open cells; only when one worker stores all samples. */
   readonly stream?: CellStream
-  /** The cells that are to be computed again, as far as this worker stores their samples. */
+  /** The late cells whose samples this worker stores. */
   readonly lateCellTracker?: LateCellTracker
   readonly onTrouble: (error: unknown) => void
 }
@@ -36,7 +36,10 @@ export class RollupSchedule {
   private isPassWaiting = false
   /** Up to where cells are computed; queries read raw samples from there. */
   complete: Completeness = { '5m': 0, '1h': 0 }
-  /** Cells that end by here are computed, or a pass is about to: what is stored for them from now on is late. */
+  /**
+   * Cells that end by this instant are computed, or a pass is about to compute them: samples stored for them from now
+   * on are late.
+   */
   claimedBeforeMs = 0
   errors = 0
 
@@ -48,7 +51,7 @@ export class RollupSchedule {
     this.complete = await readCompleteness(this.options.store)
     this.claimedBeforeMs = this.complete['5m']
     const { lateCellTracker, store } = this.options
-    // Those of a process before this one.
+    // Late cells that an earlier process recorded.
     if (lateCellTracker) lateCellTracker.add(await lateCells(store)).isNoted = true
     this.options.stream?.start((await newestStored(this.options.store)).ms)
     this.timer = setInterval(() => void this.pass(), PERIOD_MS)

@@ -22,17 +22,17 @@ type SamplesBusEvents = {
 type OpenSamplesBus = {
   readonly reader: BusReader
   /**
-   * Positions begin anew where Redis lost them, and where an older copy of the bus was restored beside a newer store: a
-   * new block must not be taken for one that is there. So tokens hold for one run; what is read again after it is told
-   * apart by series and time.
+   * The prefix of insert tokens. Positions start again when Redis lost them, or when an older copy of the bus was
+   * restored beside a newer store, and a new block must not be taken for a stored one. So the prefix is new at each
+   * start; samples that are then read again are deduplicated by series and time.
    */
   readonly tokenPrefix: () => string
   /**
-   * Nobody else stores samples: a stop waits until the bus is empty, and what is known here of cells and newest values
-   * is all there is.
+   * True when no other worker stores samples: then a stop drains the bus, and the cells and newest values in this
+   * process are complete.
    */
   readonly isOnlyWorker: boolean
-  /** How long samples may be held, and how many bytes of the bus, before they are stored; null where they are not. */
+  /** How long, and for how many bytes of the bus, samples may be buffered before they are stored; null = not at all. */
   readonly hold: SampleHold | null
   /** Of the workers that share the bus one at a time. */
   readonly exclusively: Exclusively

@@ -1,4 +1,4 @@
-// What main thread and samples thread say to each other.
+// Messages between the main thread and the samples thread.
 
 import type { SeriesPlan } from '../../../../core/query/query-plan.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
@@ -7,7 +7,7 @@ import type { SeriesResponse } from '../../store/clickhouse/samples-query.ts'
 import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 import type { LatestValue } from './latest-values.ts'
 
-/** How long samples may be held, and how many bytes of the bus, before they are stored. */
+/** How long, and for how many bytes of the bus, samples may be buffered before they are stored. */
 export type SampleHold = { readonly ms: number; readonly bytes: number }
 
 /** Where the thread finds its bus. */
@@ -76,7 +76,7 @@ export type SamplesCalls = {
 export type ToSamplesThread =
   | { readonly kind: 'start'; readonly options: SamplesThreadOptions }
   | { readonly kind: 'wake' }
-  /** The bus is full: what is held is to be stored. */
+  /** The bus is full: buffered samples must be stored. */
   | { readonly kind: 'release' }
   | { readonly kind: 'tombstones'; readonly tombstones: readonly Tombstone[] }
   /** Over Redis: the partitions that this worker has the lease of, and whether rollups are its to compute. */

@@ -1,16 +1,16 @@
-// Which shards this worker evaluates, when there are several workers: takes what is free up to its fair share, hands
-// over what is too much, and lets go at once of what it lost. Writes are fenced in Redis, so that an owner that does
-// not know yet that it is none cannot write; this file only decides who should work.
+// Which shards this worker evaluates when there are several workers: it acquires free shards up to its fair share,
+// hands over the surplus, and stops at once what it lost. Redis fences writes, so that an owner that has not noticed
+// the loss of its lease cannot write; this file only decides who should work.
 import type { HeldLease, RedisLeases } from '../../store/redis/redis-leases.ts'
 
 type LeasesOptions = {
   readonly store: Pick<RedisLeases, 'renew' | 'release'>
-  /** How often leases are renewed and free ones looked for; well under their time to live. */
+  /** How often leases are renewed and free ones acquired; well below their time to live. */
   readonly periodMs: number
-  /** Leases from here on are not shared out, and count for no share: the duties. */
+  /** Leases with this number or a higher one are not part of the fair share: the leader's lease. */
   readonly shardCount: number
   readonly onAcquired: (held: HeldLease) => void
-  /** It is another worker's, or nobody's: what ran under it ends without a further write. */
+  /** The lease was lost: what ran under it must end without a further write. */
   readonly onRevoked: (lease: number) => void
   /** Saves and ends what runs under the lease. Resolves when the next owner may start. */
   readonly handOver: (lease: number) => Promise<void>
@@ -20,7 +20,7 @@ type LeasesOptions = {
 export class Leases {
   private readonly held = new Map<number, HeldLease>()
   private readonly leaving = new Set<number>()
-  /** Tokens whose work ended here: such a lease is given back before it is taken again. */
+  /** Tokens whose work has ended: their leases are released before they can be acquired again. */
   private readonly dropped = new Set<string>()
   private timer: ReturnType<typeof setTimeout> | null = null
   private renewing: Promise<void> = Promise.resolve()
@@ -44,7 +44,7 @@ export class Leases {
     this.schedule(0)
   }
 
-  /** What ran under a lease has ended by itself: it is given back, and taken again by whoever is next. */
+  /** The work under a lease ended by itself: releases the lease, so that any worker can acquire it. */
   drop(lease: number, token: string): void {
     if (this.held.get(lease)?.token !== token) return
     this.held.delete(lease)
@@ -52,11 +52,11 @@ export class Leases {
     this.options.onRevoked(lease)
   }
 
-  /** Hands everything over, renewing it until it is. */
+  /** Hands over all leases, and renews each until it is handed over. */
   async stop(): Promise<void> {
     this.isStopping = true
     await this.renewing
-    // From here on the others share out all shards among themselves.
+    // From here on the other workers divide all shards among themselves.
     await this.options.store.renew(false).catch(error => this.options.onError('cannot leave the other workers', error))
     await Promise.all([...this.held.keys()].map(lease => this.leave(lease)))
     this.isStopped = true
@@ -112,7 +112,7 @@ export class Leases {
       this.leave(lease).catch(error => this.options.onError('cannot hand a shard over', error))
   }
 
-  /** It may have run out meanwhile and been taken again: that one is worked under. */
+  /** The lease may have expired and been acquired again under another token, which then stays. */
   private forget({ lease, token }: HeldLease): void {
     if (this.held.get(lease)?.token === token) this.held.delete(lease)
   }

@@ -1,5 +1,5 @@
-// A worker among others: bus, state and outbox in Redis, shards by lease. Its duties beside the shards (groups,
-// retention) have a lease of their own.
+// A worker among others: bus, state and outbox in Redis, shards by lease. The leader, which sweeps groups and
+// retention, has a lease of its own.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -18,7 +18,7 @@ import { Leases } from './lease-keeper.ts'
 import type { GroupStore, OtherWorkers, StorageParts, WorkerCounts, WorkerStorage } from './worker-storage.ts'
 
 const POLL_MS = 1_000
-/** A worker that was not heard of for so long is gone; what it had is taken over. */
+/** A worker that has not renewed its leases for this long counts as dead; others acquire them. */
 const LEASE_MS = 10_000
 const LEASE_RENEW_MS = 2_000
 /** Another worker pulls within two seconds by the counter, whether it answers or not. */
@@ -165,7 +165,7 @@ export class RedisWorkerStorage implements WorkerStorage {
     return this.polling
   }
 
-  /** Takes in what other processes did. While Redis is away its connection says so. */
+  /** Applies changes of other processes. While Redis is unreachable its connection logs that. */
   private async poll(): Promise<void> {
     const { parts } = this
     if (!parts) return
@@ -178,7 +178,7 @@ export class RedisWorkerStorage implements WorkerStorage {
     try {
       await this.takeNews(parts)
       if (this.isLeasing || !parts.hasRules()) return
-      // Without rules every open alert would count as one whose rule is gone.
+      // No shard is leased before the rules are known: without rules every open alert would close as rule_removed.
       this.isLeasing = true
       this.leases.start()
     } catch (error) {
@@ -189,8 +189,8 @@ export class RedisWorkerStorage implements WorkerStorage {
   private async takeNews(parts: StorageParts): Promise<void> {
     const [{ reloads, tombstones, overflowAtMs }] = await Promise.all([this.tombstones.poll(), this.outbox.measure()])
     const reloading = Promise.all(reloads.map(feed => parts.onReload(feed)))
-    // What was to be pulled before this worker has a shard is in force when it gets one; after that other news do not
-    // wait for the hub.
+    // Before this worker has a shard, it waits for requested pulls, so that they are in force when it gets one. After
+    // that, changes of other processes do not wait for the hub.
     if (!this.isLeasing) await reloading
     else reloading.catch(error => this.options.log.error({ err: error }, 'cannot reload a feed'))
     if (tombstones.length > 0) await parts.onTombstones(tombstones)
@@ -216,7 +216,7 @@ export class RedisWorkerStorage implements WorkerStorage {
     if (lease !== LEADER) await this.parts?.shards.handOver(lease)
   }
 
-  /** The samples of a shard are stored by the worker that evaluates it. */
+  /** The worker that evaluates a shard also stores its samples. */
   private shareOut(): void {
     const isLeader = this.leases.tokenOf(LEADER) !== null && !this.leaving.has(LEADER)
     this.parts?.samples.setPartitions(this.ownedShards(), isLeader)

@@ -1,5 +1,5 @@
-// Where a worker keeps what must outlive it, and what it shares with others: on the disk of its host, or in Redis with
-// the other workers of its collector. The worker is wired against this; main.ts chooses.
+// The storage of a worker for state that must survive it and that it shares with others: files of its host, or Redis
+// together with the other workers of the collector. main.ts chooses; the worker only knows this interface.
 
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
@@ -13,20 +13,26 @@ import type { SamplesBus } from '../samples/samples-messages.ts'
 
 type ReloadFeed = 'rules' | 'silences' | 'checks' | 'settings'
 
-/** Where the open groups are kept. One worker at a time has the leaderToken to sweep them. */
+/** The store of the open groups. Only the leader, which has the leader token, sweeps them. */
 export type GroupStore = {
-  /** Names the leaderToken while this worker has it; another name means that it was another's in between. */
+  /**
+   * The leader token while this worker is the leader, else null. A changed token means that another worker was the
+   * leader in between.
+   */
   leaderToken(): string | null
   load(): Soon<unknown>
-  /** Keeps the groups with the events that led to them. False: the leaderToken is another's, nothing was kept. */
+  /**
+   * Stores the groups with the events that led to them. False when this worker is no longer the leader; nothing was
+   * stored.
+   */
   commit(events: readonly AlertEvent[], groups: unknown, nowMs: number): Soon<boolean>
   /** Servers that are declared lost, of all workers; null where the shards of this worker are all there are. */
   readonly down: (() => Promise<[serverId: string, sinceMs: number][]>) | null
-  /** Of these nobody speaks any more. */
+  /** Drops servers that were purged or have no agent any more. */
   forgetDown(serverIds: readonly string[]): Soon<void>
 }
 
-/** What /status counts over the shards of one worker, and the last sweep of its janitor. */
+/** What /status counts over the shards of one worker, and its last retention sweep. */
 export type WorkerCounts = {
   readonly online: number
   readonly pending: number
@@ -40,13 +46,13 @@ export type WorkerCounts = {
 export type OtherWorkers = {
   readonly alerting: (serverId: string) => Promise<ServerAlerting | null>
   readonly online: (companyId: string) => Promise<number>
-  /** Of each that answers within a second. */
+  /** The counts of each worker that answers within a second. */
   readonly counts: () => Promise<readonly WorkerCounts[]>
   /** Resolves once every other worker that answers in time has pulled the feed and put it in force. */
   readonly reload: (feed: ReloadFeed) => Promise<void>
 }
 
-/** What a storage is given once the worker runs. */
+/** What the worker provides to its storage once it runs. */
 export type StorageParts = {
   readonly shards: ShardPool
   /** What this worker tells others of itself. */
@@ -54,9 +60,11 @@ export type StorageParts = {
   readonly samples: SamplesClient
   /** The set of rules is known: before that no shard is evaluated. */
   readonly hasRules: () => boolean
-  /** Another process was told to pull a feed. Resolves once it is in force here, or cannot be pulled. */
+  /**
+   * A reload of a feed was requested at another process. Resolves once the feed is in force here, or cannot be pulled.
+   */
   readonly onReload: (feed: ReloadFeed) => Promise<void>
-  /** Another process wrote a tombstone. Resolves once its tenant is forgotten here. */
+  /** Another process wrote tombstones. Resolves once the state of their tenants is dropped here. */
   readonly onTombstones: (news: readonly Tombstone[]) => Promise<void>
 }
 
@@ -68,17 +76,17 @@ export type WorkerStorage = {
   readonly tombstones: { living(): readonly Tombstone[]; write(tombstone: Tombstone): Soon<void> }
   /** The saved set of a feed. */
   readonly feedStore: (feed: 'rules' | 'silences') => Promise<FeedStore>
-  /** Batches that evaluation has not taken yet, or the samples store. */
+  /** The number of batches that evaluation or the samples store has not processed yet. */
   readonly lag: (statuses: readonly ShardStatus[], samplesLag: number) => Promise<number>
   /** Tells every process to pull; null: this process is the only one that does. */
   readonly raiseReload: ((feed: ReloadFeed) => Promise<void>) | null
   readonly others: OtherWorkers | null
   readonly isReady: () => boolean
-  /** Starts what goes on beside evaluation. */
+  /** Starts the background work: polls, and over Redis the leases. */
   readonly start: (parts: StorageParts) => Soon<void>
   /** Evaluation of a shard ended by itself. */
   readonly lost: (shard: number, token: string, cause: string) => void
-  /** Nothing more comes in: what runs is handed over or told for the last time. */
+  /** The worker stops: hands over leases, or records the last positions. */
   readonly stop: () => Promise<void>
   /** After the threads have ended. */
   readonly close: () => Promise<void>
