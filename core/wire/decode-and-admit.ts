@@ -118,11 +118,14 @@ export class BatchDecoder {
         if (!cursor.failed) this.series(seriesEnd, agent, nowSeconds, report)
         this.decodeCachedSeries(end, agent, nowSeconds)
       } else if (tag === TAG_BATCH_SEQ) {
+        this.countField()
         facts.seqLow = cursor.varint64()
         facts.seqHigh = cursor.high
         facts.seq = facts.seqHigh * 4_294_967_296 + facts.seqLow
-      } else if (tag === TAG_BATCH_SENT_AT) facts.sentAtMs = cursor.int64()
-      else if (tag === TAG_BATCH_STATS) {
+      } else if (tag === TAG_BATCH_SENT_AT) {
+        this.countField()
+        facts.sentAtMs = cursor.int64()
+      } else if (tag === TAG_BATCH_STATS) {
         this.countField()
         this.stats(cursor.lengthEnd(end))
       } else this.skip(tag, end)
@@ -177,6 +180,7 @@ export class BatchDecoder {
     const { cursor, facts } = this
     while (cursor.position < end && !cursor.failed) {
       const tag = cursor.tag()
+      this.countField()
       if (tag === TAG_STATS_INTERVAL) facts.intervalSeconds = cursor.uint32()
       else cursor.skip(tag, end)
     }

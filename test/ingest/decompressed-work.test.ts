@@ -56,6 +56,17 @@ test('a batch of millions of names, labels or unknown fields is refused', () => 
     expect(decode(repeated(unit, 600_000, 0x1a))).toBe('too_many_series')
   expect(decode(repeated([0x78, 1], 600_000))).toBe('too_many_series')
   expect(decode(repeated([0x22, 0], 600_000))).toBe('too_many_series')
+  // The sequence number and the time, again and again, and as many fields of the agent's own report.
+  for (const unit of [
+    [0x08, 1],
+    [0x10, 1],
+  ])
+    expect(decode(repeated(unit, 600_000))).toBe('too_many_series')
+  for (const unit of [
+    [0x30, 1],
+    [0x52, 0],
+  ])
+    expect(decode(repeated(unit, 600_000, 0x22))).toBe('too_many_series')
   expect(decode(repeated([0x78, 1], 100_000))).toBe(null)
 })
 
