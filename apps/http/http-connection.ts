@@ -4,7 +4,7 @@
 // 9112, 9.3.2).
 import type { Socket } from 'bun'
 import { HttpRequest } from './http-request.ts'
-import { type AnyResponse, headOf, httpDate, isEventStream } from './http-response.ts'
+import { type AnyResponse, headOf, httpDate, isEventStream, wholeBody } from './http-response.ts'
 import { RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type HeadFault, type RequestHead, readRequestHead } from './request-head.ts'
 
@@ -230,7 +230,7 @@ export class HttpConnection implements Connection {
     if (response instanceof Response) {
       if (isEventStream(response) && response.body) await this.sendEvents(head, response, response.body)
       else {
-        const bytes = new Uint8Array(await response.arrayBuffer())
+        const bytes = await wholeBody(response)
         if (this.isClosing) return
         const isBare = head.method === 'HEAD' || response.status === 204 || response.status === 304
         this.respond(headOf(response), isBare ? noBytes : bytes, response.status === 204 ? null : bytes.length)
@@ -325,9 +325,9 @@ export class HttpConnection implements Connection {
     const response = this.options.refuse(fault)
     this.isAnswered = false
     this.dropInput()
-    void response.arrayBuffer().then(bytes => {
+    void wholeBody(response).then(bytes => {
       if (this.isClosing) return
-      this.respond(headOf(response), new Uint8Array(bytes), bytes.byteLength)
+      this.respond(headOf(response), bytes, bytes.length)
       this.isAnswered = true
       this.close()
     })

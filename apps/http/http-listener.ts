@@ -15,7 +15,7 @@ const PROTOCOLS = Buffer.from('\x02h2\x08http/1.1', 'latin1')
 
 export type Certificate = { readonly cert: string; readonly key: string }
 
-type HttpListener = {
+export type HttpListener = {
   readonly port: number
   /**
    * Connections that come from now on are shown this certificate; those that are there stay. Only for a listener that

@@ -76,6 +76,15 @@ export const standard = (response: AnyResponse): Response =>
 export const isEventStream = (response: Response): boolean =>
   response.headers.get('content-type')?.startsWith('text/event-stream') === true
 
+/** All of a body. One of no type is text, as the runtime's own server has it. */
+export async function wholeBody(response: AnyResponse): Promise<Uint8Array<ArrayBuffer>> {
+  if (!(response instanceof Response)) return response.body
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  if (bytes.length > 0 && !response.headers.has('content-type'))
+    response.headers.set('content-type', 'text/plain;charset=utf-8')
+  return bytes
+}
+
 /** The date of the second, as HTTP writes it. */
 let dateSecond = 0
 let dateText = ''

@@ -10,7 +10,7 @@ import { Duplex } from 'node:stream'
 import type { Socket } from 'bun'
 import { type Connection, type ConnectionOptions, REST_BYTES_MAX } from './http-connection.ts'
 import { HttpRequest } from './http-request.ts'
-import { type AnyResponse, headersOf } from './http-response.ts'
+import { type AnyResponse, headersOf, wholeBody } from './http-response.ts'
 import { RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type RequestHead } from './request-head.ts'
 
@@ -132,7 +132,7 @@ export class Http2Connection implements Connection {
     })
     if (head.expectsContinue) stream.additionalHeaders({ ':status': 100 })
     const response = await this.responseTo(request)
-    const bytes = response instanceof Response ? new Uint8Array(await response.arrayBuffer()) : response.body
+    const bytes = await wholeBody(response)
     if (stream.destroyed) return
     const isBare = head.method === 'HEAD' || response.status === 204 || response.status === 304
     const length = response.status === 204 ? {} : { 'content-length': bytes.length }

@@ -1,5 +1,5 @@
 // Several requests on one connection, to the admin API and to the ops listener.
-import { afterAll, beforeAll, describe, setDefaultTimeout } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -72,4 +72,9 @@ describe('the ops listener', () => {
       [requestOf('GET', '/nothing'), 404],
     ],
   )
+  test('what is text says so', async () => {
+    for (const path of ['/healthz', '/nothing'])
+      expect((await fetch(ops.url + path)).headers.get('content-type')).toStartWith('text/plain')
+    expect((await fetch(`${ops.url}/readyz`)).headers.get('content-type')).toStartWith('application/json')
+  })
 })

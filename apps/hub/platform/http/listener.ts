@@ -1,15 +1,16 @@
 // Where the hub is served: over TLS 1.2 or later where a certificate is configured, else on loopback only (decision
 // G-15).
-import { constants } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../../core/config/address.ts'
+import { fetchHandler } from '../../../http/fetch-handler.ts'
+import type { Refusal } from '../../../http/http-connection.ts'
+import { assertPortIsFree, type Certificate, type HttpListener, listenHttp } from '../../../http/http-listener.ts'
 import type { HubConfig } from '../../config.ts'
 
-/** Older protocol versions are switched off. */
-const BEFORE_TLS_1_2 = constants.SSL_OP_NO_TLSv1 | constants.SSL_OP_NO_TLSv1_1
-const REQUEST_BYTES_MAX = 32 * 1024 * 1024
 const IDLE_SECONDS = 60
+/** How long a stop waits for requests under way: a collector has 30 s for the longest call. */
+const STOP_GRACE_MS = 30_000
 
 /** A start that the operator must change something for; the message says what. */
 export class StartError extends Error {}
@@ -25,8 +26,6 @@ export type Listener = {
   stop(): Promise<void>
 }
 
-type Certificate = { readonly cert: string; readonly key: string }
-
 /** The certificate of the configuration; null without one. Throws for files that are none. */
 function certificateOf(config: HubConfig): Certificate | null {
   const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]
@@ -38,21 +37,8 @@ function certificateOf(config: HubConfig): Certificate | null {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/**
- * A port whose next listener may take it over is shared with whoever asks in the same way: the first must have it
- * alone.
- */
-function assertIsFree(hostname: string, port: number): void {
-  if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
-}
-
-/** The request with a URL that can be read: HTTP/1.0 needs no Host header. Null for a Host header that is no host. */
-function withHost(request: Request): Request | null {
-  if (URL.canParse(request.url)) return request
-  return request.headers.has('host') ? null : new Request(`http://localhost${request.url}`, request)
-}
-
-const malformedHost = () => new Response('the Host header is malformed\n', { status: 400 })
+/** What this API says of a request that never reaches a route. */
+const refuse = ({ status, message }: Refusal): Response => Response.json({ message }, { status })
 
 /** Serves `fetch` on an address. Throws StartError with the key for an address or a certificate that cannot be used. */
 export function startListener(
@@ -63,20 +49,6 @@ export function startListener(
   fetch: (request: Request, peer: string) => Promise<Response>,
 ): Listener {
   const { hostname, port } = splitAddress(address)
-  const serve = (onPort: number, certificate: Certificate | null) =>
-    Bun.serve({
-      hostname,
-      port: onPort,
-      // A listener with another certificate takes the port over before the old one leaves it.
-      reusePort: certificate !== null,
-      ...(certificate ? { tls: { ...certificate, secureOptions: BEFORE_TLS_1_2 } } : {}),
-      maxRequestBodySize: REQUEST_BYTES_MAX,
-      idleTimeout: IDLE_SECONDS,
-      fetch: (request, self) => {
-        const named = withHost(request)
-        return named ? fetch(named, self.requestIP(request)?.address ?? '') : malformedHost()
-      },
-    })
   let certificate: Certificate | null
   try {
     certificate = isTls ? certificateOf(config) : null
@@ -87,25 +59,29 @@ export function startListener(
     throw new StartError(
       `${key}: ${address} is not loopback: give tls.cert_file and tls.key_file, or listen.insecure: true`,
     )
-  let server: ReturnType<typeof serve>
+  const scheme = certificate ? 'https' : 'http'
+  let listener: HttpListener
   try {
-    if (certificate) assertIsFree(hostname, port)
-    server = serve(port, certificate)
+    if (certificate) assertPortIsFree(hostname, port)
+    listener = listenHttp({
+      hostname,
+      port,
+      certificate,
+      idleSeconds: IDLE_SECONDS,
+      handle: fetchHandler({ scheme, fetch, refuse }),
+      refuse,
+    })
   } catch (error) {
     const reason = listenAdvice(codeOf(error)) ?? reasonOf(error)
     throw new StartError(`${key}: cannot listen on ${address}: ${reason}`, { cause: error })
   }
-  const boundPort = server.port ?? port
   return {
-    url: urlOf(certificate ? 'https' : 'http', hostname, boundPort),
+    url: urlOf(scheme, hostname, listener.port),
     reloadCertificate(fresh) {
       if (!certificate) return
       const next = certificateOf(fresh)
-      if (!next) return
-      const old = server
-      server = serve(boundPort, next)
-      void old.stop(false)
+      if (next) listener.replaceCertificate(next)
     },
-    stop: () => server.stop(false),
+    stop: () => listener.stop(STOP_GRACE_MS),
   }
 }
