@@ -243,6 +243,8 @@ export class HttpConnection implements Connection {
     if (head.expectsContinue && !body.isComplete) this.isKeptAlive = false
     body.discard()
     this.isAnswered = true
+    // A client has the whole time for its next request, however long this answer took.
+    this.socket.timeout(this.options.idleSeconds)
     if (!this.isKeptAlive) this.close()
     else this.advance()
   }
