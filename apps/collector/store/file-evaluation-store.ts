@@ -1,6 +1,5 @@
-// What evaluation keeps on disk: one SQLite file with the outbox, the journal and the keys of series, and one file a
-// shard with its snapshot. An event and the state that it left behind are committed together; only then does the thread
-// go on.
+// The durable state of evaluation in files: one SQLite file with outbox, journal and series keys, and one snapshot file
+// for each shard. An event and the state that it left behind are committed together before the thread continues.
 
 import { Database } from 'bun:sqlite'
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
@@ -235,8 +234,8 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   }
 
   /**
-   * Every snapshot of the thread reflects the bus up to `position`. What came last of a rule stays, before all of the
-   * bus: the set may not be kept yet.
+   * Every snapshot of the thread reflects the bus up to `position`, so older rule changes are removed. The last change
+   * of each rule stays, as if it came before the whole bus, since the set may not be stored yet.
    */
   passRules(thread: number, position: number): void {
     const removed = this.database
@@ -285,7 +284,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     }
   }
 
-  /** A snapshot becomes the one in force; the journal that it reflects is forgotten, open alerts excepted. */
+  /** Puts a snapshot in force and deletes the journal records that it reflects, except those of open alerts. */
   private publishSnapshot(temporary: string, shard: number, position: number, mark: number): void {
     renameSync(temporary, this.snapshotPath(shard))
     this.database

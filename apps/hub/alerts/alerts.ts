@@ -57,7 +57,10 @@ export async function acknowledgeAlert(context: RouteContext, id: string, commen
   })
 }
 
-/** Closes by hand. The collector is not told; the next opening makes a new alert. A group gives its children back. */
+/**
+ * Closes an alert by hand. The collector is not notified; the next opened event makes a new alert. Children of a closed
+ * group become alerts of their own again.
+ */
 export async function closeAlert(context: RouteContext, id: string, comment: string | null): Promise<AlertRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {

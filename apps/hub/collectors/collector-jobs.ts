@@ -40,7 +40,7 @@ async function callCollectors(hub: Hub, tx: Tx, queue: CollectorQueue, calls: re
   )
 }
 
-/** After the commit every collector is told to pull a feed now. */
+/** After the commit, calls every collector to pull a feed now. */
 export const reloadCollectors = (hub: Hub, tx: Tx, kind: ReloadKind): Promise<void> =>
   callCollectors(hub, tx, 'collector.reload', [{ payload: { kind }, key: kind }])
 

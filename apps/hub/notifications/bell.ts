@@ -1,5 +1,6 @@
-// The realtime bell: whoever listens for a user is told when a notification was written for it, by this hub or another.
-// Postgres carries the word (NOTIFY, with the commit of the notification); a hub reads only what somebody listens for.
+// The realtime bell: wakes the open streams of a user when this or another hub has written a notification for that
+// user. PostgreSQL transports the signal (NOTIFY, with the commit of the notification); a hub reads only notifications
+// of users with an open stream.
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import type { Database } from '../platform/db/connect.ts'
@@ -36,7 +37,7 @@ export const presentNotification = (row: Row) => ({
   created_at: row.createdAt,
 })
 
-/** With the commit every hub is told that these notifications are there. */
+/** With the commit, signals every hub that these notifications exist. */
 export async function ringLater(
   tx: Tx,
   rung: readonly { readonly id: string; readonly userId: string }[],

@@ -1,5 +1,5 @@
-// Channels of a company: group addresses that are told of alerts (decision G-104). Webhooks have a group of their own,
-// with secrets.
+// Channels of a company: group addresses that get notifications of alerts (decision G-104). Webhooks have a group of
+// their own, with secrets.
 import { Type } from '@sinclair/typebox'
 import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import { type Severity, severities } from '../../../core/alerting/rules/rule.ts'

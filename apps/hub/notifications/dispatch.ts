@@ -1,5 +1,5 @@
-// From applied events to the people and systems that are told of them (decisions G-100, G-104, G-106). Runs as a job
-// after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its
+// From applied events to the people and systems that are notified of them (decisions G-100, G-104, G-106). Runs as a
+// job after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its
 // own. What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each
 // channel.
 import { randomUUID } from 'node:crypto'
@@ -74,7 +74,7 @@ const asItWas = ({ alert }: Notification) => ({
   resolved_reason: alert.resolvedReason,
 })
 
-/** What a company is told of a batch. Texts need little of an alert; webhooks get all of it. */
+/** The notifications of a batch for one company. Texts need few fields of an alert; webhooks get all of them. */
 async function composeFor(
   hub: Hub,
   tx: Tx,
@@ -119,7 +119,7 @@ async function composeFor(
   return { rung, deliveries }
 }
 
-/** Tells the oldest of what a company is to be told. True when there may be more. */
+/** Sends the oldest notifications in a company's outbox. True when there may be more. */
 async function dispatchSome(hub: Hub, companyId: string): Promise<boolean> {
   const { rowCount, rungCount } = await inTransaction(hub.database.db, async tx => {
     const taken = await takeNotifications(tx, companyId)

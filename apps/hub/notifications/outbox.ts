@@ -1,4 +1,4 @@
-// What companies are to be told, written in the transaction that applied the events. The rows keep the order of the
+// The outbox of notifications, written in the transaction that applied the events. The rows keep the order of the
 // commits; one dispatch job of a company works off all of its rows, so that nobody reads of an end before its
 // beginning.
 import { sql } from 'drizzle-orm'
@@ -6,7 +6,9 @@ import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
 
-/** What is told of an alert as it was when the event was applied; the rest is read when it is told. */
+/**
+ * The fields of an alert as they were when the event was applied; the others are read when the notification is sent.
+ */
 type NotifiedAlert = Pick<
   Alert,
   | 'id'
@@ -61,7 +63,7 @@ type OutboxRow = {
   readonly wait_seconds: number
 }
 
-/** What is told of the end of a loss that still waits: its beginning goes first. */
+/** The recovery of a loss whose own notification still waits: that one is sent first. */
 async function endWaiting(tx: Tx, told: readonly Notification[]): Promise<void> {
   const ids = told.filter(item => item.type === 'agent.up').map(item => item.alert.id)
   if (ids.length > 0)

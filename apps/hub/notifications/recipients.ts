@@ -1,4 +1,4 @@
-// Who is told, and from which severity on each channel (decision G-104).
+// Who is notified, and from which severity on each channel (decision G-104).
 import { sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
 import { grantersOf } from '../identity/permission-keys.ts'

@@ -1,5 +1,5 @@
-// What people are told when a suppression ends (decision G-101): of an alert that opened suppressed and is still
-// active, once; and of a recovery that happened inside a silence after the alert had been told.
+// Notifications when a suppression ends (decision G-101): of an alert that opened suppressed and is still active, once;
+// and of a recovery during a silence when people had been notified of the alert before.
 import { inArray, sql } from 'drizzle-orm'
 import { toAlert } from '../alerts/alert-rows.ts'
 import type { Hub } from '../hub-context.ts'
@@ -23,7 +23,7 @@ export async function tellEndedSuppressions(hub: Hub): Promise<void> {
   }
 }
 
-/** Returns how many alerts were told. */
+/** Returns the number of alerts for which people were notified. */
 async function tellSome(hub: Hub): Promise<number> {
   return inTransaction(hub.database.db, async tx => {
     const due = await tx.db.execute<{ id: string }>(sql`

@@ -51,7 +51,7 @@ const defaults: Readonly<Record<NotifyType, Readonly<Record<NotificationLanguage
   },
 }
 
-/** What is said of an alert that is told when its suppression has ended (decision G-101). */
+/** The text for an alert whose notification is sent when its suppression has ended (decision G-101). */
 const lateNotes: Readonly<Record<'opened' | 'ended', Readonly<Record<NotificationLanguage, string>>>> = {
   opened: {
     en: 'It opened while notifications were suppressed.',
@@ -77,7 +77,7 @@ export type ShownAlert = {
   readonly threshold: number | null
   readonly opened_at: Date
   readonly resolved_at: string | null
-  /** True where people are told late: they were not to be told when it happened. */
+  /** True when the notification is late, because it was suppressed when the event happened. */
   readonly suppressed: boolean
 }
 

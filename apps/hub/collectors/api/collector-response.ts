@@ -19,7 +19,7 @@ import {
 const absent = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const number = () => nullable(Type.Number())
 
-/** A record of a feed. Of a record that is gone for good only the first members are there. */
+/** A record of a feed. A tombstone has only the first members. */
 const record = <T extends TProperties>(name: string, properties: T) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>(named(name, { ...properties, sync_version: amount() }))
 
@@ -191,7 +191,7 @@ const labels = Type.Optional(
   Type.Unsafe<unknown>({ anyOf: [{ type: 'object', additionalProperties: { type: 'string' } }, { type: 'null' }] }),
 )
 
-/** What is looked at event by event: the form that is accepted. Other members are kept in the log. */
+/** The shape of an accepted event; each event is validated on its own. Other members are kept in the log. */
 export const eventsBody = Type.Object({
   events: Type.Array(
     Type.Object({

@@ -24,7 +24,9 @@ const osField = optional(text(128))
 
 export const enrollBody = Type.Object({
   license: text(256),
-  /** May be empty: the licence is looked at first, and a server without a name is paired otherwise, or not at all. */
+  /**
+   * May be empty: the licence is checked first, and a server without a name is paired by another field, or not at all.
+   */
   hostname: text(253, 0),
   ip_addresses: optional(listOf(text(64), 256)),
   machine_id: optional(text(128)),
@@ -87,7 +89,7 @@ async function findServer(
   return byHostname ?? null
 }
 
-/** An agent's operator is told that there is no place for its server, in the code that agents know. */
+/** Reports that the company has no room for another server, with the error code that agents know. */
 async function refuseOverLimit(check: Promise<void>): Promise<void> {
   try {
     await check

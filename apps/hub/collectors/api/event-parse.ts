@@ -1,4 +1,4 @@
-// What of a batch of events is wrong as a whole (422), and what only one event (decision G-102).
+// Which faults refuse a whole batch of events (422), and which refuse only one event (decision G-102).
 
 import { type AlertEvent, eventTypes } from '../../../../core/alerting/evaluate/event.ts'
 import { severities } from '../../../../core/alerting/rules/rule.ts'
@@ -76,7 +76,7 @@ function hasExtras(raw: Unchecked): boolean {
   return Array.isArray(members) && members.every(isUuid) && isCountOrNull(raw.group_total)
 }
 
-/** True when envelope and extras have the form of an event; fields that may be absent may be null too. */
+/** True when envelope and extra fields are those of an event; optional fields may also be null. */
 const isEvent = (raw: Unchecked): raw is Unchecked & AlertEvent => isEnvelope(raw) && hasExtras(raw)
 
 /** An event that can be applied, or why it cannot. */

@@ -14,7 +14,7 @@ export type FeedPage = { readonly records: readonly FeedRecord[]; readonly nextS
 
 type TombstoneRow = { id: string; company_id: string; sync_version: string }
 
-/** What every live row of a page carries besides its columns. */
+/** What every live row of a page has besides its columns. */
 type PageRow = Record<string, unknown> & { readonly sync_version: string; readonly available: number }
 
 /** Where the live rows of a feed come from. */
@@ -172,7 +172,7 @@ const contentColumns = (isGone: SQL, short: SQL, long: Readonly<Record<string, S
 
 const SCOPE = { scope: sql`r.scope`, resolved_server_ids: sql`r.resolved_server_ids::text[]` }
 
-/** What a tombstone says: which record, and that it is gone. Nothing of what it was. */
+/** A tombstone: the id of the record and that it was deleted, without its content. */
 const gone = (row: { readonly id: string; readonly company_id: string; readonly sync_version: string }) => ({
   id: row.id,
   company_id: row.company_id,
@@ -237,7 +237,10 @@ type SilenceFeedRow = ScopedRow & {
   readonly reason: string
 }
 
-/** One that is over for longer than collectors keep it is gone for them, and would only be carried along. */
+/**
+ * A silence that ended longer ago than collectors keep it is sent as a tombstone, since its content has no use any
+ * more.
+ */
 const SILENCES: LiveRows = {
   table: sql`monitoring_silences`,
   from: sql`monitoring_silences r`,

@@ -36,7 +36,7 @@ const isListOf = (value: unknown, isItem: (item: unknown) => boolean): boolean =
 const isPart = (value: unknown, isFine: (part: Unchecked) => boolean): boolean =>
   value === undefined || value === null || (isObject(value) && isFine(value))
 
-/** The form of the facts; what is absent is unknown, what is not named is kept as it came. */
+/** The shape of the facts. Absent members are unknown; members that are not listed here are stored as received. */
 function isHeartbeat(facts: unknown): facts is Unchecked {
   if (!isObject(facts)) return false
   return (

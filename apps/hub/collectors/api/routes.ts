@@ -49,7 +49,7 @@ const feedQuery = {
   since: Type.Optional(Type.Integer({ minimum: 0, maximum: SINCE_MAX })),
   limit: Type.Optional(Type.Integer({ minimum: 1 })),
 }
-/** The body is looked at by the handler, event by event: the schema only says what the document shows. */
+/** The handler validates the body event by event; the schema is only for the OpenAPI document. */
 const anyBody: TObject = Type.Object({}, { additionalProperties: true })
 
 type PageReader = (db: Db, since: number, limit: number) => Promise<FeedPage>

@@ -1,4 +1,4 @@
-// What a caller must be told. Thrown anywhere below a route, turned into a response in one place (respond.ts).
+// An error that becomes a response. Any code below a route may throw it; respond.ts turns it into the response.
 import { type TextKey, type Words, words } from './api-texts.ts'
 
 /** The `reason` member of user-facing errors (decision G-06). */

@@ -7,7 +7,7 @@ import { id, listed, named, texts } from './response-schema.ts'
 
 const refusal = named('Refusal', { id: id(), errors: texts() })
 
-/** The form of the answer: what was done, and what was refused. */
+/** The response of a bulk call: what was done, and what was refused. */
 export const bulkResponse = <T extends TSchema>(item: T) =>
   Type.Object({ data: listed(item), refused: listed(refusal) })
 

@@ -1,5 +1,5 @@
-// How many event streams are open at once: each holds memory and is looked at again and again, so that a token and a
-// company have a bound.
+// Bounds how many event streams are open at once: each takes memory and is checked again and again, so that a token and
+// a company have a bound.
 import type { HubConfig } from '../../config.ts'
 import { tooManyRequests } from './api-error.ts'
 

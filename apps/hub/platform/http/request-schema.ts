@@ -205,12 +205,12 @@ function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
 }
 
 /**
- * What is wrong with a body beyond its form, by field; asked where the form is wrong too, so that one answer tells
- * everything.
+ * Faults of a body that its schema cannot express, by field. They are checked even when the schema has faults, so that
+ * one response lists everything.
  */
 type FurtherFaults = (cleaned: unknown) => Promise<ReadonlyMap<string, Words>>
 
-/** True when a fault is told of this field, of what it is a part of, or of a part of it. */
+/** True when a fault of this field, of a parent or of a part of it is reported already. */
 const isTold = (faults: ReadonlyMap<string, Words>, field: string): boolean =>
   [...faults.keys()].some(told => told === field || told.startsWith(`${field}.`) || field.startsWith(`${told}.`))
 

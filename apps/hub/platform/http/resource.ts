@@ -46,7 +46,7 @@ type Common = {
   readonly superAdmin?: boolean
 }
 type WithBody<B extends TObject> = { readonly body?: B }
-/** What is wrong with a body beyond its form (route.ts). */
+/** Faults of a body that its schema cannot express (see route.ts). */
 type Further<C> = { readonly crossFieldErrors?: (context: C, given: Unchecked) => Promise<ReadonlyMap<string, Words>> }
 type OnResource<Row> = RouteContext & { readonly resource: Row }
 /** A row, and what stands beside it. */

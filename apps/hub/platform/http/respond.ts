@@ -33,7 +33,7 @@ export function respond(
   return json(status, { ...(result as object), server_time: new Date(nowMs).toISOString() }, headers)
 }
 
-/** Lost connections, locks, deadlocks, shutdowns: they pass, so the caller is told to come again. */
+/** Lost connections, locks, deadlocks and shutdowns are temporary, so the response asks the caller to try again. */
 function isTransient(error: unknown): boolean {
   const state = sqlState(error)
   if (state !== null) return /^(08|40|53|55|57)/.test(state)
@@ -51,7 +51,7 @@ export function toApiError(error: unknown, log: Logger): ApiError {
   return new ApiError(500, 'server_error', words('server_error'))
 }
 
-/** The error in the form of the family (decision G-06). */
+/** The error in the common error format (decision G-06). */
 export function respondError(
   error: ApiError,
   family: Family,

@@ -57,8 +57,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   /** The error code of bad data in the collector and matcher families. */
   readonly invalidCode?: string
   /**
-   * What is wrong with a body whose form is wrong, beyond that: by field, for whatever JSON object was given. The
-   * handler looks at the same where the form is right.
+   * Faults of a body that its schema cannot express, by field. Called for any JSON object whose schema check failed, so
+   * that one response lists all faults; when the schema check passes, the handler makes the same check.
    */
   readonly crossFieldErrors?: (
     context: RouteContext & { readonly resource: S },
