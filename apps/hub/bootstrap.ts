@@ -42,7 +42,7 @@ type SiteOptions = {
   readonly collectorAdminToken: string
   /** What agents are told as the collector's address. */
   readonly collectorBaseUrl: string
-  /** The localHost that the local agent runs on; null without a local agent. */
+  /** The host that the local agent runs on; null without a local agent. */
   readonly localHost: { readonly hostname: string; readonly ipAddresses: readonly string[] } | null
 }
 

@@ -1,4 +1,4 @@
-// A whole site in one process: database, hub, collector, and an agent for this localHost, started in that order and
+// A whole site in one process: database, hub, collector, and an agent for this host, started in that order and
 // stopped in the other. Every part is the one that runs alone elsewhere; only the wiring is here.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -42,7 +42,7 @@ type Progress = (part: string) => void
 
 const newSecret = (): string => randomBytes(32).toString('hex')
 
-/** Addresses of this localHost, by which the hub may know it. */
+/** Addresses of this host, by which the hub may know it. */
 const ownAddresses = (): string[] =>
   Object.values(networkInterfaces()).flatMap(addresses =>
     (addresses ?? []).filter(one => !one.internal).map(one => one.address),
@@ -226,7 +226,7 @@ async function startLocalAgent(
   license: string,
   log: ReturnType<typeof createLogger>,
 ): Promise<RunningAgent> {
-  progress('agent for this localHost')
+  progress('agent for this host')
   const options = config.agent({ collector_url: url, license, state_dir: dataDir.of('agent') })
   return startAgent({ options, log: log.child({ part: 'agent' }), firstSendImmediately: true })
 }
