@@ -89,7 +89,7 @@ export async function startAgent(start: StartOptions): Promise<RunningAgent> {
   return agent
 }
 
-/** How often a child that took over is looked at. */
+/** The poll interval for a child process that took over. */
 const CHILD_POLL_MS = 1_000
 
 class Agent implements RunningAgent {

@@ -171,7 +171,7 @@ export class Session {
     this.#buffer.append(kept)
     const isInMemory = this.#buffer.isDiskRefusing
     status.warn('buffer', isInMemory ? ['the state directory takes no batches: they wait in memory'] : [])
-    // Also while nothing is sent `agent status` tells what waits.
+    // `agent status` shows the backlog even while nothing is sent.
     status.update(this.#sender.facts())
     this.#uplink.request('metrics', nextSendAtMs(clock.elapsed(), this.#lastSendAtMs))
   }
@@ -192,7 +192,7 @@ export class Session {
     // A batch of which both halves were refused is done with too, and proves nothing.
     if (action === 'success' && reply !== null && !isRefusal(reply)) this.#onAccepted()
     this.#noticeEtag(configEtag)
-    // What is left goes with the next turn; an empty buffer waits for the next cycle.
+    // The rest of the buffer is sent in the next turn; with an empty buffer the loop waits for the next cycle.
     const isEmpty = this.#buffer.batchCount === 0
     const nextAtMs = isEmpty ? Number.POSITIVE_INFINITY : nextSendAtMs(clock.elapsed(), this.#lastSendAtMs)
     return { action, reply, nextInMs: nextAtMs - clock.elapsed() }

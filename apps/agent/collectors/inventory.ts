@@ -1,4 +1,4 @@
-// The inventory: what is installed on this host, told at the start, every 6 hours and when it changes (document 3
+// The inventory: what is installed on this host, reported at the start, every 6 hours and when it changes (document 3
 // "Agent to collector" /inventory). MAC addresses are not sent.
 import { cpus, networkInterfaces, totalmem, uptime } from 'node:os'
 import { create, toBinary, toJsonString } from '@bufbuild/protobuf'

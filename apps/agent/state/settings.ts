@@ -22,7 +22,9 @@ export class SettingsInForce {
   appliedEtag = ''
   /** The etag of the config that was last read, applied or not: what the next read is compared with. */
   heldEtag = ''
-  /** collector_url as the collector told it; '' without one, and for an agent that locked remote configuration. */
+  /**
+   * collector_url as the collector sent it; '' when it sent none, and for an agent that locks remote configuration out.
+   */
   offeredCollectorUrl = ''
 
   constructor(options: AgentOptions, dir: StateDir, status: StatusReport, log: Logger) {
@@ -62,7 +64,7 @@ export class SettingsInForce {
     for (const listener of this.#listeners) listener(this.#current)
   }
 
-  /** Forgets what another agent identity was told. */
+  /** Drops the remote configuration of an earlier agent identity. */
   forget(): void {
     this.#dir.remove(FILE)
     this.#current = this.#options.settings

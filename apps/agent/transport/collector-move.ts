@@ -102,7 +102,10 @@ export class CollectorMover {
     this.#newest = readSeen(parts.dir, this.#keyHash) ?? readMove(parts.dir, configuredUrl)
   }
 
-  /** Moves when the remote configuration in force says so, rightly. Asked after every look at the configuration. */
+  /**
+   * Moves to another collector when the remote configuration in force has a validly signed address. Called after every
+   * poll of the configuration.
+   */
   async consider(): Promise<void> {
     const { settings, status } = this.#parts
     const address = parseSignedAddress(settings.offeredCollectorUrl)

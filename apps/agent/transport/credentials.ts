@@ -51,7 +51,7 @@ export class Credentials {
     this.#save(this.#identity)
   }
 
-  /** Renews the token when it is due, else says when to look again. */
+  /** Renews the token when it is due; else returns when to check again. */
   async renewWhenDue(client: CollectorClient): Promise<TaskResult> {
     if (!this.#isSaved) this.#isSaved = this.#save(this.#identity)
     if (!this.#isSaved) return this.#again(SAVE_AGAIN_MS)
@@ -68,7 +68,9 @@ export class Credentials {
     return { action, reply, nextInMs: this.#adopt(reply.body) ? 0 : HOUR_MS }
   }
 
-  /** Whether the new token is on disk, and so in use. If not, the old one goes on through the overlap. */
+  /**
+   * Whether the new token is on disk, and so in use. If not, the agent continues with the old one during the overlap.
+   */
   #adopt(body: Uint8Array): boolean {
     let token: string
     try {

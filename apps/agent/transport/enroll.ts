@@ -77,7 +77,10 @@ function enrolled(reply: Reply, license: string, context: EnrollmentContext): En
   }
 }
 
-/** Why the token could not be kept; null when it can. Asked before the licence is used: a token is told only once. */
+/**
+ * Why a token could not be stored; null when it can. Checked before the licence is used, since a token is issued only
+ * once.
+ */
 function storageFault(dir: StateDir): string | null {
   try {
     dir.write('probe', '', true)

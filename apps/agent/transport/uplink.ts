@@ -154,7 +154,7 @@ export class Uplink {
     onRevoked()
   }
 
-  /** The collector answered, and there is nothing to wait for: a state that said otherwise is over. */
+  /** The collector answered and nothing must be waited for: clears the state that said otherwise. */
   #answered(task: TaskState, reply: Reply): void {
     const { clock, status } = this.#parts
     if (this.#isUnauthorized) {

@@ -25,7 +25,7 @@ function seriesMessages(series: readonly PointSeries[]) {
   }))
 }
 
-/** Series alone, as a MetricsBatch without its other fields: the form in the buffer. */
+/** Encodes series as a MetricsBatch without its other fields: the format of the buffer. */
 export function encodeSeries(series: readonly PointSeries[]): Uint8Array {
   return toBinary(MetricsBatchSchema, create(MetricsBatchSchema, { series: seriesMessages(series) }))
 }
@@ -93,7 +93,7 @@ export function remoteConfigOf(config: AgentConfig): RemoteConfig {
   }
 }
 
-/** The form in which the last valid config is kept on disk. */
+/** The format in which the last valid config is stored on disk. */
 export const configToText = (config: AgentConfig): string =>
   `${toJsonString(AgentConfigSchema, config, { prettySpaces: 2 })}\n`
 

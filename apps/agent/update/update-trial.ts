@@ -122,7 +122,8 @@ export type OwnTrial = {
   /** Resolves when the trial is lost and the old binary is back in place; never for one that is won or stopped. */
   readonly lost: Promise<Installation>
   /**
-   * Resolves when the watcher is gone: this process ends, so that whoever starts agents here finds the directory free.
+   * Resolves when the watcher has ended: this process then ends too, so that the service manager finds the directory
+   * unlocked when it starts the agent.
    */
   readonly orphaned: Promise<void>
   readonly stop: () => void

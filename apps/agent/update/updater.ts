@@ -37,7 +37,7 @@ export class Updater {
     this.#stop.abort()
   }
 
-  /** One look. The request says os, arch, version and channel, nothing more. */
+  /** Checks once for an update. The request has os, arch, version and channel, and nothing more. */
   async check(): Promise<TaskResult> {
     const { client, platform, options, token } = this.#parts
     const nextInMs = options.update.checkPeriodMs

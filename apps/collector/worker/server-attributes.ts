@@ -2,7 +2,7 @@
 import type { AgentChange, AgentRegistry } from '../store/registry/registry.ts'
 import type { ServerAttributesUpdate } from './evaluation/shard-messages.ts'
 
-/** The attributes of a server after a change of its agents: the latest agent that is not revoked speaks for it. */
+/** The attributes of a server after a change of its agents; its latest agent that is not revoked defines them. */
 function attributesUpdate(
   registry: AgentRegistry,
   companyId: string,

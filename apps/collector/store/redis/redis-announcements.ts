@@ -59,7 +59,7 @@ export class RedisShared {
     await this.redis.incr(this.keys.reload(feed))
   }
 
-  /** Looks for news. The first poll tells the tombstones that hold, and no reloads. */
+  /** Reads what changed. The first poll returns the tombstones in force, and no reloads. */
   async poll(): Promise<SharedChanges> {
     const [counts, tombstones, overflow] = await Promise.all([
       this.redis.mget(reloadFeeds.map(feed => this.keys.reload(feed))),
