@@ -114,6 +114,15 @@ describe('the rate of a token', () => {
     expect(await limitOf((await issued(3)).token)).toBe('3')
   })
 
+  test('[HUB-048] a company that is made below a bounded one has its bound', async () => {
+    const { client } = hub.hub.database
+    await client`update companies set token_rate_max = 7 where id = ${tenant.companyId}`
+    const { data } = (await tenant.call('POST', '/companies', { name: 'child' })).body
+    await client`update companies set token_rate_max = null where id = ${tenant.companyId}`
+    const [child] = await client`select token_rate_max from companies where id = ${data.id}`
+    expect(child?.token_rate_max).toBe(7)
+  })
+
   test('[HUB-048] a command of the hub gives any rate', async () => {
     const { token } = await hub.token(tenant.userId, { rate: 100_000 })
     expect(await limitOf(token)).toBe('100000')

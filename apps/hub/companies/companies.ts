@@ -62,10 +62,15 @@ async function checkLevels(tx: Tx, companyId: string): Promise<void> {
 /** Creates a company with its settings, its default rules and, for a personal one, its licence. */
 export async function createCompany(hub: Hub, tx: Tx, company: NewCompany): Promise<{ id: string; slug: string }> {
   const parentId = company.parentId ?? null
+  let tokenRateMax: number | null = null
   if (parentId !== null) {
     await lockTrees(tx, [parentId])
-    const parents = await tx.db.execute(sql`select 1 from companies where id = ${parentId} and deleted_at is null`)
-    if (parents.length === 0) throw invalidField('parent_id', 'unknown_reference')
+    const [parent] = await tx.db.execute<{ token_rate_max: number | null }>(
+      sql`select token_rate_max from companies where id = ${parentId} and deleted_at is null`,
+    )
+    if (!parent) throw invalidField('parent_id', 'unknown_reference')
+    // What the operator has bounded is not unbounded again in a company that its people make.
+    tokenRateMax = parent.token_rate_max
   }
   const id = randomUUID()
   const slug = await freeSlug(tx, company.name)
@@ -77,6 +82,7 @@ export async function createCompany(hub: Hub, tx: Tx, company: NewCompany): Prom
     planCode: company.planCode ?? null,
     planOverrides: company.overrides ?? {},
     personal: company.personal ?? false,
+    tokenRateMax,
   })
   if (parentId !== null) await checkLevels(tx, id)
   const plan = await effectivePlan(tx.db, id)
