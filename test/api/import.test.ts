@@ -108,6 +108,8 @@ describe('servers from comma-separated values', () => {
   refused('name,notes\r\nweb-8,"two\nlines"\n\nweb-9,"open\n', 'rows.5')
   refused('name,notes\nweb-9,"closed" and more\n', 'rows.2')
   refused(`name\n${Array.from({ length: 1001 }, (_, index) => `s-${index}`).join('\n')}`, 'rows')
+  // Nothing is read of what comes after one row too many.
+  refused(`name\n${Array.from({ length: 1002 }, (_, index) => `s-${index}`).join('\n')}\n"x`, 'rows')
 
   test('it needs servers.manage, and a scope of the company follows', async () => {
     const viewer = await hub.user(tenant.companyId, ['servers.view'])

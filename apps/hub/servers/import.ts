@@ -51,7 +51,7 @@ function readRow(schema: TObject, columns: readonly string[], cells: readonly st
 
 /** The rows of a file. Throws 422 with every fault, by line as the file counts them (`rows.7.ip_address`). */
 export function serversOfCsv(csv: string, schema: TObject): readonly Row[] {
-  const parsed = parseCsv(csv)
+  const parsed = parseCsv(csv, ROWS_MAX + 1)
   if ('wrongQuoteLine' in parsed) throw faultsError(new Map([[`rows.${parsed.wrongQuoteLine}`, words('csv_quote')]]))
   const [header, ...lines] = parsed.rows
   const allowed = Object.keys(schema.properties)
