@@ -242,6 +242,7 @@ export class HttpConnection implements Connection {
     // A client that waits for word before it sends its body will not send it now.
     if (head.expectsContinue && !body.isComplete) this.isKeptAlive = false
     body.discard()
+    if (body.isComplete) this.body = null
     this.isAnswered = true
     // A client has the whole time for its next request, however long this answer took.
     this.socket.timeout(this.options.idleSeconds)
