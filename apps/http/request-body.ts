@@ -5,6 +5,12 @@
 const LINE_BYTES_MAX = 1024
 const TRAILER_LINES_MAX = 32
 const SIZE = /^([0-9A-Fa-f]{1,8})[ \t]*(?:;|$)/
+/**
+ * A body may have so many chunks, and one more for each so many bytes: a chunk of one byte costs as much as a large one,
+ * to read and to keep.
+ */
+const CHUNKS_MAX = 1024
+const BYTES_PER_CHUNK = 64
 /** Held for a reader that does not read. */
 const HELD_BYTES_MAX = 64 * 1024
 
@@ -23,6 +29,8 @@ export class RequestBody {
   /** Of the body, or of the chunk, still to come. */
   private left: number
   private trailerLines = 0
+  private chunks = 0
+  private bytesTaken = 0
   private readonly parts: Uint8Array[] = []
   private heldBytes = 0
   private isDiscarded = false
@@ -92,6 +100,7 @@ export class RequestBody {
         const end = Math.min(input.length, at + this.left)
         this.give(input.subarray(at, end))
         this.left -= end - at
+        this.bytesTaken += end - at
         at = end
         if (this.left === 0) this.phase = this.bytes === null ? 'end of chunk' : 'done'
         continue
@@ -113,10 +122,11 @@ export class RequestBody {
   private line(text: string): boolean {
     if (!text.endsWith('\r') || text.length > LINE_BYTES_MAX) return false
     const line = text.slice(0, -1)
+    if (line.includes('\r')) return false
     switch (this.phase) {
       case 'size': {
         const size = SIZE.exec(line)
-        if (!size) return false
+        if (!size || ++this.chunks > CHUNKS_MAX + this.bytesTaken / BYTES_PER_CHUNK) return false
         this.left = Number.parseInt(size[1]!, 16)
         this.phase = this.left === 0 ? 'trailer' : 'data'
         return true

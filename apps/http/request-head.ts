@@ -39,6 +39,17 @@ function nameOf(text: string): string | null {
   if (knownNames.size < KNOWN_NAMES_MAX && text.length <= 64) knownNames.set(text, name)
   return name
 }
+
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
+/**
+ * A value without the blanks around it: spaces and tabs, and nothing else that a text may begin with. `trim` would take
+ * a no-break space off too, and read `chunked` where a proxy in front read a coding that it does not know.
+ */
+function withoutBlanks(text: string, from: number, end: number): string {
+  while (from < end && isBlank(text.charCodeAt(from))) from++
+  while (end > from && isBlank(text.charCodeAt(end - 1))) end--
+  return text.slice(from, end)
+}
 const LENGTH = /^\d{1,15}$/
 
 const bad = (message: string): HeadFault => ({ status: 400, message })
@@ -61,7 +72,7 @@ export function readRequestHead(text: string): RequestHead | HeadFault {
     if (colon < 0 || colon >= end) return bad('a header field has no colon')
     const name = nameOf(text.slice(at, colon))
     if (name === null) return bad('the name of a header field cannot be read')
-    const value = text.slice(colon + 1, end).trim()
+    const value = withoutBlanks(text, colon + 1, end)
     const before = fields.get(name)
     if (before !== undefined && single.has(name)) return bad(`header ${name} stands twice`)
     fields.set(name, before === undefined ? value : `${before}${name === 'cookie' ? ';' : ','} ${value}`)

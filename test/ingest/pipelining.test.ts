@@ -93,6 +93,8 @@ for (const [name, threads, isTls] of kindsOfListener)
         post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n'),
         post('Content-Length: -1\r\n'),
         post('Content-Length: 4\r\nTransfer-Encoding: chunked\r\n'),
+        // A no-break space is no blank.
+        post('Content-Length: \xa04\r\n'),
       ]) {
         const { statuses: found, isClosed, text } = await ask([ping + bad + ping], 3)
         expect([bad, found, isClosed]).toEqual([bad, [200, 400], true])
@@ -101,7 +103,8 @@ for (const [name, threads, isTls] of kindsOfListener)
       const status = async (bad: string) => (await ask([ping + bad], 3)).statuses
       expect(await status('GET /agent/v1/ping HTTP/2.0\r\nHost: x\r\n\r\n')).toEqual([200, 505])
       expect(await status(post('Expect: 200-ok\r\nContent-Length: 4\r\n'))).toEqual([200, 417])
-      expect(await status(post('Transfer-Encoding: gzip, chunked\r\n'))).toEqual([200, 501])
+      for (const coding of ['gzip, chunked', '\xa0chunked', 'chunked\xa0'])
+        expect([coding, await status(post(`Transfer-Encoding: ${coding}\r\n`))]).toEqual([coding, [200, 501]])
       expect(await status(`GET /agent/v1/ping HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`)).toEqual([
         200, 431,
       ])
@@ -131,6 +134,15 @@ for (const [name, threads, isTls] of kindsOfListener)
       expect((await ask([chunked('4', BODY, '\r\n0\r\nX-Trailer: y\r\n\r\n') + ping], 2)).statuses).toEqual([200, 200])
     })
 
+    test('a body of very many small chunks is refused, one of large chunks is not', async () => {
+      const bodyOf = (bytes: number, chunks: number): string =>
+        `${bytes.toString(16)}\r\n${BODY.repeat(bytes / BODY.length)}\r\n`.repeat(chunks)
+      const small = post('Transfer-Encoding: chunked\r\n', `${bodyOf(4, 2_000)}0\r\n\r\n`)
+      expect((await ask([small], 2)).statuses).toEqual([400])
+      const large = post('Transfer-Encoding: chunked\r\n', `${bodyOf(128, 2_000)}0\r\n\r\n`)
+      expect((await ask([large + ping], 2)).statuses).toEqual([200, 200])
+    })
+
     test('chunks of the wrong size are a body that ended early', async () => {
       for (const bad of [
         chunked('5'),
@@ -142,6 +154,7 @@ for (const [name, threads, isTls] of kindsOfListener)
         chunked('0x4'),
         chunked('4 4'),
         chunked('4\n'),
+        chunked('4;x\ry'),
       ])
         expect([bad, (await ask([bad], 2)).statuses]).toEqual([bad, [400]])
     })
