@@ -12,7 +12,7 @@ export type Executor = Db | TxDb
 export type Database = {
   readonly db: Db
   readonly client: postgres.Sql
-  /** The pool of the job library, whose JSON is text already, and of everything that listens. */
+  /** The pool of the job library, which serializes its JSON itself, and of every connection that listens (LISTEN). */
   readonly jobs: postgres.Sql
   close(): Promise<void>
 }
@@ -52,7 +52,7 @@ export function openDatabase(url: string, connectionsMax: number): Database {
   }
 }
 
-/** The SQLSTATE of a database error, looked for along its causes; null for anything else. */
+/** The SQLSTATE of a database error, taken from the error or one of its causes; null for any other error. */
 export function sqlState(error: unknown): string | null {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     if (at instanceof postgres.PostgresError) return at.code
@@ -60,7 +60,7 @@ export function sqlState(error: unknown): string | null {
   return null
 }
 
-/** The unique index that refused a row, or null when the error is another one. */
+/** The name of the unique index that refused a row, or null when the error is another one. */
 export function violatedUniqueIndex(error: unknown): string | null {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     if (at instanceof postgres.PostgresError && at.code === '23505') return at.constraint_name ?? ''

@@ -1,12 +1,13 @@
-// The role that a hub of the all-in-one works as: the owner of its database and of all in it, and nothing beyond. As a
-// superuser, whoever found a way to slip SQL in could read every file of the server's user and run programs as him.
+// The database role of a hub in the all-in-one: it owns its database and all objects in it, and has no other right. If
+// the hub connected as a superuser, an SQL injection could read every file of the operating system's user and run
+// programs as that user.
 import postgres from 'postgres'
 
 const ROLE = 'hub'
 
 /**
- * Objects of the database by the command that gives them away; each query tells their quoted names. Those of the system
- * are not among them.
+ * Objects of the database, by the keyword of the `alter … owner to` that transfers them; each query returns their
+ * quoted names. Objects of the system are left out.
  */
 const OWNED: readonly { readonly command: string; readonly names: string }[] = [
   {
@@ -20,7 +21,7 @@ const OWNED: readonly { readonly command: string; readonly names: string }[] = [
       where c.relowner = $1 and c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname <> 'information_schema' and n.nspname !~ '^pg_'`,
   },
   {
-    // Those of a column went with its table.
+    // A sequence that belongs to a column changed its owner together with the table.
     command: 'sequence',
     names: `select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where c.relowner = $1 and c.relkind = 'S' and n.nspname <> 'information_schema' and n.nspname !~ '^pg_'`,
@@ -32,7 +33,7 @@ const OWNED: readonly { readonly command: string; readonly names: string }[] = [
         and not exists (select 1 from pg_depend d where d.objid = p.oid and d.classid = 'pg_proc'::regclass and d.deptype = 'e')`,
   },
   {
-    // An array goes with its element, the row of a table with the table.
+    // An array type follows its element type, and the row type of a table follows the table.
     command: 'type',
     names: `select t.oid::regtype::text from pg_type t join pg_namespace n on n.oid = t.typnamespace
       left join pg_class c on c.oid = t.typrelid
@@ -42,15 +43,15 @@ const OWNED: readonly { readonly command: string; readonly names: string }[] = [
 ]
 
 /**
- * Makes the hub's role when it is not there, with this password, and gives it what a superuser made in the database
- * before there was one. `url` is that of the superuser; returns that of the hub. Repeating it changes nothing. Nobody
- * else may be connected.
+ * Creates the hub's role with this password unless it exists, and makes it the owner of everything that the superuser
+ * created in the database earlier. `url` is the superuser's; the result is the URL of the hub's role. A second call
+ * changes nothing. No other client may be connected.
  */
 export async function makeHubRole(url: string, password: string): Promise<string> {
   const client = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {}, prepare: false })
   try {
-    // The statement has a password in it: the server's log is not to tell of it when it fails. Names come with their
-    // schema.
+    // The statement contains a password, so the server must not log the statement when it fails. The empty search path
+    // makes the queries return names with their schema.
     await client`select set_config('log_min_error_statement', 'panic', false), set_config('search_path', 'pg_catalog', false)`
     await client.begin(async tx => {
       const [known] = await tx`select 1 from pg_roles where rolname = ${ROLE}`
