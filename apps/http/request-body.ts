@@ -6,8 +6,8 @@ const LINE_BYTES_MAX = 1024
 const TRAILER_LINES_MAX = 32
 const SIZE = /^([0-9A-Fa-f]{1,8})[ \t]*(?:;|$)/
 /**
- * A body may have so many chunks, and one more for each so many bytes: a chunk of one byte costs as much as a large one,
- * to read and to keep.
+ * A body may have so many chunks, and one more for each so many bytes: a chunk of one byte costs as much as a large
+ * one, to read and to keep.
  */
 const CHUNKS_MAX = 1024
 const BYTES_PER_CHUNK = 64

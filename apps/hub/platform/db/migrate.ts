@@ -53,13 +53,15 @@ export const migrations: readonly Migration[] = [
   { number: 23, name: 'addresses', sql: addresses },
 ]
 
-/** Any number will do, as long as every hub takes the same. */
+/** Any number will do, as long as every hub uses the same one. */
 const MIGRATION_LOCK = 7_203_145_001
 
-/** A database that this program must not touch; the message is for the operator. */
+/** The database must not be touched by this program; the message tells the operator why. */
 export class MigrationError extends Error {}
 
-/** What the records of a database say about it: the migrations still to apply. Throws MigrationError. */
+/**
+ * The migrations that the database still lacks. Throws MigrationError when its records contradict the known migrations.
+ */
 function pendingMigrations(
   applied: readonly { number: number; name: string; checksum: string }[],
   known: readonly Migration[],
@@ -81,8 +83,8 @@ function pendingMigrations(
 }
 
 /**
- * Brings the database up to date under an advisory lock. `prepare` makes what is not made by a migration of ours and
- * may be named in one: the tables of the job library. Returns the names of what was applied now.
+ * Brings the database up to date under an advisory lock. `prepare` creates the tables of the job library, which no
+ * migration here creates but a migration may refer to. Returns the names of the migrations applied by this call.
  */
 export async function migrateDatabase(
   client: postgres.Sql,

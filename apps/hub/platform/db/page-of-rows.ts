@@ -1,10 +1,10 @@
-// A page of rows and how many there are in all, in one round trip: rows and count are asked for side by side.
+// A page of rows and the total number of rows in one round trip: the select and the count are sent together.
 import { type AnyColumn, and, count, eq, ilike, inArray, or, type SQL } from 'drizzle-orm'
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { Executor } from './connect.ts'
 import { isAnyOf } from './transaction.ts'
 
-/** What rows must be; undefined: anything. */
+/** The condition that rows must meet; undefined means that every row meets it. */
 export type Condition = SQL | undefined
 
 /** Where a page begins and how many rows it has at most. */
@@ -23,9 +23,9 @@ type Selection<Row> = { where(condition: Condition): Chosen<Row> }
 type IdTable = PgTable & { readonly id: AnyPgColumn }
 
 /**
- * How the rows of a page are found. `rows`: by one select, for tables without wide joins. `ids`: the ids in an index
- * first, and what is selected for these alone, in one statement. `ids_first`: the same in two, for selects whose plan
- * must not depend on the filters.
+ * How the rows of a page are found. `rows`: by one select, for tables without wide joins. `ids`: one statement finds
+ * the ids in an index and selects the columns of these rows only. `ids_first`: the same in two statements, for selects
+ * whose plan must not depend on the filters.
  */
 export type PageBy = 'rows' | 'ids' | 'ids_first'
 
@@ -33,7 +33,7 @@ export type RowSource<Row> = {
   readonly table: IdTable
   /** The owner is who the collection belongs to: most often a company. */
   readonly select: (db: Executor, ownerId: string) => Selection<Row>
-  /** Total: two rows never compare equal. */
+  /** A total order: no two rows compare equal. */
   readonly order: readonly SQL[]
   readonly pageBy: PageBy
 }
@@ -43,10 +43,10 @@ const countRows = async (db: Executor, table: PgTable, where: Condition): Promis
   return row?.total ?? 0
 }
 
-/** Which rows of a source: those of an owner, and among them those that are asked for. */
+/** The rows to read from a source: `owned` selects the rows of the owner, `where` applies the filters to them. */
 type Asked = { readonly ownerId: string; readonly owned: Condition; readonly where: Condition }
 
-/** The page and the exact total. `total` is another way to count, where a kept count has it. */
+/** The page and the exact total. `total` replaces the count query where the collection already keeps a count. */
 export async function pageOfRows<Row>(
   db: Executor,
   { table, select, order, pageBy }: RowSource<Row>,
@@ -83,7 +83,7 @@ export async function pageOfRows<Row>(
   return { rows: page, total: all }
 }
 
-/** The row of an id, or null; locked until the transaction ends, if asked for. */
+/** The row with an id, or null. With a lock, the row stays locked until the transaction ends. */
 export async function rowOfId<Row>(
   db: Executor,
   { table, select }: Pick<RowSource<Row>, 'table' | 'select'>,
@@ -100,10 +100,10 @@ export async function rowOfId<Row>(
 /** Every condition of a list holds. */
 export const allOf = (conditions: readonly Condition[]): Condition => and(...conditions)
 
-/** The pattern of `ilike` for texts that hold the given one, whatever characters it has. */
+/** The pattern of `ilike` for texts that contain the given one; its special characters are escaped. */
 export const likePattern = (search: string): string => `%${search.replace(/[\\%_]/g, char => `\\${char}`)}%`
 
-/** One of the columns holds the text; upper and lower case are the same. */
+/** True when one of the columns contains the text, regardless of case. */
 export const holdsText = (columns: readonly AnyColumn[], search: string): Condition =>
   or(...columns.map(column => ilike(column, likePattern(search))))
 

@@ -109,7 +109,7 @@ export const rules = pgTable('monitoring_rules', {
   kind: text('kind').$type<RuleKind>().notNull(),
   scope: jsonb('scope').$type<RuleScope>().notNull(),
   resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
-  /** Ids of servers in the record, listed and resolved; the database works it out. */
+  /** Number of server ids in the record, listed and resolved; a column that the database generates. */
   serverIdCount: integer('server_id_count').notNull().generatedAlwaysAs(sql`cardinality(resolved_server_ids)`),
   metric: text('metric'),
   matchers: jsonb('matchers').$type<RawMatchers | null>(),
@@ -137,7 +137,7 @@ export const silences = pgTable('monitoring_silences', {
   companyId: uuid('company_id').notNull(),
   scope: jsonb('scope').$type<RuleScope>().notNull(),
   resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
-  /** Ids of servers in the record, listed and resolved; the database works it out. */
+  /** Number of server ids in the record, listed and resolved; a column that the database generates. */
   serverIdCount: integer('server_id_count').notNull().generatedAlwaysAs(sql`cardinality(resolved_server_ids)`),
   startsAt: at('starts_at').notNull(),
   endsAt: at('ends_at').notNull(),
@@ -155,7 +155,7 @@ export const checks = pgTable('monitoring_checks', {
   name: text('name').notNull(),
   scope: jsonb('scope').$type<RuleScope>().notNull(),
   resolvedServerIds: uuid('resolved_server_ids').array().notNull().default([]),
-  /** Ids of servers in the record, listed and resolved; the database works it out. */
+  /** Number of server ids in the record, listed and resolved; a column that the database generates. */
   serverIdCount: integer('server_id_count').notNull().generatedAlwaysAs(sql`cardinality(resolved_server_ids)`),
   type: text('type').$type<CheckType>().notNull(),
   target: jsonb('target').$type<Readonly<Record<string, string | number>>>().notNull(),

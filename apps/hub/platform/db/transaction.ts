@@ -1,4 +1,5 @@
-// A transaction of the hub: its writes, the feeds it touches, and what happens after it is committed.
+// A transaction of the hub: its writes, the feed numbers of the rows it changed, and the actions that follow its
+// commit.
 //
 // Feed numbers (decision G-88): one counter row a feed, raised under its row lock as the last act before the commit, so
 // that commit order equals number order and a reader that has seen number n will never meet a lower one later.
@@ -7,7 +8,7 @@ import { type Db, sqlState, type TxDb } from './connect.ts'
 
 export type Feed = 'agents' | 'checks' | 'rules' | 'servers' | 'silences'
 
-/** New values of rows: what `set` reads of `x`, whose columns besides `id` are `columns`. */
+/** New values of rows: each row has an id and `columns`; `set` assigns from them under the alias `x`. */
 type NewValues = {
   readonly rows: readonly { readonly id: string }[]
   readonly columns: SQL
@@ -19,15 +20,15 @@ export type Tx = {
   /** Gives the rows new numbers of the feed at the end of the transaction. */
   touch(feed: Feed, ids: readonly string[]): void
   /**
-   * The same, and stores new values with the numbers: writing each of many rows twice costs twice. Until then nobody
-   * reads the new values.
+   * Stores new values of rows in the same update that gives them their feed numbers, so that each of many rows is
+   * written once and not twice. The new values are not readable before the end of the transaction.
    */
   storeTouched(feed: Feed, values: NewValues): void
-  /** Leaves tombstones of rows that the transaction deletes for good, with numbers of their feed. */
+  /** Leaves tombstones, with numbers of the feed, for rows that the transaction deletes for good. */
   leaveTombstones(feed: Feed, companyId: string, ids: readonly string[]): void
-  /** Runs when the work is done, before the feeds are numbered: for locks that everybody takes in one order. */
+  /** Runs `act` after the work and before the feeds are numbered: for locks that all transactions take in one order. */
   beforeCommit(act: () => Promise<void>): void
-  /** Runs once the transaction is committed; must not throw. */
+  /** Runs `act` once the transaction is committed; it must not throw. */
   afterCommit(act: () => void): void
 }
 
@@ -39,7 +40,9 @@ const FEED_TABLES: Readonly<Record<Feed, string>> = {
   silences: 'monitoring_silences',
 }
 
-/** Takes numbers of a feed; its row is locked from here to the commit. Returns the number before the first. */
+/**
+ * Reserves numbers of a feed. The counter's row stays locked until the commit. Returns the number before the first one.
+ */
 async function takeNumbers(db: TxDb, feed: Feed, count: number): Promise<number> {
   const raised = await db.execute<{ value: string }>(
     sql`update monitoring_feed_counters set value = value + ${count} where feed = ${feed} returning value`,
@@ -74,7 +77,7 @@ async function insertTombstones(db: TxDb, feed: Feed, companyId: string, ids: re
 type Tombstones = { readonly companyId: string; readonly ids: readonly string[] }
 type Touched = { readonly ids: Set<string>; readonly values: NewValues[]; readonly tombstones: Tombstones[] }
 
-/** What one run of a transaction has asked for, to be done at its end. */
+/** Collects what one run of a transaction asked for, and does it at its end. */
 class Ending {
   private readonly touched = new Map<Feed, Touched>()
   private readonly lastActs: (() => Promise<void>)[] = []
@@ -103,8 +106,9 @@ class Ending {
   }
 
   /**
-   * Locks that every transaction wants come last and in one order: first those of waiting jobs, then the counters of
-   * the feeds, by name. Whoever holds a counter asks for nothing that another one could hold who waits for a counter.
+   * Takes the locks that many transactions compete for last, and always in one order: first the rows of waiting jobs,
+   * then the feed counters by name. So a transaction that holds a counter never waits for a lock whose holder waits for
+   * that counter.
    */
   async beforeCommit(): Promise<void> {
     for (const act of this.lastActs) await act()
@@ -121,16 +125,16 @@ class Ending {
   }
 }
 
-/** How often a transaction is run in all when the database breaks it off for another one's sake. */
+/** How many times in all a transaction is run when the database aborts it because of a conflict with another one. */
 const RUNS_MAX = 8
 const RETRY_WAIT_MS = 10
-/** A deadlock, or a conflict of transactions that must not see each other: run again it may well succeed. */
+/** A deadlock or a serialization failure: a second run may well succeed. */
 const CONFLICTS = new Set(['40P01', '40001'])
 
 /**
- * Runs `work` in one transaction. Where the database breaks it off because of a conflict with others, the whole of it
- * is run again, after a wait that grows and differs: `work` changes nothing outside the transaction, and what is to
- * follow the commit it leaves to `afterCommit`, which happens once.
+ * Runs `work` in one transaction. When the database aborts it because of a conflict with another transaction, the whole
+ * of it is run again after a random wait whose bound doubles. So `work` must change nothing outside the transaction,
+ * and leaves what follows the commit to `afterCommit`, which happens once.
  */
 export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let run = 1; ; run++) {
@@ -153,26 +157,24 @@ export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Pr
 const FAILED_TRANSACTION = '25P02'
 
 /**
- * Statements that do not need each other's answers: each is made while the database runs the one before it. All of them
- * have ended when this returns or throws; one that came after the end of a transaction that failed would be none of it.
+ * Runs statements that do not need each other's results; each is sent while the database still runs the one before it.
+ * All of them have ended when this returns or throws, since a statement that was sent after a failed transaction has
+ * ended would run outside that transaction.
  */
 export async function together<const T extends readonly Promise<unknown>[]>(
   acts: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-  // Each is asked once: a statement runs whenever somebody waits for it.
+  // A query is sent each time somebody awaits it, so each one is awaited here only once.
   const ended = await Promise.allSettled(acts)
   const faults = ended.flatMap(result => (result.status === 'rejected' ? [result.reason as unknown] : []))
-  // The fault that broke the transaction off, not that of a statement which came after it.
+  // Throws the error that aborted the transaction. The statements after it fail too, but only with FAILED_TRANSACTION.
   if (faults.length > 0) throw faults.find(fault => sqlState(fault) !== FAILED_TRANSACTION) ?? faults[0]
   const values = ended.map(result => (result.status === 'fulfilled' ? result.value : undefined))
-  // One value an act, in their order.
+  // One value for each statement, in their order.
   return values as { -readonly [K in keyof T]: Awaited<T[K]> }
 }
 
-/**
- * For the rest of the transaction a statement may take as long as it needs: purges and clean-up touch a great many
- * rows.
- */
+/** Lifts the statement timeout for the rest of the transaction: purges and clean-up touch a great many rows. */
 export async function allowLongStatements(tx: Tx): Promise<void> {
   await tx.db.execute(sql`set local statement_timeout = 0`)
 }

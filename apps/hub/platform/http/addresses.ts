@@ -1,5 +1,5 @@
-// Who called: the address of a request's client, and whether a token may be used from there. Lists of the
-// configuration, which is the same one at each request, are parsed once.
+// The address of a request's client, and whether a token may be used from there. Address lists come from the
+// configuration and are the same at each request, so they are parsed once.
 import { IpRanges } from '../../../../core/network/ip-address.ts'
 import { TrustedProxies } from '../../../../core/network/trusted-proxies.ts'
 

@@ -16,7 +16,7 @@ type Reason =
 export class ApiError extends Error {
   constructor(
     readonly status: number,
-    /** The code of collector-facing and matcher-facing errors. */
+    /** The error code, in errors for collectors and matchers. */
     readonly code: string,
     readonly text: Words,
     readonly more: {
@@ -28,7 +28,7 @@ export class ApiError extends Error {
     super(code)
   }
 
-  /** The same error under another code of the collector and matcher families. */
+  /** The same error with another code for collectors and matchers. */
   withCode(code: string): ApiError {
     return new ApiError(this.status, code, this.text, this.more)
   }
@@ -39,7 +39,7 @@ export const notFound = (): ApiError => new ApiError(404, 'not_found', words('no
 export const permissionDenied = (permission: string): ApiError =>
   new ApiError(403, 'forbidden', words('permission_denied', { permission }), { reason: 'permission_denied' })
 
-/** 422 with one text a field. */
+/** A 422 with one text for each field. */
 export function invalid(errors: Readonly<Record<string, Words>>, code = 'invalid_request'): ApiError {
   const lists = Object.fromEntries(Object.entries(errors).map(([field, text]) => [field, [text]]))
   return new ApiError(422, code, words('invalid'), { errors: lists })

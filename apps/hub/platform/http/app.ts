@@ -9,8 +9,8 @@ import type { Route } from './route.ts'
 import { chooseSessionCookie, isSecure, secureResponse } from './transport-security.ts'
 
 /**
- * A page or file outside the API: the web interface hands these in. The one of path `*` answers where there is no
- * other.
+ * A page or file outside the API, provided by the web interface. The page with path `*` answers paths that nothing else
+ * answers.
  */
 export type Page = {
   readonly method: 'GET' | 'POST'
@@ -20,7 +20,7 @@ export type Page = {
 
 type App = { fetch(request: Request, peer: string): Promise<Response> }
 
-/** Which methods a path has, so that a wrong one is 405 and not 404. */
+/** Returns the methods that a path has, so that a wrong method is answered with 405 and not 404. */
 function methodTable(routes: readonly Route[]): (path: string) => string[] {
   const table = routes.map(route => {
     const source = route.path.replace(/:[a-z_]+/g, '[^/]+')

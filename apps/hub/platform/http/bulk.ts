@@ -1,5 +1,5 @@
-// Acts on many resources: what can be done is done, what cannot is named with its reason. One alert that recovered in
-// the meantime must not keep an operator from acknowledging the fifty others.
+// Bulk calls: the hub acts on each resource that it can, and names the others with the reason. One alert that recovered
+// in the meantime must not keep an operator from acknowledging the fifty others.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { ApiError } from './api-error.ts'
 import { type Language, render } from './api-texts.ts'
@@ -20,7 +20,7 @@ export function refusalOf(resourceId: string, error: ApiError, language: Languag
   return { id: resourceId, errors: Object.fromEntries(fields) }
 }
 
-/** Every id once. `find` throws 404 for one that the company does not have, before anything is done. */
+/** Acts on each id once. `find` throws 404 for an id that the company does not have, before anything is changed. */
 export async function forEachId<T>(
   ids: readonly string[],
   language: Language,

@@ -1,4 +1,4 @@
-// Who makes a request, as every route knows them; and what the pipeline asks of identity, which reads it from the
+// The caller of a request, as every route sees it, and the calls of identity by which the pipeline reads it from the
 // database.
 import type { Executor } from '../db/connect.ts'
 
@@ -15,17 +15,23 @@ export type Caller = {
     readonly superAdmin: boolean
   }
   readonly permissions: ReadonlySet<string>
-  /** A super administrator whose credential is not limited: a token for a few permissions has no power over the hub. */
+  /**
+   * True for a super administrator with an unrestricted credential: a token for a few permissions has no power over the
+   * hub.
+   */
   readonly actsAsSuperAdmin: boolean
-  /** The permissions with which a limited token may reach the account of its person; null: the whole account. */
+  /**
+   * The permissions that let a restricted token reach the account of its user; null when it may reach the whole
+   * account.
+   */
   readonly accountPermissions: ReadonlySet<string> | null
-  /** Who made the token for its user, and when; null: the user, or a command of the hub. */
+  /** Who created the token for its user, and when; null when the user or a command of the hub created it. */
   readonly madeBy: { readonly id: string; readonly superAdmin: boolean; readonly at: string } | null
   readonly ipRanges: readonly string[] | null
-  /** Null: the hub's default. */
+  /** Requests a minute; null means the hub's default. */
   readonly ratePerMinute: number | null
   /**
-   * Of a token that was issued on the screen: the requests a minute that its company may give it. Null: the hub's
+   * The most requests a minute that the company may give to a token created in the web interface. Null means the hub's
    * bound.
    */
   readonly rateMax: number | null
@@ -36,8 +42,8 @@ export type Caller = {
 export const sessionCookie = 'hub_session'
 
 export type Identity = {
-  /** The caller of a request, by its Authorization header, else by its session cookie. Throws 401. */
+  /** Returns the caller of a request, by its Authorization header or else its session cookie. Throws 401. */
   readonly authenticate: (db: Executor, request: Request) => Promise<Caller>
-  /** The company to work in, given X-Company-Id. Throws 403 for one outside the caller's scope. */
+  /** Returns the company to work in, given X-Company-Id. Throws 403 for a company outside the caller's scope. */
   readonly companyOf: (db: Executor, caller: Caller, header: string | null) => Promise<string>
 }

@@ -1,6 +1,6 @@
-// A collection says of a resource, once, what every list of it needs: whose its rows are, which filters a caller may
-// give, in which order they come, and how rows become responses. Query parameters, OpenAPI and SQL follow from it
-// (list.ts, db/page-of-rows.ts).
+// A collection defines once, for a resource, what all its lists need: who owns the rows, which filters a caller may
+// give, the order, and how rows become responses. Query parameters, OpenAPI and SQL are derived from it (list.ts,
+// db/page-of-rows.ts).
 import assert from 'node:assert/strict'
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Executor } from '../db/connect.ts'
@@ -23,10 +23,10 @@ import type { RouteContext } from './route.ts'
 
 type Column = Parameters<typeof isEqual>[0]
 
-/** Who asks, and where: as much of a request as reading a collection needs. */
+/** The part of a request that reading a collection needs. */
 export type Asker = Pick<RouteContext, 'hub' | 'caller' | 'companyId'>
 
-/** One filter: what a caller may give, and what rows must then be. `where` may throw an ApiError. */
+/** One filter: the schema of its value, and the condition that it puts on rows. `where` may throw an ApiError. */
 type Filter<S extends TSchema = TSchema> = {
   readonly schema: S
   where(value: Static<S>, asker: Asker): Condition
@@ -36,7 +36,7 @@ type Nothing = Readonly<Record<never, never>>
 type SchemasOf<F extends Filters> = { readonly [K in keyof F]: F[K]['schema'] }
 
 export type Schemas = Readonly<Record<string, TSchema>>
-/** What is asked for: each filter by its name. */
+/** The values of the filters, by name. */
 export type Given<S extends Schemas> = { readonly [K in keyof S]?: Static<S[K]> | undefined }
 
 export const filter = <S extends TSchema>(schema: S, where: Filter<S>['where']): Filter<S> => ({ schema, where })
@@ -44,27 +44,27 @@ export const equals = <S extends TSchema>(column: Column, schema: S): Filter<S> 
   filter(schema, value => isEqual(column, value))
 /** `1` or `0` for a column that is true or false. */
 export const isOn = (column: Column) => filter(flag(), value => isEqual(column, flagOf(value)))
-/** Text anywhere in one of the columns. */
+/** Finds a text anywhere in one of the columns. */
 export const search = (...columns: readonly Column[]) => filter(text(255), value => holdsText(columns, value))
 
 /**
- * Whose rows a collection has: those of the company that the request works in, of its caller, of the resource that each
- * of its lists is within, or everybody's.
+ * Who owns the rows of a collection: the company of the request, its caller, the parent resource of the list, or
+ * nobody, so that all may see them.
  */
 type Scope = {
   readonly owner: 'company' | 'caller' | 'parent' | 'everybody'
   readonly where: (ownerId: string) => Condition
 }
 /**
- * `also` is what every row of the collection must be besides, for example not deleted. It comes after the company, as
- * in every index.
+ * Rows of the request's company. `also` is a further condition that every row meets, for example not deleted. It comes
+ * after the company, as in every index.
  */
 export const ofCompany = (column: Column, also?: Condition): Scope => ({
   owner: 'company',
   where: companyId => allOf([isEqual(column, companyId), also]),
 })
 export const ofCaller = (column: Column): Scope => ({ owner: 'caller', where: userId => isEqual(column, userId) })
-/** For what was found in the company before: the index of such rows begins with their parent. */
+/** Rows of a parent that was already found in the company; indexes of such rows begin with the parent. */
 export const ofParent = (also?: Condition): Scope => ({ owner: 'parent', where: () => also })
 export const ofEverybody: Scope = { owner: 'everybody', where: () => undefined }
 
@@ -72,11 +72,14 @@ export const ofEverybody: Scope = { owner: 'everybody', where: () => undefined }
 export type Collection<F extends Schemas, W extends Schemas, Row, R extends TSchema> = {
   /** What a caller may filter by. */
   readonly filters: F
-  /** What else a list within another resource may be bound to: its group, its licence. Callers cannot give these. */
+  /**
+   * Further values that a list within another resource is bound to, such as its group or licence. Callers cannot give
+   * these.
+   */
   readonly within: W
   readonly read: (asker: Asker, given: Given<F> & Given<W>, range: RowRange) => Promise<PageOfRows<Row>>
   readonly response: R
-  /** A row as the API answers it. */
+  /** The response for a row. */
   readonly present: (row: Row, asker: Asker) => Static<R>
   /** The rows of a page, where a list shows more than `present` does. */
   readonly presentPage?: (
@@ -86,7 +89,7 @@ export type Collection<F extends Schemas, W extends Schemas, Row, R extends TSch
   ) => Promise<readonly Static<R>[]>
 }
 
-/** A collection whose page and total are read in a way of its own. */
+/** A collection with its own way to read the page and the total. */
 export const collectionReadBy = <Row, R extends TSchema, F extends Schemas = Nothing, W extends Schemas = Nothing>(
   definition: Collection<F, W, Row, R>,
 ): Collection<F, W, Row, R> => definition
@@ -100,15 +103,15 @@ type Definition<F extends Filters, W extends Filters, Row, R extends TSchema> = 
     readonly filters?: F
     readonly within?: W
     readonly pageBy?: PageBy
-    /** Another way to the exact total. */
+    /** Another way to get the exact total. */
     readonly count?: (asker: Asker, given: Given<SchemasOf<F>> & Given<SchemasOf<W>>) => Promise<number> | null
   }
 
 /** A collection of the rows of one table. */
 type TableCollection<F extends Schemas, W extends Schemas, Row, R extends TSchema> = Collection<F, W, Row, R> & {
-  /** The row of an id among those of an owner, in a transaction or outside. Throws 404. */
+  /** Returns the row of an owner with an id, in a transaction or outside. Throws 404. */
   readonly find: (db: Executor, ownerId: string, id: string) => Promise<Row>
-  /** The same, and nobody else changes the row before the transaction ends. */
+  /** The same, and locks the row until the transaction ends. */
   readonly lock: (tx: Tx, ownerId: string, id: string) => Promise<Row>
   readonly ownerOf: (asker: Asker) => string
 }
@@ -120,7 +123,7 @@ const OWNER_IDS: Readonly<Record<Scope['owner'], (asker: Asker) => string>> = {
   everybody: () => '',
 }
 
-/** The conditions of the filters that are given, in the order of their definition. */
+/** The conditions of the filters that have a value, in the order of their definition. */
 function conditionsOf(filters: Filters, given: Readonly<Record<string, unknown>>, asker: Asker): Condition[] {
   return Object.entries(filters).map(([name, { where }]) =>
     given[name] === undefined ? undefined : where(given[name], asker),

@@ -16,8 +16,8 @@ const KEYS_MAX = 100_000
 
 export class FixedWindows {
   /**
-   * With too many keys the one that was used least recently goes: whoever makes up new keys forgets his own counters,
-   * nobody else's.
+   * With too many keys the least recently used one is dropped. A client that invents keys can drop an active counter
+   * only by outnumbering all keys that are used meanwhile.
    */
   private readonly windows = new LRUCache<string, Window>({ max: KEYS_MAX })
 
@@ -45,7 +45,7 @@ export class FixedWindows {
     }
   }
 
-  /** Counts one against the key's window. */
+  /** Counts one use against the key's window. */
   take(key: string, limit: number): Taken {
     const window = this.windowOf(key)
     const allowed = window.count < limit
@@ -53,7 +53,7 @@ export class FixedWindows {
     return this.result(window, limit, allowed)
   }
 
-  /** Whether the key has one left, without counting. */
+  /** Tells whether the key has a use left, without counting one. */
   peek(key: string, limit: number): Taken {
     const window = this.windowOf(key)
     return this.result(window, limit, window.count < limit)

@@ -1,13 +1,13 @@
-// What stands before a path in a link that the hub hands out. The Host header of a request is anybody's word: a link
-// made of it leads wherever the caller wants the reader to go. So it counts only where it names this hub.
+// The origin of the links that the hub hands out. A client can send any Host header, and a link made from it would lead
+// the reader wherever that client wants. So the header counts only where it names this hub.
 import { hostname, networkInterfaces } from 'node:os'
 import { isLoopback, isWildcard } from '../../../../core/config/address.ts'
 import type { HubConfig } from '../../config.ts'
 
-/** The scheme of a URL whose origin the hub does not know: paths in its answers are relative. */
+/** The scheme of a URL whose origin the hub does not know: responses then contain relative paths. */
 const UNKNOWN = 'relative:'
 
-/** What stands before the path of a URL that the pipeline made; empty for an origin that is not known. */
+/** The origin of a URL that the pipeline made; empty where the origin is not known. */
 export const originOf = (url: URL): string => (url.protocol === UNKNOWN ? '' : url.origin)
 
 function withHost(url: URL, name: string): URL {
@@ -22,7 +22,7 @@ export class Links {
 
   constructor(private readonly config: HubConfig) {}
 
-  /** Notification once the listener has its port. */
+  /** Called once the listener has its port. */
   listensAt(url: string): void {
     const listener = new URL(url)
     const bound = listener.hostname
@@ -37,7 +37,7 @@ export class Links {
     this.ownHosts = new Set([...names].map(name => withHost(listener, name).host))
   }
 
-  /** The URL of a request, with the origin that links in its answer may have. */
+  /** The URL of a request, with the origin that links in its response may have. */
   urlOf(request: Request): URL {
     const asked = new URL(request.url)
     const origin = this.config.public_url?.replace(/\/+$/, '') ?? (this.isOwn(asked) ? asked.origin : UNKNOWN)
@@ -51,8 +51,8 @@ export class Links {
   }
 
   /**
-   * What stands before a path in a mail: `public_url`, else where this hub listens as far as it knows. Never what a
-   * request says.
+   * The origin of links in mails: `public_url`, else the listener's address as far as it is known. Never taken from a
+   * request.
    */
   get base(): string {
     const { public_url: known } = this.config

@@ -16,7 +16,7 @@ type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema
   readonly of: Collection<F, W, Row, R>
   /** Finds the resource of the path; throws 404. */
   readonly resource?: (context: RouteContext) => Promise<S>
-  /** What the rows belong to. A list within something has no filters of its own. */
+  /** The resource that the rows belong to. A list within a resource has no filters of its own. */
   readonly within?: (context: RouteContext & { readonly resource: S }) => Given<F> & Given<W>
 }
 
@@ -37,7 +37,7 @@ export function list<F extends Schemas, W extends Schemas, Row, R extends TSchem
     async handle(context) {
       const { page: number, ...filters } = context.query
       const page = pageOf({ page: number as number | undefined })
-      // The schema of the query is made of the schemas of the filters.
+      // The schema of the query is built from the schemas of the filters, so the parsed query has their types.
       const given = { ...filters, ...within?.(context) } as Given<F> & Given<W>
       const { rows, total } = await of.read(context, given, page)
       const data = of.presentPage

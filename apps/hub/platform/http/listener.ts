@@ -1,4 +1,4 @@
-// Where the hub is served: over TLS 1.2 or later where a certificate is configured, else on loopback only (decision
+// The hub's listener: TLS 1.2 or later where a certificate is configured, else plain HTTP on loopback only (decision
 // G-15).
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
@@ -9,24 +9,24 @@ import { assertPortIsFree, type Certificate, type HttpListener, listenHttp } fro
 import type { HubConfig } from '../../config.ts'
 
 const IDLE_SECONDS = 60
-/** How long a stop waits for requests under way: a collector has 30 s for the longest call. */
+/** How long a stop waits for running requests: a collector allows 30 s for the longest call. */
 const STOP_GRACE_MS = 30_000
 
-/** A start that the operator must change something for; the message says what. */
+/** The hub cannot start until the operator changes something; the message says what. */
 export class StartError extends Error {}
 
 export type Listener = {
   /** Without a slash at the end. */
   readonly url: string
   /**
-   * Serves with the certificate of the files as they are now; what is under way goes on. Throws for files that cannot
-   * be used, and the old certificate stays in force. Without TLS it does nothing.
+   * Reads the certificate files again and serves with them; running requests continue. Throws for files that cannot be
+   * used, and the old certificate stays in force. Without TLS it does nothing.
    */
   reloadCertificate(config: HubConfig): void
   stop(): Promise<void>
 }
 
-/** The certificate of the configuration; null without one. Throws for files that are none. */
+/** The certificate of the configuration; null without one. Throws for files that do not hold a certificate. */
 function certificateOf(config: HubConfig): Certificate | null {
   const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]
   if (!certFile || !keyFile) return null
@@ -37,7 +37,7 @@ function certificateOf(config: HubConfig): Certificate | null {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** What this API says of a request that never reaches a route. */
+/** The response of this API to a request that never reaches a route. */
 const refuse = ({ status, message }: Refusal): Response => Response.json({ message }, { status })
 
 /** Serves `fetch` on an address. Throws StartError with the key for an address or a certificate that cannot be used. */

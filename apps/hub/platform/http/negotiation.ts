@@ -1,4 +1,4 @@
-// What a request accepts (RFC 9110 section 12.5): a type of answer, a language of texts.
+// Content negotiation (RFC 9110 section 12.5): the media type of the response, and the language of its texts.
 import Negotiator from 'negotiator'
 import { type Language, languages } from './api-texts.ts'
 
@@ -6,7 +6,7 @@ import { type Language, languages } from './api-texts.ts'
 const ANSWERED = ['application/json', 'text/event-stream']
 const ANYTHING = '*/*'
 
-/** False when an Accept header is there and excludes JSON. Parameters of a type, such as a charset, are no matter. */
+/** False when an Accept header excludes JSON. Parameters of a media type, such as a charset, do not matter. */
 export function acceptsJson(accept: string | null): boolean {
   if (accept === null || accept.trim() === '' || accept === ANYTHING) return true
   const negotiator = new Negotiator({ headers: { accept } })

@@ -1,9 +1,9 @@
-// Bounds how many event streams are open at once: each takes memory and is checked again and again, so that a token and
-// a company have a bound.
+// Bounds how many event streams are open at once, for each token and each company: every open stream takes memory, and
+// its caller is checked again and again.
 import type { HubConfig } from '../../config.ts'
 import { tooManyRequests } from './api-error.ts'
 
-/** When a place may be free again: streams end when their reader leaves. */
+/** The Retry-After of a refused stream: an open one ends when its reader leaves, which nobody can predict. */
 const RETRY_SECONDS = 60
 
 export class OpenStreams {
@@ -12,7 +12,8 @@ export class OpenStreams {
   constructor(private readonly config: HubConfig) {}
 
   /**
-   * Counts a stream of a credential in a company. Throws 429 for one too many. Returns what counts it no longer, once.
+   * Counts a stream of a credential in a company. Throws 429 at the bound. Returns the function that releases the
+   * stream; a second call of it does nothing.
    */
   open(credentialId: string, companyId: string): () => void {
     const bounds = [

@@ -1,5 +1,5 @@
-// The way of every API request: who calls, from where, how often, in which company, with which permission, and only
-// then the resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
+// The checks of every API request: the caller, its address, its rate, the company, the permission, and only then the
+// resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
 import type { Logger } from 'pino'
 import type { Hub } from '../../hub-context.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
@@ -32,10 +32,10 @@ function checkPermissions(route: Route, caller: Caller): void {
     throw permissionDenied(accountPermission)
 }
 
-/** The parameters of a path as the router decodes them: null where the percent-encoding is malformed. */
+/** The parameters of a path as the router decodes them; null where the percent-encoding is malformed. */
 export type DecodedParams = Readonly<Record<string, string | null>>
 
-/** What the server knows of a request besides the request itself. */
+/** Facts about a request that only the server knows. */
 export type RequestMeta = {
   readonly peer: string
   readonly requestId: string
@@ -57,7 +57,10 @@ async function admit(
   return caller
 }
 
-/** The company to work in, of a caller that has every right that the route needs. Empty for collectors and matchers. */
+/**
+ * Returns the company to work in, and throws unless the caller has every permission that the route needs. Empty for
+ * collectors and matchers.
+ */
 async function companyAllowed(hub: Hub, route: Route, request: Request, caller: Caller): Promise<string> {
   const isUser = familyOf(route.path) === 'user'
   const companyId = isUser
@@ -68,8 +71,8 @@ async function companyAllowed(hub: Hub, route: Route, request: Request, caller: 
 }
 
 /**
- * Whether a caller that was admitted before would be now. A database that cannot be asked refuses nobody: it is asked
- * again later.
+ * Whether a caller that was admitted earlier would be admitted now. While the database does not answer, the caller
+ * stays admitted; the next check asks again.
  */
 async function isStillAdmitted(hub: Hub, route: Route, request: Request, ip: string, log: Logger): Promise<boolean> {
   try {
@@ -82,7 +85,7 @@ async function isStillAdmitted(hub: Hub, route: Route, request: Request, ip: str
   }
 }
 
-/** The parameters of a path. NUL, which the database cannot hold, and bytes that are no text name no resource: 404. */
+/** The parameters of a path. A NUL, which the database cannot store, and invalid UTF-8 name no resource: 404. */
 function readParams(decoded: DecodedParams): Record<string, string> {
   const params: Record<string, string> = {}
   for (const [name, value] of Object.entries(decoded)) {

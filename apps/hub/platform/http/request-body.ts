@@ -1,5 +1,5 @@
-// The body of a request as JSON or text: bounded in bytes and in depth, UTF-8, and free of what the database cannot
-// hold.
+// The body of a request as JSON or text: bounded in bytes and depth, UTF-8, and without characters that the database
+// cannot store.
 import { isNestedDeeper } from '../../../../core/wire/json-depth.ts'
 import { ApiError, invalidField } from './api-error.ts'
 import { words } from './api-texts.ts'
@@ -9,7 +9,7 @@ import type { Route } from './route.ts'
 
 const MIB = 1024 * 1024
 const BODY_BYTES_MAX = 2 * MIB
-/** No body of this API needs a tenth of it; what walks through a body may call itself for each level. */
+/** Far deeper than any body of this API needs; functions that walk a body may recurse once for each level. */
 const BODY_DEPTH_MAX = 100
 
 /** The bytes of a body. Throws 413 when it is larger. */
@@ -27,7 +27,7 @@ export async function readBytes(request: Request, bytesMax: number): Promise<Uin
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
 }
 
-/** The JSON body, or the text that the route takes instead; an absent one is an empty object. */
+/** The JSON body, or the text that the route takes instead; an absent body is an empty object. */
 export async function readBody(request: Request, route: Route, family: Family, invalidCode?: string): Promise<unknown> {
   const bytes = await readBytes(request, route.bodyBytesMax ?? BODY_BYTES_MAX)
   if (bytes.byteLength === 0) return {}
@@ -46,8 +46,8 @@ export async function readBody(request: Request, route: Route, family: Family, i
   } catch {
     throw faultsError(new Map([['body', words(isText ? 'utf8' : 'json')]]), invalidCode)
   }
-  // The database cannot hold the character NUL, nor half of a surrogate pair. A user is told which field has NUL; of a
-  // collector, whose events hold what agents sent, it is replaced, so that nothing is lost.
+  // The database can store neither NUL nor half of a surrogate pair. A user gets an error that names the field with
+  // NUL; in a body of a collector, whose events contain what agents sent, it is replaced, so that nothing is lost.
   if (!/\\u(0000|d[89a-f])|\0/i.test(text)) return body
   if (family === 'user') {
     const field = fieldWithNul(body, '')
@@ -65,7 +65,7 @@ function storable(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [storableText(key), storable(member)]))
 }
 
-/** The path of the first text that holds NUL, by dots; null when none does. */
+/** The path, with dots, of the first text that contains NUL; null when none does. */
 function fieldWithNul(value: unknown, path: string): string | null {
   if (typeof value === 'string') return value.includes('\0') ? path : null
   if (typeof value !== 'object' || value === null) return null

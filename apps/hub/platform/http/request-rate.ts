@@ -1,4 +1,4 @@
-// How many requests a minute a caller has (decision G-10): by token, by the address of a session, by collector or
+// The request rate limit of each caller (decision G-10): by token, by the address of a session, by collector or
 // matcher.
 import { rateKeyOf } from '../../../../core/network/ip-address.ts'
 import type { HubConfig } from '../../config.ts'
@@ -7,12 +7,13 @@ import { tooManyRequests } from './api-error.ts'
 import type { Caller } from './caller.ts'
 import type { Family, ResponseHeaders } from './respond.ts'
 
-/** The most that a company may give a token: its own bound, else the hub's. */
+/** The highest limit that a company may give to a token: the company's own bound, else the hub's. */
 export const tokenRateMax = (config: HubConfig, ofCompany: number | null | undefined): number =>
   ofCompany ?? config['rate.token_max_per_minute']
 
 /**
- * What a token may ask a minute. One that was issued on the screen has at most what the operator lets the company give.
+ * The requests a minute of a token. For one created in the web interface, at most the bound that the operator set for
+ * the company.
  */
 function ownLimit(config: HubConfig, caller: Caller): number {
   const given = caller.ratePerMinute
@@ -20,7 +21,7 @@ function ownLimit(config: HubConfig, caller: Caller): number {
   return caller.isIssued ? Math.min(given, tokenRateMax(config, caller.rateMax)) : given
 }
 
-/** Counts a request of the caller, says in the headers what is left, and refuses one too many. Throws 429. */
+/** Counts a request of the caller, and writes the rest of the limit into the headers. Throws 429 over the limit. */
 export function checkRate(hub: Hub, family: Family, caller: Caller, ip: string, headers: ResponseHeaders): void {
   const { config } = hub
   const own = ownLimit(config, caller)

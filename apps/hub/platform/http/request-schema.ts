@@ -1,4 +1,4 @@
-// The forms of request data as TypeBox schemas: they validate, and they are what the OpenAPI document shows.
+// The TypeBox schemas of request data: they validate requests, and the OpenAPI document shows them.
 import { FormatRegistry, Kind, type Static, type TObject, type TSchema, Type, TypeRegistry } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
@@ -15,10 +15,10 @@ const NOT_BLANK = '\\S'
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,189}$/
 
 export const isUuid = isUuidOfAnyCase
-/** RFC 3339, and a day that its month has: Date.parse takes 30 February for 1 March. */
+/** True for an RFC 3339 instant on a day that exists in its month: Date.parse would accept 30 February as 1 March. */
 export const isInstant = (value: string): boolean => {
   const atMs = INSTANT.test(value) ? Date.parse(value) : Number.NaN
-  // Years 1 to 9999 in UTC: what is outside has no text that the database reads.
+  // Years 1 to 9999 in UTC: an instant outside has no text that the database can read.
   if (!(atMs >= FIRST_MS && atMs <= LAST_MS)) return false
   const day = new Date(`${value.slice(0, 10)}T00:00:00Z`)
   return day.getUTCDate() === Number(value.slice(8, 10))
@@ -43,8 +43,8 @@ TypeRegistry.Set<{ enum: readonly unknown[] }>('OneOf', (schema, value) => schem
 type TextBounds = { readonly minLength: number; readonly maxLength: number; readonly pattern?: string }
 
 /**
- * What is wrong with a text; null when nothing is. Its length is in characters, as JSON Schema counts: some are two
- * units of a string.
+ * The fault of a text; null when it has none. Lengths are in characters, as in JSON Schema: some characters are two
+ * UTF-16 code units of a JavaScript string.
  */
 function textFault({ minLength, maxLength, pattern }: TextBounds, value: unknown): Words | null {
   if (typeof value !== 'string') return words('string')
@@ -55,13 +55,13 @@ function textFault({ minLength, maxLength, pattern }: TextBounds, value: unknown
   return pattern === NOT_BLANK && value.trim() === '' ? words('required') : null
 }
 
-/** True for what `text` makes. */
+/** True for a schema made by `text`. */
 const isText = (schema: TSchema): schema is TSchema & TextBounds =>
   schema[Kind] === 'Text' && typeof schema.minLength === 'number' && typeof schema.maxLength === 'number'
 
 TypeRegistry.Set<TextBounds>('Text', (schema, value) => textFault(schema, value) === null)
 
-/** Text of at most so many characters, and not only of spaces unless it may be empty. */
+/** Text of at most this many characters, not only spaces unless it may be empty. */
 export const text = (max: number, min = 1) =>
   Type.Unsafe<string>({
     [Kind]: 'Text',
@@ -79,13 +79,13 @@ export const integer = (minimum: number, maximum: number) => Type.Integer({ mini
 export const boolean = () => Type.Boolean()
 export const oneOf = <const T extends readonly string[]>(values: T) =>
   Type.Unsafe<T[number]>({ [Kind]: 'OneOf', type: 'string', enum: [...values] })
-/** A filter that is on or off. */
+/** A boolean filter. */
 export const flag = () => Type.Optional(oneOf(['0', '1', 'true', 'false']))
 export const flagOf = (value: '0' | '1' | 'true' | 'false' | undefined): boolean | undefined =>
   value === undefined ? undefined : value === '1' || value === 'true'
 export const listOf = <T extends TSchema>(item: T, maxItems: number, minItems = 0) =>
   Type.Array(item, { minItems, maxItems })
-/** May be absent, null or (for texts) empty, which all mean: not given, or removed. */
+/** May be absent, null or (for texts) empty; all three mean that the value is not given, or is removed. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 const scopeNames = () => Type.Array(text(limits.scopeNameCharsMax), { maxItems: limits.scopeNamesMax })
 /** The scope of rules, silences and checks. */
@@ -150,13 +150,13 @@ function wordsOf(error: ValueError): Words {
 }
 
 /**
- * So many fields are told of. Each item of a list can be wrong: without a bound a body of 2 MiB is answered with a
- * million faults, and everybody else waits meanwhile.
+ * At most this many faulty fields are reported. Each item of a list can be faulty: without a bound a body of 2 MiB
+ * would be answered with a million faults, and all other requests would wait meanwhile.
  */
 const FAULTS_MAX = 1_000
 
 function addFaults(errors: Iterable<ValueError>, faults: Map<string, Words>): void {
-  // Errors are looked for one by one: those that are not asked for cost nothing.
+  // TypeBox finds errors lazily, one by one: errors that are not read cost nothing.
   for (const error of errors) {
     if (faults.size >= FAULTS_MAX) return
     addFault(error, faults)
@@ -164,7 +164,7 @@ function addFaults(errors: Iterable<ValueError>, faults: Map<string, Words>): vo
 }
 
 function addFault(error: ValueError, faults: Map<string, Words>): void {
-  // The first member of every union is the value, the second null: what is wrong with the value is the message.
+  // The first member of every union is the value's schema, the second null: the fault of the value is the message.
   if (error.type === ValueErrorType.Union) {
     addFaults(error.errors[0] ?? [], faults)
     return
@@ -173,7 +173,7 @@ function addFault(error: ValueError, faults: Map<string, Words>): void {
   if (!faults.has(field)) faults.set(field, wordsOf(error))
 }
 
-/** What is wrong with a value, by field with dots, of the first fields that are wrong; empty when nothing is. */
+/** The faults of a value, by field with dots, up to the bound; empty when it has none. */
 export function schemaFaults(schema: TSchema, value: unknown): Map<string, Words> {
   const faults = new Map<string, Words>()
   if (!Value.Check(schema, value)) addFaults(Value.Errors(schema, value), faults)
@@ -183,15 +183,15 @@ export function schemaFaults(schema: TSchema, value: unknown): Map<string, Words
 const allowsNull = (schema: TSchema): boolean =>
   Array.isArray(schema.anyOf) && schema.anyOf.some((item: TSchema) => item.type === 'null')
 
-/** The members of a field that is an object, null or not; null for any other field. */
+/** The schema of a field that is an object or a nullable object; null for any other field. */
 function objectOf(schema: TSchema): TObject | null {
   const form: TSchema = allowsNull(schema) ? schema.anyOf[0] : schema
   return form.type === 'object' && form.properties ? (form as TObject) : null
 }
 
 /**
- * Empty text of an optional field equals null (decision G-13), at every depth; a field that may not be null may not be
- * empty either.
+ * Turns empty text of an optional field into null (decision G-13), at every depth; a field that may not be null may not
+ * be empty either.
  */
 function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
   if (!isObject(value)) return value
@@ -210,11 +210,11 @@ function withoutEmptyTexts(schema: TObject, value: unknown): unknown {
  */
 type FurtherFaults = (cleaned: unknown) => Promise<ReadonlyMap<string, Words>>
 
-/** True when a fault of this field, of a parent or of a part of it is reported already. */
+/** True when a fault of this field, of a parent or of a part of the field is already reported. */
 const isTold = (faults: ReadonlyMap<string, Words>, field: string): boolean =>
   [...faults.keys()].some(told => told === field || told.startsWith(`${field}.`) || field.startsWith(`${told}.`))
 
-/** The body as the schema says, or 422 with every field that is wrong. */
+/** The body as the schema defines it. Throws 422 with every faulty field. */
 export async function parseBody<T extends TObject>(
   schema: T,
   value: unknown,
@@ -229,7 +229,7 @@ export async function parseBody<T extends TObject>(
   throw faultsError(new Map([...faults, ...more]), code)
 }
 
-/** The query parameters that the schema names; others are ignored, empty ones count as absent. */
+/** The query parameters that the schema names. Others are ignored; an empty one counts as absent. */
 export function parseQuery<T extends TObject>(schema: T, search: URLSearchParams): Static<T> {
   const values: Record<string, unknown> = {}
   for (const [name, property] of Object.entries(schema.properties)) {

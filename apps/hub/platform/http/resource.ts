@@ -1,6 +1,6 @@
-// The usual endpoints of a resource: show, create, change, delete, and acts on one (`POST /teams/{team}/archive`). Each
-// is a summary, a permission, a body and one call; finding the row of the path (404 before 422), status and form of the
-// answer are the same for all.
+// The usual endpoints of a resource: show, create, change, delete, and actions on one (`POST /teams/{team}/archive`).
+// Each is defined by a summary, a permission, a body and one call; this file does the rest for all of them: it finds
+// the row of the path (404 before 422), and sets the status and the shape of the response.
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Unchecked } from '../../../../core/json-object.ts'
 import type { Executor } from '../db/connect.ts'
@@ -11,7 +11,7 @@ import { listOf, uuid } from './request-schema.ts'
 import { answer } from './response-schema.ts'
 import { type Method, type Route, type RouteContext, route } from './route.ts'
 
-/** What an answer with one row needs of its collection. */
+/** The parts of a collection that a response with one row needs. */
 type Shown<Row, R extends TSchema> = {
   readonly response: R
   readonly present: (row: Row, asker: Asker) => Static<R>
@@ -23,14 +23,14 @@ type FindingCollection<Row> = {
 }
 
 type ResourceDefinition<Row, R extends TSchema> = {
-  /** Of the collection, below /api/v1. */
+  /** The path of the collection, below /api/v1. */
   readonly path: string
   /** The name of the id in paths: `team` for /teams/{team}. */
   readonly parameter: string
   readonly tag: string
 } & (
   | { readonly of: Shown<Row, R> & FindingCollection<Row>; readonly find?: undefined }
-  /** For rows that are found in a way of their own; throws 404. */
+  /** For rows with their own way to be found; throws 404. */
   | { readonly of: Shown<Row, R>; readonly find: Finder<Row> }
 )
 
@@ -49,15 +49,15 @@ type WithBody<B extends TObject> = { readonly body?: B }
 /** Faults of a body that its schema cannot express (see route.ts). */
 type Further<C> = { readonly crossFieldErrors?: (context: C, given: Unchecked) => Promise<ReadonlyMap<string, Words>> }
 type OnResource<Row> = RouteContext & { readonly resource: Row }
-/** A row, and what stands beside it. */
+/** A row, and the further members of its response. */
 type With<Row, P extends TProperties> = { readonly row: Row; readonly beside: Static<TObject<P>> }
 type OnRow<Row, B> = (context: RouteContext, row: Row, body: B) => Promise<Row>
 
 type BulkDefinition<Row, P extends TProperties> = Common & {
-  /** The member of the body that has the ids. */
+  /** The member of the body that lists the ids. */
   readonly ids: string
   readonly idsMax?: number
-  /** What else the body may have. */
+  /** Further members of the body. */
   readonly body?: P
   readonly act: (context: RouteContext, id: string, body: Static<TObject<P>>) => Promise<Row>
 }
@@ -69,7 +69,7 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
   const { path, parameter, tag, of } = definition
   const find = finderOf(definition)
   const found = (context: RouteContext) => find(context, context.params[parameter] ?? '')
-  // The type of a generic schema is known once it is used: it is said here.
+  // The compiler knows the type of a generic schema only once it is instantiated, so the type is stated here.
   const form = Type.Unsafe<{ data: Static<R> }>(answer(of.response))
   const data = (row: Row, context: RouteContext): { data: Static<R> } => ({ data: of.present(row, context) })
   const formWith = <P extends TProperties>(beside: P) =>
@@ -78,7 +78,7 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
     Type.Unsafe<{ data: readonly Static<R>[]; refused: readonly Refusal[] }>(bulkResponse(of.response))
   const onePath = `${path}/:${parameter}`
 
-  /** A call on the row of the path that answers the row as it then is. */
+  /** A call on the row of the path. The response shows the row after the call. */
   const onRow = <B extends TObject = typeof NO_BODY>(
     method: Method,
     rowPath: string,
@@ -130,7 +130,7 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
         handle: async context => data(await act(context, context.body), context),
       }),
 
-    /** Create with what stands beside the resource in this one answer: a secret, a token. */
+    /** Create, with further members that only this response has: a secret, a token. */
     createWith: <B extends TObject, P extends TProperties>({
       act,
       beside,
@@ -161,7 +161,7 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
       definition: Common & Further<OnResource<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
     ): Route => onRow<B>('PUT', onePath, definition),
 
-    /** 204. */
+    /** Answers 204. */
     delete: ({
       act,
       ...common
@@ -178,7 +178,7 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
         },
       }),
 
-    /** POST (or PUT) of an act or a part below the row. */
+    /** POST (or PUT) of an action on the row or on a part of it. */
     act: <B extends TObject = typeof NO_BODY>(
       name: string,
       definition: Common &
@@ -212,7 +212,7 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
         },
       }),
 
-    /** POST /bulk/… with the ids of many: what can be done is done, what cannot is named with its reason (bulk.ts). */
+    /** POST /bulk/… with many ids: acts on each row that it can, and names the others with the reason (bulk.ts). */
     bulk: <P extends TProperties>(
       name: string,
       { act, ids, idsMax = BULK_MAX, body, ...common }: BulkDefinition<Row, P>,
@@ -227,7 +227,7 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
         answer: formOfMany(),
         may404: true,
         async handle(context) {
-          // What the schema above has let through.
+          // The schema above has validated it.
           const given = context.body as Static<TObject<P>> & Readonly<Record<string, unknown>>
           const { done, refused } = await forEachId(
             given[ids] as readonly string[],

@@ -4,7 +4,7 @@ import { sqlState } from '../db/connect.ts'
 import { ApiError } from './api-error.ts'
 import { type Language, render, words } from './api-texts.ts'
 
-/** Who reads the answer: people and their programs, a collector, or the security matcher. */
+/** Who reads the response: people and their programs, a collector, or the security matcher. */
 export type Family = 'user' | 'collector' | 'matcher'
 
 export type ResponseHeaders = Record<string, string>
@@ -16,7 +16,7 @@ function json(status: number, body: unknown, headers: ResponseHeaders): Response
   })
 }
 
-/** The response of what a handler returned. */
+/** The response for the value that a handler returned. */
 export function respond(
   result: unknown,
   status: number,
@@ -40,7 +40,10 @@ function isTransient(error: unknown): boolean {
   return error instanceof Error && /^(CONNECT|ECONN|CONNECTION_)/.test(String((error as { code?: unknown }).code ?? ''))
 }
 
-/** An expected error as it is, a passing database fault as 503, anything else as a logged 500 that says nothing. */
+/**
+ * An expected error stays as it is, a transient database error becomes 503, and any other error is logged and becomes a
+ * 500 without details.
+ */
 export function toApiError(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error
   if (isTransient(error)) {

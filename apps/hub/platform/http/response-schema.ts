@@ -1,8 +1,7 @@
-// The forms of answers as TypeBox schemas: they type what handlers return, and they are what the OpenAPI document
-// shows.
+// The TypeBox schemas of responses: they type what handlers return, and the OpenAPI document shows them.
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 
-/** A schema with a name of its own in the document. */
+/** A schema with its own name in the document. */
 export const named = <T extends TProperties>(name: string, properties: T) => Type.Object(properties, { $id: name })
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 /** A time: a Date becomes RFC 3339 in UTC when the answer is written. */
@@ -11,12 +10,12 @@ export const time = () =>
 export const id = () => Type.String({ format: 'uuid' })
 export const string = () => Type.String()
 export const amount = () => Type.Integer({ minimum: 0 })
-/** Text that is one of a few, without the type of the column saying so. */
+/** One of a few texts, where the type of the column is any text. */
 export const wordOf = (values: readonly string[]) => Type.Unsafe<string>({ type: 'string', enum: [...values] })
 /** An object whose members are not fixed. */
 export const anyObject = () => Type.Unsafe<Readonly<Record<string, unknown>>>({ type: 'object' })
 export const listed = <T extends TSchema>(item: T) => Type.Unsafe<readonly Static<T>[]>(Type.Array(item))
-/** Labels of a series, or whatever else maps names to texts. */
+/** Labels of a series, or another map from names to texts. */
 export const texts = () =>
   Type.Unsafe<Readonly<Record<string, string>>>({ type: 'object', additionalProperties: { type: 'string' } })
 
@@ -30,7 +29,7 @@ export const scopeResponse = named('Scope', {
   roles: listed(string()),
   datacenters: listed(string()),
 })
-/** Whether the collector could be asked; if not, or if it has nothing, why. */
+/** Whether the collector answered; if it did not, or has no data, the reason. */
 export const collectorNote = named('CollectorNote', {
   available: Type.Boolean(),
   reason: nullable(wordOf(['unavailable', 'not_configured', 'no_data'])),

@@ -9,7 +9,7 @@ import { parseBody, parseQuery } from './request-schema.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Everything a handler may know of the request besides its data. */
+/** What a handler may know about the request besides its data. */
 export type RouteContext = {
   readonly hub: Hub
   readonly caller: Caller
@@ -17,44 +17,44 @@ export type RouteContext = {
   readonly companyId: string
   readonly params: Readonly<Record<string, string>>
   readonly ip: string
-  /** X-Forwarded-For as it came; believed by the enrollment only, from a collector's token. */
+  /** X-Forwarded-For as it was sent; used by enrollment only, where a collector's token vouches for it. */
   readonly forwardedFor: string | null
   readonly userAgent: string | null
   readonly language: Language
   readonly url: URL
   readonly signal: AbortSignal
   /**
-   * Whether the caller would be admitted again now: for an answer that goes on. Not counted as a request; never
+   * Whether the caller would be admitted again now: for a response that stays open. Not counted as a request; never
    * rejects.
    */
   readonly isStillAdmitted: () => Promise<boolean>
 }
 
-/** Text that may be sent instead of JSON, for example a file. */
+/** Text that a client may send instead of JSON, for example a file. */
 type TextBody = { readonly type: string; readonly member: string }
 
 type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly method: Method
-  /** Below /api/v1, parameters as `:name`. */
+  /** The path below /api/v1, with parameters as `:name`. */
   readonly path: string
   readonly tag: string
   readonly summary: string
-  /** All are needed; none: any authenticated caller. */
+  /** The caller needs all of these; with none, any authenticated caller may call. */
   readonly permissions?: readonly string[]
   /**
-   * What belongs to the caller alone needs no permission; a token that is limited to some permissions must have this
-   * one.
+   * For routes that show only what belongs to the caller, which needs no permission; a token that is restricted to some
+   * permissions must have this one.
    */
   readonly accountPermission?: string
   readonly superAdmin?: boolean
-  /** False for what comes to a group of LEGACY_PATHS later: the paths without v1 are frozen. */
+  /** False for a route added to a group of LEGACY_PATHS after the paths without v1 were frozen. */
   readonly legacy?: false
   readonly query?: Q
   readonly body?: B
   readonly bodyBytesMax?: number
-  /** A body of this type is text, and becomes the one member named. */
+  /** A body of this media type is read as text and becomes the member named here. */
   readonly textBody?: TextBody
-  /** The error code of bad data in the collector and matcher families. */
+  /** The error code for invalid data in the collector and matcher families. */
   readonly invalidCode?: string
   /**
    * Faults of a body that its schema cannot express, by field. Called for any JSON object whose schema check failed, so
@@ -64,19 +64,19 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
     context: RouteContext & { readonly resource: S },
     given: Unchecked,
   ) => Promise<ReadonlyMap<string, Words>>
-  /** Finds the resource of the path; throws 404. Runs before the data are looked at. */
+  /** Finds the resource of the path; throws 404. Runs before the data are validated. */
   readonly resource?: (context: RouteContext) => Promise<S>
-  /** Status of the answer; an answer of `undefined` is 204. */
+  /** Status of the response; a result of `undefined` is answered with 204. */
   readonly status?: number
-  /** The body of the answer; a route without one answers 204. */
+  /** The schema of the response's body; a route without one answers 204. */
   readonly answer?: A
-  /** Another form than JSON that the answer has. */
+  /** The media type of the response when it is not JSON. */
   readonly answerType?: string
-  /** Answers 404 although its path names nothing. */
+  /** True for a route that can answer 404 although its path has no parameter. */
   readonly may404?: boolean
-  /** Parameters of the path that are no uuid. */
+  /** Schemas of path parameters that are not uuids. */
   readonly pathParameters?: Readonly<Record<string, TSchema>>
-  /** What the document shows for a body that the handler itself looks at, member by member. */
+  /** The schema that the document shows for a body that the handler validates itself, member by member. */
   readonly docBody?: TObject
   readonly handle: (
     context: RouteContext & { readonly query: Static<Q>; readonly body: Static<B>; readonly resource: S },

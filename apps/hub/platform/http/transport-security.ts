@@ -1,12 +1,12 @@
-// What holds for every request and answer, by whether the browser speaks https with the hub or with a proxy that the
-// hub trusts: which cookie is believed, which headers an answer has.
+// Which session cookie counts and which security headers a response has, by whether the browser speaks https with the
+// hub or with a proxy that the hub trusts.
 import type { HubConfig } from '../../config.ts'
 import { isTrustedProxy } from './addresses.ts'
 import { sessionCookie } from './caller.ts'
 
 /**
- * A browser takes this name over https only, from the host itself and for all of it: no other host can put a session
- * into its place.
+ * A browser accepts a cookie with this prefix over https only, from the host itself and for all its paths: no other
+ * host can replace the session.
  */
 const SECURE_PREFIX = '__Host-'
 
@@ -25,8 +25,8 @@ export function isSecure(config: HubConfig, request: Request, peer: string): boo
 export const cookieName = (secure: boolean): string => (secure ? `${SECURE_PREFIX}${sessionCookie}` : sessionCookie)
 
 /**
- * Leaves of a request's cookies the one session cookie that counts, under its plain name: the one with the prefix where
- * there is one. The plain one, which any neighbouring host can set, does not count over https.
+ * Removes all session cookies from a request but the one that counts, which gets its plain name: over https the one
+ * with the prefix. There the plain one does not count, since any neighbouring host can set it.
  */
 export function chooseSessionCookie(request: Request, secure: boolean): void {
   const header = request.headers.get('cookie')
@@ -40,7 +40,10 @@ export function chooseSessionCookie(request: Request, secure: boolean): void {
   request.headers.set('cookie', [...(chosen === undefined ? [] : [chosen]), ...others].join('; '))
 }
 
-/** What an answer may do in a browser unless it says otherwise itself, as pages do: nothing at all. */
+/**
+ * The Content-Security-Policy of a response that does not set its own, as pages do: the browser may load and run
+ * nothing.
+ */
 const NOTHING_ALLOWED = "default-src 'none'; frame-ancestors 'none'"
 
 /** Adds the headers that every answer has. */

@@ -1,5 +1,5 @@
-// The job library (pg-boss) on the hub's database: its tables in a schema of their own, its queues, and its statements
-// inside our transactions, so that a job is committed with its cause.
+// The job library (pg-boss) on the hub's database: its tables are in their own schema, and its statements can run
+// inside the hub's transactions, so that a job is committed together with its cause.
 import { sql } from 'drizzle-orm'
 import { fromDrizzle, PgBoss, type Db as QueueDatabase } from 'pg-boss'
 import type postgres from 'postgres'
@@ -8,9 +8,9 @@ import type { Tx } from '../db/transaction.ts'
 import { type QueueDefinition, queueNames, queueOf } from './queues.ts'
 
 const DAY_SECONDS = 24 * 3600
-/** How long jobs that are over are kept to be looked at. */
+/** How long finished jobs are kept for operators to inspect. */
 const KEPT_SECONDS = 7 * DAY_SECONDS
-/** A job waits for a hub that long before it is given up. */
+/** How long a job waits for a hub before it is given up. */
 const WAITING_SECONDS = 365 * DAY_SECONDS
 const FAILED_QUEUE = 'jobs.failed'
 
@@ -19,17 +19,17 @@ type Statements = Pick<postgres.Sql, 'unsafe'>
 
 const isNested = (rows: readonly unknown[]): rows is readonly Row[][] => Array.isArray(rows[0])
 
-/** Runs the library's statements on one connection of ours. One without values may be several. */
+/** Runs the library's statements on one connection of the hub. A text without values may hold several statements. */
 async function run(on: Statements, text: string, values: unknown[] | undefined): Promise<{ rows: Row[] }> {
-  // The driver asks for the types that it can send; what the library hands over are texts, numbers, dates and lists.
+  // The driver's type allows only values that it can send; the library passes texts, numbers, dates and lists.
   const sent = (values ?? []) as postgres.ParameterOrJSON<never>[]
   const rows = await on.unsafe<Row[]>(text, sent, { prepare: sent.length > 0 })
   return { rows: isNested(rows) ? rows.flat() : [...rows] }
 }
 
 /**
- * The pool as the library wants it. Statements without values may open transactions: they get a connection of their
- * own.
+ * The pool in the shape that the library expects. Statements without values may open a transaction, so they get their
+ * own connection.
  */
 function poolOf(client: postgres.Sql, onNotify: (queue: string | null) => void): QueueDatabase {
   return {
@@ -39,7 +39,7 @@ function poolOf(client: postgres.Sql, onNotify: (queue: string | null) => void):
       try {
         return await run(connection, text, undefined)
       } catch (error) {
-        // A transaction that failed in the middle would stay open for the next who gets the connection.
+        // Otherwise a transaction that failed midway would stay open for the next user of the connection.
         await connection.unsafe('rollback').catch(() => {})
         throw error
       } finally {
@@ -55,11 +55,11 @@ function poolOf(client: postgres.Sql, onNotify: (queue: string | null) => void):
         },
         () => {
           onReconnect()
-          // What was told while nobody listened is missed: every queue is looked at.
+          // Notifications sent while the connection was down are lost, so every queue is checked.
           onNotify(null)
         },
       )
-      // It ends with the pool: a word to a database that is away would hold up the stop.
+      // The listener ends with the pool: an UNLISTEN to a database that does not answer would delay the stop.
       return { close: async () => {} }
     },
   }
@@ -71,13 +71,15 @@ export const inJobTransaction = <T>(database: Database, act: (db: QueueDatabase)
 /** The library's statements inside a transaction of the hub. */
 export const withinTransaction = (tx: Tx): QueueDatabase => fromDrizzle(tx.db, sql)
 
-/** The library without its clocks; `onNotify` is told of queues that got a job (null: perhaps any). */
+/**
+ * The library without its scheduler; `onNotify` gets the name of a queue that has a new job (null: any queue may have).
+ */
 export function openJobStore(database: Database, onNotify: (queue: string | null) => void): PgBoss {
   return new PgBoss({
     db: poolOf(database.jobs, onNotify),
     schedule: false,
     useListenNotify: true,
-    // Dependencies between jobs are not used: their resolver need not look often.
+    // No job depends on another one, so the library's resolver of dependencies may run seldom.
     flowIntervalSeconds: 600,
     bamIntervalSeconds: 600,
   })
@@ -86,7 +88,7 @@ export function openJobStore(database: Database, onNotify: (queue: string | null
 const optionsOf = ({ waitsSeconds, leaseSeconds, tellsFailure, isKeyed }: QueueDefinition) => ({
   policy: isKeyed ? 'short' : 'standard',
   retryLimit: waitsSeconds.length,
-  // Where a hub is lost; a try that ended sets its own wait.
+  // Applies when the hub that ran the job is lost; an attempt that failed sets its own delay.
   retryDelay: waitsSeconds[0] ?? 0,
   expireInSeconds: leaseSeconds,
   retentionSeconds: WAITING_SECONDS,
@@ -97,7 +99,7 @@ const optionsOf = ({ waitsSeconds, leaseSeconds, tellsFailure, isKeyed }: QueueD
 
 const CHANGEABLE = ['retryLimit', 'retryDelay', 'expireInSeconds', 'retentionSeconds', 'deleteAfterSeconds'] as const
 
-/** Makes the library's tables or brings them up to date, and makes the queues. */
+/** Creates the library's tables or brings them up to date, and creates the queues. */
 export async function installQueues(database: Database): Promise<void> {
   const boss = new PgBoss({ db: poolOf(database.jobs, () => {}), schedule: false, supervise: false })
   const faults: unknown[] = []
@@ -105,7 +107,7 @@ export async function installQueues(database: Database): Promise<void> {
   try {
     await boss.start()
     const known = new Map((await boss.getQueues()).map(queue => [queue.name, queue]))
-    // Others name the queue of failures: it comes first.
+    // The other queues refer to the queue of failures, so it is created first.
     for (const name of [...queueNames].sort((a, b) => Number(b === FAILED_QUEUE) - Number(a === FAILED_QUEUE))) {
       const options = optionsOf(queueOf(name))
       const queue = known.get(name)

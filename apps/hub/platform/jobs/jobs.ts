@@ -17,12 +17,12 @@ import { isQueueName, type QueueName, queueNames, queueOf } from './queues.ts'
 
 export type JobPayload = Readonly<Record<string, unknown>>
 
-/** Thrown by a handler: another try would end the same way. */
+/** A handler throws this when another attempt would fail the same way. */
 export class PermanentJobFailure extends Error {}
 
 type JobHandler = {
   readonly handle: (payload: JobPayload) => Promise<void>
-  /** Once after the last try, or a permanent failure; for queues that tell of failures. */
+  /** Runs once, after the last attempt or a permanent failure; for queues with `tellsFailure`. */
   readonly onFailed?: (payload: JobPayload) => Promise<void>
 }
 
@@ -31,7 +31,7 @@ type NewJob = {
   readonly payload: JobPayload
   /** For keyed queues. */
   readonly key?: string
-  /** What the jobs of a receiver have in common. */
+  /** Groups the jobs of one receiver. */
   readonly group?: string
 }
 
@@ -40,23 +40,25 @@ type Job = JobWithMetadata<JobPayload>
 const STOP_WAIT_MS = 5_000
 const INSERT_ROUNDS_MAX = 3
 const MESSAGE_MAX = 500
-/** A timer of the runtime is a little early or late; a job that is due a moment later would wait for the next look. */
+/**
+ * Timers of the runtime can fire slightly early; a job that is due a moment later would then wait for the next poll.
+ */
 const DUE_MARGIN_MS = 10
 
-/** What an operator reads of a failure, without statements of the database. */
+/** The message of a failure for the operator, without SQL. */
 function messageOf(error: unknown): string {
   const { message, cause } = errorInfo(error)
   return (cause ? `${message}: ${cause.message}` : message).slice(0, MESSAGE_MAX)
 }
 
-/** False when the claim of the job had lapsed: another hub has it. */
+/** False when the job's lease had expired: another hub has the job. */
 const hasEnded = (response: object): boolean => 'affected' in response && response.affected === 1
 
 export class Jobs {
   private readonly store: PgBoss
   private readonly handlers = new Map<QueueName, JobHandler>()
   private readonly active = new Map<QueueName, Set<Promise<void>>>(queueNames.map(name => [name, new Set()]))
-  /** What transactions that are not committed yet have asked for. */
+  /** Jobs that uncommitted transactions have asked for. */
   private readonly asked = new WeakMap<Tx, NewJob[]>()
   private readonly looking = new Map<QueueName, Promise<void>>()
   private readonly askedAgain = new Set<QueueName>()
@@ -93,12 +95,12 @@ export class Jobs {
     tx.beforeCommit(() => this.insertAll(tx, asked))
   }
 
-  /** Queue by queue and key by key in one order for all, so that two transactions cannot wait for each other. */
+  /** Inserts jobs ordered by queue and key, so that two transactions cannot deadlock on each other's rows. */
   private async insertAll(tx: Tx, jobs: readonly NewJob[]): Promise<void> {
     const byQueue = Map.groupBy(jobs, job => job.queue)
     for (const queue of [...byQueue.keys()].sort()) {
       await this.insert(tx, queue, byQueue.get(queue) ?? [])
-      // The library tells of new jobs only, and this may have been one that waits.
+      // The library notifies of new jobs only, and this transaction may have joined a job that already waited.
       tx.afterCommit(() => this.wake(queue))
     }
   }
@@ -120,11 +122,11 @@ export class Jobs {
     )
     const keys = [...new Set(jobs.map(job => job.key ?? ''))].sort()
     rows.sort((a, b) => ((a.singletonKey ?? '') < (b.singletonKey ?? '') ? -1 : 1))
-    // A waiting job that does the work of this one too must not start before this transaction is committed: its row is
-    // locked. One that started between the two statements no longer counts, and the jobs are added anew: without the
-    // locks of the round before, as those would be held out of the order of the keys. Where many ask for the same at
-    // once the ones that wait always start first: after some rounds the jobs are added beside them, under keys of their
-    // own.
+    // A waiting job with the same key does the work of this one too, so it must not start before this transaction is
+    // committed: its row is locked. A job that started between the two statements does not count, and the jobs are
+    // inserted again. The rollback to the savepoint first releases the locks of that round, since keeping them would
+    // break the order of the keys. Where many transactions ask for the same key at once, each waiting job may start too
+    // early every time: after some rounds the jobs are inserted beside it, under unique keys.
     await tx.db.execute(sql`savepoint jobs`)
     for (let round = 0; round < INSERT_ROUNDS_MAX; round++) {
       await this.store.insert(queue, rows, { db })
@@ -152,7 +154,8 @@ export class Jobs {
   }
 
   /**
-   * Waits a moment for what runs; what waits stays in the database, and what still runs is tried again after its lease.
+   * Waits briefly for running jobs. Waiting jobs stay in the database, and a job that still runs then is tried again
+   * after its lease.
    */
   async stop(): Promise<void> {
     if (!this.isRunning) return
@@ -163,19 +166,19 @@ export class Jobs {
     await this.store.stop({ graceful: false, close: false })
   }
 
-  /** What runs has ended, and what was just fetched. */
+  /** Resolves once the running jobs, and those that were just fetched, have ended. */
   private async ended(): Promise<void> {
     await Promise.all(this.looking.values())
     await Promise.all([...this.active.values()].flatMap(jobs => [...jobs]))
   }
 
-  /** Jobs that failed for good get one more try, now. */
+  /** Gives jobs that failed for good one more attempt, now. */
   async retry(queue: string, ids: string[]): Promise<void> {
     await this.store.retry(queue, ids)
     this.onNotify(queue)
   }
 
-  /** Removes a job that does not run. */
+  /** Removes a job that is not running. */
   async forget(tx: Tx, queue: string, id: string): Promise<void> {
     await this.store.deleteJob(queue, id, { db: withinTransaction(tx) })
   }
@@ -198,7 +201,7 @@ export class Jobs {
     else if (isQueueName(queue)) this.wake(queue)
   }
 
-  /** What no notification told of: tries that another hub owed, leases that ended. */
+  /** Finds the due jobs that no notification announces: retries of a hub that is gone, and expired leases. */
   private async pollDue(): Promise<void> {
     try {
       const due = await this.counted(sql`state < 'active' and start_after <= now()`)
@@ -208,7 +211,7 @@ export class Jobs {
     }
   }
 
-  /** Looks for due jobs of a queue now. */
+  /** Fetches the due jobs of a queue now, or again after a fetch that is already running. */
   private wake(name: QueueName): void {
     if (!this.isRunning) return
     if (this.looking.has(name)) {
@@ -225,7 +228,8 @@ export class Jobs {
   }
 
   /**
-   * Starts what is due while there is room; a job that ends makes room and looks again, so a slow one holds nobody up.
+   * Starts due jobs while there is room. Each job that ends makes room and triggers the next fetch, so a slow job
+   * delays no other.
    */
   private async begin(name: QueueName): Promise<void> {
     const { atOnceMax, atOnceOfGroupMax } = queueOf(name)
@@ -246,7 +250,8 @@ export class Jobs {
           })
         active.add(act)
       }
-      // Where groups are held back, the next fetch passes over those that now have their share.
+      // With a bound for each group, a fetch can return fewer jobs than there is room for: the next one skips the full
+      // groups.
       if (jobs.length === 0 || (atOnceOfGroupMax === null && jobs.length < room)) return
     }
   }
@@ -290,7 +295,7 @@ export class Jobs {
     else clearTimeout(timer)
   }
 
-  /** The library ends a job only after its last try: one that is to end earlier loses the tries that it has left. */
+  /** The library ends a job only after its last attempt: to end a job earlier, its remaining attempts are removed. */
   private async failForGood(name: QueueName, job: Job, message: string): Promise<void> {
     await inJobTransaction(this.database, async db => {
       const response = await this.store.fail(name, job, { message }, { db })
@@ -302,7 +307,7 @@ export class Jobs {
 
   private async tellFailure({ source, payload }: JobPayload): Promise<void> {
     if (typeof source !== 'string' || !isQueueName(source)) return
-    // The payload is what the job was written with.
+    // The payload has the type with which the job was enqueued.
     await this.handlers.get(source)?.onFailed?.(payload as JobPayload)
   }
 }

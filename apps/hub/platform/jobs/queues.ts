@@ -1,20 +1,19 @@
-// The queues of the hub: how often and when each tries again, how much of it runs at once, and whether jobs are keyed.
+// The queues of the hub: the delays between attempts, how many jobs run at once, and whether jobs are keyed.
 
 export type QueueDefinition = {
-  /** Seconds between the tries; one more try than waits. */
+  /** Seconds between the attempts; there is one attempt more than delays. */
   readonly waitsSeconds: readonly number[]
-  /** A job that runs longer is taken for lost with its hub, and tried again. */
+  /** When a job runs longer than this, its hub counts as lost and the job is tried again. */
   readonly leaseSeconds: number
   /** How many jobs run at once in one hub. */
   readonly atOnceMax: number
-  /** How many jobs of one group run at once in all hubs: a receiver that hangs keeps no more places than these. */
+  /** How many jobs of one group run at once over all hubs, so that a receiver that hangs occupies only these places. */
   readonly atOnceOfGroupMax: number | null
   /**
-   * Jobs carry a key; while one with the same key waits, another is not added: the one that waits does the work of
-   * both.
+   * Jobs carry a key. While one waits, another with the same key is not added: the waiting job does the work of both.
    */
   readonly isKeyed: boolean
-  /** A job that failed for good leads to one of `jobs.failed`, written with its failure. */
+  /** A job that failed for good leads to a job of `jobs.failed`, written together with the failure. */
   readonly tellsFailure: boolean
 }
 
@@ -31,7 +30,10 @@ const queues = {
     leaseSeconds: 120,
     tellsFailure: true,
   },
-  /** Keyed by company: what a company is told, in order. A second one goes on where a lost hub has the first. */
+  /**
+   * Keyed by company, so that a company's notifications are sent in order. Two jobs of a company may run at once, so
+   * that a job of a lost hub does not hold up the company until its lease ends.
+   */
   'notifications.dispatch': {
     waitsSeconds: [10, 30, 60],
     leaseSeconds: 120,
@@ -52,7 +54,7 @@ const queues = {
     isKeyed: true,
     tellsFailure: false,
   },
-  /** What a failure for good has for consequence; the job's source is the queue that it failed on. */
+  /** Runs the consequences of a final failure; the job's source is the queue in which it failed. */
   'jobs.failed': {
     waitsSeconds: [5, 30, 60],
     leaseSeconds: 60,

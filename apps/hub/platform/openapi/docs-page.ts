@@ -1,4 +1,4 @@
-// A page to read the OpenAPI document; it loads nothing from elsewhere, and its policy lets nothing else run.
+// A page that shows the OpenAPI document; it loads nothing from other hosts, and its policy allows nothing else to run.
 import { createHash } from 'node:crypto'
 
 /** Reads /openapi.json and shows it. */
@@ -63,7 +63,7 @@ document.getElementById('find').addEventListener('input', event => {
 })
 </script></body></html>`
 
-/** The hash of what stands between the tags of the one element of a name. */
+/** The hash of the text between the tags of the only element with this name. */
 function hashOf(name: 'script' | 'style'): string {
   const content = new RegExp(`<${name}[^>]*>([\\s\\S]*)</${name}>`).exec(docsPage)?.[1] ?? ''
   return `'sha256-${createHash('sha256').update(content).digest('base64')}'`

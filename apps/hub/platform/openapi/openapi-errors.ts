@@ -1,4 +1,4 @@
-// What the OpenAPI document says of refusals: their form by family (decision G-06), their statuses, an example of each.
+// Error responses in the OpenAPI document: their shape by family (decision G-06), their statuses, an example of each.
 import type { Family } from '../http/respond.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -81,7 +81,7 @@ const RETRY_AFTER = { 'Retry-After': { $ref: '#/components/headers/RetryAfter' }
 
 const schemaName = (family: Family): string => (family === 'user' ? 'Error' : 'ServiceError')
 
-/** The component of a refusal, by name. */
+/** The component of an error response, by name. */
 function response(status: number, family: Family): Json {
   return {
     description: STATUS_TEXTS[status] ?? '',

@@ -1,4 +1,4 @@
-// An example for a schema: what its author gave, else a value that fits, told by the member's name where a name says
+// An example for a schema: the author's own, else a value that fits, chosen by the member's name where the name says
 // more.
 import type { TSchema } from '@sinclair/typebox'
 import { isObject, type Unchecked } from '../../../../core/json-object.ts'
@@ -74,7 +74,7 @@ function fits(schema: TSchema, value: unknown): boolean {
   return schema.type === typeof value
 }
 
-/** A value that the schema accepts. `name` is that of the member or parameter it is for. */
+/** A value that the schema accepts. `name` is the name of the member or parameter that it is for. */
 export function exampleOf(schema: TSchema, name = ''): unknown {
   if (Array.isArray(schema.examples)) return schema.examples[0]
   const known = BY_NAME[name]

@@ -1,5 +1,4 @@
-// operationId of a route: a verb and what it is done to, made from method and path, so that generated clients read
-// well.
+// The operationId of a route: a verb and its object, made from method and path, so that generated clients read well.
 import { familyOf } from '../http/pipeline.ts'
 import type { Route } from '../http/route.ts'
 
@@ -22,7 +21,7 @@ const isParameter = (segment: string | undefined): boolean => segment?.startsWit
 const SINGLE = new Set(['series', 'settings', 'stats', 'status'])
 const isPlural = (word: string): boolean => /[^s]s$/.test(word) && !SINGLE.has(word)
 
-/** The things that a path names, each in the singular but the last. */
+/** The resources that a path names, each in the singular but the last. */
 function thingsOf(segments: readonly string[]): string {
   const named = segments.filter(segment => !isParameter(segment))
   return named.map((segment, index) => pascal(index < named.length - 1 ? singular(segment) : segment)).join('')

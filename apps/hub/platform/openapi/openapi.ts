@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document, made from the routes: what validates a request and types an answer is what the document
-// shows.
+// The OpenAPI 3.1 document, built from the routes: the schemas that validate requests and type responses are the ones
+// it shows.
 import { toOpenAPISchema } from '@elysiajs/openapi'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
@@ -13,7 +13,7 @@ import { operationId } from './openapi-names.ts'
 
 type Json = Record<string, unknown>
 
-// A member that may be null is a union with the type "null", which is JSON Schema as 3.1 has it, and 3.0 does not.
+// A nullable member is a union with the type "null", which is valid JSON Schema in 3.1 and not in 3.0.
 const OPENAPI_VERSION = '3.1.0'
 
 const TAGS: Readonly<Record<string, string>> = {
@@ -81,7 +81,7 @@ class Components {
   }
 }
 
-/** What query parameters mean whose name does not say it. */
+/** Descriptions of query parameters whose name does not explain them. */
 const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   page: 'The page, from 1. One past the last is empty.',
   search: 'Only those whose name, hostname, address or e-mail holds this text; upper and lower case are the same.',
@@ -133,7 +133,7 @@ function parametersOf(route: Route, family: Family): Json[] {
   return [...path, ...query, ...shared.map(name => ({ $ref: `#/components/parameters/${name}` }))]
 }
 
-/** The refusals that a route can answer with. */
+/** The error statuses that a route can answer with. */
 function failuresOf(route: Route, family: Family): number[] {
   const hasBody = route.bodySchema !== null
   const isFound = route.path.includes(':') || route.may404
@@ -219,7 +219,7 @@ function operation(route: Route, isLegacy: boolean, components: Components): Jso
   }
 }
 
-/** What the document says of each route; handed to Elysia with the route. */
+/** The description of each route in the document; passed to Elysia with the route. */
 export class RouteDetails {
   readonly components = new Components()
   private readonly tags = new Set<string>()
@@ -233,8 +233,8 @@ export class RouteDetails {
   }
 
   /**
-   * The paths as the library reads them off the application; it writes parameters of a path anew, without what we say
-   * of them.
+   * The paths as the library reads them from the application. It writes path parameters anew, without the descriptions
+   * given here.
    */
   pathsOf(app: AnyElysia): Json {
     const { paths } = toOpenAPISchema(app, undefined, undefined, undefined, OPENAPI_VERSION)
