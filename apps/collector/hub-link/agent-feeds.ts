@@ -1,5 +1,5 @@
-// What every process of a collector pulls from the hub about agents: who they are (into the registry), and what they
-// check.
+// The feeds about agents that every process of a collector pulls from the hub: the agents themselves (into the
+// registry), and their checks.
 import type { Logger } from 'pino'
 import type { AgentRegistry } from '../store/registry/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'

@@ -24,8 +24,8 @@ type AgentsSyncOptions = {
 }
 
 /**
- * Records of the feed that can be read; one that cannot is skipped alone, counted and said in the log: what was known
- * before stays.
+ * Returns the records of the feed that can be parsed. A record that cannot is skipped alone, counted and logged, and
+ * the registry keeps its earlier version.
  */
 function readRecords(rows: readonly unknown[], { log, metrics }: Pick<AgentsSyncOptions, 'log' | 'metrics'>) {
   const records: AgentRecord[] = []
@@ -50,11 +50,11 @@ async function pullAgents({ registry, hub, log, metrics, nowMs }: AgentsSyncOpti
   const pulled = await pullPages(hub, 'agents', isReplacing ? 0 : since, limits.agentsPageMax)
   if ('error' in pulled) return pulled
   const records = readRecords(pulled.records, { log, metrics })
-  // An agent whose record was skipped is still one of the hub's.
+  // An agent whose record was skipped still exists in the hub, so it is not removed.
   const idOf = (row: unknown): string[] => (isJsonObject(row) && typeof row.agent_id === 'string' ? [row.agent_id] : [])
   if (isReplacing) registry.removeOthers(new Set(pulled.records.flatMap(idOf)))
-  // A first read can bring a hundred thousand agents: batches are answered in between. Each record stands alone; the
-  // cursor comes last.
+  // A first pull can bring a hundred thousand agents: they are applied in portions, and batches are answered in
+  // between. Each record stands alone; the cursor is stored with the last portion.
   for (let from = 0; from + APPLY_RECORDS < records.length; from += APPLY_RECORDS) {
     registry.apply(records.slice(from, from + APPLY_RECORDS))
     await new Promise(setImmediate)

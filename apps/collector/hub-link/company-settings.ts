@@ -1,11 +1,11 @@
-// Per-company settings of the hub (document 1 "Settings"): asked for when needed, cached for five minutes, thirty
-// seconds after an error; the last known answer is kept while the hub is silent, and a company never seen has none
-// (document 3 "Series parameters").
+// Per-company settings of the hub (document 1 "Settings"): fetched when needed and cached for five minutes, or thirty
+// seconds after an error. The last known answer is kept while the hub does not answer; a company whose settings were
+// never fetched has none (document 3 "Series parameters").
 import { describeResponse, type HubClient } from './hub-client.ts'
 
 const ERROR_CACHE_MS = 30_000
 
-/** What the hub sent; null is unset. Values out of their domain are left for those who use them to ignore. */
+/** The settings as the hub sent them; null is unset. Each reader ignores a value outside its domain. */
 export type CompanySettings = {
   readonly groupDownMin: number | null
   readonly groupDownRatio: number | null
@@ -27,7 +27,7 @@ function instantOf(value: unknown): number | null {
 export class CompanySettingsCache {
   private readonly held = new Map<string, Held>()
   private readonly pulls = new Map<string, Promise<Held>>()
-  /** Raised by `clear`: what was asked before it is not kept. */
+  /** Raised by `clear`: the answer to a request that was sent earlier is not cached. */
   private generation = 0
 
   constructor(
@@ -36,14 +36,14 @@ export class CompanySettingsCache {
     private readonly nowMs: () => number,
   ) {}
 
-  /** The settings of a company, or null for one that the hub never told of. */
+  /** The settings of a company, or null when the hub has never returned any. */
   async get(companyId: string): Promise<CompanySettings | null> {
     const held = this.held.get(companyId)
     if (held && this.nowMs() < held.validUntilMs) return held.settings
     return (await this.pull(companyId)).settings
   }
 
-  /** Asks the hub whatever the cache says. null: the hub did not answer (the cache keeps what it had). */
+  /** Fetches the settings regardless of the cache. Null: the hub did not answer (the cache keeps what it had). */
   async fresh(companyId: string): Promise<CompanySettings | null> {
     const { settings, error } = await this.pull(companyId)
     return error === null ? settings : null
@@ -54,7 +54,10 @@ export class CompanySettingsCache {
     return this.held.get(companyId)?.settings ?? null
   }
 
-  /** Everything is asked for again at its next use; what is known stays for as long as the hub is silent. */
+  /**
+   * Makes every company's settings be fetched again at their next use; the known ones stay while the hub does not
+   * answer.
+   */
   clear(): void {
     this.generation++
     this.pulls.clear()

@@ -19,15 +19,15 @@ export const skipReasons = ['malformed', 'too_large'] as const
 const SAVE_PERIOD_MS = 3_600_000
 
 /**
- * A page that is larger than is read is asked for in smaller ones, and this many times larger again after each that was
- * read.
+ * When a page is too large to be read it is requested with a limit this many times smaller; after each page that was
+ * read the limit grows by the same factor.
  */
 const LIMIT_STEP = 8
 
 type Pulled = { readonly records: readonly unknown[]; readonly nextSince: number }
 
 /**
- * In place of a record that is too large to be read: it takes the place of the version that is held, and is told of as
+ * Replaces a record that is too large to be read: the version held so far leaves force, and the record is reported as
  * invalid.
  */
 const tooLarge = ({ bytes, first }: LargePage, feed: FeedName, syncVersion: number): unknown => ({
@@ -38,8 +38,8 @@ const tooLarge = ({ bytes, first }: LargePage, feed: FeedName, syncVersion: numb
 })
 
 /**
- * Reads a feed by next_since until there is no more. Nothing is applied here: an error in mid-way loses nothing. One
- * record that is too large to be read does not end it: it is passed over, and `too_large` stands in its place.
+ * Reads a feed by next_since to its end. Nothing is applied here, so an error midway loses nothing. A single record
+ * that is too large to be read does not end the pull: it is skipped, and a `too_large` record takes its place.
  */
 export async function pullPages(
   hub: Pick<HubClient, 'pullFeed'>,
@@ -65,8 +65,7 @@ export async function pullPages(
       continue
     }
     limit = Math.min(limitMax, limit * LIMIT_STEP)
-    // A hub that has no checks feed yet manages no checks (document 3 "Agent config semantics"): there is nothing to
-    // read.
+    // A hub without a checks feed manages no checks (document 3 "Agent config semantics"), so its feed counts as empty.
     if (feed === 'checks' && answer.kind === 'refused' && answer.status === 404)
       return { records: [], nextSince: since }
     if (answer.kind !== 'ok') return { error: describeResponse(answer) }
@@ -84,16 +83,16 @@ export async function pullPages(
 type FeedSyncOptions = {
   readonly feed: 'rules' | 'silences' | 'checks'
   readonly intervalMs: number
-  /** null: a collector without a hub, which runs what is on disk. */
+  /** null: the collector has no hub and runs the set on disk. */
   readonly hub: HubClient | null
   readonly store: FeedStore
-  /** Which records remove what they name. */
+  /** True for a record that deletes the record with its id. */
   readonly isGone: (record: RawRecord) => boolean
-  /** Which records have outlived their use: they leave the set without a tombstone. */
+  /** True for a record that is too old to matter: it leaves the set without a tombstone. */
   readonly isExpired?: (record: RawRecord, nowMs: number) => boolean
   /**
-   * Puts a set in force, at the start with what was on disk and after every pull that changed something; `since` is its
-   * cursor. The set is kept on disk once this is done: what is on disk was in force.
+   * Puts a set in force: at the start the set on disk, later each set that a pull changed; `since` is its cursor. The
+   * set is stored on disk only after this, so that the set on disk has always been in force.
    */
   readonly onApplied: (records: ReadonlyMap<string, RawRecord>, since: number) => void | Promise<void>
   readonly log: Logger
@@ -163,8 +162,8 @@ export class FeedSync {
   }
 
   /**
-   * Records that can be told from each other. One that cannot is skipped alone, and said; so is one of which nothing
-   * can be in force.
+   * Returns the records with an id and a sync_version; others are skipped alone and logged. A `too_large` record is
+   * logged too, and kept to replace the version held so far.
    */
   private readable(given: readonly unknown[]): RawRecord[] {
     const { feed, log, metrics } = this.options
@@ -206,7 +205,7 @@ export class FeedSync {
     const isChanged = records.length > 0 || isReplacing || next.since !== before.since || next !== applied
     if (isChanged) await this.options.onApplied(next.records, next.since)
     this.state = next
-    // Without news only the time of the last success would change on disk; its age matters after days.
+    // When nothing changed, only the time of the last success would change on disk; its age matters only after days.
     if (!isChanged && nowMs() - this.savedAtMs < SAVE_PERIOD_MS) return { error: null }
     this.savedAtMs = nowMs()
     try {

@@ -1,6 +1,6 @@
-// Inventory reports on their way to the hub (document 1 "Inventory ingest"; decision G-59): the newest of each agent,
-// every 30 s or at 100, held for at most a day. A 4xx other than 429 is final and counted; everything else is tried
-// again.
+// Forwards inventory reports to the hub (document 1 "Inventory ingest"; decision G-59): the newest report of each
+// agent, every 30 s or at 100 reports, held for at most a day. A 4xx other than 429 is final and counted; after any
+// other failure the report is sent again.
 import type { Logger } from 'pino'
 import { DAY_MS, limits } from '../../../core/limits.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
@@ -8,7 +8,7 @@ import { describeResponse, type HubClient, type HubResponse } from './hub-client
 
 const ITEM_BYTES_MAX = 512 * 1024
 const QUEUE_BYTES_MAX = 256 * 1024 * 1024
-/** `{"items":[` and `]}`, and a comma an item. */
+/** The bytes of `{"items":[` and `]}`; each item adds a comma. */
 const ENVELOPE_BYTES = 12
 
 type InventoryReport = {
@@ -115,7 +115,7 @@ export class InventoryForwarder {
     return items
   }
 
-  /** Removes what the hub has answered for; false when it is to be tried again later. */
+  /** Removes the items that the hub accepted or refused for good; false when they are to be sent again later. */
   private applyVerdict(items: readonly Item[], answer: HubResponse): boolean {
     const { log, metrics, nowMs } = this.options
     const isFinal = answer.kind === 'refused' && answer.status >= 400 && answer.status < 500 && answer.status !== 429

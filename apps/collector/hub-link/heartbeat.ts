@@ -6,7 +6,8 @@ import { productVersion } from '../version.ts'
 import { describeResponse, type HeartbeatBody, type HubClient } from './hub-client.ts'
 
 /**
- * What a process of several reports: its own facts with those of the others, or alone where these cannot be read now.
+ * The heartbeat of one process of a collector: the sums over all its processes, or its own figures where the others'
+ * cannot be read now.
  */
 export async function sharedHeartbeat(
   board: HeartbeatBoard,
@@ -38,7 +39,7 @@ export class Heartbeat {
   private isFailing = false
   private isStopped = false
 
-  /** Reports at once and at every interval. What is not known is left out. */
+  /** Sends a heartbeat at once and at every interval. Unknown figures are left out. */
   constructor(parts: {
     readonly hub: HubClient
     readonly facts: () => HeartbeatBody | Promise<HeartbeatBody>

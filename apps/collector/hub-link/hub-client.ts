@@ -25,13 +25,13 @@ export type HubRefusal = {
   readonly retryAfterSeconds: number | null
 }
 
-/** A page of a feed that is larger than is read; what could be seen of it without holding it. */
+/** A page of a feed that is too large to be read, with the facts that were extracted without holding it in memory. */
 export type LargePage = {
   readonly kind: 'too_large'
   readonly bytes: number
-  /** The end of the page and whether there is more; null unless the page was asked for to be passed over. */
+  /** The cursor after the page and whether more follows; null unless the request asked to skip the page. */
   readonly end: { readonly nextSince: number; readonly more: boolean } | null
-  /** What the first record of the page is known by, as far as it was found. */
+  /** The ids of the first record of the page, as far as they were found. */
   readonly first: { readonly id: string | null; readonly companyId: string | null }
 }
 
@@ -63,11 +63,11 @@ type HubClientOptions = {
   readonly url: string
   readonly token: string
   readonly collectorId: string | null
-  /** Plain http to other servers is refused unless this is set. */
+  /** Plain http to another host is refused unless this is set. */
   readonly isPlainAllowed: boolean
   readonly log: Logger
   readonly nowMs: () => number
-  /** Told at every answer that carries the hub's time. */
+  /** Called at every response that contains the hub's time. */
   readonly onClockSkew: (skewSeconds: number) => void
   readonly timeoutMs?: number
 }
@@ -79,10 +79,11 @@ type Call = {
   readonly text?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
-  /** A larger answer is read to its end, and its beginning and end are looked at. */
+  /** A response that is too large is still read to its end, for the facts at its beginning and its end. */
   readonly isSkimmed?: boolean
   /**
-   * Issues something: goes over a connection of its own, for a kept one that was closed is tried again by the runtime.
+   * For a call that issues something: it uses a new connection, because the runtime repeats a request by itself when a
+   * kept connection turns out to be closed.
    */
   readonly isOnce?: boolean
 }
@@ -138,8 +139,8 @@ export class HubClient {
   }
 
   /**
-   * A page of one record that is too large to be read is looked through for its end, so that the feed can go on after
-   * it.
+   * When a page of a single record is too large to be read, its cursor is extracted, so that the feed can continue
+   * after it.
    */
   pullFeed(feed: FeedName, since: number, limit: number): Promise<HubResponse | LargePage> {
     const path = `/${feed}?since=${since}&limit=${limit}`
@@ -168,7 +169,7 @@ export class HubClient {
     return this.call({ method: 'POST', path: '/heartbeat', body: { ...body, ...this.collectorField() } })
   }
 
-  /** `items`: at most 100, each already JSON text. */
+  /** `items`: at most 100, each serialized as JSON. */
   postInventory(items: readonly string[]): Promise<HubResponse> {
     return this.call({ method: 'POST', path: '/inventory', text: `{"items":[${items.join(',')}]}` })
   }
@@ -233,7 +234,7 @@ export class HubClient {
     }
   }
 
-  /** Said once a minute: every call meets it. */
+  /** Logged at most once a minute, since every call meets the same refusal. */
   private noteOwnToken(call: Call, status: number, code: string): void {
     const nowMs = this.options.nowMs()
     if (nowMs - this.ownTokenNotedAtMs < OWN_TOKEN_NOTE_PERIOD_MS) return
@@ -244,7 +245,7 @@ export class HubClient {
     )
   }
 
-  /** The hub's time is taken as that of the middle of the call. */
+  /** The hub's time is compared with the middle of the call. */
   private compareClocks(serverTime: string, sentAtMs: number, gotAtMs: number): void {
     const hubMs = Date.parse(serverTime)
     if (Number.isNaN(hubMs)) return
@@ -272,7 +273,7 @@ function parseBody(text: string): JsonObject {
   }
 }
 
-/** The kind of a network error; its text may name addresses, which is fine in a log, but never headers or bodies. */
+/** The cause of a network error for the log. It may name addresses, but never headers or bodies. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error'
   if (error.name === 'TimeoutError') return 'no answer in time'

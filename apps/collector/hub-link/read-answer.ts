@@ -1,9 +1,9 @@
-// The body of an answer of the hub, bounded: one that is larger is not held in memory. Of a page of a feed its
-// beginning and its end can still be told, which is what it takes to pass over a record that cannot be read.
+// Reads the body of a response of the hub within a bound: a larger body is not held in memory. Of a page of a feed that
+// is too large, the members before and after the records are still extracted, which is what skipping it takes.
 
-/** Looked at of a body that is too large: enough for what stands before and after the records of a page. */
+/** Bytes kept from the beginning and the end of a body that is too large: enough for the members around the records. */
 const EDGE_BYTES = 16 * 1024
-/** A body that does not end is given up. */
+/** Reading of a larger body is given up. */
 const SKIMMED_BYTES_MAX = 2 * 1024 * 1024 * 1024
 
 type LargeResponse = {
@@ -14,7 +14,7 @@ type LargeResponse = {
 
 const lastOf = (pattern: RegExp, text: string): string | null => [...text.matchAll(pattern)].at(-1)?.[1] ?? null
 
-/** Members of the page stand before its records or after them. */
+/** The members of a page stand before its records or after them. */
 function seen(bytes: number, head: string, tail: string): LargeResponse {
   const member = (pattern: RegExp): string | null => lastOf(pattern, tail) ?? pattern.exec(head)?.[1] ?? null
   const nextSince = member(/"next_since"\s*:\s*(\d{1,15})\b/g)
@@ -30,7 +30,7 @@ function seen(bytes: number, head: string, tail: string): LargeResponse {
   }
 }
 
-/** The last bytes of what went by. */
+/** The last bytes of a stream. */
 class Tail {
   private kept = new Uint8Array(0)
 
@@ -49,8 +49,8 @@ class Tail {
 }
 
 /**
- * The text of a body of at most `bytesMax`. Of a larger one what could be seen: with `isSkimmed` it is read to its end,
- * else nothing more is read of it. Throws what the connection throws.
+ * The text of a body of at most `bytesMax`. A larger one gives the facts that could be extracted: with `isSkimmed` it
+ * is read to its end, else reading stops. Throws what the connection throws.
  */
 export async function readResponse(
   response: Response,
@@ -58,7 +58,8 @@ export async function readResponse(
   isSkimmed: boolean,
 ): Promise<string | LargeResponse> {
   const announced = Number(response.headers.get('content-length') ?? Number.NaN)
-  // The length of what is sent: of a compressed body it says nothing.
+  // Content-Length counts the bytes on the wire; it says nothing about the size of a compressed body after
+  // decompression.
   if (announced <= bytesMax && response.headers.get('content-encoding') === null) return response.text()
   if (response.body === null) return ''
   const reader = response.body.getReader()

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
 import { describeResponse, type HubClient, type HubResponse, type SeenEntry } from './hub-client.ts'
 
-/** What is reported of an agent; `isUnreported` is taken back once the hub has heard of it. */
+/** The report on an agent; `isUnreported` is reset once the hub has accepted it. */
 export type SeenAgent = {
   readonly record: { readonly agentId: string }
   readonly lastSeenAtMs: number
@@ -14,11 +14,11 @@ export type SeenAgent = {
   isUnreported: boolean
 }
 
-/** How often is looked for agents that are to be told of at once. */
+/** How often agents that must be reported at once are searched for. */
 const POLL_MS = 2_000
-/** The hub counts an agent as heard of for longer than this. */
+/** After a report the hub counts an agent as seen for longer than this. */
 const SILENT_MS = 2 * limits.seenIntervalMs
-/** How often the pages of one report are halved to find what is at fault: an agent takes about ten. */
+/** How often the pages of one report are halved to find the faulty agents: finding one takes about ten. */
 const SPLITS_MAX = 100
 
 /**
@@ -27,7 +27,7 @@ const SPLITS_MAX = 100
  */
 const isRefused = (answer: HubResponse): boolean => answer.kind === 'refused' && [400, 413, 422].includes(answer.status)
 
-/** Of a version only what can be read: it comes from the agent as it is. */
+/** The agent's version arrives unchecked, so anything but printable ASCII in it is replaced by spaces. */
 function entryOf({ record, lastSeenAtMs, agentVersion, protoVersion }: SeenAgent): SeenEntry {
   const version = agentVersion.replace(/[^\x21-\x7e]+/g, ' ').trim()
   return {
@@ -43,10 +43,13 @@ export class SeenReporter {
   private readonly hub: HubClient
   private readonly log: Logger
   private readonly intervalMs: number
-  /** The newest instant that the hub was told of each agent. */
+  /** The newest time at which the hub was told that each agent was seen. */
   private readonly toldMs = new WeakMap<SeenAgent, number>()
   private reportedAtMs = performance.now()
-  /** False from a report that the hub did not take until one that it took. */
+  /**
+   * False from a report that the hub did not accept until one that it accepted: meanwhile no agent is reported ahead of
+   * time.
+   */
   private isForced = true
   private timer: ReturnType<typeof setTimeout> | null = null
   private running: Promise<void> | null = null
@@ -66,7 +69,7 @@ export class SeenReporter {
     this.schedule()
   }
 
-  /** Reports all agents with unreported activity. What the hub did not take stays unreported. */
+  /** Reports all agents with unreported activity. Agents that the hub did not accept stay unreported. */
   report(): Promise<void> {
     this.reportedAtMs = performance.now()
     return this.run(() => true)
@@ -84,7 +87,7 @@ export class SeenReporter {
     return this.isForced ? this.run(agent => this.isBack(agent)) : Promise.resolve()
   }
 
-  /** Whether the hub has never been told of the agent, or not for long. */
+  /** True when the agent was never reported to the hub, or not for long. */
   private isBack(agent: SeenAgent): boolean {
     return agent.lastSeenAtMs - (this.toldMs.get(agent) ?? 0) > SILENT_MS
   }

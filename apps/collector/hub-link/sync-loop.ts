@@ -1,12 +1,14 @@
 // Pulls a feed at the start, at every interval and on a reload call (document 2 "Rule sync on the collector"; decisions
-// G-43, G-45). One pull at a time; a reload that comes during a pull is answered by the next one, for the running one
-// may have read too early.
+// G-43, G-45). One pull runs at a time; a reload requested during a pull is answered by the next pull, because the
+// running one may have read the hub too early.
 import type { Logger } from 'pino'
 
-/** `applied`: the hub was read to the end and the result is in force. `unavailable`: what was in force still is. */
+/**
+ * `applied`: the feed was read to its end and the result is in force. `unavailable`: the previous set stays in force.
+ */
 export type SyncResult = 'applied' | 'unavailable'
 
-/** What a pull came to. An error keeps set and cursor as they were. */
+/** The result of a pull. After an error, set and cursor stay as they were. */
 export type PullOutcome = { readonly error: string | null }
 
 export type SyncStatus = {
@@ -21,7 +23,7 @@ type SyncLoopOptions = {
   readonly intervalMs: number
   readonly pull: () => Promise<PullOutcome>
   readonly since: () => number
-  /** The last success before this start, from disk; 0 for none. */
+  /** The time of the last success before this start, from disk; 0 for none. */
   readonly syncedAtMs: number
   readonly log: Logger
   readonly nowMs: () => number
@@ -68,7 +70,7 @@ export class SyncLoop {
     }
   }
 
-  /** Ends the loop; a pull under way is waited for. */
+  /** Ends the loop after a running pull. */
   async stop(): Promise<void> {
     this.isStopped = true
     if (this.timer !== null) clearTimeout(this.timer)

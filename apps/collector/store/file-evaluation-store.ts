@@ -16,8 +16,8 @@ import type { OutboxRow, OutboxStore } from './outbox-store.ts'
 import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
 
 /**
- * 2: keys of series stand by shard, changes of rules by their place on the bus. 3: records of rules stand once, changes
- * name them.
+ * 2: series keys are stored by shard, rule changes by their position on the bus. 3: each rule record is stored once,
+ * and rule changes refer to it by name.
  */
 const FORMAT_VERSION = 3
 
@@ -68,8 +68,8 @@ function openDatabase(path: string): Database {
 }
 
 /**
- * Format 1 did not say whose keys they are: every shard gets all, and gives up those that it does not use. It saved the
- * shards before each change of rules; what was in force when it ended stands by company.
+ * Format 1 did not record to which shard a series key belongs: every shard gets all keys, and drops those that it does
+ * not use. Format 1 saved the shards before each rule change, so the rules in force at the end become the first notes.
  */
 function fromFormat1(database: Database): void {
   const insert = database.query(
@@ -82,7 +82,7 @@ function fromFormat1(database: Database): void {
   database.run('DROP TABLE applied_rules')
 }
 
-/** Format 2 kept the records of a rule, before and after, with each change. */
+/** Format 2 stored both records of a rule, before and after, with each change. */
 function fromFormat2(database: Database): void {
   for (const side of ['before', 'after']) {
     const name = `rule_id || ':' || (${side} ->> 'sync_version')`
@@ -91,12 +91,13 @@ function fromFormat2(database: Database): void {
   }
 }
 
-/** One a thread; they share the file. */
+/** The store of one thread; the threads share the file. */
 export class EvaluationStore implements ShardStore, OutboxStore {
   private readonly database: Database
   private readonly snapshotDir: string
   /**
-   * Number of the last journal record of this thread, or of any when it started: later ones of its shards are greater.
+   * Number of this thread's last journal record, or at the start the last of any thread: later records of its shards
+   * have greater numbers.
    */
   journalMark: number
 
@@ -140,7 +141,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .immediate()
   }
 
-  /** Commits events together with a value that is kept by name: the state that led to them. */
+  /** Commits events together with the state that led to them, a value stored by name. */
   commitKept(events: readonly AlertEvent[], name: string, value: unknown, nowMs: number): void {
     this.database
       .transaction(() => {
@@ -150,7 +151,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .immediate()
   }
 
-  /** A value that was kept, or null. */
+  /** The value stored under a name, or null. */
   kept(name: string): unknown {
     const row = this.database.query<{ value: string }, [string]>('SELECT value FROM kept WHERE name = ?').get(name)
     return row ? JSON.parse(row.value) : null
@@ -196,7 +197,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .immediate()
   }
 
-  /** Notes rules as a thread is about to put them in force, or to take them out. */
+  /** Records rule changes before a thread activates them. */
   keepRules(thread: number, notes: readonly RuleNote[]): void {
     const insert = this.database.query(
       'INSERT INTO rule_notes (thread, position, since, rule_id, before, after) VALUES (?, ?, ?, ?, ?, ?)',
@@ -209,7 +210,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .immediate()
   }
 
-  /** Keeps the record of a rule, once for all threads. Returns the name under which it stands. */
+  /** Stores the record of a rule, once for all threads. Returns the name by which changes refer to it. */
   private keepRecord(rule: RuleRecord | null): string | null {
     if (!rule) return null
     const name = ruleName(rule)
@@ -218,7 +219,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
     return name
   }
 
-  /** The notes of a thread, in the order in which they were made. */
+  /** The rule changes that a thread recorded, in their order. */
   ruleNotes(thread: number): RuleNote[] {
     const record = (text: string | null) => (text === null ? null : JSON.parse(text))
     return this.database
@@ -266,8 +267,8 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   }
 
   /**
-   * Writes a snapshot beside the one in force and syncs it, while the thread goes on: a disk may take a second for
-   * that. One at a time a shard.
+   * Writes a snapshot beside the one in force and syncs it while the thread continues, since a disk may take a second
+   * for that. One write at a time for each shard.
    */
   async writeSnapshot(shard: number, bytes: Uint8Array, position: number, mark: number): Promise<WrittenSnapshot> {
     const temporary = `${this.snapshotPath(shard)}.written`
@@ -325,7 +326,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .map(row => ({ id: row.id, pairKey: row.pair_key, event: JSON.parse(row.event) }))
   }
 
-  /** Events that the hub has, or will never take. */
+  /** Removes events that the hub has accepted, or will never accept. */
   removeEvents(ids: readonly number[]): void {
     const remove = this.database.query('DELETE FROM outbox WHERE id = ?')
     this.database
@@ -335,7 +336,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .immediate()
   }
 
-  /** Events of a purged company, or of one server of it, and its open alerts. */
+  /** Removes the events and open alerts of a purged company, or of one of its servers. */
   removeEventsOf(companyId: string, serverId: string | null): void {
     this.database
       .query("DELETE FROM outbox WHERE event ->> 'company_id' = ?1 AND (?2 IS NULL OR event ->> 'server_id' = ?2)")
@@ -347,7 +348,10 @@ export class EvaluationStore implements ShardStore, OutboxStore {
       .run(companyId, serverId)
   }
 
-  /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
+  /**
+   * Trims the outbox to its bound: the oldest reminders are removed first, then the oldest events. Returns the number
+   * removed.
+   */
   trimOutbox(eventsMax: number): number {
     const over = this.outboxDepth() - eventsMax
     if (over <= 0) return 0

@@ -1,5 +1,5 @@
-// Where events wait for the hub: in a file (file-evaluation-store.ts) or in Redis (redis/redis-outbox.ts);
-// test/contract/ holds both to this.
+// The store of events that wait for the hub: a file (file-evaluation-store.ts) or Redis (redis/redis-outbox.ts); the
+// tests of test/contract/ run against both.
 import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
 
 export type Soon<T> = T | Promise<T>
@@ -9,14 +9,17 @@ export type OutboxRow = { readonly id: number; readonly pairKey: string; readonl
 export interface OutboxStore {
   /** The oldest events that this process sends; those of one server in the order in which they were made. */
   nextEvents(limit: number): Soon<OutboxRow[]>
-  /** Events that the hub has, or will never take. */
+  /** Removes events that the hub has accepted, or will never accept. */
   removeEvents(ids: readonly number[]): Soon<void>
-  /** At the bound: the oldest reminders go first, then the oldest. Returns how many went. */
+  /**
+   * Trims the outbox to its bound: the oldest reminders are removed first, then the oldest events. Returns the number
+   * removed.
+   */
   trimOutbox(eventsMax: number): Soon<number>
-  /** Events that wait, as far as this process sends them. */
+  /** The number of waiting events that this process sends. */
   outboxDepth(): number
-  /** When the oldest of them was made, ms; null where there is none. */
+  /** The time at which the oldest of them was made, ms; null when none waits. */
   oldestEventMs(): number | null
-  /** Events of a purged company, or of one server of it, and its open alerts. */
+  /** Removes the events and open alerts of a purged company, or of one of its servers. */
   removeEventsOf(companyId: string, serverId: string | null): Soon<void>
 }

@@ -1,6 +1,6 @@
-// What the processes of one collector tell each other of themselves, so that the heartbeat of each tells of all of them
-// (document 1 "/heartbeat": ingest_rps and outbox_depth in one body, though ingest and worker may be processes of their
-// own; decision G-32).
+// The figures that the processes of one collector share, so that the heartbeat of each covers all of them (document 1
+// "/heartbeat": ingest_rps and outbox_depth in one body, though ingest and worker may be separate processes; decision
+// G-32).
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -9,21 +9,21 @@ import { replaceFile } from '../../files/replace-file.ts'
 import type { RedisKeys } from './redis/redis-keys.ts'
 import { isJsonObject } from './registry/agent-record.ts'
 
-/** A process leaves out what it cannot know. */
+/** A process leaves out the figures that it does not have. */
 export type ProcessHeartbeat = { readonly ingestRps?: number; readonly outboxDepth?: number }
 
 export interface HeartbeatBoard {
-  /** Notes what this process knows. Resolves to the sums over every process that noted something lately. */
+  /** Stores the figures of this process. Resolves to the sums over all processes that stored theirs recently. */
   exchange(own: ProcessHeartbeat): Promise<ProcessHeartbeat>
 }
 
-/** Facts as they are noted: JSON with the time. */
+/** Figures as they are stored: JSON with the time. */
 const noteOf = (own: ProcessHeartbeat, nowMs: number): string =>
   JSON.stringify({ at_ms: nowMs, ingest_rps: own.ingestRps, outbox_depth: own.outboxDepth })
 
 type Note = { readonly atMs: number; readonly facts: ProcessHeartbeat }
 
-/** A note that cannot be read is as good as an old one. */
+/** A note that cannot be read counts as expired. */
 function readNote(text: string): Note {
   try {
     const json: unknown = JSON.parse(text)
@@ -41,7 +41,7 @@ function readNote(text: string): Note {
   }
 }
 
-/** The sums; what nobody knows is left out. */
+/** The sums; a figure that no process has is left out. */
 function sumOf(all: readonly ProcessHeartbeat[]): ProcessHeartbeat {
   const sum = (values: readonly (number | undefined)[]): number | undefined => {
     const known = values.filter(value => value !== undefined)
@@ -55,13 +55,13 @@ function sumOf(all: readonly ProcessHeartbeat[]): ProcessHeartbeat {
   }
 }
 
-/** On one host: a file a role in data_dir, where each role has one process. */
+/** On one host: one file for each role in data_dir, since each role has one process. */
 export class FileHeartbeats implements HeartbeatBoard {
   constructor(
     private readonly parts: {
       readonly directory: string
       readonly role: 'ingest' | 'worker'
-      /** Older notes are of processes that are gone. */
+      /** Older notes are from processes that have ended. */
       readonly maxAgeMs: number
       readonly nowMs: () => number
     },
@@ -81,7 +81,7 @@ export class FileHeartbeats implements HeartbeatBoard {
   }
 }
 
-/** Over servers: a field a process in one hash. */
+/** Over several hosts: one hash with a field for each process. */
 export class RedisHeartbeats implements HeartbeatBoard {
   private readonly name = `${hostname()}:${process.pid}`
 

@@ -1,12 +1,12 @@
-// One process at a time: a lock of SQLite on a file of its own, which the system gives back however the process ends.
+// Allows one process at a time: a SQLite lock on its own file, which the system releases however the process ends.
 import { Database, SQLiteError } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 
 export type ProcessLock = { readonly release: () => void }
 
 /**
- * Holds the lock until `release` or the end of the process. Throws, in words for the operator, when another `holder`
- * has it.
+ * Holds the lock until `release` or the end of the process. Throws, with a message for the operator, when another
+ * `holder` has it.
  */
 export function lockFile(path: string, holder: string): ProcessLock {
   const database = new Database(path, { create: true })

@@ -35,7 +35,7 @@ export class Tombstones {
     }
   }
 
-  /** Those that still hold. */
+  /** Tombstones that have not expired. */
   living(): readonly Tombstone[] {
     const nowMs = this.nowMs()
     if (this.held.some(tombstone => tombstone.untilMs <= nowMs))

@@ -1,6 +1,6 @@
-// The embedded engine reads binary input from files only. They have no name where the system knows such files: nobody
-// else can link, make or read one beforehand, and they go with the process however it ends. They lie in memory where
-// there is room for them, and are used again, so that their pages need not be made anew for every block.
+// The embedded engine reads binary input only from files. Where the system supports it these files have no name: no
+// other user can link, create or read one beforehand, and they vanish with the process however it ends. They lie in
+// memory where there is room, and are reused, so that their pages need not be allocated again for every block.
 import {
   closeSync,
   constants,
@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { codeOf } from '../../../../core/config/address.ts'
 
 const SHARED_MEMORY = '/dev/shm'
-/** Linux: a file in a directory, without a name in it. Node's constants leave it out. */
+/** Creates a file without a name in a directory (Linux). Node's constants lack this flag. */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY
 
 type BlockFile = { readonly path: string; readonly descriptor: number; readonly isNamed: boolean }
@@ -24,16 +24,16 @@ type BlockFile = { readonly path: string; readonly descriptor: number; readonly 
 type BlockFiles = {
   /** A file that holds the block, for the engine to read at its path. */
   write(block: Uint8Array): BlockFile
-  /** The engine has read it. */
+  /** Called once the engine has read the file. */
   release(file: BlockFile): void
-  /** For one that the engine could not read: the next block goes into a new one. */
+  /** Removes a file that the engine could not read; the next block goes into a new one. */
   remove(file: BlockFile): void
   close(): void
 }
 
 /**
- * A file without a name, which this process reads and writes at a path of its own; null where the system has no such
- * files.
+ * Creates a file without a name, which this process reads and writes at a path under /proc; null where the system does
+ * not support that.
  */
 function createUnnamed(directory: string): BlockFile | null {
   if (process.platform !== 'linux') return null
@@ -41,7 +41,7 @@ function createUnnamed(directory: string): BlockFile | null {
   try {
     descriptor = openSync(directory, O_TMPFILE | constants.O_RDWR, 0o600)
   } catch {
-    // No such directory, or a file system that does not know them.
+    // The directory does not exist, or its file system does not support such files.
     return null
   }
   const path = `/proc/self/fd/${descriptor}`
@@ -57,7 +57,7 @@ function createNamed(directory: string): BlockFile {
   return { path, descriptor: openSync(path, 'wx', 0o600), isNamed: true }
 }
 
-/** What a killed process left in the directory of named files. */
+/** Removes the files that a killed process left in the directory of named files. */
 function removeLeftovers(directory: string): void {
   if (!existsSync(directory)) return
   for (const name of readdirSync(directory))
@@ -88,7 +88,7 @@ export function openBlockFiles(dataDirectory: string): BlockFiles {
     } catch (error) {
       remove(file)
       if (codeOf(error) !== 'ENOSPC' || !isInMemory) throw error
-      // The memory is too small for blocks, as it may be in a container: from now on they lie beside the data.
+      // The memory is too small for blocks, as it may be in a container: from now on the files lie beside the data.
       for (const other of free.splice(0)) remove(other)
       isInMemory = false
       return write(block)

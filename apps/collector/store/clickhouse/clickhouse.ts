@@ -1,5 +1,5 @@
-// The samples store: ClickHouse by URL, or the same engine in this process. Everything that differs between the two
-// stands here: how it is opened, and how a block in Native format gets in.
+// The samples store: ClickHouse by URL, or the same engine in this process. This file holds every difference between
+// the two: how the store is opened, and how a block in Native format is inserted.
 import { mkdirSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
@@ -9,7 +9,7 @@ import { embeddedEngineConfig } from './samples-engine-config.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
 const EMBEDDED = 'embedded:'
-/** Faults reach the log of the collector through what is thrown, without statements. */
+/** Errors are thrown and logged by the collector without SQL, so the client itself logs nothing. */
 const SILENT = { level: ClickHouseLogLevel.OFF }
 
 export type QueryParams = Readonly<
@@ -23,9 +23,9 @@ export type ClickHouse = {
   rows(sql: string, params?: QueryParams): Promise<unknown[][]>
   /** Rows of a statement as blocks in Native format (core/samples/block/native-reader.ts). */
   blocks(sql: string, params?: QueryParams): Promise<Uint8Array>
-  /** The same where it may take long: other reads do not wait for it. */
+  /** The same for a statement that may take long: other reads do not wait for it. */
   scan(sql: string, params?: QueryParams): Promise<Uint8Array>
-  /** A statement without result. It may take long: neither reads nor inserts wait for it. */
+  /** Runs a statement without result. It may take long: neither reads nor inserts wait for it. */
   command(sql: string, params?: QueryParams): Promise<void>
   /** Inserts a block. The same `token` a second time changes nothing (within the table's window of blocks). */
   insertBlock(table: string, block: Uint8Array, token: string): Promise<void>
@@ -91,7 +91,7 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
     request_timeout: REQUEST_TIMEOUT_MS,
     max_open_connections: 8,
     compression: { request: false, response: false },
-    // Long lists of parameters are no part of the address, which proxies cut.
+    // Long lists of parameters are sent in the body, since proxies truncate long addresses.
     use_multipart_params_auto: true,
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 1 },
   })
@@ -118,8 +118,8 @@ function openServer({ url, database }: ClickHouseOptions): ClickHouse {
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 /**
- * Connections to the engine of this process: each runs one statement after the other, so that what may take long, what
- * comes in and what is read have their own.
+ * Connections to the engine in this process. Each runs one statement at a time, so long statements, inserts and reads
+ * have connections of their own.
  */
 function openLane(directory: string, count: number) {
   const members = Array.from({ length: count }, () => {
@@ -128,7 +128,7 @@ function openLane(directory: string, count: number) {
     return { client, ...statements(client), waiting: 0 }
   })
   const running = new Set<Promise<unknown>>()
-  /** Has the connection run it that has least to do. */
+  /** Runs a statement on the connection with the fewest pending statements. */
   function run<T>(act: (member: (typeof members)[number]) => Promise<T>): Promise<T> {
     const member = members.reduce((least, each) => (each.waiting < least.waiting ? each : least))
     member.waiting++
@@ -144,7 +144,7 @@ function openLane(directory: string, count: number) {
     blocks: (sql: string, params?: QueryParams) => run(member => member.blocks(sql, params)),
     command: (sql: string, params?: QueryParams) => run(member => member.command(sql, params)),
     close: async () => {
-      // A statement whose connection goes before its end takes the process along.
+      // Closing a connection whose statement still runs would crash the process.
       while (running.size > 0) await Promise.allSettled(running)
       for (const { client } of members) await client.close()
     },

@@ -2,7 +2,7 @@
 import type { ClickHouse } from './clickhouse.ts'
 
 const MEMORY_DAYS = 30
-/** How an unlimited retention stands in the table. */
+/** The value that stands for an unlimited retention in the table. */
 const UNLIMITED = 4_294_967_295
 
 type SeenRetention = { readonly companyId: string; readonly retentionDays: number | null }
@@ -19,10 +19,10 @@ export async function companiesWithSamples(store: ClickHouse): Promise<string[]>
   return rows.map(row => String(row[0]))
 }
 
-/** Companies in one statement: what it carries stays far below the limits of a server on an address. */
+/** Companies in one statement: its parameters stay far below the length that a server allows. */
 const COMPANIES_PER_STATEMENT = 2_000
 
-/** Notes what was seen just now, and answers what is remembered of these companies. */
+/** Stores the retention that was just seen, and returns what is remembered about these companies. */
 export async function rememberRetention(
   store: ClickHouse,
   seen: readonly SeenRetention[],

@@ -1,14 +1,14 @@
-// Taking samples out of the store: a purge of a tenant, and the days that leave a retention window. Deleted rows are
-// invisible at once; `reclaim` takes them off the disk.
+// Deletes samples from the store: a purge of a tenant, and the days that leave a retention window. Deleted rows are
+// invisible at once; `reclaim` frees their disk space.
 import type { ClickHouse, QueryParams } from './clickhouse.ts'
 
 const DATA_TABLES = ['samples_raw', 'rollup_5m', 'rollup_1h'] as const
 const SETTINGS = 'SETTINGS lightweight_deletes_sync = 2'
 
 /**
- * Deletes everything of a company, or of one server of it. A delete looks into every part of a table, and inserts wait
- * for that; so a table that holds nothing of the tenant is only asked, which is what most second deletions and repeated
- * purges come to.
+ * Deletes everything of a company, or of one of its servers. A delete checks every part of a table, and inserts wait
+ * for that. So each table is first queried for rows of the tenant, and most second deletions and repeated purges end
+ * there.
  */
 export async function purgeSamples(store: ClickHouse, companyId: string, serverId: string | null): Promise<void> {
   const ofServer = serverId === null ? '' : ' AND server_id = {server:UUID}'
@@ -31,8 +31,8 @@ export type ExpiredDays = { readonly companyId: string; readonly days: number }
 const COMPANIES_PER_STATEMENT = 2_000
 
 /**
- * Deletes what expired, raw and rollups, or only counts it (`isDryRun`). Answers the companies that had something, with
- * the number of UTC days. A delete touches every part that it could concern, so that all companies go in one.
+ * Deletes expired samples, raw and rollups, or only counts them (`isDryRun`). Returns each company that had some, with
+ * the number of UTC days. A delete touches every part that it could concern, so many companies share one statement.
  */
 export async function expireSamples(
   store: ClickHouse,
@@ -65,7 +65,9 @@ async function countExpired(store: ClickHouse, expiries: readonly Expiry[]): Pro
   return rows.map(([companyId, count]) => ({ companyId: String(companyId), days: Number(count) }))
 }
 
-/** One condition for all, by instant, so that parts and granules without any of it are left alone. */
+/**
+ * One condition for all companies, grouped by instant, so that parts and granules without matching rows are skipped.
+ */
 function expiredWhere(expiries: readonly Expiry[]): { where: string; params: QueryParams } {
   const byInstant = new Map<number, string[]>()
   for (const { companyId, beforeMs } of expiries)
@@ -79,7 +81,7 @@ function expiredWhere(expiries: readonly Expiry[]): { where: string; params: Que
   return { where: terms.join(' OR '), params }
 }
 
-/** Has the parts that hold deleted rows rewritten without them, in the background. */
+/** Rewrites the parts that hold deleted rows without them, in the background. */
 export async function reclaim(store: ClickHouse): Promise<void> {
   const tables = await store.rows(
     `SELECT DISTINCT table FROM system.parts

@@ -1,5 +1,5 @@
-// Reading samples. Every statement is bound by company and server; every value is a bound parameter; every point counts
-// once, however often it was sent.
+// Reads samples. Every statement is bound to a company and server, every value is a bound parameter, and a point that
+// was sent several times counts once.
 import { LRUCache } from 'lru-cache'
 import { cellMs, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
@@ -18,14 +18,14 @@ import type { ClickHouse } from './clickhouse.ts'
 type SeriesPoints = { readonly labels: Record<string, string>; readonly points: [tsMs: number, value: number][] }
 export type SeriesResponse = {
   readonly series: SeriesPoints[]
-  /** What was read in the end, for telemetry. */
+  /** The source that the query read in the end, for telemetry. */
   readonly source: SeriesSource
 }
 
 /** A series of a server: its id as the store knows it, and its full key. */
 type Definition = { readonly id: bigint; readonly key: string }
 
-/** Series of a server that the store is still to be told of. */
+/** Series of a server whose definitions are not stored yet. */
 type PendingDefinitions = (companyId: string, serverId: string) => Iterable<Definition>
 const nothingPending: PendingDefinitions = () => []
 
@@ -36,8 +36,8 @@ const DEFINITIONS_MAX = 2_000
 const OWNER = 'company_id = {company:UUID} AND server_id = {server:UUID}'
 const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
 /**
- * To compile a statement takes the engine 100 ms, once it has come a few times: more than all reads of a day would win
- * by it.
+ * Without this the engine compiles an expression that it has seen a few times, which takes 100 ms: more than
+ * compilation would save on all reads of a day.
  */
 const UNCOMPILED = 'compile_expressions = 0, compile_aggregate_expressions = 0, compile_sort_description = 0'
 /** Small reads are cheapest on one thread; a long range is worth a second. */
@@ -50,8 +50,8 @@ const FEW_ROWS = 'optimize_read_in_order = 0, optimize_move_to_prewhere = 0'
 const LONG_RANGE_MS = 2 * DAY_MS
 
 /**
- * Chunks that may have points in [since, until]. What is in them, and which rows count, is found out here: the engine
- * needs several times as long.
+ * Chunks that may have points in [since, until]. Their points are decoded and filtered in this process, since the
+ * engine needs several times as long for that.
  */
 const CHUNKS_SINCE = `ts > fromUnixTimestamp64Milli({since:Int64} - ${CHUNK_SPAN_MS}, 'UTC')`
 const CHUNKS = `${CHUNKS_SINCE} AND ts <= ${INSTANT('until')}`
@@ -59,8 +59,8 @@ const CHUNKS = `${CHUNKS_SINCE} AND ts <= ${INSTANT('until')}`
 const SERIES_DAYS_MAX = 64
 
 /**
- * What a cell gives to a bucket, and its weight, by which parts of one bucket are put together (`together`): the
- * average is weighted by counts, the last value is the latest sample's.
+ * The value that a cell contributes to a bucket, and the weight with which parts of one bucket are merged (`together`):
+ * the average is weighted by counts, the last value is the latest sample's.
  */
 const PARTS: Readonly<Record<Aggregate, string>> = {
   avg: 'sum, toFloat64(count)',
@@ -93,8 +93,8 @@ function together(agg: Aggregate, cells: Bucket, samples: Bucket): Bucket {
 }
 
 /**
- * Values of one series, in the order of time, as buckets. Cells end where the samples begin: at most one bucket is of
- * both.
+ * Buckets of one series from its values in time order. Cells end where the samples begin, so at most one bucket is made
+ * of both.
  */
 function bucketsOf(agg: Aggregate, values: readonly (PointsOfSeries | undefined)[], stepMs: number): Bucket[] {
   const buckets: Bucket[] = []
@@ -137,9 +137,7 @@ const metricOf = (key: string): string => {
 const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSeries> =>
   new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
 
-/**
- * Reads one store. Keeps the definitions of series that were asked for lately, so that a dashboard costs one statement.
- */
+/** Reads one store. Caches the definitions of recently queried series, so that a dashboard costs one statement. */
 export class SamplesReader {
   private readonly store: ClickHouse
   private readonly nowMs: () => number
@@ -147,7 +145,7 @@ export class SamplesReader {
   private readonly pending: PendingDefinitions
   private readonly known = new LRUCache<string, KnownDefinitions>({ max: DEFINITIONS_MAX })
 
-  /** `buffered` are points, and `pending` series, that the store does not have yet. */
+  /** `buffered` returns points and `pending` returns series that are not stored yet. */
   constructor(
     store: ClickHouse,
     nowMs: () => number,
@@ -160,21 +158,25 @@ export class SamplesReader {
     this.buffered = buffered
   }
 
-  /** New series were stored, or some were deleted. Those of other processes are seen after DEFINITIONS_MS. */
+  /**
+   * Clears the cache after new series were stored or some were deleted. Changes by other processes are seen after
+   * DEFINITIONS_MS.
+   */
   forgetDefinitions(): void {
     this.known.clear()
   }
 
   /**
-   * The series of a server that belong to `metrics`, in the order of their keys: a sample can be read before the store
-   * knows its series.
+   * The series of a server that belong to `metrics`, ordered by key. Pending definitions are included, since a sample
+   * can be read before its series is stored.
    */
   private async definitionsOf(
     companyId: string,
     serverId: string,
     metrics: readonly string[],
   ): Promise<readonly Definition[]> {
-    // Before the store is asked: what is stored meanwhile is in both.
+    // Read before the query, so that a definition that is stored meanwhile is in one of the two or in both, never in
+    // neither.
     const pending = [...this.pending(companyId, serverId)].filter(({ key }) => metrics.includes(metricOf(key)))
     const stored = await this.storedDefinitions(companyId, serverId, metrics)
     if (pending.length === 0) return stored
@@ -197,12 +199,12 @@ export class SamplesReader {
       { company: companyId, server: serverId, metrics },
     )
     const definitions = rows.map(([id, key]) => ({ id: BigInt(String(id)), key: String(key) }))
-    // An empty answer is not kept: the first samples of a server are to be seen at once.
+    // An empty result is not cached: the first samples of a server must be visible at once.
     if (definitions.length > 0) this.known.set(name, { definitions, untilMs: nowMs + DEFINITIONS_MS })
     return definitions
   }
 
-  /** Answers a plan. `completeMs` is up to where the cells of its source are computed, and right. */
+  /** Answers a plan. Cells of its source are complete and correct before `completeMs`. */
   async querySeries(plan: SeriesPlan, completeMs: number): Promise<SeriesResponse> {
     if (plan.isEmpty) return { series: [], source: plan.source }
     const definitions = await this.definitionsOf(plan.companyId, plan.serverId, [plan.metric])
@@ -234,7 +236,7 @@ export class SamplesReader {
     let cellCount = 0
     for (let at = 0; at < definitions.length; at += together) {
       const some = definitions.slice(at, at + together)
-      // Two statements at once: together they take longer to plan than to run.
+      // Both statements run concurrently, since planning them takes longer than running them.
       const [cells, young] = await Promise.all([
         source === 'raw' ? none : this.cells(plan, source, some, fromMs, completeMs),
         toMs < completeMs ? none : this.points(plan, some, agg, youngFromMs, toMs),
@@ -246,8 +248,8 @@ export class SamplesReader {
   }
 
   /**
-   * What cells of some series of a server give to an aggregate, from `fromMs` on and before `completeMs`, each cell in
-   * its last version.
+   * What the cells of some series contribute to an aggregate from `fromMs` and before `completeMs`, each cell in its
+   * latest version.
    */
   private async cells(
     { companyId, serverId, agg, toMs }: SeriesPlan,
@@ -296,7 +298,8 @@ export class SamplesReader {
     const take = (id: bigint, seq: number) => (tsMs: number, value: number) => {
       if (tsMs >= fromMs && tsMs <= toMs) points.get(id)?.add(tsMs, value, seq, agg === 'last' ? tsMs : 1)
     }
-    // Before the store is asked: what is stored meanwhile is in both.
+    // Read before the query, so that a point that is stored meanwhile is in one of the two or in both, never in
+    // neither.
     const buffered = [...this.buffered(companyId, serverId)]
     const bytes = await this.store.blocks(
       `SELECT series_id, ts, seq, points FROM ${this.store.database}.samples_raw
@@ -366,8 +369,7 @@ export class SamplesReader {
   }
 
   /**
-   * The newest stored sample since `sinceMs` of every series of these servers. Who asks for anything else does not wait
-   * for it.
+   * The newest stored sample since `sinceMs` of every series of these servers. Other queries do not wait for this one.
    */
   async newestOfServers(servers: readonly ServerName[], sinceMs: number): Promise<(ServerName & StoredNewest)[]> {
     const isOne = '(company_id, server_id) IN arrayZip({companies:Array(UUID)}, {servers:Array(UUID)})'

@@ -33,8 +33,8 @@ const DAY_MS = 86_400_000
 const LATE_BATCHES_MAX = 500
 const DENSE = 3
 /**
- * Points that are in memory together, about 60 bytes each with what is read of them; and servers that one statement
- * names.
+ * The points of a piece, which are in memory together (about 60 bytes each with their columns), and the servers that
+ * one statement names.
  */
 const PIECE_POINTS = 400_000
 const PIECE_SERVERS = 4_000
@@ -44,7 +44,7 @@ const INSTANT = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int
 const SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_aggregation_in_order = 1, max_threads = 1, max_insert_threads = 1'
 
-/** What lies in [from, to): cells, and the rows that points may be in. */
+/** Rows that start in [from, to): cells, or chunks that may have points there. */
 const CELLS_BETWEEN = `ts >= ${INSTANT('from')} AND ts < ${INSTANT('to')}`
 const ROWS_BETWEEN = `ts > fromUnixTimestamp64Milli({from:Int64} - ${CHUNK_SPAN_MS}, 'UTC') AND ts < ${INSTANT('to')}`
 
@@ -76,7 +76,10 @@ FROM (
   GROUP BY company_id, server_id, series_id, cell
 ) ${SETTINGS}`
 
-/** Notes cells to compute again. The same batch a second time changes nothing: the store takes its block once. */
+/**
+ * Notes cells that must be computed again. The same batch a second time changes nothing: the store inserts a block
+ * once.
+ */
 export async function insertLateCells(store: ClickHouse, batch: string, cells: readonly LateCell[]): Promise<void> {
   const writer = new NativeWriter()
   // The token names a range of each partition: a digest of it keeps the statements short that name many batches.
@@ -84,7 +87,7 @@ export async function insertLateCells(store: ClickHouse, batch: string, cells: r
   await store.insertBlock('rollup_late', writer.finish(), batch)
 }
 
-/** The cells that are to be computed again: the oldest of each server. */
+/** The cells that must be computed again: the oldest of each server. */
 export async function lateCells(store: ClickHouse): Promise<LateCell[]> {
   const rows = await store.rows(
     `SELECT company_id, server_id, toFloat64(toUnixTimestamp64Milli(min(ts))) FROM ${store.database}.rollup_late
@@ -113,7 +116,7 @@ export async function newestStored(store: ClickHouse): Promise<{ readonly ms: nu
   return { ms: Number(newest?.[0]), seq: Number(newest?.[1]) }
 }
 
-/** Up to where the cells of each width are complete. Zero in a new store. */
+/** The time up to which the cells of each width are complete. Zero in a new store. */
 export async function readCompleteness(store: ClickHouse): Promise<Completeness> {
   const rows = await store.rows(
     `SELECT cell, toFloat64(toUnixTimestamp64Milli(max(complete_before))) FROM ${store.database}.rollup_progress GROUP BY cell`,
@@ -138,11 +141,12 @@ async function oldestSampleMs(store: ClickHouse): Promise<number | null> {
   return Number(count) === 0 ? null : Number(oldestMs)
 }
 
-/** Of a cell that is computed for the first time. The same for all, so that it takes no room. */
+/** The version of every cell that is computed for the first time; the column compresses to almost nothing. */
 const FIRST_VERSION = 0
 
 /**
- * Versions grow, also when the clock is set back or another worker computes: the last one stands beside the progress.
+ * A new version is always higher, even when the clock was set back or another worker computes: the last version is
+ * stored beside the progress.
  */
 async function nextVersion(store: ClickHouse, nowMs: number): Promise<number> {
   const [row] = await store.rows(
@@ -154,8 +158,8 @@ async function nextVersion(store: ClickHouse, nowMs: number): Promise<number> {
 }
 
 /**
- * Up to where a pass at `nowMs` computes cells for the first time, when everything received before `arrivedBeforeMs` is
- * stored.
+ * The time up to which a pass at `nowMs` computes cells for the first time, when everything received before
+ * `arrivedBeforeMs` is stored.
  */
 export function computableBeforeMs(nowMs: number, arrivedBeforeMs: number): number {
   return Math.max(0, Math.floor((Math.min(nowMs, arrivedBeforeMs) - GRACE_MS) / cellMs['5m']) * cellMs['5m'])
@@ -222,7 +226,7 @@ async function computeCells(store: ClickHouse, cell: '5m' | '1h', fromMs: number
     })
 }
 
-/** Cells of 5 minutes that start in [fromMs, toMs); with `late` those only that its batches touched. */
+/** 5-minute cells that start in [fromMs, toMs); with `late` only those that the late batches touched. */
 type RawRange = {
   readonly fromMs: number
   readonly toMs: number
@@ -238,11 +242,11 @@ const touchedBy = (db: string, columns: string): string =>
   `(SELECT ${columns} FROM ${db}.rollup_late WHERE batch IN {batches:Array(String)})`
 const OWNER_IS_LATE = (db: string): string => `(company_id, server_id) IN ${touchedBy(db, 'company_id, server_id')}`
 
-/** Rows with points of the range, and where single cells are wanted only those that may have some of them. */
+/** Rows with points of the range; for single cells only the rows that may have points of those cells. */
 function rowsOf(db: string, { late }: RawRange): string {
   if (!late) return ROWS_BETWEEN
   if (late.isDense) return `${ROWS_BETWEEN} AND ${OWNER_IS_LATE(db)}`
-  // A run has points of the cell it begins in and of the next ones.
+  // A run has points of the cell in which it begins and of the next ones.
   const begins = Array.from({ length: CHUNK_SPAN_MS / cellMs['5m'] + 1 }, (_, cell) => cell * cellMs['5m'])
   const cells = `(SELECT company_id, server_id, toUnixTimestamp64Milli(ts) - before FROM ${db}.rollup_late
     ARRAY JOIN [${begins.join(', ')}] AS before WHERE batch IN {batches:Array(String)})`
@@ -262,7 +266,7 @@ async function computeRaw(store: ClickHouse, range: RawRange): Promise<void> {
   for (const piece of await piecesOf(store, range)) await computePiece(store, range, piece, memory)
 }
 
-/** What the work on a piece takes, for one after the other. */
+/** The buffers that the pieces reuse one after the other. */
 type RawMemory = { readonly cells: RawCells; readonly columns: CellColumns; readonly writer: NativeWriter }
 
 async function piecesOf(store: ClickHouse, range: RawRange): Promise<RawPiece[]> {
@@ -332,7 +336,7 @@ async function computePiece(
   await store.insertBlock('rollup_5m', writer.finish(), `raw-${crypto.randomUUID()}`)
 }
 
-/** Which cells of each server are wanted; null for all of the range. */
+/** The cells to compute for each server; null for all of the range. */
 async function startsOf(
   store: ClickHouse,
   { late }: RawRange,
@@ -353,15 +357,15 @@ async function startsOf(
 }
 
 /**
- * Stores the cells of the stream that start at `startMs`. Those that it has not exactly are noted as late: this pass
- * computes them.
+ * Stores the cells of the stream that start at `startMs`. Cells that the stream does not have exactly are noted as
+ * late, and this pass computes them.
  */
 async function storeCells(store: ClickHouse, cell: '5m' | '1h', startMs: number, stream: CellStream): Promise<void> {
   const cells = stream[cell].take(startMs)
   const endMs = startMs + cellMs[cell]
   try {
     const computed = [...cells.servers.values()].filter(({ isRaw }) => isRaw)
-    // Most of the rows must be read: then it costs less to read them all.
+    // Most of the rows must be read anyway, and reading all of them is then cheaper.
     if (computed.length * DENSE > cells.servers.size) await computeCells(store, cell, startMs, endMs)
     else {
       await insertCellBlocks(store, cell, cells)
@@ -383,7 +387,7 @@ async function insertCellBlocks(store: ClickHouse, cell: '5m' | '1h', cells: Cel
     await store.insertBlock(`rollup_${cell}`, writer.block(), `cells-${rows}-${crypto.randomUUID()}`)
 }
 
-/** Cells of hours that have a late cell; where that is most of them, of all servers that have one. */
+/** The 1-hour cells that contain a late cell; when `isDense`, those of all servers that have one. */
 function lateHours(db: string, isDense: boolean): string {
   const hourOf = `intDiv(toUnixTimestamp64Milli(ts), ${cellMs['1h']}) * ${cellMs['1h']}`
   const touched = `(company_id, server_id, ${hourOf}) IN ${touchedBy(db, `company_id, server_id, ${hourOf}`)}`
@@ -406,8 +410,7 @@ async function computeLate(store: ClickHouse, complete: Completeness, nowMs: num
     firstMs !== undefined && lastMs !== undefined && cellCount !== undefined && serverCount !== undefined,
     'a row of four',
   )
-  // Where most of what lies between was touched, all of it is computed: to find the rest of the rows costs more than to
-  // do so.
+  // When most of the cells in between were touched, all are computed: that costs less than finding the touched rows.
   const isDense = cellCount * DENSE >= serverCount * ((lastMs - firstMs) / cellMs['5m'] + 1)
   const version = await nextVersion(store, nowMs)
   for (const cell of ['5m', '1h'] as const) {

@@ -8,9 +8,9 @@ import type { ClickHouse } from './clickhouse.ts'
 
 type Step = {
   readonly sql: string
-  /** A column of samples_raw that is there once the step was taken: it cannot be taken again. */
+  /** A column of samples_raw that this step adds: where it exists the step cannot be applied again. */
   readonly column?: string
-  /** A table that a step which was cut off then leaves behind. */
+  /** A table that the step leaves behind when it was interrupted. */
   readonly leaves?: string
 }
 const STEPS: readonly Step[] = [
@@ -53,15 +53,15 @@ async function run(store: ClickHouse, step: string, mayGoOn: () => void): Promis
 }
 
 /**
- * Has one process at a time do the work, which asks before each step whether it still may: two would exchange each
- * other's tables.
+ * Runs the work in one process at a time. The work calls `mayGoOn` before each step to check that it still may: two
+ * processes would exchange each other's tables.
  */
 export type Exclusively = (work: (mayGoOn: () => void) => Promise<void>) => Promise<void>
 
-/** Of a store that only this process has. */
+/** For a store that only this process uses. */
 const alone: Exclusively = work => work(() => {})
 
-/** Runs the steps that the store lacks. Throws SamplesStoreNewer for a store of a later program. */
+/** Runs the steps that the store lacks. Throws SamplesStoreNewer for a store of a newer program. */
 export async function migrateSamples(store: ClickHouse, exclusively: Exclusively = alone): Promise<void> {
   const stored = await storedVersion(store)
   if (stored > SAMPLES_SCHEMA_VERSION)
@@ -72,7 +72,7 @@ export async function migrateSamples(store: ClickHouse, exclusively: Exclusively
 }
 
 async function takeSteps(store: ClickHouse, mayGoOn: () => void): Promise<void> {
-  // Another process may just have taken some.
+  // Another process may just have applied some.
   const stored = await storedVersion(store)
   for (const [index, { sql, column, leaves }] of STEPS.entries()) {
     if (index < stored) continue

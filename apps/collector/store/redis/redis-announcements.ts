@@ -1,5 +1,6 @@
-// What processes of one collector tell each other through Redis: reload calls by a counter a feed, tombstones of purged
-// tenants, and that ingest had to refuse batches. Each process looks at all of it with one round trip every second.
+// What processes of one collector announce to each other through Redis: reload calls (a counter for each feed),
+// tombstones of purged tenants, and that ingest had to refuse batches. Each process polls all of it with one round trip
+// every second.
 
 import type { Redis } from 'ioredis'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
@@ -33,11 +34,11 @@ return 1
 `)
 
 type SharedChanges = {
-  /** Feeds that were to be pulled since the last poll. */
+  /** Feeds whose reload was requested since the last poll. */
   readonly reloads: readonly ReloadFeed[]
   /** Tombstones that were not there at the last poll. */
   readonly tombstones: readonly Tombstone[]
-  /** When ingest last refused a batch at the bound, where that is news; ms. */
+  /** When ingest last refused a batch at the bound, if that changed since the last poll; ms. */
   readonly overflowAtMs: number | null
 }
 
@@ -54,7 +55,7 @@ export class RedisShared {
     private readonly nowMs: () => number,
   ) {}
 
-  /** Tells every process to pull a feed now. Rejects when Redis does not take it. */
+  /** Asks every process to pull a feed now. Rejects when Redis does not accept it. */
   async raiseReload(feed: ReloadFeed): Promise<void> {
     await this.redis.incr(this.keys.reload(feed))
   }

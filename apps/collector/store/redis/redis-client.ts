@@ -1,6 +1,6 @@
-// A connection to Redis with the habits that the collector relies on: a command fails at once while the connection is
-// away, nothing is sent twice, every command has a deadline; scripts are named by their digest; trouble is said once,
-// not at every try.
+// A connection to Redis as the collector needs it: a command fails at once while the connection is down, no command is
+// sent twice, every command has a deadline, scripts are called by their digest, and trouble is logged once and not at
+// every attempt.
 import { createHash } from 'node:crypto'
 import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
@@ -11,26 +11,29 @@ const RETRY_MAX_MS = 1_000
 
 type RedisOptions = {
   readonly url: string
-  /** Who connects, as CLIENT LIST shows it. */
+  /** The name of the connection in CLIENT LIST. */
   readonly name: string
-  /** Told once when the connection breaks or cannot be made, with the cause, and once when it stands again. */
+  /**
+   * `onTrouble` is called once, with the cause, when the connection breaks or cannot be made; `onRecovered` once it is
+   * back.
+   */
   readonly onTrouble: (cause: string) => void
   readonly onRecovered: () => void
 }
 
-/** The text of what went wrong. Errors of the driver carry the command and its arguments: these stay out of the log. */
+/** The text of an error. Errors of the driver carry the command and its arguments; these stay out of the log. */
 export function redisCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.name === 'MaxRetriesPerRequestError' ? 'the connection broke before the answer came' : error.message
 }
 
-/** Told of trouble through a log. */
+/** Reports trouble to a log. */
 export const toldTo = (log: Logger): Pick<RedisOptions, 'onTrouble' | 'onRecovered'> => ({
   onTrouble: cause => log.error({ cause }, 'cannot reach Redis; it is tried again'),
   onRecovered: () => log.info('Redis answers again'),
 })
 
-/** Opens a connection, which makes itself again for as long as it is not closed. */
+/** Opens a connection, which reconnects until it is closed. */
 export function openRedis(options: RedisOptions): Redis {
   let isTroubled = false
   let cause = 'the connection was closed'
@@ -38,13 +41,13 @@ export function openRedis(options: RedisOptions): Redis {
     connectionName: options.name,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
-    // What was under way when the connection broke fails then, not when its deadline comes.
+    // Commands under way fail when the connection breaks, not only at their deadline.
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy: tries => Math.min(RETRY_MAX_MS, 50 * 2 ** Math.min(tries, 5)),
   })
-  // Every shard that is opened may wait for the connection.
+  // Each shard that is being opened may add a listener for the connection.
   redis.setMaxListeners(0)
   redis.on('error', (error: unknown) => {
     cause = redisCause(error)
@@ -61,13 +64,13 @@ export function openRedis(options: RedisOptions): Redis {
   return redis
 }
 
-/** Resolves once the connection stands, at once when it does. */
+/** Resolves once the connection is ready. */
 export function whenReady(redis: Redis): Promise<void> {
   if (redis.status === 'ready') return Promise.resolve()
   return new Promise(resolve => redis.once('ready', () => resolve()))
 }
 
-/** A script of Redis. Runs by its digest; where the server does not know it yet, by its text. */
+/** A Redis script. It is called by its digest, or by its text where the server does not know it yet. */
 export class RedisScript {
   private readonly digest: string
 
@@ -75,7 +78,7 @@ export class RedisScript {
     this.digest = createHash('sha1').update(text).digest('hex')
   }
 
-  /** Rejects with what the server or the connection says, and nothing of keys or arguments. */
+  /** Rejects with the message of the server or the connection, without keys and arguments. */
   async run(redis: Redis, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
     try {
       return await redis.evalsha(this.digest, keys.length, ...keys, ...args)
@@ -92,8 +95,8 @@ export class RedisScript {
 export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /**
- * What an operator should know of the server: whether it keeps what it acknowledges, and whether it throws keys away.
- * Empty where all is well or the server does not say.
+ * Faults of the server's configuration for the operator: whether it persists what it acknowledges, and whether it
+ * evicts keys. Empty where all is well or the server does not say.
  */
 export async function durabilityFaults(redis: Redis): Promise<string[]> {
   const info = await redis.info()
@@ -101,7 +104,7 @@ export async function durabilityFaults(redis: Redis): Promise<string[]> {
   const faults: string[] = []
   if (of('aof_enabled') === '0')
     faults.push('appendonly is off: acknowledged batches and open alerts are lost when Redis ends; set appendonly yes')
-  // A hosted server may not let anybody ask.
+  // A hosted server may refuse CONFIG.
   const [, sync = ''] = await redis.config('GET', 'appendfsync').then(
     answer => (Array.isArray(answer) ? answer.map(String) : []),
     () => [],

@@ -9,7 +9,7 @@ import { RedisScript } from './redis-client.ts'
 import { LEADER, LEASES, type RedisKeys } from './redis-keys.ts'
 import { LUA_NOW, LUA_TEXT } from './redis-scripts.ts'
 
-/** A lease that this worker has: `token` is its value in Redis, and goes with every write. */
+/** A lease of this worker: `token` is its value in Redis, and is sent with every write. */
 export type HeldLease = { readonly lease: number; readonly token: string }
 
 /**
@@ -59,7 +59,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 `)
 
-/** For scripts that write under a lease; `lost` is what they answer without it. */
+/** For scripts that write under a lease; they return `lost` without it. */
 export const LUA_HOLDS = `
 local function holds(lease, token)
   return redis.call('GET', lease) == token
@@ -69,7 +69,7 @@ end
 export class RedisLeases {
   private readonly leaseKeys: string[]
 
-  /** `owner` is unique to this run of the worker: after a restart it is another one. */
+  /** `owner` is unique to this run of the worker: it differs after a restart. */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,

@@ -1,5 +1,4 @@
-// One process at a time over all processes of a collector, for work that may take hours. The lock runs out by itself
-// where its holder dies.
+// A lock over all processes of a collector, for work that may take hours. It expires by itself when its holder dies.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { RedisScript, redisCause } from './redis-client.ts'
@@ -20,12 +19,15 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 `)
 
-/** Throws once the work may be another's. To be called before every step that another holder must not meet. */
+/**
+ * Throws when another process may have the lock now. The work calls it before every step that two holders must not both
+ * do.
+ */
 type StillHeld = () => void
 
 /**
- * Waits for the lock under `key`, does the work and gives the lock back. Rejects when Redis does not answer, or as the
- * work does.
+ * Waits for the lock under `key`, does the work and releases the lock. Rejects when Redis does not answer, or with the
+ * error of the work.
  */
 export async function underLock(
   redis: Redis,
@@ -51,7 +53,7 @@ export async function underLock(
     })
   } finally {
     clearInterval(timer)
-    // Where it cannot be given back it runs out.
+    // A lock that cannot be released expires.
     await RELEASE.run(redis, [key], [token]).catch(() => {})
   }
 }

@@ -1,6 +1,6 @@
-// The outbox of a worker in Redis: a stream of events a shard, read by whoever has the shard's lease; events of one
-// server stay in the order in which they were made. Also what the leader keeps by name, committed with the events that
-// came of it.
+// The outbox of a worker in Redis: one stream of events for each shard, read by the worker that has the shard's lease;
+// events of one server stay in order. Also the values that the leader stores by name, committed with the events that
+// they led to.
 
 import type { Redis } from 'ioredis'
 import type { JournalRecord } from '../../../../core/alerting/durability/journal-record.ts'
@@ -16,8 +16,8 @@ import { LUA_HOLDS } from './redis-leases.ts'
 import { LUA_OUTBOX, LUA_TEXT } from './redis-scripts.ts'
 
 /**
- * KEYS: outbox, ids. ARGV: numbers and event ids of what leaves. In a Redis that lost its newest writes a number may be
- * another event's.
+ * KEYS: outbox, ids. ARGV: numbers and event ids of the events to remove. Both are compared, because after Redis lost
+ * its newest writes a number may belong to another event.
  */
 const REMOVE = new RedisScript(`
 for at = 1, #ARGV, 2 do
@@ -46,13 +46,13 @@ return 1
 const PAGE = 1_000
 
 export class RedisOutboxStore implements OutboxStore {
-  /** Events that were read and may be removed: their ids by row. */
+  /** The event ids, by row, of events that were read and may be removed. */
   private readonly eventIds = new Map<number, string>()
   private nextShard = 0
   private depth = 0
   private oldestMs: number | null = null
 
-  /** `ownedShards`: those whose lease this worker has now. */
+  /** `ownedShards` returns the shards whose lease this worker has now. */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
@@ -81,7 +81,7 @@ export class RedisOutboxStore implements OutboxStore {
     return rows
   }
 
-  /** Shards of this worker with events, another first every time. */
+  /** The shards of this worker that have events, starting with another one every time. */
   private async filledShards(): Promise<number[]> {
     const filled = await this.measure()
     if (filled.length === 0) return filled
@@ -89,7 +89,7 @@ export class RedisOutboxStore implements OutboxStore {
     return [...filled.slice(this.nextShard), ...filled.slice(0, this.nextShard)]
   }
 
-  /** Notes how many events wait in the shards of this worker, and since when. Returns the shards that have some. */
+  /** Counts the events that wait in the shards of this worker, and since when. Returns the shards that have some. */
   async measure(): Promise<number[]> {
     const owned = this.ownedShards()
     const [depths, oldest] = await Promise.all([
@@ -102,7 +102,7 @@ export class RedisOutboxStore implements OutboxStore {
     return owned.filter((_, index) => depths[index]! > 0)
   }
 
-  /** Events that the hub has, or will never take. */
+  /** Removes events that the hub has accepted, or will never accept. */
   async removeEvents(rowIds: readonly number[]): Promise<void> {
     const byShard = new Map<number, (string | number)[]>()
     for (const row of rowIds) {
@@ -117,7 +117,7 @@ export class RedisOutboxStore implements OutboxStore {
       await REMOVE.run(this.redis, [this.keys.outbox(shard), this.keys.outboxIds(shard)], args)
   }
 
-  /** Events of a purged company, or of one server of it, and its open alerts, in the shards of this worker. */
+  /** Removes the events and open alerts of a purged company, or of one of its servers, in the shards of this worker. */
   async removeEventsOf(companyId: string, serverId: string | null): Promise<void> {
     const owned = this.ownedShards()
     const shards = serverId === null ? owned : owned.filter(shard => shard === shardOfServer(serverId))
@@ -128,7 +128,10 @@ export class RedisOutboxStore implements OutboxStore {
       )
   }
 
-  /** At the bound, of which this worker has the part of its shards: the oldest reminders go first, then the oldest. */
+  /**
+   * Trims to the share of the bound that belongs to this worker's shards: the oldest reminders first, then the oldest
+   * events.
+   */
   async trimOutbox(eventsMax: number): Promise<number> {
     await this.measure()
     const owned = this.ownedShards()
@@ -177,7 +180,7 @@ export class RedisOutboxStore implements OutboxStore {
     return args.length / 2
   }
 
-  /** Events that waited in this worker's shards when it last looked. */
+  /** The number of events that waited in this worker's shards at the last count. */
   outboxDepth(): number {
     return this.depth
   }
@@ -186,7 +189,7 @@ export class RedisOutboxStore implements OutboxStore {
     return this.oldestMs
   }
 
-  /** A value that was kept, or null. */
+  /** The value stored under a name, or null. */
   async kept(name: string): Promise<unknown> {
     const text = await this.redis.get(this.keys.kept(name))
     return text === null ? null : JSON.parse(text)

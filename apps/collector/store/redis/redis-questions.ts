@@ -1,6 +1,7 @@
-// A worker asks the others what their shards know: who is online, how a server stands, what /status counts; and has
-// them pull a feed. The question goes over a channel, answers come back in a list of its own. Redis says how many hear
-// the question: so many answers are waited for, and no longer than a time limit.
+// A worker asks the others about their shards: which agents are online, the alerting of a server, the counts of
+// /status; and asks them to pull a feed. The question is published on a channel, and answers are pushed to a list of
+// that question. Redis returns how many workers received the question: that many answers are awaited, up to a time
+// limit.
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { type ReloadFeed, reloadFeeds } from './redis-announcements.ts'
@@ -15,7 +16,7 @@ export type Question =
   | { readonly kind: 'alerting'; readonly serverId: string }
   | { readonly kind: 'online'; readonly companyId: string }
   | { readonly kind: 'counts' }
-  /** To pull it and put it in force, before the answer. */
+  /** Pull the feed and put it in force before answering. */
   | { readonly kind: 'reload'; readonly feed: ReloadFeed }
 
 type Asked = { readonly id: string; readonly owner: string; readonly question: Question }
@@ -42,7 +43,7 @@ function parseAsked(text: string): Asked | null {
 export class RedisQuestions {
   private readonly listener: Redis
 
-  /** `answer` resolves to JSON, or to null when this worker has nothing to say. */
+  /** `answer` resolves to JSON, or to null when this worker has no answer. */
   constructor(
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
@@ -51,12 +52,12 @@ export class RedisQuestions {
     onError: (cause: string) => void,
   ) {
     this.listener = redis.duplicate({
-      // It subscribes once it is there, however long that takes.
+      // The subscription waits for the connection, however long that takes.
       enableOfflineQueue: true,
       maxRetriesPerRequest: null,
       connectionName: 'collector-worker-questions',
     })
-    // The connection it was made from tells of trouble.
+    // The connection that it was duplicated from reports trouble.
     this.listener.on('error', () => {})
     this.listener.subscribe(keys.questions).catch(error => onError(redisCause(error)))
     this.listener.on('message', (_channel: string, text: string) => {
@@ -65,8 +66,8 @@ export class RedisQuestions {
   }
 
   /**
-   * Every worker answers, also its own question and also that it has nothing to say: who asks knows when nobody else
-   * will.
+   * Every worker answers, even its own question, and with null when it knows nothing: so the one that asks knows when
+   * no further answer will come.
    */
   private async receive(text: string): Promise<void> {
     const asked = parseAsked(text)
@@ -77,8 +78,8 @@ export class RedisQuestions {
   }
 
   /**
-   * Asks the other workers. Resolves to what they say: `enough` of it, or what came in `waitMs`. Who is gone is not
-   * waited for.
+   * Asks the other workers. Resolves to their answers: `enough` of them, or those that came within `waitMs`. Workers
+   * that have gone are not waited for.
    */
   async ask(question: Question, enough: 'first' | 'all', waitMs = WAIT_MS): Promise<unknown[]> {
     const asked: Asked = { id: randomUUID(), owner: this.owner, question }

@@ -1,7 +1,7 @@
-// The registry that all processes of a collector share in Redis. Each holds it whole in memory and takes over what
-// others wrote by the number of the change, so that a look-up of a token costs no round trip; the look for changes is
-// what redis.cache_ttl bounds. The rule of versions holds in the script too: an older record never replaces a newer
-// one, and revoked is for good (G-35).
+// The registry that all processes of a collector share in Redis. Each process holds all of it in memory, so that the
+// look-up of a token costs no round trip, and polls the changes of the others by change number; redis.cache_ttl bounds
+// the delay. The script enforces the version rule too: an older record never replaces a newer one, and revoked is for
+// good (G-35).
 import type { Redis } from 'ioredis'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
 import type { AgentRecord } from '../registry/agent-record.ts'
@@ -54,12 +54,15 @@ const isRecord = (value: unknown): value is AgentRecord =>
   'state' in value &&
   agentStates.some(state => state === value.state)
 
-/** Stands behind AgentRegistry like the store on disk; what comes and goes over the network is on either side of it. */
+/**
+ * The store behind AgentRegistry, with the same synchronous interface as the one on disk: `poll` fetches changes before
+ * they are read, and writes are sent in the background.
+ */
 export class RedisRegistryStore {
   private readonly found: RegistryRow[] = []
   private cursorNow: RegistryCursor = { since: 0, syncedAtMs: 0 }
   private change = 0
-  /** Arguments of the scripts that are to run, in order. */
+  /** Arguments of the pending script calls, in order. */
   private readonly writes: (readonly (string | number)[])[] = []
   private writing: Promise<void> | null = null
 
@@ -68,18 +71,19 @@ export class RedisRegistryStore {
     private readonly redis: Redis,
     private readonly keys: RedisKeys,
   ) {
-    // A server that comes back may have lost its newest changes, and given their numbers to others by the next look.
+    // After a restart Redis may have lost its newest changes and given their numbers to others, so everything is read
+    // again.
     redis.on('close', () => {
       this.change = 0
     })
   }
 
-  /** Fetches what was written since the last look, and writes what could not be written before. */
+  /** Fetches the changes since the last poll, and sends writes that failed before. */
   async poll(): Promise<void> {
     if (this.writes.length > 0) await this.flush()
-    // The cursor first: the records that it stands for were written before it.
+    // The cursor is read first: the records that it covers were written before it.
     const [since, syncedAtMs, last] = await this.redis.hmget(this.keys.registryState, 'since', 'synced_at_ms', 'change')
-    // What another server has that knows less is read whole.
+    // A lower change number means another server, or lost writes: the registry is read again as a whole.
     if (Number(last ?? 0) < this.change) this.change = 0
     for (;;) {
       const page = await this.redis.zrangebyscore(
@@ -104,12 +108,12 @@ export class RedisRegistryStore {
     this.cursorNow = { since: Number(since ?? 0), syncedAtMs: Number(syncedAtMs ?? 0) }
   }
 
-  /** Whether the last looks found something that was not read yet. */
+  /** Whether polls found changes that were not read yet. */
   get hasChanges(): boolean {
     return this.found.length > 0
   }
 
-  /** What the last looks found. */
+  /** The changes that polls found. */
   readChanges(): RegistryRow[] {
     return this.found.splice(0)
   }
@@ -118,7 +122,9 @@ export class RedisRegistryStore {
     return this.cursorNow
   }
 
-  /** Hands rows over to be written, the cursor with the last of them. What Redis does not take now is written later. */
+  /**
+   * Queues rows to be written, and the cursor with the last of them. What Redis does not accept now is written later.
+   */
   write(rows: readonly RegistryRow[], cursor: RegistryCursor | null): void {
     const args = rows.flatMap(({ agentId, record }) => [agentId, record ? JSON.stringify(record) : REMOVED])
     for (let at = 0; at < args.length || at === 0; at += ROWS_A_CALL * 2) {
@@ -126,11 +132,11 @@ export class RedisRegistryStore {
       const head = isLast && cursor ? [cursor.since, cursor.syncedAtMs] : ['', '']
       this.writes.push([...head, ...args.slice(at, at + ROWS_A_CALL * 2)])
     }
-    // Whoever must know asks `flushed`.
+    // Callers that need to know await `flushed`.
     this.flush().catch(() => {})
   }
 
-  /** Resolves once everything that was handed over is in Redis; rejects when it is not taken now. */
+  /** Resolves once all queued rows are in Redis; rejects when Redis does not accept them now. */
   async flushed(): Promise<void> {
     await this.flush()
   }

@@ -1,6 +1,6 @@
 // Pieces of Lua that several scripts of the collector share.
 
-/** The time of the Redis server, ms: hosts of one collector need not agree about theirs. */
+/** The time of the Redis server, ms: the clocks of a collector's hosts need not agree. */
 export const LUA_NOW = `
 local function now()
   local time = redis.call('TIME')
@@ -8,7 +8,7 @@ local function now()
 end
 `
 
-/** Numbers as text: Lua's own way ends at 14 digits. */
+/** Formats numbers as text: Lua itself keeps only 14 digits. */
 export const LUA_TEXT = `
 local function text(number)
   return string.format('%.0f', number)
@@ -16,8 +16,8 @@ end
 `
 
 /**
- * Removes from the stream of a partition what both consumers have passed, and keeps the account of what waits. The
- * first entry that is left says how many bytes were before it and when it came.
+ * Removes from the stream of a partition the entries that both consumers have passed, and updates the count of waiting
+ * bytes. The first remaining entry records how many bytes came before it and when it arrived.
  */
 export const LUA_TRIM = `
 local function trim(partition, stream, state, passed)

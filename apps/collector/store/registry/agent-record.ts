@@ -17,20 +17,20 @@ export type AgentRecord = {
   /** 0 without a previous token. */
   readonly prevTokenExpiresAtMs: number
   readonly version: number
-  /** Cursor of the feed; 0 in a record that was pushed. */
+  /** Cursor of the feed; 0 in a record that the hub pushed. */
   readonly syncVersion: number
   readonly serverStatus: ServerStatus
   readonly subnetId: string
   readonly datacenter: string
-  /** Of the server, for labels of events; empty where the hub does not say. */
+  /** The server's hostname, for labels of events; empty where the hub does not send it. */
   readonly hostname: string
   /** 0 = not managed. */
   readonly intervalSeconds: number
-  /** 0 when the hub does not say. */
+  /** 0 when the hub does not send it. */
   readonly enrolledAtMs: number
 }
 
-/** A record of which only the agent is known: revoked, until more is. */
+/** A revoked record of an agent of which nothing but its id is known yet. */
 export const emptyRecord = (agentId: string): AgentRecord => ({
   agentId,
   companyId: '',
@@ -70,7 +70,7 @@ function instantOf(value: unknown): number {
 /** Why JSON is no agent record: the field, and what was expected. */
 type RecordFault = { readonly field: string; readonly expected: string }
 
-/** Server statuses that mean nothing to the collector count as empty. */
+/** A server status without meaning for the collector counts as empty. */
 const statusOf = (value: unknown): ServerStatus => (value === 'maintenance' || value === 'decommissioned' ? value : '')
 
 /**
@@ -123,8 +123,8 @@ export function parseAgentRecord(json: unknown, agentId?: string, held?: AgentRe
 }
 
 /**
- * What is wrong with the optional fields of a pushed record. The feed is read past such a fault: an agent is not shut
- * out for it.
+ * The fault of the optional fields of a pushed record. In the feed such a fault is ignored, so that it does not lock an
+ * agent out.
  */
 export function optionalFieldFault(json: unknown): RecordFault | null {
   if (!isJsonObject(json)) return null

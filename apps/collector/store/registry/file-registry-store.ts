@@ -1,6 +1,6 @@
 // The registry on disk: a SQLite file that the processes of one collector share. Every written row gets the next change
-// number, so that each process finds what the others wrote; the cursor of the agents feed stands beside the rows it
-// belongs to.
+// number, by which each process finds the writes of the others. The cursor of the agents feed is stored in the same
+// file.
 import { Database } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
@@ -10,7 +10,7 @@ const FORMAT_VERSION = 2
 
 export type RegistryCursor = { readonly since: number; readonly syncedAtMs: number }
 
-/** A row: the record, or that the agent was removed. */
+/** A row: an agent's record, or null when the agent was removed. */
 export type RegistryRow = { readonly agentId: string; readonly record: AgentRecord | null }
 
 type Row = {
@@ -47,8 +47,7 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS agents (
 const REVOKED = agentStates.indexOf('revoked')
 
 /**
- * The rule of versions holds between processes too: an older record never replaces a newer row, and revoked is for
- * good.
+ * The version rule holds between processes too: an older record never replaces a newer row, and revoked is for good.
  */
 const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(16)}?)
   ON CONFLICT (agent_id) DO UPDATE SET ${COLUMNS.split(', ')
@@ -68,7 +67,7 @@ export class RegistryStore {
   /** The highest change number that this process has read or written. */
   private change = 0
   private dataVersion = -1
-  /** Equal texts (companies, subnets, data centres) are kept once. */
+  /** Equal texts (companies, subnets, data centres) are stored once in memory. */
   private readonly shared = new Map<string, string>()
 
   constructor(path: string) {
@@ -95,7 +94,7 @@ export class RegistryStore {
     this.database.run('INSERT OR IGNORE INTO cursor (id, since, synced_at_ms, change) VALUES (1, 0, 0, 0)')
     this.database.run('CREATE TABLE IF NOT EXISTS reloads (feed TEXT PRIMARY KEY, count INTEGER NOT NULL)')
     if (version === 1) {
-      // Format 2 knows hostnames: the feed is read again from its start, which completes the records that are kept.
+      // Format 2 added hostnames: the feed is read again from its start, which completes the stored records.
       this.database.run("ALTER TABLE agents ADD COLUMN hostname TEXT NOT NULL DEFAULT ''")
       this.database.run('UPDATE cursor SET since = 0')
     }
@@ -135,7 +134,7 @@ export class RegistryStore {
 
   /** Everything that was written since the last call, by any process; the first call gives the whole registry. */
   readChanges(): RegistryRow[] {
-    // data_version moves when another connection commits: a poll without news costs one pragma.
+    // data_version changes when another connection commits: a poll without changes costs one pragma.
     const { data_version: dataVersion } = this.database
       .query<{ data_version: number }, []>('PRAGMA data_version')
       .get() ?? { data_version: 0 }
@@ -182,14 +181,14 @@ export class RegistryStore {
           this.database
             .query('UPDATE cursor SET since = max(since, ?), synced_at_ms = max(synced_at_ms, ?)')
             .run(cursor.since, cursor.syncedAtMs)
-        // What others wrote in between keeps its place before ours: it is read at the next poll.
+        // Changes that other processes wrote in between have lower numbers than ours; the next poll reads them.
         if (before === this.change) this.change = change
       })
       .immediate()
   }
 
   /**
-   * Tells the other processes to pull a feed now: raises its counter (document 3: the shared counter of a reload call).
+   * Asks the other processes to pull a feed now: raises its counter (document 3: the shared counter of a reload call).
    */
   raiseReload(feed: string): void {
     this.database
@@ -197,7 +196,7 @@ export class RegistryStore {
       .run(feed)
   }
 
-  /** How often a feed was to be pulled by all processes; one that sees it grow pulls. */
+  /** The counter of a feed's reload calls; a process that sees it grow pulls the feed. */
   reloadCount(feed: string): number {
     return (
       this.database.query<{ count: number }, [string]>('SELECT count FROM reloads WHERE feed = ?').get(feed)?.count ?? 0

@@ -1,6 +1,5 @@
-// A token that the registry does not have is asked of the hub (document 1 "Collector-facing endpoints"; decision G-36):
-// one question a token at a time, a "no" remembered for a minute, and never a "no" made of a hub that could not be
-// reached.
+// Asks the hub about a token that the registry does not have (document 1 "Collector-facing endpoints"; decision G-36):
+// one request at a time for each token. A "no" is remembered for a minute; an unreachable hub never counts as a "no".
 import type { Logger } from 'pino'
 import { RateBucket, RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { describeResponse, type HubClient } from '../../hub-link/hub-client.ts'
@@ -28,7 +27,7 @@ type RegistryLookupOptions = {
 export class RegistryLookup {
   private readonly options: RegistryLookupOptions
   private readonly running = new Map<string, Promise<LookupResult>>()
-  /** Token hash -> when it may be asked again. In the order of asking. */
+  /** Token hash -> when the hub may be asked again, in the order of the requests. */
   private readonly negatives = new Map<string, number>()
   private readonly limit = new RateLimit(LOOKUPS_PER_MINUTE, LOOKUPS_BURST)
   private readonly bucket = new RateBucket()
@@ -60,9 +59,7 @@ export class RegistryLookup {
     return result
   }
 
-  /**
-   * A token that was issued just now is asked for again at its next use, whatever a hub that lagged behind said of it.
-   */
+  /** The next use of a token that was just issued asks the hub again, even if the hub did not know it a moment ago. */
   forgetUnknown(tokenHash: string): void {
     this.negatives.delete(tokenHash)
   }
@@ -88,11 +85,11 @@ export class RegistryLookup {
     try {
       registry.apply([record])
     } catch (error) {
-      // It is known in memory; only a restart would have to ask again.
+      // The agent is known in memory; only after a restart the hub would have to be asked again.
       log.error({ err: error }, 'cannot keep an agent record on disk')
     }
     if (registry.byTokenHash(tokenHash, nowMs())) return 'found'
-    // The hub knows an older or a newer token of the agent than the one that was asked.
+    // The hub returned an agent whose tokens do not include the one in question.
     this.rememberUnknown(tokenHash)
     return 'unknown'
   }

@@ -13,21 +13,21 @@ export type AgentChange = {
 }
 type ChangeListener = (changes: readonly AgentChange[]) => void
 
-/** What a token hash means at an instant. */
+/** The agent of a token hash, and whether the token is valid at an instant. */
 type TokenMatch = { readonly record: AgentRecord; readonly isValid: boolean }
 
-/** What keeps the registry: on disk, or in Redis, where what is written is durable once it is `flushed`. */
+/** The durable store of the registry: on disk, or in Redis, where a write is durable once it is `flushed`. */
 export interface RegistryBacking {
-  /** What was written since the last call, by any process; the first call gives the whole registry. */
+  /** Everything written since the last call, by any process; the first call returns the whole registry. */
   readChanges(): RegistryRow[]
-  /** Of the agents feed, as of the last look. */
+  /** The cursor of the agents feed, as of the last read. */
   cursor(): RegistryCursor
   /**
    * Writes rows, and the cursor with them when it is given. An older record never replaces a newer row, and revoked is
    * for good.
    */
   write(rows: readonly RegistryRow[], cursor: RegistryCursor | null): void
-  /** Of a store that writes later: resolves once everything that was handed over is durable. */
+  /** For a store that writes asynchronously: resolves once everything handed over is durable. */
   flushed?(): Promise<void>
 }
 
@@ -93,7 +93,7 @@ export class AgentRegistry {
   }
 
   /**
-   * The agent that a token belongs to, and whether the token is valid now: the current one, or the previous in its
+   * The agent of a token, and whether the token is valid now: the current one is, and the previous one during its
    * overlap.
    */
   byTokenHash(tokenHash: string, nowMs: number): TokenMatch | undefined {
@@ -111,7 +111,7 @@ export class AgentRegistry {
   }
 
   /**
-   * The agent that stands for a server: the latest non-revoked one, by enrollment where the hub says it, else by
+   * The agent that represents a server: the latest non-revoked one, by enrollment time where the hub sends it, else by
    * version.
    */
   latestOfServer(companyId: string, serverId: string): AgentRecord | undefined {
@@ -153,9 +153,9 @@ export class AgentRegistry {
   }
 
   /**
-   * Applies records of the feed, of a look-up or of a renewal: a lower version never, an equal one only when the feed
-   * moved on, and nothing takes an agent out of revoked. With `cursor` the feed was read to its end. Returns how many
-   * were applied.
+   * Applies records of the feed, a look-up or a renewal. A record of a lower version is ignored, one of an equal
+   * version counts only if the feed's cursor moved on, and no record takes an agent out of revoked. `cursor` is given
+   * when the feed was read to its end. Returns how many were applied.
    */
   apply(records: readonly AgentRecord[], cursor: RegistryCursor | null = null): number {
     const changes: AgentChange[] = []
@@ -166,7 +166,7 @@ export class AgentRegistry {
       if (!record) continue
       applied++
       if (before && isSameContent(before, record) && before.version === record.version) {
-        // Only the feed's cursor moved: nothing to tell anybody, and nothing worth a write.
+        // Only the feed's cursor moved: there is no change to announce or to store.
         this.agents.set(record.agentId, record)
         continue
       }
@@ -179,7 +179,8 @@ export class AgentRegistry {
   }
 
   /**
-   * A record pushed by the hub. True when it is now in force: never for one that would take an agent out of revoked.
+   * Applies a record that the hub pushed. True when it is now in force, which a record that would take an agent out of
+   * revoked never is.
    */
   push(record: AgentRecord): boolean {
     const held = this.agents.get(record.agentId)
@@ -209,7 +210,7 @@ export class AgentRegistry {
     return this.remove(this.agentsOfServer(serverId).filter(record => record.companyId === companyId))
   }
 
-  /** Removes every agent that is not named: a feed was read again from its start. */
+  /** Removes every agent that is not listed, after the feed was read again from its start. */
   removeOthers(agentIds: ReadonlySet<string>): number {
     return this.remove([...this.agents.values()].filter(record => !agentIds.has(record.agentId)))
   }
@@ -221,7 +222,7 @@ export class AgentRegistry {
     return records.length
   }
 
-  /** Takes over what other processes wrote to the store since the last call. Cheap when there is nothing. */
+  /** Applies what other processes wrote to the store since the last call. Cheap when they wrote nothing. */
   refresh(): void {
     if (!this.store) return
     const changes: AgentChange[] = []
@@ -242,8 +243,8 @@ export class AgentRegistry {
   }
 
   /**
-   * Resolves once every change so far is durable, for every process that shares the registry. Rejects when it is not
-   * now.
+   * Resolves once every change so far is durable for all processes that share the registry. Rejects when the store does
+   * not accept it now.
    */
   async flushed(): Promise<void> {
     await this.store?.flushed?.()
@@ -290,10 +291,10 @@ export class AgentRegistry {
   }
 }
 
-/** The record that holds after `offered` came for a known agent, or null when it is to be ignored. */
+/** The record that holds after `offered` arrived for a known agent, or null when `offered` is ignored. */
 function merge(held: AgentRecord, offered: AgentRecord): AgentRecord | null {
   if (offered.version < held.version) return null
-  // A record that was kept before hostnames were read is completed by the same record of the feed.
+  // A record stored before hostnames were known is completed by the same record of the feed.
   const isFuller = held.hostname === '' && offered.hostname !== ''
   const isNewer = offered.version > held.version || offered.syncVersion > held.syncVersion || isFuller
   const isRevocation = offered.state === 'revoked' && held.state !== 'revoked'

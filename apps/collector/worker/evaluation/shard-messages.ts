@@ -34,7 +34,7 @@ export type ShardThreadConfig = Omit<ShardLoopConfig, 'partition' | 'pollMs' | '
   readonly storage: ShardStorage
 }
 
-/** Attributes of a server; null when all its agents were revoked, which are then named. */
+/** Attributes of a server; null when all its agents were revoked, whose ids are then listed. */
 export type ServerAttributesUpdate =
   | { readonly serverId: string; readonly attributes: ServerAttributes }
   | { readonly serverId: string; readonly attributes: null; readonly revokedAgentIds: readonly string[] }
@@ -52,7 +52,7 @@ export type ToShardThread =
       readonly tombstones: readonly Tombstone[]
     }
   | { readonly kind: 'wake' }
-  /** Over Redis: the lease of a shard is there; it is lost. */
+  /** Over Redis: this worker has acquired the lease of a shard, or has lost it. */
   | { readonly kind: 'acquire'; readonly shard: number; readonly token: string }
   | { readonly kind: 'revoke'; readonly shard: number }
   | { readonly kind: 'attributes'; readonly updates: readonly ServerAttributesUpdate[] }
@@ -64,10 +64,11 @@ export type ToShardThread =
 /** Every call of the main thread: its arguments and its answer. */
 export type ShardCalls = {
   /**
-   * Over Redis: the lease of a shard goes to another worker. Answered when it is saved and its evaluation has ended.
+   * Over Redis: hands the lease of a shard to another worker. Answered once the shard is saved and its evaluation has
+   * ended.
    */
   handOver: { args: [shard: number]; result: null }
-  /** What differs from the rules of the call before it. Answered once every loop runs the new set. */
+  /** The difference from the rules of the previous call. Answered once every loop runs the new set. */
   setRules: {
     args: [changed: readonly RuleRecord[], removed: readonly string[], rulesSince: number]
     result: null

@@ -1,5 +1,5 @@
-// The shard threads as the main thread of a worker sees them: which thread owns which of the 64 shards, what is sent to
-// all of them, and what they answer.
+// The shard threads as the main thread of a worker sees them: which thread owns which of the 64 shards, the messages to
+// all of them, and their answers.
 
 import { type RawRules, rulesById } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
@@ -28,9 +28,9 @@ type ShardPoolOptions = {
   /** The feed's cursor of the set. */
   readonly rulesSince: number
   readonly silences: readonly SilenceRecord[]
-  /** Known before the first entry is evaluated: what is replayed is suppressed as it would have been. */
+  /** Known before the first entry is evaluated, so that a replay suppresses the same events as before. */
   readonly attributes: readonly ServerAttributesUpdate[]
-  /** Living ones: their tenants are forgotten before anything is evaluated. */
+  /** Tombstones that have not expired: the state of their tenants is dropped before anything is evaluated. */
   readonly tombstones: readonly Tombstone[]
   readonly onMessage: (message: ShardNotice) => void
   /** A thread that dies takes the process with it. */
@@ -115,7 +115,7 @@ export class ShardPool {
     return this.threadOf(shardOfServer(serverId))
   }
 
-  /** The bus holds something new. */
+  /** The bus has new entries. */
   wake(): void {
     this.tellAll({ kind: 'wake' })
   }
@@ -146,7 +146,7 @@ export class ShardPool {
     for (const [thread, ofThread] of byThread) this.send(thread.worker, { kind: 'attributes', updates: ofThread })
   }
 
-  /** A purge: all state of the company, or of one server of it, goes without events. */
+  /** A purge: removes all state of the company, or of one of its servers, without events. */
   async forget(companyId: string, serverId: string | null): Promise<void> {
     await this.callAll('forget', companyId, serverId)
   }
@@ -155,7 +155,7 @@ export class ShardPool {
     this.tellAll({ kind: 'tombstones', tombstones })
   }
 
-  /** Servers of a company whose agent is there. */
+  /** The number of the company's servers whose agent is up. */
   async online(companyId: string): Promise<number> {
     const counts = await this.callAll('online', companyId)
     return counts.reduce((sum, count) => sum + count, 0)
@@ -178,7 +178,7 @@ export class ShardPool {
     return this.ownerOf(serverId).calls.call('alerting', serverId)
   }
 
-  /** Every snapshot reflects the bus up to here. */
+  /** Every snapshot reflects the bus up to this position. */
   snapshotPosition(): number {
     return Math.min(...this.threads.map(thread => thread.snapshotPosition))
   }

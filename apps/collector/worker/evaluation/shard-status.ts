@@ -61,7 +61,7 @@ export function shardStatus(
   }
 }
 
-/** Servers of a company whose agent is there. */
+/** The number of the company's servers whose agent is up. */
 export function onlineServers(evaluation: EvaluationState, companyId: string): number {
   let count = 0
   for (const server of evaluation.servers)

@@ -1,4 +1,4 @@
-// The entry of a shard thread: messages of the main thread in, the loops of its shards beside them.
+// The entry file of a shard thread: receives the messages of the main thread and runs the loops of its shards.
 
 import { CallServer } from '../../thread-calls.ts'
 import { serverAlerting } from './shard-alerting.ts'
@@ -31,13 +31,13 @@ const callsTo = (host: ShardHost) =>
       status: () => host.loops.map(loop => shardStatus(loop.evaluation, loop)),
       stop: () => host.stop().then(() => null),
     },
-    // A thread that cannot do what it is told must not go on with half of it: it ends, and its process with it.
+    // A thread that cannot carry out a message must not continue half done: it ends, and its process with it.
     error => {
       throw error
     },
   )
 
-/** Takes what is not answered. */
+/** Handles messages that have no answer. */
 function heed(host: ShardHost, message: Exclude<ToShardThread, { kind: 'start' | 'call' }>): void {
   switch (message.kind) {
     case 'wake':

@@ -11,7 +11,7 @@ import { Tombstones } from '../../store/tombstones.ts'
 import type { ShardStatus } from '../evaluation/shard-messages.ts'
 import type { GroupStore, StorageParts, WorkerStorage } from './worker-storage.ts'
 
-/** How often the bus is told what is saved, and asked whether it refused. */
+/** How often the bus gets the saved position, and is asked whether it refused a batch. */
 const BUS_POLL_MS = 2000
 const GROUPS = 'groups'
 
@@ -21,7 +21,10 @@ type FileWorkerStorageOptions = { readonly config: WorkerConfig; readonly log: L
 export const alertingDirOf = (config: WorkerConfig): string =>
   config['alerting.rules_dir'] ?? join(config.data_dir, 'alerting')
 
-/** Samples are held so long before they are stored, so that a series that comes every 30 s comes with ten points. */
+/**
+ * How long samples are held before they are stored, so that a series with a sample every 30 s is stored ten points at a
+ * time.
+ */
 const HOLD_MS = 300_000
 const HOLD_SHARE = 1 / 8
 
@@ -49,7 +52,8 @@ export class FileWorkerStorage implements WorkerStorage {
     this.outbox = store
     this.tombstones = new Tombstones(join(config.data_dir, 'tombstones.json'), nowMs)
     this.shards = { kind: 'file', busPath: paths.bus, dataDir, snapshotDir }
-    // What is held waits on the bus, and is to leave most of it to what comes while the store is away.
+    // Held samples stay on the bus, and must leave most of it free for batches that arrive while the store is
+    // unreachable.
     const hold = {
       ms: Math.min(HOLD_MS, config['bus.max_age'] * HOLD_SHARE),
       bytes: config['bus.max_bytes'] * HOLD_SHARE,

@@ -30,7 +30,7 @@ export class Leases {
 
   constructor(private readonly options: LeasesOptions) {}
 
-  /** Leases that are worked under, in order. */
+  /** The leases under which this worker works, in order. */
   get current(): readonly HeldLease[] {
     return [...this.held.values()].sort((a, b) => a.lease - b.lease)
   }
@@ -39,7 +39,7 @@ export class Leases {
     return this.held.get(lease)?.token ?? null
   }
 
-  /** Looks for leases now and from then on. */
+  /** Renews and acquires leases now and at every interval. */
   start(): void {
     this.schedule(0)
   }
@@ -84,7 +84,7 @@ export class Leases {
     }
   }
 
-  /** Takes over what Redis says this worker has. */
+  /** Adopts the leases that Redis says this worker has. */
   private async follow(found: readonly HeldLease[]): Promise<void> {
     const { store, onAcquired, onRevoked } = this.options
     const byLease = new Map(found.map(held => [held.lease, held]))
@@ -126,7 +126,7 @@ export class Leases {
       this.forget(held)
       await this.options.store.release(held)
     } catch (error) {
-      // Not given back: it runs out by itself.
+      // A lease that could not be released expires.
       this.forget(held)
       this.dropped.add(held.token)
       this.options.onError('cannot hand a shard over', error)

@@ -1,4 +1,4 @@
-// Opens what a worker process stands on, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
+// Opens the storage of a worker process, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { collectorPaths, DISK_POLL_MS, factsMaxAgeMs, type WorkerConfig } from '../../config.ts'
@@ -15,26 +15,26 @@ import { FileWorkerStorage } from './file-storage.ts'
 import { RedisWorkerStorage } from './redis-storage.ts'
 import type { WorkerStorage } from './worker-storage.ts'
 
-/** How often what other processes wrote into the registry in Redis is looked for, at least. */
+/** The longest interval at which changes of other processes to the registry in Redis are polled. */
 const REDIS_POLL_MS = 500
 
 type OpenedStorage = {
   readonly storage: WorkerStorage
   readonly registry: RegistryBacking
   readonly reloadAgentFeeds: ReloadAgentFeeds
-  /** Resolves once ingest has had the time to read what was written; in Redis redis.cache_ttl bounds that. */
+  /** Resolves once ingest has had the time to read a change; in Redis redis.cache_ttl bounds that. */
   readonly untilIngestPolled: () => Promise<void>
   readonly ready: readonly ReadyPart[]
   /** For heartbeats. */
   readonly facts: HeartbeatBoard
   readonly pollMs: number
-  /** Fetches what other processes wrote into the registry. */
+  /** Fetches the changes of other processes to the registry. */
   poll(): Promise<void>
-  /** After everything has ended: another worker may have it now. */
+  /** Releases the files after everything has ended: another worker may take them over now. */
   release(): void
 }
 
-/** Resolves once Redis answers; until then the log says what is waited for. */
+/** Resolves once Redis answers; until then the log says so. */
 export async function openWorkerStorage(config: WorkerConfig, log: Logger): Promise<OpenedStorage> {
   const url = config['redis.url']
   return config['bus.kind'] === 'redis' && url !== null ? openOnRedis(config, url, log) : openOnDisk(config, log)
@@ -47,7 +47,7 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
   return {
     storage: new FileWorkerStorage({ config, log, nowMs: Date.now }),
     registry,
-    // Ingest is another process: it sees the counter at its next poll.
+    // Ingest is another process: it sees the raised counter at its next poll.
     reloadAgentFeeds: {
       checks: async () => {
         registry.raiseReload('checks')
@@ -81,21 +81,21 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
   return {
     storage,
     registry,
-    // Every process pulls by the counter that a reload call raises.
+    // Each process sees the counter that a reload call raises, and pulls by itself.
     reloadAgentFeeds: { checks: async () => 'applied' },
     untilIngestPolled: async () => {},
     ready: [{ name: 'redis', isReady: () => storage.isReady() }],
     facts: new RedisHeartbeats(redis, keys, factsMaxAgeMs(config), Date.now),
     pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
-    // While Redis is away its connection has said so; what others wrote is found afterwards.
+    // While Redis is unreachable its connection logs that; changes of others are fetched afterwards.
     poll: async () => {
       if (redis.status !== 'ready') return
       await registry.poll()
-      // A purge takes the agents of a tenant after its tombstone: whoever sees them gone first would tell that their
-      // alerts end.
+      // A purge writes its tombstone before it removes the tenant's agents. The tombstone is applied first here too:
+      // otherwise the removal of the agents would close their alerts with events.
       if (registry.hasChanges) await storage.pollNow()
     },
-    // Over Redis the shards are leased.
+    // Over Redis the shards are leased, and there is nothing to release here.
     release: () => {},
   }
 }

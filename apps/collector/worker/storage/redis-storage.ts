@@ -1,5 +1,5 @@
-// A worker among others: bus, state and outbox in Redis, shards by lease. The leader, which sweeps groups and
-// retention, has a lease of its own.
+// The storage of a worker among others: bus, state and outbox in Redis, shards by lease. The leader, which sweeps
+// groups and retention, has a separate lease.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -58,10 +58,10 @@ export class RedisWorkerStorage implements WorkerStorage {
   private polling: Promise<void> = Promise.resolve()
   private isLeasing = false
   private toldShards = 0
-  /** Shards that are on their way to another worker. */
+  /** Shards that are being handed over to another worker. */
   private readonly leaving = new Set<number>()
 
-  /** Resolves with the living tombstones read. */
+  /** Resolves once the tombstones in force are read. */
   static async open(options: RedisWorkerStorageOptions): Promise<RedisWorkerStorage> {
     const storage = new RedisWorkerStorage(options)
     await storage.tombstones.poll()
@@ -159,7 +159,10 @@ export class RedisWorkerStorage implements WorkerStorage {
     await this.pollNow()
   }
 
-  /** Resolves once what other processes had done by now is in force here; while Redis is away, when it is not. */
+  /**
+   * Resolves once everything that other processes had done by now is in force here; while Redis is unreachable, without
+   * that.
+   */
   pollNow(): Promise<void> {
     this.polling = this.polling.then(() => this.poll())
     return this.polling

@@ -32,7 +32,7 @@ export type GroupStore = {
   forgetDown(serverIds: readonly string[]): Soon<void>
 }
 
-/** What /status counts over the shards of one worker, and its last retention sweep. */
+/** The counts of one worker's shards for /status, and its last retention sweep. */
 export type WorkerCounts = {
   readonly online: number
   readonly pending: number
@@ -55,10 +55,10 @@ export type OtherWorkers = {
 /** What the worker provides to its storage once it runs. */
 export type StorageParts = {
   readonly shards: ShardPool
-  /** What this worker tells others of itself. */
+  /** The counts that this worker reports to the others. */
   readonly counts: () => Promise<WorkerCounts>
   readonly samples: SamplesClient
-  /** The set of rules is known: before that no shard is evaluated. */
+  /** True once the set of rules is known: no shard is evaluated before. */
   readonly hasRules: () => boolean
   /**
    * A reload of a feed was requested at another process. Resolves once the feed is in force here, or cannot be pulled.
@@ -78,7 +78,7 @@ export type WorkerStorage = {
   readonly feedStore: (feed: 'rules' | 'silences') => Promise<FeedStore>
   /** The number of batches that evaluation or the samples store has not processed yet. */
   readonly lag: (statuses: readonly ShardStatus[], samplesLag: number) => Promise<number>
-  /** Tells every process to pull; null: this process is the only one that does. */
+  /** Asks every process to pull; null: this process is the only one that pulls. */
   readonly raiseReload: ((feed: ReloadFeed) => Promise<void>) | null
   readonly others: OtherWorkers | null
   readonly isReady: () => boolean
@@ -88,6 +88,6 @@ export type WorkerStorage = {
   readonly lost: (shard: number, token: string, cause: string) => void
   /** The worker stops: hands over leases, or records the last positions. */
   readonly stop: () => Promise<void>
-  /** After the threads have ended. */
+  /** Called after the threads have ended. */
   readonly close: () => Promise<void>
 }
