@@ -14,24 +14,24 @@ import type { Database, Executor } from '../platform/db/connect.ts'
 import type { HubMetrics } from '../platform/telemetry.ts'
 
 type CollectorTarget = { readonly id: string; readonly adminUrl: string; readonly adminToken: string }
-/** Why a collector cannot be called from here. */
+/** Why this hub cannot call a collector. */
 export type Unreachable = 'not_registered' | 'no_address' | 'no_token' | 'refused_address'
 export type CollectorResponse = {
   readonly status: number
   readonly body: unknown
-  /** The parameters that a refusal is about. */
+  /** The parameters that the collector refused. */
   readonly faults: readonly FieldFault[]
 }
 
 const BREAK_AFTER_FAILURES = 5
 const BREAK_WINDOW_MS = 60_000
 const HALF_OPEN_AFTER_MS = 30_000
-/** Stands for the collector of the configuration when no collector is registered. */
+/** The id of the collector in the configuration, when no collector is registered. */
 const CONFIGURED_ID = 'configured'
 
 type TargetRow = { id: string; admin_url: string | null; admin_token_sealed: string | null }
 
-/** Breaks after so many failures in a row, if the first of them is no longer ago than the window. */
+/** Breaks after this many failures in a row, if the first of them lies within the window. */
 export class FailuresInWindow implements IBreaker {
   /** When the failures since the last success were, as many as count; oldest first. */
   state: number[] = []
@@ -102,8 +102,8 @@ export class CollectorClient {
   }
 
   /**
-   * The ids of every registered collector, for what is done later: a command may know neither the key that opens their
-   * tokens nor the address in the configuration of the hub that serves.
+   * The ids of every registered collector, for jobs that run later: a command of the hub may know neither the key that
+   * opens their tokens nor the address in the configuration of the running hub.
    */
   async ids(db: Executor): Promise<string[]> {
     const rows = await db.execute<{ id: string }>(sql`select id from monitoring_collectors order by internal_id`)
@@ -111,7 +111,7 @@ export class CollectorClient {
     return this.configured() ? [CONFIGURED_ID] : []
   }
 
-  /** A collector by id, or why it cannot be called. */
+  /** A collector by id, or the reason why it cannot be called. */
   async reach(id: string): Promise<CollectorTarget | Unreachable> {
     if (id === CONFIGURED_ID) return this.configured() ?? 'not_registered'
     const rows = await this.database.db.execute<TargetRow>(

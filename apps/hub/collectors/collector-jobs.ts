@@ -1,6 +1,6 @@
-// The calls to collectors that follow a commit: reload, push or revoke of agents, purge. Every registered collector
-// gets each of them in a job of its own, so that one that is down does not hold the others back (decisions G-42, G-44,
-// G-140).
+// The calls to collectors that follow a commit: reload, push or revocation of agents, purge. Each call to each
+// registered collector is a separate job, so that a collector that is down does not delay the others (decisions G-42,
+// G-44, G-140).
 import { sql } from 'drizzle-orm'
 import {
   type AgentRecordBody,
@@ -44,11 +44,11 @@ async function callCollectors(hub: Hub, tx: Tx, queue: CollectorQueue, calls: re
 export const reloadCollectors = (hub: Hub, tx: Tx, kind: ReloadKind): Promise<void> =>
   callCollectors(hub, tx, 'collector.reload', [{ payload: { kind }, key: kind }])
 
-/** The same where nothing has changed: an operator asks for it. */
+/** The same without a change, on request of an operator. */
 export const requestReload = (hub: Hub, kind: ReloadKind): Promise<void> =>
   inTransaction(hub.database.db, tx => reloadCollectors(hub, tx, kind))
 
-/** After the commit every collector gets the agents' records as they then are; revoked ones as a revocation. */
+/** After the commit, sends every collector the agents' records as they are then; revoked ones as a revocation. */
 export const pushAgents = (hub: Hub, tx: Tx, agentIds: readonly string[]): Promise<void> =>
   callCollectors(
     hub,
@@ -70,7 +70,7 @@ const UNREACHABLE = {
   refused_address: "the address of the collector's admin API is not allowed",
 } as const satisfies Record<Unreachable, string>
 
-/** Throws PermanentJobFailure for a collector that cannot be called from here. */
+/** Throws PermanentJobFailure for a collector that this hub cannot call. */
 async function call(
   hub: Hub,
   payload: JobPayload,
@@ -92,7 +92,7 @@ async function call(
   }
 }
 
-/** One without an address pulls the feeds by itself: there is nothing to tell it, and nothing wrong. */
+/** A collector without an address pulls the feeds by itself: there is nothing to call, and that is no fault. */
 const isSilent = async (hub: Hub, payload: JobPayload): Promise<boolean> =>
   (await hub.collectors.reach(String(payload.collector_id))) === 'no_address'
 

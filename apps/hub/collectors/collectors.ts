@@ -1,4 +1,5 @@
-// Collectors as super administrators manage them (decision G-33). One has a service user, whose token goes with it.
+// Collectors as super administrators manage them (decision G-33). A collector has a service user, whose token is
+// revoked with the collector.
 import { asc, eq } from 'drizzle-orm'
 import { collectorStatus } from '../../../core/lifecycle/connectivity.ts'
 import { auditRequest } from '../audit/audit.ts'
@@ -46,7 +47,7 @@ const changes = recorded({
   named: ({ id, name }: Collector) => ({ id, name }),
 })
 
-/** Its tokens are in the answer, once. */
+/** The response contains the collector's tokens, which are shown this once. */
 export async function addCollector(context: RouteContext, input: CollectorInput) {
   const { hub } = context
   return inTransaction(hub.database.db, async tx => {

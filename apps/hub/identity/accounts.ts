@@ -24,11 +24,11 @@ type NewUser = {
   readonly permissions: readonly string[]
   readonly superAdmin?: boolean
   readonly password?: string | null
-  /** Somebody else wrote the address down, and nobody has shown that they read what is sent there. */
+  /** Another user entered the address, and nobody has confirmed it yet. */
   readonly addressUnconfirmed?: boolean
 }
 
-/** Refuses permissions that nobody may be given here: unknown ones, and those of service accounts. */
+/** Refuses permissions that may not be granted here: unknown ones, and those of service accounts. */
 export function checkAssignable(permissions: readonly string[], field: string, allowService = false): void {
   for (const permission of permissions) {
     if (isServicePermission(permission) && !allowService)
@@ -62,7 +62,7 @@ export async function createUser(tx: Tx, user: NewUser): Promise<{ id: string; e
   return { id, email }
 }
 
-/** Whether the company has somebody with the address, given in lower case. Of other companies nobody is told. */
+/** Whether the company has a user with the address, given in lower case. Nothing is revealed about other companies. */
 export async function isMember(db: Executor, companyId: string | null, email: string): Promise<boolean> {
   const rows = await db.execute(
     sql`select 1 from users where company_id is not distinct from ${companyId}::uuid and lower(email) = ${email}`,
@@ -71,8 +71,7 @@ export async function isMember(db: Executor, companyId: string | null, email: st
 }
 
 /**
- * Whether somebody else logs in with the address, given in lower case, in whatever company: an address opens one
- * account.
+ * Whether another user logs in with the address, given in lower case, in any company: an address identifies one login.
  */
 export async function isLogin(db: Executor, email: string, exceptId: string | null = null): Promise<boolean> {
   const rows = await db.execute(sql`
@@ -89,11 +88,14 @@ type NewToken = {
   readonly ratePerMinute?: number | null
   /** Null: never. */
   readonly expiresAt: Date | null
-  /** Who issues it on the screen, and what they may do at this time; absent: a command of the hub. */
+  /**
+   * The user who issues the token in the web interface, and that user's permissions now; absent for a command of the
+   * hub.
+   */
   readonly maker?: { readonly id: string; readonly permissions: readonly string[] }
 }
 
-/** Who issues: the hub itself, unless somebody does. */
+/** The issuer for the audit entry: a user, or else the hub itself. */
 type Issuer = Pick<AuditEntry, 'actor' | 'ip' | 'userAgent'>
 const BY_HUB: Issuer = { actor: HUB_ACTOR }
 
@@ -129,7 +131,7 @@ export async function createToken(
   return { id, token: clear }
 }
 
-/** Ends tokens that still work, each with an entry in the log of its user's company. */
+/** Revokes tokens that still work, each with an audit entry in its user's company. */
 async function endTokens(tx: Tx, which: SQL): Promise<void> {
   const ended = await tx.db.execute<{ id: string; name: string; company_id: string | null }>(sql`
     update api_tokens t set revoked_at = now() from users u
@@ -138,11 +140,11 @@ async function endTokens(tx: Tx, which: SQL): Promise<void> {
     await auditByHub(tx, company_id, 'token.revoke', { type: 'token', id, name })
 }
 
-/** Ends the tokens that a person made for others: whoever made one has seen it. */
+/** Revokes the tokens that a user made for others, since their maker has seen them. */
 export const endTokensMadeBy = (tx: Tx, userId: string): Promise<void> =>
   endTokens(tx, sql`t.maker_id = ${userId} and t.user_id <> t.maker_id`)
 
-/** One that is revoked stays as it is. */
+/** Revokes a token; one that is already revoked stays as it is. */
 export async function revokeToken(tx: Tx, id: string): Promise<void> {
   const known = await tx.db.execute(sql`select 1 from api_tokens where id = ${id}`)
   if (known.length === 0) throw notFound()

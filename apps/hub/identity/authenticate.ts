@@ -1,5 +1,6 @@
-// Who calls: the user behind a bearer token or a session cookie, what it may do, and in which company (decisions G-02,
-// G-03, G-04, G-12). Read from the database at every request, so that a lost permission is lost at once.
+// Authentication: the user behind a bearer token or a session cookie, that user's permissions, and the company
+// (decisions G-02, G-03, G-04, G-12). All of it is read from the database at every request, so a lost permission is
+// lost at once.
 import { type SQL, sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { ApiError } from '../platform/http/api-error.ts'
@@ -9,7 +10,7 @@ import { isUuid } from '../platform/http/request-schema.ts'
 import { effectivePermissions, expandPermissions, grantsAll, type Limits } from './permission-keys.ts'
 import { tokenHash } from './secrets.ts'
 
-/** What is read of a token's maker where that is not its user; null and false otherwise. */
+/** The columns read about a token's maker when that is not the token's user; null and false otherwise. */
 type MakerColumns = {
   maker_id: string | null
   maker_permissions: string[] | null
@@ -62,8 +63,8 @@ const NOBODY: MakerColumns = {
 }
 
 /**
- * What narrows a credential: the permissions that a token was given, what its maker might do when it was made, and what
- * the maker may do now. The maker has seen the token: whatever it gave beyond that would be theirs.
+ * The limits of a credential: the permissions given to the token, those of its maker when it was made, and those of its
+ * maker now. The maker has seen the token, so any permission beyond these would be one that the maker could use.
  */
 const limitsOf = (row: CredentialRow, maker: MakerColumns): Limits => [
   row.token_permissions,
@@ -73,8 +74,8 @@ const limitsOf = (row: CredentialRow, maker: MakerColumns): Limits => [
 ]
 
 /**
- * What of a person's own account a credential reaches. A token that was made by somebody with less than the person
- * reaches nothing.
+ * The permissions with which a credential reaches its user's own account. A token made by somebody with fewer
+ * permissions than its user reaches nothing of it.
  */
 function accountPermissionsOf(ofUser: readonly string[], maker: MakerColumns, limits: Limits): Set<string> | null {
   const narrowing = limits.filter(limit => limit !== null && !grantsAll(limit))
@@ -114,9 +115,7 @@ function callerOf(row: CredentialRow, kind: 'token' | 'session', maker: MakerCol
   }
 }
 
-/**
- * Of a maker only where that is somebody else: most tokens are made by their user, and nothing more is read for them.
- */
+/** Read only when the maker is another user: most tokens are made by their own user and need nothing more. */
 const MAKER_COLUMNS = sql`
   nullif(t.maker_id, t.user_id) as maker_id, t.maker_permissions, m.permissions as maker_own,
   (select array_agg(p) from user_roles ur join roles r on r.id = ur.role_id, unnest(r.permissions) p
@@ -184,16 +183,16 @@ const companyRefused = (): ApiError =>
   new ApiError(403, 'forbidden', words('company_not_allowed'), { reason: 'company_not_allowed' })
 
 /**
- * Whether somebody was granted the company `t` when the token was made, and still is: grants of later are not the
- * token's.
+ * Whether the user was granted the company `t` when the token was made and still is: the token does not get later
+ * grants.
  */
 const grantedWhenMade = (userId: string, at: string): SQL => sql`exists (
   select 1 from user_company_grants g
   where g.user_id = ${userId} and g.company_id = t.id and g.created_at <= ${at}::timestamptz)`
 
 /**
- * Which of the companies `t` below the caller's own were granted. A token that somebody else made reaches what both may
- * reach.
+ * Which of the companies `t` below the caller's own were granted. A token made by another user reaches the companies
+ * that both may reach.
  */
 function isGranted({ user, madeBy }: Caller): SQL {
   if (madeBy === null)
@@ -235,5 +234,5 @@ export async function companyOf(db: Executor, caller: Caller, header: string | n
   return asked
 }
 
-/** Handed to the pipeline of requests. */
+/** The implementation that the request pipeline uses. */
 export const identity: Identity = { authenticate, companyOf }

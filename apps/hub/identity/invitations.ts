@@ -59,22 +59,22 @@ async function sendMail(
   }
   const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name: string) => words[name] ?? '')
   const mail = MAIL[invitation.language]
-  // Deliveries can be read by others: the link is only for the one invited.
+  // Other users can read deliveries, and the link is only for the invited person.
   const payload = { title: fill(mail.title), sealed_body: hub.sealer.seal(fill(mail.body)) }
   const { companyId, email: target } = invitation
   await addDeliveries(hub, tx, [{ companyId, channel: 'email', target, webhookId: null, type: 'invitation', payload }])
 }
 
 /**
- * The link of the mail has more than the one that the inviter is shown: whoever opens it reads the mailbox. Sealed, so
- * that nobody makes it of the other.
+ * The link in the mail carries more than the one that the inviter is shown, to prove that its user reads the mailbox.
+ * The extra part is sealed, so that the inviter cannot derive it from the other link.
  */
 const mailedLink = (hub: Hub, link: string, token: string): string =>
   `${link}&mailed=${hub.sealer.seal(tokenHash(token))}`
 const isFromMail = (hub: Hub, { token, mailed }: InvitationLink): boolean =>
   hub.sealer.open(mailed) === tokenHash(token)
 
-/** One address is not invited over and over, and a company does not invite the world. Throws 429. */
+/** Bounds the invitations of one address, and of one company. Throws 429. */
 function countInvitation(hub: Hub, caller: Caller, companyId: string, email: string): void {
   countAskedMail(hub, caller, companyId)
   const taken = hub.failureWindows.take(`invitation ${companyId} ${email}`, SAME_ADDRESS_MAX)
@@ -83,18 +83,18 @@ function countInvitation(hub: Hub, caller: Caller, companyId: string, email: str
 
 type Invitation = typeof invitations.$inferSelect
 
-/** The roles of an invitation that are still there. */
+/** The roles of an invitation that still exist. */
 const rolesOf = (db: Executor, { roleIds }: Invitation) => db.select().from(roles).where(isAnyOf(roles.id, roleIds))
 
-/** What an invitation gives: its own permissions and those of its roles. */
+/** The permissions that an invitation grants: its own and those of its roles. */
 async function permissionsOf(db: Executor, invitation: Invitation): Promise<string[]> {
   const given = await rolesOf(db, invitation)
   return [...invitation.permissions, ...given.flatMap(role => role.permissions)]
 }
 
 /**
- * Whether who invited may still give what the invitation gives: is there, is not disabled, may work in the company, and
- * holds all of it. An invitation would else be a way back in for somebody who has been shown out.
+ * Whether the inviter may still grant all of the invitation: exists, is not disabled, may work in the company, and
+ * holds every permission. Otherwise somebody who was removed could come back by an earlier invitation.
  */
 async function isStillGiven(db: Executor, invitation: Invitation): Promise<boolean> {
   const [inviter] = await db.execute<{ super_admin: boolean; permissions: string[]; roles: string[] | null }>(sql`
@@ -111,7 +111,7 @@ async function isStillGiven(db: Executor, invitation: Invitation): Promise<boole
   return expandPermissions(await permissionsOf(db, invitation)).isSubsetOf(held)
 }
 
-/** Invites; a former invitation of the same address stops working. Returns the link, which nobody is shown again. */
+/** Invites; an earlier invitation of the same address stops working. Returns the link, which is shown only once. */
 export async function invite(
   context: RouteContext,
   input: InvitationInput,
@@ -186,15 +186,15 @@ export async function invitationOf(hub: Hub, token: string): Promise<Invited | n
   return { companyName: row.companyName, email, name }
 }
 
-/** What a link carries: the token, and in a mail what shows that it was mailed. */
+/** The contents of a link: the token, and in a mail the proof that it was mailed. */
 export type InvitationLink = { readonly token: string; readonly mailed: string }
 
 type Visitor = { readonly ip: string; readonly userAgent: string | null }
 type Accepted = { readonly id: string; readonly name: string; readonly companyId: string }
 
 /**
- * Makes the user and uses the invitation up, in one piece. Null when it is no longer good. The address is confirmed by
- * the link of the mail only: the other one is in the hands of the inviter, who may have written down anybody's address.
+ * Creates the user and uses up the invitation in one transaction. Null when the invitation is no longer valid. Only the
+ * link of the mail confirms the address: the inviter has the other link, and may have entered anybody's address.
  */
 export async function acceptInvitation(
   hub: Hub,
@@ -214,13 +214,12 @@ export async function acceptInvitation(
       .returning()
     if (!invitation || !(await isStillGiven(tx.db, invitation))) return null
     const { companyId, email, permissions, name } = { ...invitation, name: person.name }
-    // Somebody logs in elsewhere with the address: to say so would tell of people of other companies to whoever has the
-    // link.
+    // The address is already a login in another company: an error would reveal that to anybody who has the link.
     const password = (await isLogin(tx.db, email)) ? null : person.password
     const addressUnconfirmed = !isFromMail(hub, link)
     const { id } = await createUser(tx, { companyId, email, name, password, permissions, addressUnconfirmed })
     await tx.db.update(users).set({ language: invitation.language }).where(eq(users.id, id))
-    // A role that was deleted since is no longer given.
+    // A role that was deleted meanwhile is not granted.
     const known = await rolesOf(tx.db, invitation)
     await assignRoles(
       tx,

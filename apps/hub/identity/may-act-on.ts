@@ -7,29 +7,26 @@ import { words } from '../platform/http/api-texts.ts'
 import type { Caller } from '../platform/http/caller.ts'
 import { expandPermissions, keysBeyond, wildcard } from './permission-keys.ts'
 
-/**
- * What of the caller decides: what the credential may do, which is less than what its person may do where a token is
- * limited.
- */
+/** The permissions of the caller's credential, which may be fewer than those of its user when the token is limited. */
 type Actor = Pick<Caller, 'permissions' | 'actsAsSuperAdmin'>
 
 const refused = (permission: string): ApiError =>
   new ApiError(403, 'forbidden', words('may_do_more', { permission }), { reason: 'permission_denied' })
 
-/** Refuses what touches permissions that the caller does not hold. Throws 403. */
+/** Refuses an action on permissions that the caller does not hold. Throws 403. */
 export function refuseAbove(actor: Actor, permissions: readonly string[]): void {
   if (actor.actsAsSuperAdmin) return
   const beyond = new Set(keysBeyond(actor.permissions))
   for (const permission of expandPermissions(permissions)) if (beyond.has(permission)) throw refused(permission)
 }
 
-/** Demands every permission that can be given: for what ends or moves all that a company has. Throws 403. */
+/** Requires every assignable permission: for an action that ends or moves everything of a company. Throws 403. */
 export const demandEverything = (actor: Actor): void => refuseAbove(actor, [wildcard])
 
 /**
- * Refuses to act on people of whom one may do more than the caller: who holds a permission that the caller does not, or
- * is a super administrator. `which` says of `u` which people. They are locked, so that nobody raises them meanwhile.
- * Throws 403, and 422 of a super administrator.
+ * Refuses to act on users of whom one has a permission that the caller does not hold, or is a super administrator.
+ * `which` is a condition on `u` that selects the users. They are locked, so that nobody extends their permissions
+ * meanwhile. Throws 403, and 422 for a super administrator.
  */
 export async function refuseActOn(db: Executor, actor: Actor, which: SQL): Promise<void> {
   if (actor.actsAsSuperAdmin) return

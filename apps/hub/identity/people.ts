@@ -15,7 +15,7 @@ import { expandPermissions } from './permission-keys.ts'
 import { findRole, presentRole, type Role, rolesFor } from './role-list.ts'
 import { findUser, people, presentUser, type User, type UserRow } from './user-list.ts'
 
-/** Refuses permissions that may not be given here, and those that the giver does not hold. */
+/** Refuses permissions that may not be granted here, and those that the caller does not hold. */
 export function checkGiving(caller: Caller, permissions: readonly string[], field: string): void {
   checkAssignable(permissions, field)
   if (caller.actsAsSuperAdmin) return
@@ -64,7 +64,7 @@ async function setRoles(context: RouteContext, tx: Tx, userId: string, roleIds: 
   )
 }
 
-/** Whether the giver may give them was asked before. */
+/** Assigns roles; the caller has already checked that they may be granted. */
 export async function assignRoles(tx: Tx, userId: string, roleIds: readonly string[]): Promise<void> {
   await tx.db.delete(userRoles).where(eq(userRoles.userId, userId))
   if (roleIds.length > 0) await tx.db.insert(userRoles).values(roleIds.map(roleId => ({ userId, roleId })))
@@ -72,10 +72,10 @@ export async function assignRoles(tx: Tx, userId: string, roleIds: readonly stri
 
 const subjectOf = ({ user }: UserRow) => ({ type: 'user', id: user.id, name: user.name })
 
-/** A user that the caller may act on, locked. Throws 404, and 403 for one who may do more. */
+/** A user that the caller may act on, locked. Throws 404, and 403 for a user with more permissions. */
 async function subordinate(context: RouteContext, tx: Tx, id: string): Promise<UserRow> {
   const { companyId } = context
-  // Before anything is read: what is written back is what nobody else changes meanwhile.
+  // Locked before it is read: the change is written back from what is read here.
   await tx.db
     .select({ id: users.id })
     .from(users)
@@ -128,8 +128,7 @@ export async function changeUser(context: RouteContext, id: string, patch: UserP
         .set({
           email,
           ...(isMoved ? { addressUnconfirmed: true } : {}),
-          // Somebody logs in elsewhere with the address: an answer that said so would tell of people of other
-          // companies.
+          // The address is already a login in another company: an error would reveal that to this one.
           ...(isMoved && (await isLogin(tx.db, email, id)) ? { passwordHash: null } : {}),
           name: patch.name ?? before.user.name,
           permissions: patch.permissions ? [...patch.permissions] : before.user.permissions,
@@ -205,7 +204,7 @@ async function changeableRole(context: RouteContext, tx: Tx, id: string): Promis
 
 type RoleInput = { readonly name?: string | undefined; readonly permissions?: readonly string[] | undefined }
 
-/** Creates a role, or changes the one of the id. */
+/** Creates a role, or changes the one with the id. */
 export async function saveRole(context: RouteContext, knownId: string | null, input: RoleInput): Promise<Role> {
   const { hub, companyId } = context
   if (input.permissions) checkGiving(context.caller, input.permissions, 'permissions')

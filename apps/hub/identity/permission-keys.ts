@@ -1,7 +1,7 @@
 // The permission keys and what a holder of them may do (decisions G-03, G-67). The built-in roles are rows of the
 // database.
 
-/** Given by the commands of the hub or a super admin only; the wildcard does not include them. */
+/** Granted only by commands of the hub or a super administrator; the wildcard does not include them. */
 const servicePermissions = ['monitoring.collector', 'security.matcher'] as const
 
 export const assignablePermissions = [
@@ -73,14 +73,14 @@ export function expandPermissions(granted: readonly string[]): Set<string> {
   return keys
 }
 
-/** The entries of a list of which each alone grants `permission`. */
+/** The entries of a list that each grant `permission`. */
 export const grantersOf = (permission: string): readonly string[] =>
   assignable.has(permission) ? [permission, wildcard] : [permission]
 
-/** Lists that each narrow what a token may do; null narrows nothing. */
+/** Lists that each restrict a token; null restricts nothing. */
 export type Limits = readonly (readonly string[] | null)[]
 
-/** What a token may do: never more than its user, narrowed by each of its limits. */
+/** The permissions of a token: never more than its user's, restricted by each of its limits. */
 export function effectivePermissions(ofUser: readonly string[], limits: Limits): Set<string> {
   let keys = expandPermissions(ofUser)
   for (const limit of limits) {
@@ -91,13 +91,13 @@ export function effectivePermissions(ofUser: readonly string[], limits: Limits):
   return keys
 }
 
-/** Whether a list grants every key that can be given: what has such limits only is not limited at all. */
+/** Whether a list grants every assignable key: a token with only such limits counts as unrestricted. */
 export function grantsAll(granted: readonly string[]): boolean {
   if (granted.includes(wildcard)) return true
   return granted.length >= assignable.size && assignable.isSubsetOf(new Set(granted))
 }
 
-/** The keys that can be given of which the holder has none; the wildcard stands among them unless all are held. */
+/** The assignable keys that the holder lacks; the wildcard is among them unless all are held. */
 export function keysBeyond(held: ReadonlySet<string>): string[] {
   const missing = assignablePermissions.filter(key => !held.has(key))
   return missing.length > 0 ? [wildcard, ...missing] : []

@@ -1,6 +1,6 @@
-// API tokens as the management screen issues and revokes them (decisions G-01, G-12): for people of the company, never
-// with more than both the person and the issuer may do. What the issuer may do is kept with a token for somebody else,
-// and every request is held to it (identity/authenticate.ts).
+// API tokens that users issue and revoke in the web interface (decisions G-01, G-12): for users of the company, never
+// with more than both the user and the issuer may do. The issuer's permissions are stored with a token for another
+// user, and every request is checked against them (identity/authenticate.ts).
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { DAY_MS } from '../../../core/limits.ts'
 import { type AuditEntry, writeAudit } from '../audit/audit.ts'
@@ -20,7 +20,7 @@ import { findUser, type UserRow } from './user-list.ts'
 
 export const issuePermission = 'api-tokens.manage'
 const SHOWN_MAX = 500
-/** So many are shown, and what works must be seen. */
+/** At most this many are shown, and every working token must be visible. */
 const WORKING_MAX = SHOWN_MAX
 const DAYS_MAX = 3650
 const RANGES_MAX = 50
@@ -30,7 +30,7 @@ const selectTokens = (db: Executor, companyId: string) =>
     .select({
       token: apiTokens,
       owner: { id: users.id, name: users.name, email: users.email },
-      // Somebody else's token ends with its maker.
+      // A token made by another user ends with its maker.
       isMakerOut: sql<boolean>`(${apiTokens.makerId} <> ${apiTokens.userId} and not exists (
         select 1 from users m where m.id = ${apiTokens.makerId} and m.disabled_at is null)) is true`,
     })
@@ -47,7 +47,7 @@ export const listTokens = (db: Executor, companyId: string): Promise<TokenRow[]>
 export type TokenInput = {
   readonly userId: string
   readonly name: string
-  /** Null: all that the person may do. */
+  /** Null: all that the user may do. */
   readonly permissions: readonly string[] | null
   readonly ipRanges: readonly string[]
   readonly ratePerMinute: number | null
@@ -79,7 +79,7 @@ async function rateMaxOf(hub: Hub, db: Executor, companyId: string): Promise<num
   return tokenRateMax(hub.config, company?.rateMax)
 }
 
-/** Refuses what the company may not give: too high a rate, or one working token more than are shown. */
+/** Refuses a rate above the company's bound, and one working token more than are shown. */
 async function checkBounds(hub: Hub, tx: Tx, companyId: string, rate: number | null): Promise<void> {
   const rateMax = await rateMaxOf(hub, tx.db, companyId)
   if (rate !== null && rate > rateMax) throw invalidField('rate_per_minute', 'maximum', { max: rateMax })
@@ -91,7 +91,7 @@ async function checkBounds(hub: Hub, tx: Tx, companyId: string, rate: number | n
 }
 
 /**
- * Refuses a token that would give more than its person or its issuer may do. Throws 422 that names the first such
+ * Refuses a token that would grant more than its user or its issuer may do. Throws 422 that names the first such
  * permission.
  */
 function checkGrant(caller: Caller, owner: UserRow, held: readonly string[], asked: readonly string[] | null): void {
@@ -102,7 +102,7 @@ function checkGrant(caller: Caller, owner: UserRow, held: readonly string[], ask
   if (!isOwn && owner.user.superAdmin && !caller.actsAsSuperAdmin) throw invalidField('user_id', 'super_admin_only')
   for (const permission of expandPermissions(asked ?? held)) {
     if (!ofOwner.has(permission)) throw invalidField('permissions', 'owner_lacks', { permission })
-    // A token for somebody else must not be a way to more than one has.
+    // Otherwise a token for another user would give its issuer permissions that the issuer does not have.
     if (!isOwn && !caller.actsAsSuperAdmin && !caller.permissions.has(permission))
       throw invalidField('permissions', 'permission_not_held', { permission })
   }
@@ -147,9 +147,7 @@ type RevocableRow = {
   permissions: string[] | null
 }
 
-/**
- * Whoever has a token, or made it, may end it; somebody else only one that gives no more than they hold. Throws 403.
- */
+/** A token's user or maker may revoke it; another user only when it grants no more than that user holds. Throws 403. */
 async function refuseRevocation(tx: Tx, caller: Caller, companyId: string, row: RevocableRow): Promise<void> {
   if (row.user_id === caller.user.id || row.maker_id === caller.user.id) return
   const owner = await findUser(tx.db, companyId, row.user_id)

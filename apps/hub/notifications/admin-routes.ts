@@ -1,4 +1,5 @@
-// REST: /notifications/channels, templates and deliveries: what a company sets for everybody (decision G-104).
+// REST: /notifications/channels, templates and deliveries: the settings of a company that apply to all its users
+// (decision G-104).
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
 import { notifyTypes } from '../../../core/lifecycle/alert.ts'

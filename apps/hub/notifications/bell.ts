@@ -14,7 +14,7 @@ const CHANNEL = 'hub_bell'
 /** Pairs of ids in one word: its text must stay below 8,000 bytes. */
 const PAIRS_MAX = 90
 
-/** What a notification's owner is shown, and who that is. */
+/** The columns that a notification's owner is shown, and the owner. */
 export const notificationColumns = {
   id: notifications.id,
   userId: notifications.userId,

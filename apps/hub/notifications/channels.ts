@@ -64,8 +64,8 @@ type ChannelInput = {
 const changes = recorded({ type: 'channel', of: channelCollection, named: ({ id, name }: Channel) => ({ id, name }) })
 
 /**
- * The address may be anybody's: what it gets is counted until it is confirmed, and how many are written down a minute
- * is bounded.
+ * The address may belong to anybody: messages to it are counted until it is confirmed, and the number of new addresses
+ * a minute is bounded.
  */
 export async function createChannel(context: RouteContext, input: ChannelInput): Promise<Channel> {
   countAskedMail(context.hub, context.caller, context.companyId)

@@ -1,5 +1,5 @@
-// Deliveries outside the hub, by webhook and e-mail: what of an event goes where, each a row that shows what became of
-// it and a job that tries it.
+// Deliveries by webhook and e-mail: which messages of an event go where. Each delivery is a row that shows its outcome
+// and a job that attempts it.
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import type { Severity } from '../../../core/alerting/rules/rule.ts'
@@ -28,7 +28,7 @@ type Attributes = {
   readonly datacenter: string | null
 }
 
-/** What a company has to tell with: its people, their texts, its webhooks and group addresses. */
+/** The channels of a company: its users, their texts, its webhooks and group addresses. */
 type ChannelPreferences = {
   readonly recipients: readonly Recipient[]
   readonly texts: TextBook
@@ -62,7 +62,7 @@ export type NewDelivery = {
 }
 
 /**
- * In the payload of a message to an address that may have to be confirmed: the language in which it is asked to
+ * In the payload of a message to an address that may have to be confirmed: the language of the request to confirm
  * (mail-address.ts).
  */
 export const toConfirm = (language: NotificationLanguage) => ({ to_confirm: language })
@@ -73,7 +73,7 @@ const jobOf = (row: { id: string; channel: string; webhookId: string | null }) =
   ...(row.webhookId === null ? {} : { group: row.webhookId }),
 })
 
-/** Writes deliveries and the jobs that try them. Returns their ids. */
+/** Writes deliveries and the jobs that attempt them. Returns their ids. */
 export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDelivery[]): Promise<string[]> {
   if (deliveries.length === 0) return []
   const rows = deliveries.map(delivery => ({ id: randomUUID(), ...delivery }))
@@ -109,12 +109,12 @@ type ToDeliver = {
   readonly companyId: string
   readonly severity: Severity
   readonly shown: ShownAlert
-  /** The alert as webhooks get it; null where a company has none. */
+  /** The alert in the shape that webhooks receive; null when the company has no webhook. */
   readonly forWebhooks: Readonly<Record<string, unknown>> | null
   readonly server: Attributes
 }
 
-/** What of an event goes out of the hub: to webhooks, and by mail to group addresses and people. */
+/** The deliveries of an event: to webhooks, and by mail to group addresses and users. */
 export function deliveriesOf(hub: Hub, voices: ChannelPreferences, told: ToDeliver): NewDelivery[] {
   const { type, companyId, severity, shown } = told
   const base = { companyId, type, webhookId: null }
@@ -136,7 +136,8 @@ export function deliveriesOf(hub: Hub, voices: ChannelPreferences, told: ToDeliv
     target,
     payload: { ...renderText(hub, voices.texts, type, language, shown), ...(isUnconfirmed ? toConfirm(language) : {}) },
   })
-  // A mailbox gets one message of an event, though it is a group address and somebody's own; theirs knows the language.
+  // A mailbox gets one message about an event, even when it is both a group address and a user's own; the user's is
+  // kept, since it has the user's language.
   const mails = new Map<string, NewDelivery>()
   for (const channel of voices.channels)
     if (channel.type === 'email' && reaches(severity, channel.minSeverity) && covers(channel.scope, told.server))
@@ -204,8 +205,8 @@ export const webhookDeliveries = collection({
 })
 
 /**
- * Sends a delivery again: it waits as at first, with all of its tries. Throws 404, and 422 for one that has arrived, if
- * that is asked for.
+ * Sends a delivery again: it waits as it first did, with all its attempts. Throws 404, and on request 422 for a
+ * delivery that has arrived.
  */
 export async function redeliver(
   { hub, caller, companyId }: RouteContext,
@@ -227,7 +228,7 @@ export async function redeliver(
   })
 }
 
-/** The delivery of a job; null when another try has delivered it meanwhile. */
+/** The delivery of a job; null when another attempt has delivered it meanwhile. */
 export async function loadWaitingDelivery(hub: Hub, payload: JobPayload): Promise<Delivery | null> {
   const id = String(payload.delivery_id)
   const { db } = hub.database
@@ -237,8 +238,8 @@ export async function loadWaitingDelivery(hub: Hub, payload: JobPayload): Promis
 }
 
 /**
- * Writes down what became of a try; an error is what people may read of it. True while the delivery is still owed: it
- * failed, and no other try has delivered it meanwhile.
+ * Records the outcome of an attempt; `error` is the text that people may read. True while the delivery is still due:
+ * this attempt failed, and no other has delivered it meanwhile.
  */
 export async function recordTry(
   hub: Hub,
@@ -263,8 +264,8 @@ export async function refuseDelivery(hub: Hub, delivery: Delivery, reason: strin
 }
 
 /**
- * After the last try. A webhook whose deliveries fail so often in a row is disabled (decision G-105); one that is
- * disabled already has not been called, so nothing is counted against it.
+ * Called after the last attempt. A webhook is disabled after this many failed deliveries in a row (decision G-105). A
+ * webhook that is already disabled was not called, so nothing is counted against it.
  */
 export async function giveUpDelivery(hub: Hub, payload: JobPayload): Promise<void> {
   await hub.database.db.execute(sql`

@@ -1,7 +1,7 @@
-// From applied events to the people and systems that are notified of them (decisions G-100, G-104, G-106). Runs as a
-// job after the events are stored: a channel that fails never fails the intake, and each delivery is tried again on its
-// own. What is taken from the outbox and what comes of it is one transaction, so that each event is told once on each
-// channel.
+// From applied events to the users and systems that are notified of them (decisions G-100, G-104, G-106). Runs as a job
+// after the events are stored: a channel that fails never fails the intake, and each delivery is retried on its own.
+// Taking rows from the outbox and writing their deliveries is one transaction, so that each channel is notified of an
+// event once.
 import { randomUUID } from 'node:crypto'
 import { and, eq, sql } from 'drizzle-orm'
 import { alertsByIds, presentAlert } from '../alerts/alert-list.ts'
@@ -19,7 +19,7 @@ import { registerWebhook } from './webhook.ts'
 
 const ROWS_AT_ONCE = 2000
 
-/** A notification of the bell, as it travels to its table. */
+/** A row of the bell's notifications before it is inserted. */
 type BellRow = {
   readonly id: string
   readonly user_id: string
@@ -40,7 +40,10 @@ async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
         user_id uuid, company_id uuid, type text, title text, body text, link text, created_at timestamptz)`)
 }
 
-/** The names that people know things by, and what decides which webhooks and group addresses cover the server. */
+/**
+ * For alerts by id: the names that texts show, and the server's attributes by which webhooks and group addresses
+ * select.
+ */
 const namesOf = (db: Executor, companyId: string, ids: readonly string[]) =>
   db
     .select({

@@ -1,4 +1,4 @@
-// One try of an e-mail delivery over SMTP.
+// One attempt of an e-mail delivery over SMTP.
 import nodemailer from 'nodemailer'
 import type { Hub } from '../hub-context.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
@@ -9,25 +9,28 @@ import { languageOf } from './templates.ts'
 const TIMEOUT_MS = 15_000
 const SENDER = 'hub@localhost'
 
-/** The name of a message: every try of a delivery has the same, so that a mailbox that got two can tell. */
+/** The Message-ID: every attempt of a delivery has the same, so that a mailbox can recognise a duplicate. */
 function messageId(deliveryId: string, sender: string): string {
   const domain = /@([A-Za-z0-9.-]+)>?$/.exec(sender)?.[1] ?? 'localhost'
   return `<${deliveryId}@${domain}>`
 }
 
-/** What a mail server said, as far as people may read it: its code and sentence, without addresses of ours. */
+/** The mail server's code and message without addresses of this host, so that people may read them. */
 function refusal(cause: unknown): string {
   const code = cause instanceof Error && 'responseCode' in cause ? cause.responseCode : undefined
   return typeof code === 'number' ? `the mail server answered ${code}` : 'the mail server did not answer'
 }
 
-/** A body that only the receiver may read is kept sealed. Null: with a key that is gone. */
+/**
+ * A body that only the recipient may read is stored sealed. Null when it was sealed with a key that the hub no longer
+ * has.
+ */
 const textOf = (hub: Hub, payload: JobPayload): string | null =>
   typeof payload.sealed_body === 'string' ? hub.sealer.open(payload.sealed_body) : String(payload.body ?? '')
 
 /**
- * What goes below a message to an address that nobody has confirmed; null below every other. Ends the delivery where
- * none may go.
+ * The footer of a message to an address that nobody has confirmed; null for a confirmed one. Ends the delivery when the
+ * message may not be sent.
  */
 async function footerOf(hub: Hub, delivery: Delivery): Promise<Footer | null> {
   const { to_confirm: language } = delivery.payload

@@ -1,6 +1,7 @@
-// Addresses that get mail of a company without having asked for it: group addresses, and people whose address somebody
-// else wrote down. Alerts reach them at once, but only so many messages go to an address that nobody has confirmed;
-// each of them has a link to confirm, or to stop (decision G-104). Whoever reads the deliveries does not see the link.
+// Addresses that get mail of a company without having asked for it: group addresses, and users whose address another
+// user entered. Alerts reach them at once, but an unconfirmed address gets a bounded number of messages; each of them
+// has a link to confirm the address or to stop the messages (decision G-104). Users who read the deliveries do not see
+// the link.
 import { sql } from 'drizzle-orm'
 import { auditByHub } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
@@ -14,8 +15,8 @@ export const addressStates = ['unconfirmed', 'confirmed', 'stopped'] as const
 export type AddressState = (typeof addressStates)[number]
 
 /**
- * Counts a message that somebody causes by asking for it: an invitation, a test, a new group address, a delivery that
- * is sent again. What alerts cause is not counted. Throws 429.
+ * Counts a message that a user's request causes: an invitation, a test, a new group address, a repeated delivery.
+ * Messages caused by alerts are not counted. Throws 429.
  */
 export function countAskedMail(hub: Hub, caller: Caller, companyId: string): void {
   const key = `asked mail ${caller.user.companyId ?? companyId}`
@@ -25,7 +26,7 @@ export function countAskedMail(hub: Hub, caller: Caller, companyId: string): voi
 
 type AddressRow = { token_sealed: string; confirmed: boolean; stopped: boolean }
 
-/** What is known of an address; it is written down when it is met for the first time. */
+/** The state of an address; its row is created when the address is first used. */
 async function noted(hub: Hub, companyId: string, address: string): Promise<AddressRow> {
   const { db } = hub.database
   const read = () =>
@@ -48,7 +49,7 @@ const FOOTER = {
   vi: 'Chưa ai xác nhận rằng địa chỉ này muốn nhận các tin này: còn {left} tin nữa.\nĐể xác nhận hoặc ngừng nhận, hãy mở {link}',
 } as const
 
-/** What goes below a message, and the link in it. */
+/** The footer of a message, and the link in it. */
 export type Footer = { readonly text: string; readonly link: string }
 
 /**
@@ -80,7 +81,7 @@ export async function admitMail(
   return { footer: { link, text: FOOTER[language].replace('{left}', left).replace('{link}', link) } }
 }
 
-/** A message that was admitted has not gone: it counts no more. */
+/** Takes back the count of a message that was admitted but not sent. */
 export async function giveMailBack(hub: Hub, companyId: string, target: string): Promise<void> {
   await hub.database.db.execute(sql`
     update mail_addresses set sent_unconfirmed = greatest(0, sent_unconfirmed - 1)
@@ -89,7 +90,7 @@ export async function giveMailBack(hub: Hub, companyId: string, target: string):
 
 export type AddressOfLink = { readonly companyId: string; readonly companyName: string; readonly address: string }
 
-/** The address behind a link; null for none. */
+/** The address that a link belongs to; null when the link is invalid. */
 export async function addressOfLink(hub: Hub, token: string): Promise<AddressOfLink | null> {
   const [row] = await hub.database.db.execute<{ company_id: string; name: string; address: string }>(sql`
     select a.company_id, c.name, a.address from mail_addresses a join companies c on c.id = a.company_id
@@ -97,7 +98,7 @@ export async function addressOfLink(hub: Hub, token: string): Promise<AddressOfL
   return row ? { companyId: row.company_id, companyName: row.name, address: row.address } : null
 }
 
-/** Confirms an address or stops its messages, as whoever reads them wishes; each takes back the other. */
+/** Confirms an address or stops its messages, as its reader chose; each choice undoes the other. */
 export async function decideAddress(
   hub: Hub,
   { companyId, address }: AddressOfLink,

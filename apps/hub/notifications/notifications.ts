@@ -1,4 +1,4 @@
-// A person's notifications, and from which severity each channel tells that person (decisions G-104, G-106).
+// A user's notifications, and the lowest severity that each channel notifies that user of (decisions G-104, G-106).
 import { Type } from '@sinclair/typebox'
 import { and, count, desc, eq, isNull, sql } from 'drizzle-orm'
 import { severities } from '../../../core/alerting/rules/rule.ts'

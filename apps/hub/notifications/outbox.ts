@@ -1,6 +1,5 @@
-// The outbox of notifications, written in the transaction that applied the events. The rows keep the order of the
-// commits; one dispatch job of a company works off all of its rows, so that nobody reads of an end before its
-// beginning.
+// The outbox of notifications, written in the transaction that applied the events. Rows keep the order of the commits,
+// and one dispatch job of a company processes all its rows, so that nobody is notified of an end before its beginning.
 import { sql } from 'drizzle-orm'
 import type { Alert, NotifyType } from '../../../core/lifecycle/alert.ts'
 import type { Hub } from '../hub-context.ts'
@@ -24,7 +23,7 @@ type NotifiedAlert = Pick<
   | 'resolvedReason'
 >
 
-/** Something to tell. */
+/** A notification to send. */
 export type Notification = { readonly type: NotifyType; readonly alert: NotifiedAlert }
 
 const asTold = ({ type, alert }: Notification): Notification => ({
@@ -44,7 +43,7 @@ const asTold = ({ type, alert }: Notification): Notification => ({
   },
 })
 
-/** Older rows have lost their job with a hub, or have waited for one. */
+/** Older rows either waited for their delay, or lost their job with a hub. */
 const LEFT_OVER_SECONDS = 15
 
 const dispatchOf = (companyIds: Iterable<string>) =>
@@ -52,7 +51,7 @@ const dispatchOf = (companyIds: Iterable<string>) =>
     .sort()
     .map(id => ({ queue: 'notifications.dispatch' as const, payload: { company_id: id }, key: id, group: id }))
 
-/** How much is taken at once: a row holds what a batch of events led to, or one loss that has waited. */
+/** The weight of a row with the notifications of a batch of events; a row with one delayed loss weighs 1. */
 const BATCH_WEIGHT = 50
 const WEIGHT_AT_ONCE = 500
 
@@ -63,7 +62,7 @@ type OutboxRow = {
   readonly wait_seconds: number
 }
 
-/** The recovery of a loss whose own notification still waits: that one is sent first. */
+/** When a server recovers while the notification of its loss still waits, releases the loss, to be sent first. */
 async function endWaiting(tx: Tx, told: readonly Notification[]): Promise<void> {
   const ids = told.filter(item => item.type === 'agent.up').map(item => item.alert.id)
   if (ids.length > 0)
@@ -72,8 +71,8 @@ async function endWaiting(tx: Tx, told: readonly Notification[]): Promise<void> 
 }
 
 /**
- * People and systems are told after the commit. The loss of a server of `groupableIds` waits a while: servers of one
- * incident are lost one after the other, and once a group claims them its message stands for all of theirs.
+ * Queues notifications for after the commit. The loss of a server of `groupableIds` is delayed: servers of one incident
+ * are lost one after the other, and once a group claims them its notification replaces theirs.
  */
 export async function enqueueNotifications(
   hub: Hub,
@@ -112,7 +111,7 @@ export async function enqueueNotifications(
   hub.jobs.enqueue(tx, dispatchOf(atOnce.keys()))
 }
 
-/** Starts a dispatch for what has waited long enough, and for what a lost hub left untold. */
+/** Starts a dispatch for rows whose delay has ended, and for rows that a lost hub left behind. */
 export async function tellLeftOver(hub: Hub): Promise<void> {
   await inTransaction(hub.database.db, async tx => {
     const rows = await tx.db.execute<{ company_id: string }>(sql`
@@ -123,9 +122,8 @@ export async function tellLeftOver(hub: Hub): Promise<void> {
 }
 
 /**
- * The oldest things that a company is to be told, locked: nobody else tells them meanwhile. A loss that has waited is
- * told only if its alert still stands alone: of one that a group has claimed, or that somebody has closed, there is
- * nothing to say.
+ * Takes the oldest notifications of a company and locks them, so that no other dispatch sends them. A delayed loss is
+ * sent only if its alert still stands alone: if a group has claimed it or somebody has closed it, the loss is dropped.
  */
 export async function takeNotifications(
   tx: Tx,

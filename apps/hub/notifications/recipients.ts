@@ -18,7 +18,7 @@ export type Recipient = {
   readonly id: string
   readonly email: string
   readonly language: 'en' | 'vi'
-  /** Somebody else wrote the address down. */
+  /** Another user entered the address. */
   readonly isUnconfirmed: boolean
   readonly bellFrom: string
   readonly emailFrom: string
@@ -33,8 +33,8 @@ export const reaches = (severity: Severity, from: string): boolean =>
 const SEES_ALERTS = `{${grantersOf('monitoring.view').join(',')}}`
 
 /**
- * The users of a company that may see its alerts, with their preferences. A company has many users, and few of them are
- * told.
+ * The users of a company that may see its alerts, with their preferences. A company can have many users, of which few
+ * are notified.
  */
 export async function recipientsOf(db: Executor, companyId: string): Promise<Recipient[]> {
   const rows = await db.execute<RecipientRow>(sql`

@@ -1,9 +1,9 @@
-// The realtime bell as server-sent events: `notification` each, and a comment at every heartbeat that keeps the line
-// open. Before each heartbeat the hub looks whether the caller may still listen: a stream outlives no token, session,
-// user or right.
+// The realtime bell as server-sent events: one `notification` each, and a comment as heartbeat that keeps the
+// connection open. Before each heartbeat the hub checks whether the caller may still listen: a stream outlives no
+// token, session, user or permission.
 import type { RouteContext } from '../platform/http/route.ts'
 
-/** A client that reads so little is given up: it asks for the list when it comes back. */
+/** A client that reads too slowly is disconnected: it fetches the list when it reconnects. */
 const UNREAD_MAX = 1_000
 
 /**

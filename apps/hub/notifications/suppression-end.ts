@@ -16,7 +16,7 @@ const IS_SUPPRESSED_NOW = sql`(
     and q.cancelled_at is null and q.starts_at <= now() and q.ends_at > now()
     and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))))`
 
-/** Tells what ended suppressions have left untold. */
+/** Sends the notifications that suppressions held back and that are due now that these have ended. */
 export async function tellEndedSuppressions(hub: Hub): Promise<void> {
   while ((await tellSome(hub)) === AT_ONCE) {
     // Each round is a transaction of its own.

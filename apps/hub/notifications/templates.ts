@@ -105,7 +105,7 @@ export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string 
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole).trim()
 }
 
-/** The texts that a company has of its own, by type and language. */
+/** The texts that a company has replaced, by type and language. */
 export type TextBook = ReadonlyMap<string, Template>
 
 export async function loadTexts(db: Executor, companyId: string): Promise<TextBook> {
@@ -160,7 +160,7 @@ export async function setTemplate(context: RouteContext, template: NotifyType, t
   })
 }
 
-/** The default texts hold again, in every language. */
+/** Restores the default texts of an event type in every language. */
 export async function resetTemplate(context: RouteContext, template: NotifyType): Promise<void> {
   const { hub, companyId } = context
   await inTransaction(hub.database.db, async tx => {

@@ -1,5 +1,5 @@
-// One try of a webhook delivery (decision G-105): signed, without redirects, and connected to exactly the address that
-// was found to be public, so that a name that changes its address between check and call reaches nothing inside.
+// One attempt of a webhook delivery (decision G-105): signed, without redirects, and connected to exactly the address
+// that was checked to be public, so that a name whose address changes between check and call reaches no internal host.
 
 import { createHmac } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
@@ -12,7 +12,9 @@ import { webhooks } from '../platform/db/schema-identity.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
-/** Where a webhook may be sent: `addresses` are those to connect to, null for whatever the name leads to. */
+/**
+ * Where a webhook may be sent: `addresses` are the ones to connect to; null means that the runtime resolves the name.
+ */
 type Destination = { readonly url: URL; readonly addresses: readonly string[] | null }
 
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
@@ -31,7 +33,7 @@ export async function destinationOf(hub: Hub, address: string): Promise<Destinat
   return addresses.length > 0 && addresses.every(isPublicAddress) ? { url, addresses } : null
 }
 
-/** Whether a webhook may go to an address. One whose name leads nowhere may not. */
+/** Whether a webhook may be sent to an address. A name that does not resolve is refused. */
 export const mayCall = async (hub: Hub, address: string): Promise<boolean> =>
   (await destinationOf(hub, address).catch(() => null)) !== null
 
@@ -48,8 +50,8 @@ type Post = {
 }
 
 /**
- * Posts to a URL, connected to `address` (null: whatever its name leads to): the Host header and the name that the
- * certificate must have stay those of the URL. Answers the status; throws on network faults and late answers.
+ * Posts to a URL, connected to `address` (null: the runtime resolves the name). The Host header and the name in the
+ * certificate stay those of the URL. Returns the status; throws on network errors and late responses.
  */
 export async function postTo(url: URL, address: string | null, post: Post): Promise<number> {
   const target = new URL(url)
@@ -58,7 +60,7 @@ export async function postTo(url: URL, address: string | null, post: Post): Prom
     method: 'POST',
     headers: { ...post.headers, Host: url.host },
     redirect: 'manual',
-    // A kept connection is known by its address, and belongs to the name that it was opened for.
+    // The runtime reuses a kept connection by its address, even for another host name.
     keepalive: false,
     signal: AbortSignal.timeout(post.timeoutMs),
     tls: { ...(isIP(hostOf(url)) === 0 ? { serverName: url.hostname } : {}), ...(post.ca ? { ca: post.ca } : {}) },
@@ -75,7 +77,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
     ? await hub.database.db.select().from(webhooks).where(eq(webhooks.id, delivery.webhookId))
     : []
   if (!hook) return refuseDelivery(hub, delivery, 'the webhook is gone')
-  // A disabled one can still be tried out.
+  // A disabled webhook can still be tested.
   if (!hook.enabled && delivery.type !== 'ping') return refuseDelivery(hub, delivery, 'the webhook is disabled')
   const secret = hub.sealer.open(hook.secretSealed)
   if (secret === null) return refuseDelivery(hub, delivery, "the webhook's secret cannot be opened: rotate it")
@@ -102,7 +104,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
     isForbidden = destination === null
     if (destination) {
       const { url, addresses } = destination
-      // Each try takes the next address of the name.
+      // Each attempt uses the next address of the name.
       const address = addresses?.[delivery.tries % addresses.length] ?? null
       code = await postTo(url, address, { headers, body, timeoutMs: hub.config['webhooks.timeout'] })
       if (code < 200 || code > 299) error = `answered ${code}`
@@ -117,7 +119,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   throw new Error(`webhook: ${error}`)
 }
 
-/** One that was delivered ends the row of those that failed. */
+/** Resets the number of failures in a row after a successful delivery. */
 async function forgetFailures(hub: Hub, webhookId: string): Promise<void> {
   await hub.database.db.execute(
     sql`update webhooks set failures_in_a_row = 0 where id = ${webhookId} and failures_in_a_row > 0`,

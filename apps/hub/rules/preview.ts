@@ -1,5 +1,6 @@
-// POST /rules/preview: what a draft covers, which of the latest values violate it (decision G-66), and when it would
-// have fired over the last hours: the stored samples of its servers run through the collectors' own evaluation.
+// POST /rules/preview: the servers that a draft covers, which of their latest values violate it (decision G-66), and
+// when it would have fired over the last hours: the stored samples of its servers are run through the collectors' own
+// evaluation.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'drizzle-orm'
 import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
@@ -17,11 +18,11 @@ import { resolveScope } from '../scopes/scope.ts'
 import { presentCondition } from './rule-condition.ts'
 import { type RuleInput, validRule } from './rules.ts'
 
-/** Raw samples are read of a week at most. */
+/** A preview reads raw samples of at most a week. */
 export const PREVIEW_HOURS_MAX = 168
 const HOURS_DEFAULT = 24
 const SERVERS_SHOWN = 15
-/** Samples are read of so many servers at most: a preview is a look, not a report. */
+/** A preview reads samples of at most this many servers, since a user waits for it. */
 const SERVERS_READ = 25
 const READ_AT_ONCE = 5
 const SERIES_SHOWN = 100
@@ -31,7 +32,7 @@ const HOUR_MS = 3_600_000
 type Server = { readonly id: string; readonly name: string }
 type Window = { readonly fromMs: number; readonly toMs: number; readonly stepMs: number }
 
-/** Whole steps that keep the answer of the collector within its bound. */
+/** The window in whole steps, so that the collector's response stays within its bound. */
 function windowOf(hours: number, nowMs: number): Window {
   const rangeMs = hours * HOUR_MS
   const steps = Math.ceil(rangeMs / limits.queryStepMinMs / (limits.queryPointsMax - 1))
@@ -98,7 +99,10 @@ function pastOf(server: Server, series: readonly ReplayedSeries[], rule: RawRule
 
 type Seen = { readonly latest: ReturnType<typeof latestOf>; readonly past: ReturnType<typeof pastOf> }
 
-/** What a few servers at a time show: their samples are let go before those of the next are read. Null: no answer. */
+/**
+ * The previews of a few servers at a time: their samples are released before those of the next ones are read. Null when
+ * the collector does not answer.
+ */
 async function lookAt(
   { hub, companyId }: RouteContext,
   servers: readonly Server[],
@@ -118,7 +122,7 @@ async function lookAt(
           ? { latest: latestOf(server, series, rule, window.toMs), past: pastOf(server, series, rule, window) }
           : null,
       )
-      // A replay takes milliseconds; other requests come in between.
+      // A replay takes milliseconds; this yields to other requests.
       await setImmediate()
     }
   }
@@ -153,7 +157,7 @@ export async function previewRule(context: RouteContext, input: RuleInput & { re
 
   const rule: RawRule = {
     ...presentCondition(columns),
-    // A preview reminds nobody.
+    // A preview sends no reminders.
     renotify_seconds: 0,
     name: columns.name,
     kind: columns.kind,

@@ -44,7 +44,7 @@ const part = Type.Object({
   ...condition,
 })
 
-/** What is wrong with a draft beyond its form. */
+/** The faults of a draft that its schema cannot express. */
 const faultsOfDraft = ({ hub, companyId }: RouteContext, given: Unchecked) =>
   faultsOfRule(hub.database.db, companyId, { ...given, kind: given.kind ?? 'threshold' })
 

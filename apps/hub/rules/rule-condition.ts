@@ -1,5 +1,5 @@
-// The condition of a rule in the hub: what a request may give of it, the columns it is kept in, and back. Whoever adds
-// a member to rules adds it here, and the compiler names the rest.
+// The condition of a rule in the hub: its members in a request, its columns, and the way back. A new member of rules is
+// added here, and the compiler then reports every other place.
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { RawMatchers } from '../../../core/alerting/rules/matchers.ts'
 import { noDataModes, operators, type RuleKind } from '../../../core/alerting/rules/rule.ts'
@@ -9,7 +9,7 @@ import { integer, oneOf, optional, text } from '../platform/http/request-schema.
 
 const heldSeconds = optional(integer(0, limits.forSecondsMax))
 
-/** As a request gives it. Forms stand here, meaning is checked by the compiler of rules (core). */
+/** The condition in a request. The schema checks the shape; the rule compiler (core) checks the meaning. */
 export const conditionSchema = {
   metric: optional(text(64)),
   matchers: optional(Type.Record(Type.String(), Type.Unknown())),
@@ -53,7 +53,7 @@ export function conditionColumns(kind: RuleKind, input: ConditionInput): Conditi
   if (kind === 'agent_down') return NO_CONDITION
   return {
     metric: input.metric ?? null,
-    // The compiler of rules has accepted them.
+    // The rule compiler has accepted them.
     matchers: (input.matchers ?? {}) as RawMatchers,
     operator: input.operator ?? null,
     threshold: input.threshold ?? null,
@@ -65,7 +65,7 @@ export function conditionColumns(kind: RuleKind, input: ConditionInput): Conditi
   }
 }
 
-/** As the API, the feed and an edit name it. */
+/** The condition under the names of the API, the feed and an edit. */
 export const presentCondition = (columns: ConditionColumns) =>
   ({
     metric: columns.metric,

@@ -15,11 +15,14 @@ import { ruleResponse } from './rule-response.ts'
 
 const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
   where x.rule_id = ${rules.id} and x.state in ('open', 'acknowledged', 'grouped'))`
-/** Counted once a query, not once a rule. */
+/** Computed once for each query, not once for each rule. */
 const serverCount = (companyId: string) => sql<number>`case when (${rules.scope}->>'all')::boolean then
   (select count(*)::int from servers s where s.company_id = ${companyId} and s.deleted_at is null)
   else cardinality(${rules.resolvedServerIds}) end`
-/** Ten thousand ids a rule are not fetched to show their number. */
+/**
+ * The list shows only the number of resolved servers, so the ids themselves (up to ten thousand a rule) are not
+ * fetched.
+ */
 const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(rules)
 
 const selectRules = (db: Executor, companyId: string) =>

@@ -80,7 +80,7 @@ const firing = named('PreviewedFiring', {
   peak_value: nullable(Type.Number()),
 })
 
-/** When it would have fired, server by server; the newest firings of each. */
+/** When the draft would have fired, server by server; the newest firings of each. */
 const history = named('RuleHistory', {
   from: time(),
   to: time(),
@@ -100,7 +100,7 @@ const history = named('RuleHistory', {
   ),
 })
 
-/** What a draft of a rule would cover and violate. */
+/** The servers that a draft would cover, and the values that violate it. */
 export const previewResponse = Type.Object({
   data: named('RulePreview', {
     matched_servers: amount(),

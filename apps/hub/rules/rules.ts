@@ -23,7 +23,7 @@ import { defaultRulesOf, findRule, presentRule, type RuleRow } from './rule-list
 
 type Rule = typeof rules.$inferSelect
 
-/** A rule as a request gives it; forms are the schema's, meaning is checked here. */
+/** A rule in a request; the schema checks its shape, this file its meaning. */
 export type RuleInput = ConditionInput & {
   readonly name: string
   readonly kind: RuleKind
@@ -44,8 +44,8 @@ export const ruleColumns = (input: RuleInput, scope: RuleScope): Columns => ({
 })
 
 /**
- * What is wrong with a rule, by field: in the eyes of the compiler, and with the company's servers. Its form may be
- * wrong too.
+ * The faults of a rule, by field: those that the rule compiler finds, and unknown servers of the company. The input may
+ * have the wrong shape too.
  */
 export async function faultsOfRule(db: Executor, companyId: string, given: Unchecked): Promise<Map<string, Words>> {
   const scope = isScope(given.scope) ? toScope(given.scope) : null
@@ -56,7 +56,7 @@ export async function faultsOfRule(db: Executor, companyId: string, given: Unche
   return faults
 }
 
-/** The columns of a rule whose form is right; throws 422 with every fault. */
+/** The columns of a rule with a valid shape; throws 422 with every fault. */
 export async function validRule(db: Executor, companyId: string, input: RuleInput): Promise<Columns> {
   const faults = await faultsOfRule(db, companyId, input)
   if (faults.size > 0) throw faultsError(faults, 'invalid_request')
@@ -126,7 +126,7 @@ export const toInput = ({ rule }: RuleRow): RuleInput => ({
   enabled: rule.enabled,
 })
 
-/** Writes an edit: version + 1, a new place in the feed, a reload of the collectors, an audit entry. */
+/** Writes an edit: version + 1, a new feed number, a reload of the collectors, an audit entry. */
 async function saveEdit(
   context: RouteContext,
   tx: Tx,
@@ -151,7 +151,7 @@ async function saveEdit(
   return after
 }
 
-/** Changes what is given; `replace` takes the input as the whole rule. */
+/** Changes the given members; with `replace` the input is the whole rule. */
 export async function updateRule(
   context: RouteContext,
   id: string,
@@ -199,7 +199,7 @@ export async function duplicateRule(context: RouteContext, id: string): Promise<
   })
 }
 
-/** The rule stays as a tombstone, so that collectors learn of its end. */
+/** Deletes a rule and leaves a tombstone, so that collectors remove it. */
 export async function deleteRule(context: RouteContext, id: string): Promise<void> {
   const { hub, companyId } = context
   await inTransaction(hub.database.db, async tx => {

@@ -1,4 +1,4 @@
-// A change of many servers by one request: one transaction and a statement a table, whatever their number.
+// Changes many servers by one request: one transaction and one statement for each table, whatever their number.
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { auditMany, changesBetween } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
@@ -11,7 +11,7 @@ import { refreshScopes } from '../scopes/scope.ts'
 import { type Server, type ServerRow, selectServers } from './server-list.ts'
 import { type ServerInput, tellAgents } from './servers.ts'
 
-/** What a change may set; an ApiError 422 that it throws refuses the one server. */
+/** Returns the new values of one server; an ApiError 422 that it throws refuses only this server. */
 export type BulkChange = (server: Server) => Pick<ServerInput, 'status'> & { readonly tags?: readonly string[] }
 
 type Changed = { readonly before: Server; readonly after: Server }
@@ -29,7 +29,8 @@ function changedServer(before: Server, change: BulkChange, updatedAt: Date): Ser
 }
 
 /**
- * What was done, in the order of the ids, and what was refused. Throws 404, and does nothing, when one does not exist.
+ * Returns the changed servers in the order of the ids, and the refused ones. Throws 404, and changes nothing, when one
+ * of the ids does not exist.
  */
 export async function changeServers(
   context: RouteContext,
@@ -66,7 +67,7 @@ const toAudit = ({ before, after }: Changed) => ({
   changes: changesBetween({ status: before.status, tags: before.tags }, { status: after.status, tags: after.tags }),
 })
 
-/** The company's servers in the order of the ids. Throws 404 when one is not there. */
+/** The company's servers in the order of the ids. Throws 404 when one does not exist. */
 async function findServers(tx: Tx, companyId: string, ids: readonly string[]): Promise<ServerRow[]> {
   const found = await selectServers(tx.db).where(
     and(eq(servers.companyId, companyId), isAnyOf(servers.id, ids), isNull(servers.deletedAt)),
@@ -79,7 +80,7 @@ async function findServers(tx: Tx, companyId: string, ids: readonly string[]): P
   })
 }
 
-/** Stores new statuses and tags; scopes and the records of agents follow. */
+/** Stores new statuses and tags, and updates scopes and the records of agents accordingly. */
 async function storeChanged(hub: Hub, tx: Tx, companyId: string, changed: readonly Changed[]): Promise<void> {
   const rows = changed.map(({ after: { id, status, tags } }) => ({ id, status, tags }))
   tx.storeTouched('servers', {

@@ -1,19 +1,19 @@
-// Comma-separated values as RFC 4180 has them: quotes around what holds a comma, a quote (doubled) or a line break. A
-// byte order mark and empty lines are skipped; a semicolon or a tab separates when the header has no comma.
+// Comma-separated values (RFC 4180): quotes enclose a cell that contains a comma, a quote (doubled) or a line break. A
+// byte order mark and empty lines are skipped; when the header has no comma, a semicolon or a tab is the separator.
 import { CsvError, parse } from 'csv-parse/sync'
 
 type CsvRow = { readonly line: number; readonly cells: readonly string[] }
-/** The rows with the line that each begins in, or the line of the row whose quotes are wrong. */
+/** The rows with the line in which each begins, or the line of the row whose quotes are wrong. */
 type ParsedCsv = { readonly rows: readonly CsvRow[] } | { readonly wrongQuoteLine: number }
 
 const separatorOf = (header: string): string => [',', ';', '\t'].find(each => header.includes(each)) ?? ','
 const lineBreaksIn = (text: string): number => text.split('\n').length - 1
 const firstLineOf = (text: string): string => /^[^\r\n]*/.exec(text)?.[0] ?? ''
 
-/** Reading ends with the row after the last that is wanted: a file of a million rows is not read to its end. */
+/** Ends the parsing after the last row that is needed: a file of a million rows is not read to its end. */
 class EnoughRows extends Error {}
 
-/** Reads the first `rowsMax` rows, and one more where there are more. */
+/** Parses the first `rowsMax` rows, and one more if there are more. */
 export function parseCsv(given: string, rowsMax: number): ParsedCsv {
   const text = given.replace(/^\uFEFF/, '')
   const rows: CsvRow[] = []
@@ -29,7 +29,7 @@ export function parseCsv(given: string, rowsMax: number): ParsedCsv {
       trim: true,
       on_record: (cells: string[], { lines }) => {
         lastLine = lines
-        // The library says where a row ends.
+        // The library reports the line in which a row ends.
         const line = lines - lineBreaksIn(cells.join(''))
         if (cells.length > 1 || cells[0]?.trim()) rows.push({ line, cells: cells.map(cell => cell.trim()) })
         if (rows.length > rowsMax) throw new EnoughRows()

@@ -24,7 +24,7 @@ export type CollectorNote = { available: boolean; reason: null | 'unavailable' |
 
 type Status = Pick<ServerStatusResponse, 'state' | 'last_seen' | 'metrics'>
 
-/** As much of a server as a question to its collector needs. */
+/** The fields of a server that a query to its collector needs. */
 type ServerRef = {
   readonly server: { readonly id: string; readonly companyId: string }
   readonly agentId: string | null
@@ -35,7 +35,7 @@ const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
 const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
 const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
-/** What the collector says of a server now: its state and the newest values. */
+/** The collector's view of a server now: its state and the newest values. */
 export async function askCollector(hub: Hub, { server, agentId }: ServerRef): Promise<ServerNow> {
   const target = await hub.collectors.targetOfServer(server.companyId, server.id)
   if (!target) return { status: null, note: { available: false, reason: 'not_configured' } }
@@ -98,14 +98,14 @@ const isParameter = (field: string): boolean => seriesParameters.some(name => na
 const refused = (message: string) => words('collector_refused', { message: message.slice(0, MESSAGE_MAX) })
 
 /**
- * The contract's refusal has only a message: of a collector that says no more, the first parameter that it names
- * counts.
+ * The contract's error response has only a message: without further members, the first parameter that the message names
+ * is taken.
  */
 const namedIn = (message: string): string =>
   seriesParameters.find(name => new RegExp(`\\b${name}\\b`).test(message)) ??
   (/range/.test(message) ? 'from' : 'metric')
 
-/** What the collector found wrong with the request, by parameter. */
+/** The collector's refusal as faults by parameter. */
 function refusalOfSeries(answer: CollectorResponse): ApiError {
   const message = messageOfRefusal(answer.body)
   const faults = answer.faults
@@ -116,7 +116,7 @@ function refusalOfSeries(answer: CollectorResponse): ApiError {
   )
 }
 
-/** The collector's series, passed through. A refusal of the collector becomes 422 on the field it is about. */
+/** The collector's series, passed through. A refusal of the collector becomes 422 on the parameter that it names. */
 export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, search: URLSearchParams) {
   const { server } = row
   const empty = { server_id: server.id, company_id: server.companyId, metric: search.get('metric'), series: [] }
@@ -134,7 +134,7 @@ export async function serverSeries(hub: Hub, row: Pick<ServerRef, 'server'>, sea
 type SeenRow = { server_id: string; state: AgentState; last_seen_at: string | null; has_down: boolean }
 type Seen = { readonly lastSeenAt: Date | null; readonly state: AgentState; readonly hasDownAlert: boolean }
 
-/** What the hub's own records say of servers' agents. */
+/** When servers' agents were last seen, from the hub's own records. */
 async function lastSeenOf(db: Executor, companyId: string, serverIds: readonly string[]): Promise<Map<string, Seen>> {
   if (serverIds.length === 0) return new Map()
   const rows = await db.execute<SeenRow>(sql`
@@ -156,7 +156,7 @@ async function lastSeenOf(db: Executor, companyId: string, serverIds: readonly s
   )
 }
 
-/** The health blocks of a list's servers, without a call of the collector (decision G-110). */
+/** The health blocks of a list's servers, without calling a collector (decision G-110). */
 export async function healthBlocks(hub: Hub, companyId: string, serverIds: readonly string[]) {
   const { db } = hub.database
   const seen = await lastSeenOf(db, companyId, serverIds)

@@ -1,5 +1,6 @@
-// POST /servers/import: servers from comma-separated values. A name that is new makes a server; a known one is changed
-// in the columns that the file has, so that a file can be mended and sent again. All of it or nothing.
+// POST /servers/import: servers from comma-separated values. A new name creates a server; for a known name the columns
+// of the file are changed, so that a file can be corrected and sent again. The import is applied as a whole or not at
+// all.
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type TObject, Type } from '@sinclair/typebox'
@@ -41,7 +42,7 @@ function readRow(schema: TObject, columns: readonly string[], cells: readonly st
     return null
   }
   const value = Object.fromEntries(columns.map((column, index) => [column, memberOf(column, cells[index] ?? '')]))
-  // An empty status says nothing about it.
+  // An empty status leaves the status unchanged.
   if (value.status === null) delete value.status
   for (const [field, text] of schemaFaults(schema, value)) faults.set(`${at}.${field}`, text)
   const { ip_address: address } = value
@@ -96,7 +97,7 @@ type Change = { readonly before: Server; readonly input: Row['input']; readonly 
 
 const shown = (server: Server): Unchecked => presentServer({ server, agentId: null })
 
-/** The rows that say something else than the servers do, with the fields in which they do. */
+/** The rows that differ from the stored servers, with the fields in which they do. */
 function changesOf(rows: readonly Row[], known: ReadonlyMap<string, Server>): Change[] {
   return rows.flatMap(({ line, input }): Change[] => {
     const before = known.get(input.name.toLowerCase())
@@ -125,7 +126,7 @@ async function insertRows(tx: Tx, companyId: string, rows: readonly Row[]): Prom
   return values.map(value => value.id)
 }
 
-/** One statement for all: the rows have the columns of the file, whose names are those of the table. */
+/** Updates all rows in one statement: the columns of the file have the names of the table's. */
 async function updateRows(hub: Hub, tx: Tx, companyId: string, changes: readonly Change[]): Promise<void> {
   const columns = Object.keys(changes[0]?.input ?? {}).filter(column => column !== 'name' && column !== 'status')
   const records = changes.map(({ before, input }) => ({
@@ -144,7 +145,7 @@ async function updateRows(hub: Hub, tx: Tx, companyId: string, changes: readonly
 const SCOPED = new Set(['environment', 'role', 'datacenter', 'tags'])
 const RECORDED = new Set(['status', 'subnet_id', 'datacenter'])
 
-/** Writes new and changed servers with few statements; scopes and the records of agents follow. */
+/** Writes new and changed servers with few statements, and updates scopes and the records of agents accordingly. */
 async function store(hub: Hub, tx: Tx, companyId: string, fresh: readonly Row[], changes: readonly Change[]) {
   const created = fresh.length > 0 ? await insertRows(tx, companyId, fresh) : []
   if (created.length > 0) await checkCompanyLimit(hub, tx, companyId, 'servers')
@@ -170,14 +171,17 @@ type Imported = {
   readonly dry_run: boolean
 }
 
-/** Thrown to undo what a dry run did. */
+/** Thrown to roll back a dry run. */
 class DryRunEnd extends Error {
   constructor(readonly result: Imported) {
     super()
   }
 }
 
-/** Writes the rows; a dry run does the same and undoes it, so that it finds what the real one would find. */
+/**
+ * Writes the rows. A dry run does the same and rolls it back, so that it finds the faults that the real import would
+ * find.
+ */
 export async function importServers(context: RouteContext, rows: readonly Row[], isDryRun: boolean): Promise<Imported> {
   const { hub, companyId } = context
   try {

@@ -44,7 +44,7 @@ const shown = {
   table: servers,
   select: selectServers,
   order: [asc(sql`lower(${servers.name})`), asc(servers.id)],
-  // The page is found in the index; rows and agents are looked up for it alone.
+  // The page is found in the index; rows and agents are looked up for that page only.
   pageBy: 'ids' as const,
   response: serverResponse,
   present: presentServer,
@@ -60,7 +60,7 @@ export const serverCollection = collection({
     environment: equals(servers.environment, text(128)),
     role: equals(servers.role, text(128)),
     status: equals(servers.status, oneOf(serverStatuses)),
-    // Not a filter of rows: what each of them shows besides (decision G-110).
+    // Filters no rows: adds blocks to the response of each (decision G-110).
     include: filter(text(255), (include, { caller }) => {
       if (asksForHealth(include) && !caller.permissions.has('monitoring.view'))
         throw permissionDenied('monitoring.view')
@@ -76,13 +76,13 @@ export const serverCollection = collection({
   },
 })
 
-/** Those that were deleted and can be restored. */
+/** Servers that were deleted and can be restored. */
 export const trashedServers = collection({
   ...shown,
   scope: ofCompany(servers.companyId, isNotNull(servers.deletedAt)),
 })
 
-/** Deleted ones too. */
+/** All servers, including deleted ones. */
 export const allServers = collection({ ...shown, scope: ofCompany(servers.companyId) })
 
 export const findServer = serverCollection.find

@@ -35,7 +35,7 @@ export type ServerInput = {
   readonly notes?: string | null | undefined
 }
 
-/** The columns that an input gives; what it does not name is not there. */
+/** The columns that an input sets; members that it leaves out are absent. */
 export function columnsOf(input: ServerInput): Partial<typeof servers.$inferInsert> {
   const given: Partial<typeof servers.$inferInsert> = {
     ...(input.name === undefined ? {} : { name: input.name }),
@@ -124,7 +124,7 @@ export async function changeServer(hub: Hub, tx: Tx, before: Server, input: Serv
   }
 }
 
-/** `change` may be what follows from the server as it is under the lock. */
+/** Changes a server under the company's lock. Returns the changed server. Throws 422 for a new status of a draft. */
 export async function updateServer(context: RouteContext, id: string, input: ServerInput): Promise<ServerRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
@@ -150,7 +150,7 @@ export async function trashServer(hub: Hub, tx: Tx, server: Server): Promise<voi
     .set({ deletedAt: new Date(hub.now()) })
     .where(eq(servers.id, server.id))
   tx.touch('servers', [server.id])
-  // Before the agent, whose revocation would end its own alert with a reason that is not the cause.
+  // Done before the agent is revoked, since the revocation would resolve the agent's alert with a misleading reason.
   await resolveServerAlerts(tx, server.id, hub.now())
   await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
   await refreshScopes(hub, tx, server.companyId, [server.id])
@@ -232,7 +232,7 @@ export async function approveServer(context: RouteContext, id: string): Promise<
   })
 }
 
-/** The company's agents get their records pushed, after a change that all of them carry. */
+/** Pushes the records of all agents of a company, after a change that affects all of them. */
 export async function touchCompanyAgents(hub: Hub, tx: Tx, companyId: string): Promise<void> {
   const rows = await tx.db.execute<{ id: string }>(sql`
     update monitoring_agents set version = version + 1 where company_id = ${companyId} and state <> 'revoked' returning id`)
@@ -243,9 +243,9 @@ export async function touchCompanyAgents(hub: Hub, tx: Tx, companyId: string): P
   )
 }
 
-/** Records of agents whose version was raised travel by the feed, and those of a few are pushed as well. */
+/** Sends records of agents whose version was raised: by the feed, and a small number of them also by a push. */
 export async function tellAgents(hub: Hub, tx: Tx, ids: readonly string[]): Promise<void> {
   tx.touch('agents', ids)
-  // The feed tells a large company's: a push each would only be faster, and there are many.
+  // For a large number the feed is enough: a push of each would only be faster.
   if (ids.length <= PUSHED_AT_ONCE) await pushAgents(hub, tx, ids)
 }

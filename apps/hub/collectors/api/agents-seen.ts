@@ -1,5 +1,4 @@
-// POST /agents/seen and POST /heartbeat: what collectors say of their agents and of themselves (decisions G-31, G-32,
-// G-40).
+// POST /agents/seen and POST /heartbeat: collectors report their agents and themselves (decisions G-31, G-32, G-40).
 import { type Static, Type } from '@sinclair/typebox'
 import { sql } from 'drizzle-orm'
 import { limits } from '../../../../core/limits.ts'
@@ -14,7 +13,7 @@ export const seenBody = Type.Object({
     Type.Object({
       agent_id: uuid(),
       last_seen_at: instant(),
-      /** What an agent says of itself: one that says nothing must not stand in the way of the others in the report. */
+      /** Reported by the agent itself: an agent without a version must not make the whole report invalid. */
       agent_version: optional(text(64, 0)),
       proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
     }),
@@ -25,15 +24,15 @@ export const seenBody = Type.Object({
 type SeenRow = { id: string; is_attached: boolean }
 
 /**
- * Raises last_seen_at (it never falls, and never lies in the future), takes over the versions, and attaches agents
- * without a collector, or whose collector stopped heartbeating, to the one that reports. Answers unknown ids.
+ * Raises last_seen_at (it never falls, and is never in the future), stores the versions, and attaches agents without a
+ * collector, or whose collector stopped sending heartbeats, to the reporting one. Returns the unknown ids.
  */
 export async function recordSeen(
   hub: Hub,
   body: Static<typeof seenBody>,
 ): Promise<{ updated: number; unknown: string[] }> {
   const nowIso = new Date(hub.now()).toISOString()
-  // One row an agent, in one order everywhere: two collectors that report the same agents cannot deadlock.
+  // One row for each agent, always in the same order: two collectors that report the same agents cannot deadlock.
   const byId = new Map(body.agents.map(agent => [agent.agent_id.toLowerCase(), agent]))
   const records = [...byId]
     .map(([agent_id, agent]) => ({ ...agent, agent_id }))
@@ -72,7 +71,7 @@ export async function recordSeen(
   })
 }
 
-/** What a column of counts holds. */
+/** The largest value of an integer column. */
 const COUNT_MAX = 2_147_483_647
 
 export const heartbeatBody = Type.Object({

@@ -9,7 +9,7 @@ import { isAnyOf, type Tx } from '../../platform/db/transaction.ts'
 
 const keyOf = (alert: Alert): string => `${alert.serverId}\n${alert.ruleKey}\n${alert.seriesKey}`
 
-/** Alerts by id and by key, with what was created and what was changed since the load. */
+/** Alerts by id and by key; records which were created and which were changed since the load. */
 export class AlertSet {
   private readonly byId = new Map<string, Alert>()
   private readonly latestByKey = new Map<string, string>()
@@ -47,7 +47,7 @@ export class AlertSet {
     this.latestByKey.set(keyOf(alert), alert.id)
   }
 
-  /** The book as one event sees it. */
+  /** The alerts as the processing of one event sees them. */
   viewOf(event: AlertEvent): AlertBook {
     const latestId = this.latestByKey.get(eventPairKey(event))
     const latest = latestId === undefined ? null : (this.byId.get(latestId) ?? null)
@@ -68,7 +68,7 @@ export class AlertSet {
     return [...ids].map(id => this.byId.get(id)).filter(alert => alert !== undefined)
   }
 
-  /** The alert of a pair-key that its next event will look at; null when there never was one. */
+  /** The newest alert of a pair-key, which its next event will refer to; null when it never had one. */
   newestIdOf(key: string): string | null {
     return this.latestByKey.get(key) ?? null
   }
@@ -83,8 +83,8 @@ export class AlertSet {
 }
 
 /**
- * Loads what the events of a batch can concern: the newest alert of each of their keys, and groups. The companies are
- * locked by the caller.
+ * Loads the alerts that a batch can concern: the newest alert of each event's key, and groups. The caller has locked
+ * the companies.
  */
 export async function loadAlertSet(
   tx: Tx,

@@ -1,4 +1,4 @@
-// What collectors are answered (document 1 "Collector-facing endpoints"; decisions G-28, G-34, G-40, G-102, G-114,
+// The responses to collectors (document 1 "Collector-facing endpoints"; decisions G-28, G-34, G-40, G-102, G-114,
 // G-115). server_time is added to each of them.
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { noDataModes, ruleKinds, severities } from '../../../../core/alerting/rules/rule.ts'
@@ -49,7 +49,7 @@ const shared = {
   id: id(),
   company_id: id(),
   deleted: Type.Boolean(),
-  /** In place of the content of a record that is too large to be delivered: how many bytes it may have. */
+  /** Replaces the content of a record that is too large to be delivered: the upper bound of its bytes. */
   too_large: absent(amount()),
 }
 
@@ -111,7 +111,7 @@ export const feedResponse = (name: string, item: TSchema) =>
 
 const oneAgent = Type.Object({ agent: agentRecord })
 export const agentLookup = answer(oneAgent)
-/** The feed, or with token_hash the one agent. */
+/** The agents feed; with token_hash only the agent with that token. */
 export const agentsResponse = answer(
   Type.Unsafe<Readonly<Record<string, unknown>>>({
     anyOf: [Type.Object({ agents: listed(agentRecord), ...page }), oneAgent],

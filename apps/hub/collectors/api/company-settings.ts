@@ -1,4 +1,4 @@
-// GET /settings/{company}: what a collector needs to know of a company (document 1 "Settings").
+// GET /settings/{company}: the settings of a company that collectors need (document 1 "Settings").
 import { sql } from 'drizzle-orm'
 import { notFound } from '../../platform/http/api-error.ts'
 import { isUuid } from '../../platform/http/request-schema.ts'

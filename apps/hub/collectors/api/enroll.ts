@@ -35,10 +35,10 @@ export const enrollBody = Type.Object({
   proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   collector_id: optional(uuid()),
 })
-/** What a server says of itself; null instead of a name that says nothing. */
+/** The server's facts as the server sent them; null instead of a name that identifies no server. */
 type EnrollBody = Omit<Static<typeof enrollBody>, 'hostname'> & { readonly hostname: string | null }
 
-/** Why an enrollment is refused, in words that the agent's operator can act on. */
+/** Why an enrollment is refused, with a message that the agent's operator can act on. */
 const REFUSALS = {
   invalid_token: 'license_invalid',
   token_revoked: 'license_revoked',
@@ -54,7 +54,7 @@ const refused = (status: number, code: keyof typeof REFUSALS): ApiError =>
 
 type Pairing = { readonly serverId: string; readonly status: ServerStatus; readonly isNew: boolean }
 
-/** The server of a server: the licence's, else by address, else by hostname, inside the company only. */
+/** The server to pair with: the licence's, else one found by address, else by hostname, inside the company only. */
 async function findServer(
   tx: Tx,
   companyId: string,
@@ -98,7 +98,7 @@ async function refuseOverLimit(check: Promise<void>): Promise<void> {
   }
 }
 
-/** A server that waits for approval, made from what the server says of itself. */
+/** Creates a server that waits for approval, from the facts that it sent. */
 async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrollBody): Promise<Pairing> {
   const id = randomUUID()
   const taken = await tx.db.execute(sql`select 1 from servers
@@ -133,7 +133,10 @@ async function checkQuota(tx: Tx, quota: AgentQuota): Promise<void> {
   if (quota.max !== null && (await countedAgents(tx.db, quota)) >= quota.max) throw refused(422, 'quota_exceeded')
 }
 
-/** The hostname under which the same machine_id is enrolled already, if it is a clone. Throws for the same server. */
+/**
+ * When the machine_id is already enrolled under another hostname, the server is a clone: returns that hostname. Throws
+ * for the same server.
+ */
 async function checkServer(tx: Tx, companyId: string, body: EnrollBody): Promise<string | null> {
   if (!body.machine_id) return null
   const same = await tx.db.execute<{ hostname: string | null }>(sql`
@@ -145,13 +148,16 @@ async function checkServer(tx: Tx, companyId: string, body: EnrollBody): Promise
 }
 
 type Forwarder = {
-  /** The collector that the enrollment comes through; null when nobody knows, or token and body disagree. */
+  /** The collector that forwards the enrollment; null when it is not known, or token and body disagree. */
   readonly through: string | null
   /** The collector that the body names, if there is one with that id. */
   readonly named: string | null
 }
 
-/** Who forwards is said by the token: a body can name any collector. It counts for accounts that are no collector's. */
+/**
+ * The token identifies the forwarding collector, since a body can name any. The body's counts only when the token
+ * belongs to no collector.
+ */
 async function forwarderOf(tx: Tx, context: RouteContext, asked: string | null): Promise<Forwarder> {
   const rows = await tx.db.execute<{ id: string; is_own: boolean }>(sql`
     select id, coalesce(service_user_id = ${context.caller.user.id}, false) as is_own from monitoring_collectors
@@ -206,7 +212,7 @@ async function enrollLocked(context: RouteContext, tx: Tx, companyId: string, bo
     id: agentId,
     companyId,
     serverId: pairing.serverId,
-    // An agent belongs to the collector that says so; without a word the first report of /agents/seen attaches it.
+    // An agent belongs to the collector that the body names; without one, the first report to /agents/seen attaches it.
     collectorId: named,
     licenseId: license.id,
     tokenHash: tokenHash(token),
@@ -269,7 +275,7 @@ async function auditEnrollment(context: RouteContext, tx: Tx, facts: EnrollmentI
   await writeAudit(tx, { ...entry, action: 'agent.clone_detected', changes })
 }
 
-/** The agent's address: the first of X-Forwarded-For, believed because the token is a collector's. */
+/** The agent's address: the first of X-Forwarded-For, trusted because the token is a collector's. */
 const sourceAddress = (context: RouteContext): string =>
   plainAddress(context.forwardedFor?.split(',')[0]?.trim() || context.ip)
 
@@ -297,7 +303,7 @@ export async function enroll(context: RouteContext, given: Static<typeof enrollB
   }
 }
 
-/** All successors of a licence to the newest: an agent that rotates moves there. */
+/** Follows the successors of a licence to the newest one: an agent that rotates moves there. */
 export async function newestLicense(tx: Tx, licenseId: string): Promise<string> {
   const rows = await tx.db.execute<{ id: string }>(sql`
     with recursive chain as (

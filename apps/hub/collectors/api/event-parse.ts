@@ -18,7 +18,7 @@ const isNumberOrNull = (value: unknown): boolean =>
   value == null || (typeof value === 'number' && Number.isFinite(value))
 const isOneOf = (list: readonly string[], value: unknown): boolean => typeof value === 'string' && list.includes(value)
 
-/** The events of a batch, each with its id. Throws 422 for a batch that is no batch. */
+/** The events of a batch, each with its id. Throws 422 for a body that is no batch. */
 export function batchOf(body: unknown): (Unchecked & { readonly event_id: string })[] {
   const events = isObject(body) ? body.events : undefined
   if (!Array.isArray(events)) throw invalidField('events', 'list').withCode(CODE)

@@ -25,14 +25,14 @@ type DownRule = {
   severity: Severity
   enabled: boolean
   all: boolean
-  /** Of the servers that were asked for, those that the scope resolves to. */
+  /** Of the batch's servers, those that the scope resolves to. */
   covered: string[]
 }
 
-/** What the batch needs to know of servers, rules and agents. */
+/** The servers, rules and agents that the batch refers to. */
 type Lookups = {
   readonly serverIds: ReadonlySet<string>
-  /** Servers that are lost and that a wide-area incident may claim. */
+  /** Lost servers that a wide-area incident may claim. */
   readonly groupableIds: ReadonlySet<string>
   readonly rules: ReadonlyMap<string, { id: string; kind: string; company_id: string }>
   readonly downRules: ReadonlyMap<string, DownRule>
@@ -48,12 +48,12 @@ function namedAgent(event: AlertEvent): string | null {
   return isUuid(id) ? id.toLowerCase() : null
 }
 
-/** Events that never open an alert: what they say of an alert is that of one that is there. */
+/** Events that never open an alert: the fields of the existing alert stay. */
 const CLOSING: ReadonlySet<string> = new Set(['alert.resolved', 'agent.up', 'group_update', 'group_resolved'])
 
 const lossesOf = (events: readonly AlertEvent[]) => events.filter(event => event.type === 'agent.down')
 
-/** The agent_down rules of the companies of `agent.down` events, which alone look at them. */
+/** The agent_down rules of the companies with `agent.down` events; no other event needs them. */
 async function loadDownRules(tx: Tx, events: readonly AlertEvent[]): Promise<DownRule[]> {
   const losses = lossesOf(events)
   if (losses.length === 0) return []
@@ -120,7 +120,7 @@ function contextOf(event: AlertEvent, around: Lookups, nowMs: number): EventCont
   }
 }
 
-/** How far a pair-key is processed, and its newest alert. */
+/** The highest processed seq of a pair-key, and its newest alert. */
 type Processed = { readonly seq: number; readonly alertId: string | null }
 
 async function loadProcessed(tx: Tx, events: readonly AlertEvent[]): Promise<Map<string, Processed>> {
@@ -156,7 +156,7 @@ async function loadSeenIds(tx: Tx, events: readonly AlertEvent[]): Promise<Set<s
   return new Set(rows.map(row => row.event_id))
 }
 
-/** What earlier events have left. */
+/** What earlier batches have stored. */
 type History = {
   readonly seen: Set<string>
   readonly seqs: Map<string, number>
@@ -164,9 +164,9 @@ type History = {
 }
 
 /**
- * With `looksForIds` every event is looked for by its id. Without, only those whose seq is processed: a collector that
- * sends an event again sends it with its seq, so that the look into the largest index of all is spared to nearly every
- * batch.
+ * With `looksForIds` every event is looked up by its id. Without, only events whose seq is already processed: a
+ * collector that sends an event again sends it with its seq, so nearly every batch is spared a look-up in the largest
+ * index of all.
  */
 async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<History> {
   const processed = await loadProcessed(tx, events)
@@ -178,12 +178,15 @@ async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: b
   return { seen, seqs: new Map([...processed].map(([key, { seq }]) => [key, seq])), book }
 }
 
-/** An event that was seen came with another seq or key: the batch is to be applied anew, with a look for every id. */
+/**
+ * An event that is already stored came with another seq or key: the batch must be applied again, with a look-up of
+ * every id.
+ */
 class SeenBefore extends Error {}
 
 type Applied = { readonly event: AlertEvent; readonly alertId: string | null }
 
-/** Logs the events. Returns how many of them were not there. */
+/** Logs the events. Returns how many of them were new. */
 async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
   const log = applied.map(({ event, alertId }) => ({
     id: randomUUID(),
@@ -205,7 +208,7 @@ async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
   return inserted.count
 }
 
-/** Notes of each pair-key how far it is processed, and its newest alert. */
+/** Stores for each pair-key the highest processed seq and the newest alert. */
 async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: History): Promise<void> {
   const newest = new Map(applied.map(({ event }) => [eventPairKey(event), event]))
   const marks = [...newest].map(([key, event]) => ({
@@ -226,7 +229,10 @@ async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: H
 type EventResult = 'applied' | 'seen' | 'old' | RejectReason
 type Result = { readonly event: AlertEvent; readonly result: EventResult }
 
-/** Applies a batch. Seen events and old ones are accepted and dropped; a rejected event does not hinder the others. */
+/**
+ * Applies a batch. Events that were stored before and outdated ones are accepted and dropped; a rejected event does not
+ * stop the others.
+ */
 export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
   const rejected: EventsResponse['rejected'] = []
   const events: AlertEvent[] = []
@@ -249,7 +255,7 @@ export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResp
   return { accepted: [...accepted], rejected }
 }
 
-/** Applies events in one transaction; where an id shows to be seen only at the end, in a second one. */
+/** Applies events in one transaction; when an id turns out to be stored only at the end, in a second one. */
 async function applyOnce(hub: Hub, events: readonly AlertEvent[]): Promise<Result[]> {
   if (events.length === 0) return []
   const act = (looksForIds: boolean) => inTransaction(hub.database.db, tx => applyEvents(hub, tx, events, looksForIds))
@@ -261,10 +267,12 @@ async function applyOnce(hub: Hub, events: readonly AlertEvent[]): Promise<Resul
   }
 }
 
-/** One transaction. Throws SeenBefore for an event that shows to be seen only when it is logged. */
+/**
+ * Applies events in one transaction. Throws SeenBefore for an event that turns out to be stored only when it is logged.
+ */
 async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<Result[]> {
   await lockCompanies(tx, new Set(events.map(event => event.company_id)))
-  // The reads leave together: the company is locked for as long as it takes.
+  // Both reads are sent together, since the company stays locked until they are answered.
   const [around, history] = await together([loadLookups(tx, events), loadHistory(tx, events, looksForIds)])
   const { seen, seqs, book } = history
   const results: Result[] = []
@@ -286,7 +294,7 @@ async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], look
     const outcome = applyEvent(book.viewOf(event), event, contextOf(event, around, hub.now()))
     for (const alert of outcome.changed) {
       book.store(alert)
-      // Collectors send the servers of an incident before the incident, whose message is theirs too.
+      // Collectors send the lost servers of an incident before the incident, whose notification covers them too.
       if (alert.state === 'grouped') told = told.filter(item => item.alert.id !== alert.id)
     }
     applied.push({ event, alertId: outcome.alertId })

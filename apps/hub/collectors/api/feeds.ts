@@ -17,20 +17,22 @@ type TombstoneRow = { id: string; company_id: string; sync_version: string }
 /** What every live row of a page has besides its columns. */
 type PageRow = Record<string, unknown> & { readonly sync_version: string; readonly available: number }
 
-/** Where the live rows of a feed come from. */
+/** The source of the live rows of a feed. */
 type LiveRows = {
   /** The table, under the name `r`, with what is joined to it. */
   readonly from: SQL
   readonly table: SQL
   readonly columns: SQL
-  /** How many bytes a row has at most as JSON, from the columns of the table alone; null where that is never much. */
+  /**
+   * The upper bound of a row's bytes as JSON, from the columns of the table alone; null where rows are always small.
+   */
   readonly bytes: SQL | null
 }
 
 /**
- * Rows after a number, at most `limit`, and no more after the one that makes the page large enough. The bound rests on
- * small columns: a page does not read the long lists of a row that it leaves to the next page. `available` is how many
- * rows there were to choose from.
+ * At most `limit` rows after a number; the row that makes the page large enough is the last. The bound is computed from
+ * small columns, so that the long lists of a row on the next page are not read. `available` is the number of candidate
+ * rows.
  */
 function liveRows({ from, table, columns, bytes }: LiveRows, since: number, limit: number): SQL {
   const before = bytes === null ? sql`0` : sql`sum(bytes) over (order by sync_version) - bytes`
@@ -44,9 +46,8 @@ function liveRows({ from, table, columns, bytes }: LiveRows, since: number, limi
 }
 
 /**
- * One page of a feed: live rows and tombstones of rows that are gone for good, merged by number. Both are read as of
- * one instant: of two instants the later one could show a number above one that the earlier did not have yet, and the
- * reader would go on after it.
+ * One page of a feed: live rows and tombstones, merged by number. Both are read in one snapshot: of two snapshots the
+ * later could show a number above one that the earlier did not have yet, and the reader would skip it.
  */
 async function pageOfFeed<T extends PageRow>(
   db: Db,
@@ -68,7 +69,7 @@ async function pageOfFeed<T extends PageRow>(
   )
   const live = found as readonly T[]
   const isCut = live.length < (live[0]?.available ?? 0)
-  // What lies behind the last row of a page that was cut for its bytes is of the next page, tombstones too.
+  // When a page was cut for its bytes, everything after its last row belongs to the next page, tombstones too.
   const lastNumber = isCut ? Number(live.at(-1)?.sync_version) : Number.POSITIVE_INFINITY
   const all = [
     ...live.map(present),
@@ -137,7 +138,7 @@ export async function agentsFeed(db: Db, since: number, limit: number): Promise<
   }))
 }
 
-/** The agent with that current token, or previous one still in validity; revoked agents too. */
+/** The agent with that hash as its current token, or as its previous token that is still valid; revoked agents too. */
 export async function agentByTokenHash(db: Executor, hash: string): Promise<FeedRecord | null> {
   const rows = await db.execute<AgentFeedRow>(sql`${ONE_AGENT}
     where r.token_hash = ${hash} or (r.prev_token_hash = ${hash} and r.prev_token_expires_at > now())
@@ -150,7 +151,7 @@ export async function agentById(db: Executor, id: string): Promise<FeedRecord | 
   return rows[0] ? presentAgent(rows[0]) : null
 }
 
-/** Of a rule, silence or check: why nothing of its content is in the feed. */
+/** The state of a rule, silence or check that decides whether its content is in the feed. */
 type ContentRow = PageRow & {
   readonly id: string
   readonly company_id: string
@@ -159,7 +160,9 @@ type ContentRow = PageRow & {
   readonly too_large: string | null
 }
 
-/** The columns of a record with content; of one that is gone or too large the long ones are not even read. */
+/**
+ * The columns of a record with content; for a tombstone or a record that is too large the long ones are not even read.
+ */
 const contentColumns = (isGone: SQL, short: SQL, long: Readonly<Record<string, SQL>>): SQL => {
   const isWithheld = sql`(${isGone} or r.feed_bytes > ${limits.feedRecordBytesMax})`
   const columns = Object.entries(long).map(
@@ -181,8 +184,8 @@ const gone = (row: { readonly id: string; readonly company_id: string; readonly 
 })
 
 /**
- * In place of a record that no collector could take: the version that collectors hold is not in force any more, and
- * they tell of it.
+ * Replaces a record that no collector could accept: the version that collectors hold goes out of force, and they report
+ * that.
  */
 const withheld = (row: ContentRow) => ({ ...gone(row), deleted: false, too_large: Number(row.too_large) })
 

@@ -1,12 +1,13 @@
 // Which lost servers a wide-area incident could claim (GRP-007): only those in a subnet or datacenter where the company
-// has as many servers with an agent as an incident has at least. The loss of any other is told at once.
+// has at least as many servers with an agent as an incident needs. People are notified of the loss of any other server
+// at once.
 import { type SQL, sql } from 'drizzle-orm'
 import { limits } from '../../../../core/limits.ts'
 import { type Tx, uuidList } from '../../platform/db/transaction.ts'
 
 /**
- * The groups of one dimension in which an incident could open: each is looked at once, and no further than the server
- * that makes it one.
+ * The groups of one dimension in which an incident could open: each group is checked once, and counting stops at the
+ * server that makes it large enough.
  */
 const forming = (column: SQL): SQL => sql`
   select g.company_id, g.key from (select distinct company_id, min, ${column} as key from lost where ${column} is not null) g
@@ -15,7 +16,7 @@ const forming = (column: SQL): SQL => sql`
       and exists (select 1 from monitoring_agents a where a.server_id = s.id and a.state <> 'revoked')
     offset g.min - 1 limit 1)`
 
-/** Of servers that are lost, those that an incident could claim. */
+/** Of the lost servers, those that an incident could claim. */
 export async function groupCandidates(tx: Tx, serverIds: ReadonlySet<string>): Promise<{ id: string }[]> {
   if (serverIds.size === 0) return []
   return tx.db.execute<{ id: string }>(sql`

@@ -55,7 +55,7 @@ function isHeartbeat(facts: unknown): facts is Unchecked {
 
 type Item = { agentId: string; companyId: string; serverId: string; reportedAt: string; facts: Unchecked }
 
-/** The items of a batch. Throws 422 for a batch that is no batch. */
+/** The items of a batch. Throws 422 for a body that is no batch. */
 function itemsOf(body: unknown): Unchecked[] {
   const items = isObject(body) ? body.items : undefined
   if (!Array.isArray(items)) throw invalidField('items', 'list').withCode(CODE)

@@ -69,7 +69,7 @@ function rotate({ hub, caller, ip }: RouteContext, agentId: string, presentedHas
       sql`update monitoring_agents set rotated_at = ${`{${times.join(',')}}`}::timestamptz[] where id = ${agentId}`,
     )
     tx.touch('agents', [agentId])
-    // Ingest that did not ask for it learns of the new token before its next pull (decision G-181).
+    // An ingest process that did not request the renewal learns the new token before its next pull (decision G-181).
     await pushAgents(hub, tx, [agentId])
     await writeAudit(tx, {
       companyId: agent.companyId,
