@@ -1,7 +1,7 @@
-// How every executable writes a file that others read, or that the next start needs: under another name first, then
-// renamed, so that a reader sees all of it or nothing. Who may write into the folder can plant a link, a pipe or a file
-// of his own under any name there: the file is therefore always a new one (O_EXCL), never reached through a link
-// (O_NOFOLLOW), and owner and mode are set on its descriptor.
+// Writes a file that others read, or that the next start needs: first under another name, then renamed, so that a
+// reader sees the old content or the new and no mixture. A user who may write into the folder can plant a link, a pipe
+// or a file under any name there. So the file is always a new one (O_EXCL), never reached through a link (O_NOFOLLOW),
+// and owner and mode are set on its descriptor.
 import {
   closeSync,
   constants,
@@ -23,24 +23,24 @@ export type FileOwner = { readonly uid: number; readonly gid: number }
 type FileOptions = {
   /** Permissions, whatever the umask says; 0600 when left out. */
   readonly mode?: number
-  /** Whose the file becomes, which needs root; null or left out: who runs this process. */
+  /** The owner to give the file, which needs root; null or left out: the user of this process. */
   readonly owner?: FileOwner | null
-  /** Waits until content and name are on the disk: for what must survive a power cut. */
+  /** Waits until content and name are on the disk: for files that must survive a power failure. */
   readonly isDurable?: boolean
 }
 
 const PRIVATE = 0o600
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
-/** O_NONBLOCK: a pipe under the name is refused, not waited for. */
+/** O_NONBLOCK: a pipe under the name is refused, and opening it does not block. */
 const OWN_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
- * Writes a file in one step, by way of `path.tmp`: a path has one writer at a time. Throws when that is impossible;
- * what stood there before stays then, and nothing is left beside it.
+ * Writes a file in one step, by way of `path.tmp`, so each path must have only one writer at a time. On failure it
+ * throws, the old file stays, and nothing is left beside it.
  */
 export function replaceFile(path: string, content: string | Uint8Array, options: FileOptions = {}): void {
   const temporary = `${path}.tmp`
-  // What a killed process left, or somebody planted: only its name goes.
+  // A killed process left it, or somebody planted it: only the name is removed.
   removeQuietly(temporary)
   try {
     writeNewFile(temporary, content, options)
@@ -52,14 +52,14 @@ export function replaceFile(path: string, content: string | Uint8Array, options:
   if (options.isDurable) syncPath(dirname(path))
 }
 
-/** Writes a file that is not there yet. Throws when anything has its name, be it a link that leads nowhere. */
+/** Writes a file that does not exist yet. Throws when anything has its name, even a dangling link. */
 export function writeNewFile(path: string, content: string | Uint8Array, options: FileOptions = {}): void {
   const descriptor = openSync(path, NEW_FILE, PRIVATE)
   try {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content
     for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at)
     if (options.owner) fchownSync(descriptor, options.owner.uid, options.owner.gid)
-    // After the owner: a change of owner takes some permissions away.
+    // Set after the owner, since a change of owner clears some permissions.
     fchmodSync(descriptor, options.mode ?? PRIVATE)
     if (options.isDurable) fsyncSync(descriptor)
   } finally {
@@ -68,9 +68,9 @@ export function writeNewFile(path: string, content: string | Uint8Array, options
 }
 
 /**
- * Makes sure that an empty or existing file of ours is at `path`, mode 0600, for what locks it or appends to it. Throws
- * when something else has the name: a link, a pipe, a directory, or a file that has another name too, whose owner and
- * mode are not ours to set.
+ * Ensures that a regular file of this process is at `path`, mode 0600, for callers that lock it or append to it. Throws
+ * when the name belongs to a link, a pipe, a directory, or a file with a second hard link, whose owner and mode must
+ * not be changed.
  */
 export function ensureOwnFile(path: string, owner: FileOwner | null = null): void {
   const descriptor = openSync(path, OWN_FILE, PRIVATE)
@@ -97,8 +97,8 @@ export function ensureFolder(path: string, mode: number, owner: FileOwner | null
 }
 
 /**
- * To whom a file in this folder is to belong: a command that root runs beside a service of another user leaves files
- * that the service can read. Null where that is who runs this process already.
+ * The owner for a file in this folder: a command that root runs beside a service of another user must leave files that
+ * the service can read. Null when that owner is the user of this process.
  */
 export function ownerForFolder(folder: string): FileOwner | null {
   if (process.geteuid?.() !== 0) return null
@@ -116,7 +116,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/** For what is left after a fault: the fault is what the caller is to hear of. */
+/** For clean-up after an error: the caller must get that error, not one of the clean-up. */
 function removeQuietly(path: string): void {
   try {
     unlinkSync(path)

@@ -1,4 +1,4 @@
-// A handler of Requests, as applications are written, on a listener of this folder.
+// Adapts a handler of standard Requests, as applications are written, to a listener of this folder.
 import type { Handle, Refusal } from './http-connection.ts'
 import type { HttpRequest } from './http-request.ts'
 import type { RequestBody } from './request-body.ts'
@@ -12,7 +12,7 @@ type FetchHandler = {
   readonly refuse: (fault: Refusal) => Response
 }
 
-/** Gives `fetch` each request as a Request; one that cannot become one is refused. */
+/** Passes each request to `fetch` as a Request; one that cannot be made into a Request is refused. */
 export function fetchHandler({ scheme, fetch, refuse }: FetchHandler): Handle {
   return async (incoming, peer) => {
     // HTTP/1.0 needs no Host header.
@@ -20,7 +20,7 @@ export function fetchHandler({ scheme, fetch, refuse }: FetchHandler): Handle {
     const url = `${scheme}://${host}${incoming.target}`
     if (!HOST.test(host) || !URL.canParse(url)) return refuse({ status: 400, message: 'the Host header is malformed' })
     const request = await toRequest(url, incoming)
-    // The constructor takes a method that it does not know for GET.
+    // The constructor replaces a method that it does not know by GET.
     if (request.method !== incoming.method)
       return refuse({ status: 501, message: `there is no method ${incoming.method} here` })
     return fetch(request, peer())

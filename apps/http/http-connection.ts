@@ -8,7 +8,7 @@ import { type AnyResponse, headOf, httpDate, isEventStream, wholeBody } from './
 import { RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type HeadFault, type RequestHead, readRequestHead } from './request-head.ts'
 
-/** What came while a request is being answered, before the socket is left alone. */
+/** The most bytes buffered while a request is being answered; beyond it the socket is not read. */
 const WAITING_BYTES_MAX = 64 * 1024
 /** What is read of a body after its answer, so that the connection can be used again. */
 export const REST_BYTES_MAX = 32 * 1024 * 1024
@@ -18,7 +18,7 @@ const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 const noBytes = Buffer.alloc(0)
 
 export type Handle = (request: HttpRequest, peer: () => string) => Promise<AnyResponse> | AnyResponse
-/** What a client is told that is not the handler's to answer. */
+/** A response that the listener gives without asking the handler. */
 export type Refusal = HeadFault | { readonly status: 500; readonly message: string }
 
 export type ConnectionOptions = {
@@ -42,7 +42,7 @@ export type Connection = {
 const LF = 10
 const CR = 13
 
-/** What can never become a head, however it goes on: another protocol, or lines that end with LF alone. */
+/** True for bytes that can never become a head, whatever follows: another protocol, or lines that end with LF alone. */
 function isNoHead(input: Buffer, from: number): boolean {
   const first = input[from]!
   if ((first < 0x21 && first !== CR) || first > 0x7e) return true
@@ -126,7 +126,7 @@ export class HttpConnection implements Connection {
   private advance(): void {
     while (!this.isClosing) {
       if (this.body && !this.readBody(this.body)) break
-      // Who does not read the answers is asked no more: they would pile up here.
+      // A client that does not read its responses gets no further request answered: responses would pile up here.
       if (!this.isIdle || !this.startRequest()) break
     }
     if (this.isClosing) return
@@ -203,7 +203,7 @@ export class HttpConnection implements Connection {
     this.isKeptAlive &&= head.isKeptAlive
     if (this.at < this.input.length) this.readBody(body)
     this.answer(head, body).catch(() => {
-      // The response broke off: the client must not take what it has for the whole.
+      // The response broke off: the connection is closed, so that the client does not take the part for the whole.
       this.isKeptAlive = false
       this.close()
       this.socket.terminate()
@@ -214,7 +214,7 @@ export class HttpConnection implements Connection {
     try {
       return await this.options.handle(request, () => this.socket.remoteAddress)
     } catch {
-      // A handler answers its errors itself; what escapes it must not leave the client waiting.
+      // A handler answers its own errors; an error that escapes it must not leave the client waiting.
       return this.options.refuse({ status: 500, message: 'internal error' })
     }
   }
@@ -239,7 +239,7 @@ export class HttpConnection implements Connection {
       this.respond(response.head, head.method === 'HEAD' ? noBytes : response.body, response.body.length)
     if (this.isClosing) return
     this.request = null
-    // A client that waits for word before it sends its body will not send it now.
+    // A client that waits for 100 Continue before it sends its body will not send it now.
     if (head.expectsContinue && !body.isComplete) this.isKeptAlive = false
     body.discard()
     if (body.isComplete) this.body = null
@@ -263,7 +263,10 @@ export class HttpConnection implements Connection {
     return this.isKeptAlive ? '' : 'connection: close\r\n'
   }
 
-  /** Sends a response as it comes, no faster than the client reads; its source is told when the client leaves. */
+  /**
+   * Sends a response as it is produced, no faster than the client reads; its source is cancelled when the client
+   * leaves.
+   */
   private async sendEvents(head: RequestHead, response: Response, body: ReadableStream<Uint8Array>): Promise<void> {
     const events = body.getReader()
     if (this.isClosing || this.isEnded || head.method === 'HEAD') {
@@ -299,11 +302,11 @@ export class HttpConnection implements Connection {
     })
   }
 
-  /** Tells who answers that nobody waits for the answer. */
+  /** Signals the handler that nobody waits for the response. */
   private leave(): void {
     this.request?.abort()
     this.request = null
-    // A source that fails while it is left has nobody to be told.
+    // An error of a source that is being cancelled can be reported to nobody.
     this.events?.cancel().catch(() => {})
     this.events = null
     this.onDrained?.()

@@ -6,7 +6,7 @@ import { type Connection, type ConnectionOptions, HttpConnection } from './http-
 import { Http2Connection } from './http2-connection.ts'
 
 const CLOSE_POLL_MS = 20
-/** How long clients have to close connections on which they were told that there is no more. */
+/** How long clients have to close connections after they were told that no further response comes. */
 const LINGER_MS = 500
 /** Older protocol versions are switched off. */
 const BEFORE_TLS_1_2 = constants.SSL_OP_NO_TLSv1 | constants.SSL_OP_NO_TLSv1_1
@@ -40,15 +40,15 @@ type HttpListenerOptions = ConnectionOptions & {
 }
 
 /**
- * A listener with a certificate, or one of several threads, shares its port with every process that asks in the same
- * way, which would take a part of the clients in silence. So the first one asks for it alone, for a moment. Throws what
- * the system says when another process has it.
+ * A listener with a certificate, or one of several threads, shares its port with every process that asks for it the
+ * same way, and such a process would silently take some of the clients. So the first listener briefly binds the port
+ * alone. Throws the system's error when another process has it.
  */
 export function assertPortIsFree(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => {} } }).stop(true)
 }
 
-/** Listens at once; throws what the system says when it cannot. */
+/** Listens at once; throws the system's error when it cannot. */
 export function listenHttp(options: HttpListenerOptions): HttpListener {
   const open = new Set<Socket<Connection>>()
   const listen = (port: number, certificate: Certificate | null) => {

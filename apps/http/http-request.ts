@@ -1,4 +1,4 @@
-// What a handler sees of a request: the part of the standard's Request that handlers here use, made without its cost.
+// A request as a handler sees it: the part of the standard's Request that handlers here use, made without its cost.
 import type { RequestBody } from './request-body.ts'
 import type { RequestHead } from './request-head.ts'
 
@@ -51,7 +51,7 @@ export class HttpRequest implements IncomingRequest {
     return queryAt < 0 ? target : target.slice(0, queryAt)
   }
 
-  /** With a host of no meaning: who asks for the URL wants its path and its query. */
+  /** The host is meaningless: callers of `url` need only path and query. */
   get url(): string {
     return `http://localhost${this.head.target}`
   }

@@ -45,7 +45,7 @@ function readDocument(path: string | null): unknown {
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The part of a document whose keys the agent knows: nested mappings are cut down to its keys. */
+/** The part of a document with keys that the agent knows; nested mappings are reduced to them too. */
 function agentDocument(node: unknown, prefix = ''): unknown {
   if (!isMapping(node)) return node
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-// The folder that keeps everything of a site: one process at a time, 0700, with its format and its secrets.
+// The folder that holds all data of a site: one process at a time, mode 0700, with its format and its secrets.
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { lockFile, type ProcessLock } from '../collector/store/process-lock.ts'
@@ -7,7 +7,7 @@ import { replaceFile } from '../files/replace-file.ts'
 const FORMAT_VERSION = 1
 const FREE_BYTES_MIN = 256 * 1024 * 1024
 
-/** A fault that the operator can mend; its message is all that is shown. */
+/** A fault that the operator can correct; only its message is shown. */
 export class StartFault extends Error {}
 
 export type DataDir = {
@@ -49,8 +49,8 @@ export function openDataDir(given: string): DataDir {
 }
 
 /**
- * Root takes an empty folder for its own. In one that another user filled he could have laid links, and found his files
- * root's afterwards.
+ * Root takes ownership of an empty folder only. Another user could have put links into a filled one, and root would
+ * then write through them.
  */
 function takeOwnership(path: string): void {
   const { uid } = statSync(path)

@@ -59,8 +59,8 @@ function readOptions(argv: readonly string[]): Options {
 const line = (text = ''): void => void process.stdout.write(`${text}\n`)
 
 /**
- * How to log in. Only a terminal shows the first password: where the output goes into a file or a journal it would stay
- * there for everybody who reads logs, so it is put into a file of its own.
+ * How to log in. Only a terminal shows the first password. Output into a file or journal would keep it for everybody
+ * who reads logs, so there it is written to a separate file.
  */
 function loginText({ user_email, user_password, data_dir }: SiteInfo): string {
   if (user_password === null) return user_email
@@ -122,7 +122,7 @@ async function main(): Promise<void> {
   await checkAddress('--admin-listen', options.adminListen)
   await checkAddress('--ops-listen', options.opsListen)
   const dataDir = openDataDir(options.dataDir)
-  // One that a killed process left names addresses that nobody serves.
+  // A file that a killed process left names addresses that nobody serves.
   if (options.readyFile) rmSync(options.readyFile, { force: true })
   let running: RunningSite | null = null
   let isAsked = false

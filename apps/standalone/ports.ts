@@ -9,11 +9,12 @@ import { reason, StartFault } from './data-dir.ts'
  */
 const FIRST = 15_000
 const COUNT = 15_000
-/** How many ports a process asks for before it comes to those of the process after it. */
+/** How many ports a process tries before it reaches those of the process with the next pid. */
 const PLACES = 16
 
 /**
- * Each process begins at a place of its own: two that start in the same moment would else be given the same free port.
+ * Each process begins at a different place: two that start at the same moment would otherwise choose the same free
+ * port.
  */
 let asked = process.pid * PLACES
 
@@ -27,7 +28,7 @@ function canListen(port: number): boolean {
 }
 
 /**
- * A port that is free now, and that no outgoing connection is given until it is served: for what starts later, or
+ * A port that is free now and that the system gives to no outgoing connection, for a listener that starts later or
  * again.
  */
 export function freePort(): number {

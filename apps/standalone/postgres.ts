@@ -28,7 +28,7 @@ const USER = 'svc'
 const HERE = '/proc/self/cwd'
 
 type RunningPostgres = {
-  /** As the superuser: for what prepares the database, not for the hub. */
+  /** The URL of the superuser: for preparing the database, not for the hub. */
   readonly url: string
   stop(): Promise<void>
 }
@@ -69,8 +69,8 @@ const exitOf = (child: ChildProcess): Promise<number | null> =>
 const lastLines = (path: string): string => readFileSync(path, 'utf8').trim().split('\n').slice(-5).join('\n')
 
 /**
- * Makes the data beside their place and moves them there once they are whole: a start that was killed leaves none that
- * look whole.
+ * Creates the data in another place and moves them once they are complete, so that a start that was killed leaves no
+ * data that look complete.
  */
 async function initialise(
   programs: PostgresPrograms,
@@ -112,8 +112,8 @@ async function initialise(
 }
 
 /**
- * Whether a process is a server on this directory. The number in a pid file that was restored, or outlived a power cut,
- * may be anyone's.
+ * Whether a process is a server on this directory. The pid file may have been restored or have outlived a power
+ * failure, and its number may then belong to any process.
  */
 function isServerOf(pid: number, directory: string): boolean {
   try {
@@ -145,7 +145,7 @@ async function stopOrphan(directory: string): Promise<void> {
   while (isAlive() && performance.now() < endsAt) await Bun.sleep(20)
 }
 
-/** The server writes its port and its state into its pid file; one with another port is of a run before. */
+/** The server writes its port and its state into its pid file; a file with another port is from an earlier run. */
 function isReady(directory: string, port: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')

@@ -21,7 +21,7 @@ import { feedStatus } from '../collector/worker/worker-status.ts'
 import type { RunningHub } from '../hub/hub.ts'
 import { isMigrated } from '../hub/platform/db/migrate.ts'
 
-/** The heartbeat tells of the agents that were seen within so long. */
+/** The heartbeat counts the agents that were seen within this time. */
 const AGENTS_SEEN_MS = 300_000
 
 export type SiteThreads = Readonly<Record<keyof ThreadFiles, URL | string>>
@@ -32,7 +32,7 @@ type SiteCollectorParts = {
   readonly opsListen: string
   readonly hub: RunningHub
   readonly collectorId: string
-  /** By which the collector is known to the hub. */
+  /** The token by which the hub knows the collector. */
   readonly token: string
   readonly threads: SiteThreads
   readonly log: Logger
@@ -74,7 +74,7 @@ export async function startSiteCollector(
   })
   wake = worker.wake
   started.defer(() => worker.stop())
-  // The last batches are on the bus before the worker drains it: it is closed first.
+  // The bus is closed before the worker, so that the worker drains the last batches too.
   started.defer(() => bus.close())
 
   progress('collector: agent API')
@@ -99,7 +99,7 @@ const hubClientOf = ({ hub, token, collectorId, log }: SiteCollectorParts, metri
   })
 
 /**
- * One thread for everything that comes in, unless the operator asks for more: it leaves the cores to evaluation and
+ * One thread handles all connections unless the operator configures more: the other cores are for evaluation and the
  * store.
  */
 const hasListenerThreads = ({ config }: SiteCollectorParts): boolean => config['ingest.threads'] > 1
@@ -109,7 +109,7 @@ function listenerThreads(parts: SiteCollectorParts) {
   return hasListenerThreads(parts) ? { count: config['ingest.threads'], url: threads.listeners, onFailure } : null
 }
 
-/** The bus, written by a thread of its own where listeners have threads too. */
+/** The bus, with a separate writer thread where listeners have threads too. */
 async function openBus(parts: SiteCollectorParts, onPublished: () => void): Promise<BusWriter> {
   const { config, threads, log, onFailure } = parts
   const options = {

@@ -15,7 +15,7 @@ import { freePort } from './ports.ts'
 import { startPostgres } from './postgres.ts'
 import { type SiteThreads, startSiteCollector } from './site-collector.ts'
 
-/** What the ready file and the terminal tell. */
+/** The facts in the ready file and on the terminal. */
 export type SiteInfo = {
   readonly hub_url: string
   readonly agent_url: string
@@ -48,7 +48,7 @@ const ownAddresses = (): string[] =>
     (addresses ?? []).filter(one => !one.internal).map(one => one.address),
   )
 
-/** Port 0 of the admin API is chosen before it is served: the hub is told of it first. */
+/** Replaces port 0 of the admin API by a free port before it is served, because the hub needs the address first. */
 function withPort(address: string): string {
   return address.endsWith(':0') ? `${address.slice(0, -1)}${freePort()}` : address
 }
@@ -69,7 +69,7 @@ export async function startSite(start: SiteStart): Promise<RunningSite> {
   try {
     return await startParts(start, started)
   } catch (error) {
-    // What does not stop in order now is not the cause, and must not stand in its place.
+    // An error of this clean-up must not replace the one that caused it.
     await started.disposeAsync().catch(() => {})
     throw error
   }
@@ -131,7 +131,7 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
   return { facts, stop: () => stopAll(started, log) }
 }
 
-/** Stops every part, last started first; one that fails is logged, and the others are stopped all the same. */
+/** Stops every part, the last started first; a part that fails is logged, and the others are still stopped. */
 async function stopAll(started: AsyncDisposableStack, log: Logger): Promise<void> {
   try {
     await started.disposeAsync()

@@ -1,5 +1,5 @@
-// Which companies share an agent quota, and what of it is used. A quota belongs to the company that has a plan, or an
-// agent quota, of its own; all companies below it that have none use the same one together (decisions G-05, G-22).
+// Which companies share an agent quota, and how much of it is used. A quota belongs to a company with its own plan or
+// agent quota; all companies below it without one share it (decisions G-05, G-22).
 import { sql } from 'drizzle-orm'
 import type { Executor } from '../platform/db/connect.ts'
 import { lockCompanies, type Tx, uuidList } from '../platform/db/transaction.ts'
@@ -10,7 +10,7 @@ export type AgentQuota = {
   readonly plan: string
   /** null: no limit. */
   readonly max: number | null
-  /** The companies that share it; those that are deleted use nothing of it. */
+  /** The companies that share the quota; agents of deleted companies do not count. */
   readonly companyIds: readonly string[]
 }
 
@@ -27,8 +27,8 @@ export async function agentQuota(db: Executor, companyId: string): Promise<Agent
 }
 
 /**
- * Locks the company together with the one whose quota it uses: nobody else who shares the quota takes of it until the
- * commit. To be called in place of `lockCompany`, for the two locks are taken in the order of all.
+ * Locks the company together with the company whose quota it uses, so that nobody else takes from that quota until the
+ * commit. Called in place of `lockCompany`, because both locks must be taken in the common order.
  */
 export async function lockAgentQuota(tx: Tx, companyId: string): Promise<AgentQuota> {
   const { quotaCompanyId } = await effectivePlan(tx.db, companyId)
@@ -44,7 +44,9 @@ export async function countedAgents(db: Executor, { companyIds }: AgentQuota): P
   return row?.count ?? 0
 }
 
-/** Sum of max_uses of the licences that count: active and exhausted ones (decision G-22), but the one of an id. */
+/**
+ * Sum of max_uses of the licences that count, active and exhausted ones (decision G-22), without the licence of an id.
+ */
 export async function licensedUses(
   db: Executor,
   { companyIds }: AgentQuota,

@@ -1,4 +1,4 @@
-// What people do with the companies of their tree: make a child, rename and move it, delete it (decision G-04).
+// Changes to the companies of the caller's tree: create a child, rename and move it, delete it (decision G-04).
 import { eq } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { demandEverything } from '../identity/may-act-on.ts'
@@ -13,7 +13,7 @@ import { effectivePlan } from './plan.ts'
 
 const subjectOf = ({ id, name }: Pick<Company, 'id' | 'name'>) => ({ type: 'company', id, name })
 
-/** The company that is to be the parent: of the tree, and the caller's where none is named. */
+/** The parent for a company: one of the tree, or the caller's company where none is given. */
 async function parentOf(context: RouteContext, id: string | null | undefined): Promise<string> {
   if (id == null) return context.companyId
   try {
@@ -32,7 +32,7 @@ export async function createChild(
   const parentId = await parentOf(context, parent_id)
   const { id } = await inTransaction(hub.database.db, async tx => {
     const made = await createCompany(hub, tx, { name, parentId })
-    // Of the whole tree: each company below would else have as many again, and those below it too.
+    // The limit counts the whole tree: otherwise each company below could have as many again.
     if (!context.caller.actsAsSuperAdmin)
       for (const top of await rootsOf(tx, [parentId])) await checkCompanyLimit(hub, tx, top, 'companies')
     await auditRequest(tx, context, 'company.create', subjectOf({ id: made.id, name }))
@@ -49,7 +49,7 @@ export async function changeChild(
   const { hub } = context
   if (given.parent_id !== undefined && before.id === context.companyId) throw invalidField('parent_id', 'immutable')
   const parentId = given.parent_id === undefined ? null : await parentOf(context, given.parent_id)
-  // The plan of all that is in it, and who may reach it, follow the place in the tree.
+  // A move changes the plan of everything in the company, and who may reach it.
   if (parentId !== null && parentId !== before.parentId) demandEverything(context.caller)
   await inTransaction(hub.database.db, async tx => {
     if (parentId !== null && parentId !== before.parentId) await changeParent(hub, tx, before.id, parentId)
@@ -67,7 +67,7 @@ export async function changeChild(
 export async function deleteChild(context: RouteContext, row: Company): Promise<void> {
   const { hub } = context
   if (row.id === context.companyId) throw invalidField('company', 'not_self')
-  // With the company go its people, its servers and its agents.
+  // The deletion also ends the company's users, servers and agents.
   demandEverything(context.caller)
   await inTransaction(hub.database.db, async tx => {
     await deleteCompany(hub, tx, row.id)
@@ -75,7 +75,7 @@ export async function deleteChild(context: RouteContext, row: Company): Promise<
   })
 }
 
-/** What the plan of a company comes to. */
+/** The effective plan of a company. */
 export async function shownPlan({ hub }: RouteContext, companyId: string) {
   const plan = await effectivePlan(hub.database.db, companyId)
   return { code: plan.code, agent_quota: plan.agentQuota, metrics_retention_days: plan.metricsRetentionDays }

@@ -39,12 +39,12 @@ async function freeSlug(tx: Tx, name: string): Promise<string> {
 }
 
 /**
- * A tree has so many levels at most. Whatever walks up or down a tree ends after as many: a company below them would
- * outlive the deletion of those above it, and would have an agent quota of its own.
+ * The most levels that a tree may have. Walks up or down a tree stop after that many levels: a company further down
+ * would outlive the deletion of those above it, and would have a separate agent quota.
  */
 const LEVELS_MAX = 32
 
-/** Refuses a tree that is too deep where the company now stands in it. Throws 422. */
+/** Refuses a tree that is too deep with the company in its present place. Throws 422. */
 async function checkLevels(tx: Tx, companyId: string): Promise<void> {
   const [row] = await tx.db.execute<{ levels: number }>(sql`
     with recursive above as (
@@ -69,7 +69,7 @@ export async function createCompany(hub: Hub, tx: Tx, company: NewCompany): Prom
       sql`select token_rate_max from companies where id = ${parentId} and deleted_at is null`,
     )
     if (!parent) throw invalidField('parent_id', 'unknown_reference')
-    // What the operator has bounded is not unbounded again in a company that its people make.
+    // A child inherits the operator's bound, so that its users cannot exceed it there.
     tokenRateMax = parent.token_rate_max
   }
   const id = randomUUID()
@@ -113,7 +113,7 @@ type PlanChange = {
   readonly overrides?: PlanOverrides
 }
 
-/** Changes plan, expiry or single values of it, and applies the retention rule in the same transaction. */
+/** Changes plan, expiry or single values of the plan, and applies the retention rule in the same transaction. */
 export async function changePlan(hub: Hub, tx: Tx, companyId: string, change: PlanChange): Promise<void> {
   await lockCompany(tx, companyId)
   const [company] = await tx.db.select().from(companies).where(eq(companies.id, companyId))
@@ -122,7 +122,7 @@ export async function changePlan(hub: Hub, tx: Tx, companyId: string, change: Pl
     const known = await tx.db.execute(sql`select 1 from plans where code = ${change.planCode}`)
     if (known.length === 0) throw invalidField('plan', 'unknown_reference')
   }
-  // A new plan brings its own values: what replaced the old plan's does not outlive it.
+  // A new plan has its own values: overrides of the old plan do not outlive it.
   const kept = change.planCode === undefined ? company.planOverrides : {}
   await tx.db
     .update(companies)
@@ -135,7 +135,7 @@ export async function changePlan(hub: Hub, tx: Tx, companyId: string, change: Pl
   await applyRetention(hub, tx, companyId)
 }
 
-/** The companies at the top of the trees that these are in. */
+/** The root companies of the trees that contain these companies. */
 export async function rootsOf(tx: Tx, companyIds: readonly string[]): Promise<string[]> {
   const rows = await tx.db.execute<{ id: string }>(sql`
     with recursive above as (
@@ -145,13 +145,13 @@ export async function rootsOf(tx: Tx, companyIds: readonly string[]): Promise<st
   return rows.map(row => row.id)
 }
 
-/** Locks whole trees by their tops: of two moves within them the second one sees what the first one made of them. */
+/** Locks whole trees by their roots: of two moves within them the second one sees the result of the first. */
 async function lockTrees(tx: Tx, companyIds: readonly string[]): Promise<void> {
   let locked: string[] = []
   for (let roots = await rootsOf(tx, companyIds); roots.some(id => !locked.includes(id)); ) {
     await lockCompanies(tx, roots)
     locked = roots
-    // A move that was waited for may have brought them below another top.
+    // A concurrent move may have brought them below another root while this one waited.
     roots = await rootsOf(tx, companyIds)
   }
 }

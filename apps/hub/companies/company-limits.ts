@@ -1,6 +1,6 @@
-// How much one company may have of what every collector holds for it: servers, rules, silences, checks, and the servers
-// that their scopes name. Each is checked in the transaction that adds to it, under the company's lock; what is there
-// already stays.
+// Limits on what every collector holds in memory for a company: servers, rules, silences, checks, and the servers that
+// their scopes list. Each limit is checked in the transaction that adds a row, under the company's lock; existing rows
+// stay.
 import { type SQL, sql } from 'drizzle-orm'
 import type { HubConfig } from '../config.ts'
 import type { Hub } from '../hub-context.ts'
@@ -17,7 +17,7 @@ type Limit = {
   readonly count: (companyId: string) => SQL
 }
 
-/** Rules, silences and checks that are in force or may be. */
+/** Rules, silences and checks that are in force or can come into force. */
 const alive = (table: 'rules' | 'silences' | 'checks', companyId: string): SQL =>
   sql`${sql.identifier(`monitoring_${table}`)} where company_id = ${companyId} and deleted_at is null
     ${table === 'silences' ? sql`and cancelled_at is null and ends_at > now()` : sql``}`
@@ -36,7 +36,7 @@ const companyLimits = {
   rules: { key: 'limits.rules_per_company', text: 'limit_rules', field: 'limit', count: countOf('rules') },
   silences: { key: 'limits.silences_per_company', text: 'limit_silences', field: 'limit', count: countOf('silences') },
   checks: { key: 'limits.checks_per_company', text: 'limit_checks', field: 'limit', count: countOf('checks') },
-  /** Each has limits of its own, so their number bounds what an account has in all. */
+  /** Each company has separate limits, so the number of companies bounds the total of an account. */
   companies: {
     key: 'limits.companies_per_company',
     text: 'limit_companies',
@@ -68,9 +68,9 @@ async function counted(db: Executor, companyId: string, { count }: Limit): Promi
 }
 
 /**
- * Throws 422 with reason company_quota when the company has more than it may. Call it after the insert, in a
- * transaction that holds the company's lock, and only where something was added: a company that has more than a lowered
- * limit can still change what it has.
+ * Throws 422 with reason company_quota when the company exceeds a limit. Call it after the insert, in a transaction
+ * that holds the company's lock, and only where a row was added: a company above a lowered limit can still change its
+ * rows.
  */
 export async function checkCompanyLimit(
   { config }: Pick<Hub, 'config'>,

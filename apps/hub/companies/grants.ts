@@ -22,7 +22,7 @@ export const holdersOf = (db: Executor, companyId: string): Promise<{ id: string
     .where(eq(userCompanyGrants.companyId, companyId))
     .orderBy(asc(sql`lower(${users.name})`), asc(users.id))
 
-/** Once more changes nothing. Throws 422 for somebody who is no user of the caller's company. */
+/** A repeated grant changes nothing. Throws 422 for a user who is not of the caller's company. */
 export async function grant(context: RouteContext, row: Company, userId: string) {
   const { hub, companyId } = context
   const user = await referredUser(hub.database.db, companyId, userId)
@@ -34,7 +34,7 @@ export async function grant(context: RouteContext, row: Company, userId: string)
   return { company_id: row.id, user: { id: user.id, name: user.name } }
 }
 
-/** Throws 404 for somebody who has none. */
+/** Throws 404 for a user without a grant. */
 export async function withdrawGrant(context: RouteContext, row: Company, userId: string): Promise<void> {
   if (!isUuid(userId)) throw notFound()
   await inTransaction(context.hub.database.db, async tx => {

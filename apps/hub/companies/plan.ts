@@ -1,4 +1,4 @@
-// The effective plan of a company and what a change of it does (decision G-05; document 1 "Settings", retention rule).
+// The effective plan of a company, and the effects of a change (decision G-05; document 1 "Settings", retention rule).
 import { sql } from 'drizzle-orm'
 import { changeRetention } from '../../../core/retention/plan-change.ts'
 import { reloadCollectors } from '../collectors/collector-jobs.ts'
@@ -11,7 +11,7 @@ type EffectivePlan = {
   readonly code: string
   readonly agentQuota: number | null
   readonly metricsRetentionDays: number | null
-  /** The company that has the quota: the nearest with a plan or a quota of its own, else the one at the top. */
+  /** The company that owns the quota: the nearest with its own plan or quota, else the root. */
   readonly quotaCompanyId: string
 }
 
@@ -26,8 +26,8 @@ type ChainRow = {
 type PlanRow = { code: string; agent_quota: number | null; metrics_retention_days: number | null }
 
 /**
- * The company's own plan while it has not expired, else its parent's effective plan, else free. What a company has of
- * its own replaces single values of it, until its plan expires.
+ * The company's own plan while it has not expired, else its parent's effective plan, else free. The company's overrides
+ * replace single values of it, until its plan expires.
  */
 export async function effectivePlan(db: Executor, companyId: string): Promise<EffectivePlan> {
   const chain = await db.execute<ChainRow>(sql`
@@ -56,7 +56,7 @@ export async function effectivePlan(db: Executor, companyId: string): Promise<Ef
     )
     base = free ?? { code: 'free', agent_quota: 3, metrics_retention_days: 7 }
   }
-  // From the farthest ancestor to the company itself: the nearest word counts.
+  // From the farthest ancestor to the company itself: the nearest override wins.
   const merged: PlanOverrides = Object.assign({}, ...overrides.reverse())
   return {
     code: base.code,

@@ -1,5 +1,5 @@
-// The page behind the link of a message to an address that nobody has confirmed: whoever reads the mailbox confirms it,
-// or stops the messages. A link is opened by mail scanners too, so that only the form changes anything.
+// The page behind the link in a message to an unconfirmed address: the reader of the mailbox confirms the address or
+// stops the messages. Mail scanners open links too, so only the form changes anything.
 
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
@@ -38,7 +38,7 @@ function choice(language: WebLanguage, token: string, { address, companyName }: 
   return pageResponse(200, { language, title, body })
 }
 
-/** The address of a link; null for none, and for one who tries too many. */
+/** The address of a link; null for an invalid link, and for a client with too many attempts. */
 async function found(
   hub: Hub,
   request: Request,

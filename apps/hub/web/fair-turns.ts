@@ -1,23 +1,24 @@
-// Slow work in turns that go round the callers: whoever sends a hundred pieces waits for them himself, and delays
-// another by one piece.
+// Runs slow work in turns between callers: a caller with a hundred tasks waits for them, and delays another caller by
+// only one task.
 
 type Waiting = { readonly begin: () => void; readonly refuse: () => void }
 
 export class FairTurns {
-  /** Those who wait, by caller; the caller whose turn is next stands first. */
+  /** Waiting tasks by caller; the first caller has the next turn. */
   private readonly waiting = new Map<string, Waiting[]>()
   private readonly running = new Set<string>()
   private waitingCount = 0
 
   /**
-   * `atOnce`: pieces that run side by side, of one caller never more than one. `waitingMax`: of all callers together.
+   * `atOnce`: tasks that run in parallel, at most one for each caller. `waitingMax`: waiting tasks of all callers
+   * together.
    */
   constructor(
     private readonly atOnce: number,
     private readonly waitingMax: number,
   ) {}
 
-  /** Runs `work` when it is the caller's turn. Null: too many wait. */
+  /** Runs `work` when it is the caller's turn. Null: too many tasks wait. */
   async run<T>(caller: string, work: () => Promise<T>): Promise<T | null> {
     if (!(await this.turnOf(caller))) return null
     try {
@@ -26,7 +27,7 @@ export class FairTurns {
       this.running.delete(caller)
       const mine = this.waiting.get(caller)
       this.waiting.delete(caller)
-      // At the end: all others come first now.
+      // Moved to the end, so that all other callers come first.
       if (mine) this.waiting.set(caller, mine)
       this.beginNext()
     }
@@ -43,7 +44,7 @@ export class FairTurns {
     })
   }
 
-  /** Where all places are taken, the caller with the most gives its last one up to a caller with fewer. */
+  /** When all places are taken, the caller with the most waiting tasks loses its last one to a caller with fewer. */
   private makeRoomFor(caller: string): boolean {
     let longest: Waiting[] = []
     for (const queue of this.waiting.values()) if (queue.length > longest.length) longest = queue

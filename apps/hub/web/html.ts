@@ -1,4 +1,4 @@
-// HTML that cannot be broken by what it shows: every value in a template is escaped. And the headers of every page.
+// HTML templates that escape every value, and the headers of every page.
 import { assets } from './assets.ts'
 import { say, type WebLanguage } from './web-texts.ts'
 

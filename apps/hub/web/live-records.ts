@@ -1,4 +1,4 @@
-// What the hub's own records tell the live page: servers with their state, counts of all, and open alerts with the
+// The live page's data from the hub's own records: servers with their state, counts of all, and open alerts with the
 // worst first.
 import { type SQL, sql } from 'drizzle-orm'
 import { parseSeriesKey } from '../../../core/series/series-key.ts'
@@ -111,7 +111,7 @@ export async function pageOfServers(hub: Hub, companyId: string, view: ServerVie
 
 const NO_COUNTS: CountRow = { all: 0, online: 0, down: 0, unknown: 0, alerts: 0, matching: 0, page: 1 }
 
-/** Labels that only repeat what another one says. */
+/** False for a label that only repeats another one. */
 const isTelling = (name: string, labels: Readonly<Record<string, string>>): boolean =>
   labels.mount === undefined || (name !== 'device' && name !== 'fstype')
 

@@ -1,5 +1,5 @@
-// What the live page is sent: shared by the hub, which makes it, and the browser, which shows it. Only names and plain
-// values.
+// The messages of the live page's stream, shared by the hub, which makes them, and the browser, which shows them. Only
+// names and plain values.
 
 type Severity = 'critical' | 'warning' | 'info'
 type AlertType = 'threshold' | 'check' | 'no_data' | 'agent_down' | 'group_down'

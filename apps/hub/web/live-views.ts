@@ -1,6 +1,5 @@
-// The snapshot of a company at one moment: the hub's records, completed by what the collector says of the servers on
-// the page. Many viewers share one snapshot, and one question to the collector; a collector that is slow or gone delays
-// nobody.
+// The snapshot of a company at one moment: the hub's records, completed by the collector's answers about the servers on
+// the page. Viewers share a snapshot and its query to the collector; a slow or unreachable collector delays nobody.
 import { isObject } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import { askCollector, type ServerNow, serverSeries, summaryOf } from '../servers/health.ts'
@@ -31,7 +30,8 @@ export type LiveView = ServerView & { readonly alertsPage: number }
 const wait = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 /**
- * Key values, and the state that the collector knows better than the records; the later of the two times it was seen.
+ * A server as the page shows it: its key values, the state that the collector reports or else the recorded one, and
+ * the later of both last-seen times.
  */
 function toPicture(record: ServerRecord, answer: ServerNow | null): ServerPicture {
   const status = answer?.status ?? null
@@ -56,7 +56,7 @@ function toPicture(record: ServerRecord, answer: ServerNow | null): ServerPictur
   }
 }
 
-/** Counts that agree with the page: where the collector knows a state better than the records, its word counts. */
+/** Counts that agree with the page: where the collector's state replaced the recorded one, the counts follow it. */
 function countsAsShown(
   counts: ServerCounts,
   records: readonly ServerRecord[],

@@ -14,7 +14,7 @@ import { companyToShow, type Guest, guestOf, visitorOf } from './page-visitor.ts
 
 const PICTURE_EVERY_MS = 5_000
 const HEARTBEAT_EVERY_MS = 15_000
-/** A viewer that reads nothing is dropped when this much waits for it. */
+/** A viewer that does not read is disconnected when this much waits for it. */
 const WAITING_BYTES_MAX = 1024 * 1024
 const CURVES_AT_ONCE = 3
 const PAGE_MAX = 100_000
@@ -25,7 +25,7 @@ const stateNames: readonly string[] = [...connectivities, 'alerts']
 const isState = (text: string | null): text is ServerState => text !== null && stateNames.includes(text)
 
 /**
- * The part of the company that an address asks for. What it does not say, or says wrongly, is the first page of all.
+ * The part of the company that an address selects. Missing and invalid parameters select the first page of all servers.
  */
 function viewOf(search: URLSearchParams): LiveView {
   const pageOf = (name: string): number => {
@@ -58,8 +58,8 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 type Send = (event: string, data: unknown) => void
 
 /**
- * Sends the sparklines of servers that have come into view, a few at a time. One that cannot be had is asked for again
- * later.
+ * Sends the sparklines of servers that have come into view, a few at a time. A sparkline that cannot be read is
+ * requested again later.
  */
 async function sendCurves(
   snapshots: LivePictures,
@@ -80,7 +80,7 @@ async function sendCurves(
   await Promise.all(Array.from({ length: CURVES_AT_ONCE }, worker))
 }
 
-/** Why the guest may not look any longer; null when it may. */
+/** Why the visitor may not watch any longer; null while it may. */
 async function refusalOf(hub: Hub, request: Request, company: string | null): Promise<EndReason | null> {
   const guest = await guestOf(hub, request)
   if (guest === null) return 'signed_out'
@@ -164,7 +164,7 @@ export class LiveStreams {
     })
   }
 
-  /** Returns when the viewer is gone, the hub stops or the guest may not look any longer. */
+  /** Returns when the viewer has left, the hub stops, or the visitor may not watch any longer. */
   private async sendPictures(
     request: Request,
     companyId: string,

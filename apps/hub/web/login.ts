@@ -13,7 +13,7 @@ import { beginSession, endedCookieHeader, endSession, findLogin, sessionCookieHe
 import { say, type WebLanguage } from './web-texts.ts'
 
 const FAILURES_PER_MINUTE = 5
-/** Of one address, whatever the e-mails: every attempt costs the hub a slow hash. */
+/** For one address, whatever the e-mails: every attempt costs the hub a slow hash. */
 const ATTEMPTS_PER_MINUTE = 100
 const WAITING_MAX = 100
 
@@ -47,8 +47,8 @@ ${fault === null ? null : html`<p class="fault" role="alert">${fault.message}</p
 }
 
 /**
- * A hash keeps a core busy and 64 MiB of memory in use, outside the thread that answers requests. One address has one
- * login at a time, so that a limit that is looked at in turn cannot be raced.
+ * A hash occupies a core and 64 MiB of memory, outside the thread that answers requests. One address has one login at a
+ * time, so that concurrent attempts cannot pass a limit that is checked before each.
  */
 const logins = new FairTurns(Math.max(1, Math.floor(availableParallelism() / 2)), WAITING_MAX)
 
@@ -86,7 +86,7 @@ export async function logIn(hub: Hub, request: Request, requestMeta: RequestMeta
   if (answer === null) return refuse(email, 503, 'unavailable')
   if (answer instanceof Response) return answer
 
-  // A session that the browser still has ends with the new one.
+  // The session that the browser still has ends with the new one.
   const former = await guestOf(hub, request)
   if (former !== null) await endSession(hub, former.caller, visitor)
   const token = await beginSession(hub, answer, visitor)

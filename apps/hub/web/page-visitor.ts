@@ -1,5 +1,4 @@
-// Who looks at the live page, in which company, with which permissions: the same session, company and permission rules
-// as the API.
+// The visitor of the live page: its session, company and permissions, by the same rules as in the API.
 
 import type { Hub } from '../hub-context.ts'
 import { authenticate, companyOf } from '../identity/authenticate.ts'
@@ -23,7 +22,8 @@ export async function guestOf(hub: Hub, request: Request): Promise<Guest | null>
   const cookie = request.headers.get('cookie')
   if (cookie === null || !cookie.includes(`${sessionCookie}=`)) return null
   try {
-    // By cookie alone, and as a reading request: whoever changes something checks the token of the form itself.
+    // Authenticated by the cookie alone and as a read: handlers that change something check the token of the form
+    // themselves.
     const caller = await authenticate(hub.database.db, new Request(request.url, { headers: { cookie } }))
     return caller.csrfToken === null ? null : { caller, csrfToken: caller.csrfToken }
   } catch (error) {

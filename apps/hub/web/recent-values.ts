@@ -1,8 +1,8 @@
-// Values that many viewers share: made at most once in a while, and the last one is at hand while the next is on its
-// way. What cannot be had is shared as well: just while the collector is down every open page asks for everything.
+// Values that many viewers share: each is computed at most once in an interval, and the last one can be shown while the
+// next is computed. A failure is shared as well, since while the collector is down every open page asks for everything.
 import { LRUCache } from 'lru-cache'
 
-/** How long all are told of a failure before somebody tries again. */
+/** How long a failure is returned to all before the next attempt. */
 const FAILURE_AGE_MS = 2_000
 
 type Made<T> = { readonly value: T; readonly atMs: number }
@@ -31,7 +31,10 @@ export class RecentValues<T> {
     return fresh
   }
 
-  /** The value, young enough; made when it is not. Rejects as `make` does, for a while without asking it again. */
+  /**
+   * A value that is fresh enough; computed when there is none. Rejects like `make`, and for a while without calling it
+   * again.
+   */
   async get(key: string, make: () => Promise<T>): Promise<T> {
     const entry = this.entryOf(key)
     const nowMs = this.now()

@@ -16,7 +16,7 @@ type LoginUser = { readonly id: string; readonly name: string; readonly companyI
 
 type UserRow = { id: string; name: string; company_id: string | null; password_hash: string | null }
 
-/** Compared with when there is no such user, so that an answer takes the same time. Made when first needed. */
+/** Verified when there is no such user, so that the response takes the same time. Made when first needed. */
 let dummyHash: Promise<string> | null = null
 const hashOfNobody = (): Promise<string> => {
   dummyHash ??= Bun.password.hash(randomUUID(), 'argon2id')
@@ -29,7 +29,7 @@ export async function findLogin(hub: Hub, email: string, password: string): Prom
     select u.id, u.name, u.company_id, u.password_hash from users u left join companies c on c.id = u.company_id
     where lower(u.email) = lower(${email}) and u.password_hash is not null and u.kind = 'person' and u.disabled_at is null and c.deleted_at is null`)
   const hash = row?.password_hash ?? (await hashOfNobody())
-  // A hash of a kind that is not known is no login, and no fault of the caller.
+  // A hash of an unknown kind matches no password, and is no fault of the caller.
   const isRight = await Bun.password.verify(password, hash).catch(() => false)
   if (!row || row.password_hash === null || !isRight) return null
   return { id: row.id, name: row.name, companyId: row.company_id }

@@ -1,4 +1,4 @@
-// The stream of the live page, kept open: read as it comes, opened again when it breaks, given up while nobody looks.
+// The stream of the live page: reads it, reconnects when it breaks, and closes it while the page is hidden.
 import type { EndReason, LiveSnapshot, ServerSeries } from '../live-view.ts'
 
 export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'waiting'
@@ -67,7 +67,7 @@ export class LiveStream {
     void this.keepOpen(control)
   }
 
-  /** A hidden page holds no connection: a browser has few, and the hub need not work for nobody. */
+  /** A hidden page holds no connection: a browser has few, and the hub would work for nobody. */
   private onVisibility(): void {
     window.clearTimeout(this.hiddenTimer)
     if (document.hidden) {
