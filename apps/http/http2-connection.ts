@@ -14,8 +14,10 @@ import { type AnyResponse, headersOf, wholeBody } from './http-response.ts'
 import { RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type RequestHead } from './request-head.ts'
 
-/** Requests of one connection under way at once. */
+/** Requests of one connection under way at once: a stream that was reset counts until its handler has ended. */
 const STREAMS_MAX = 100
+/** A connection may have so many more streams that were reset or refused than streams that were answered. */
+const RESETS_MAX = 2 * STREAMS_MAX
 const LENGTH = /^\d{1,15}$/
 
 /** The socket as the implementation wants it. */
@@ -64,6 +66,10 @@ export class Http2Connection implements Connection {
   private readonly stream: SocketStream
   private readonly session: ServerHttp2Session
   private streamsOpen = 0
+  private handlersUnderWay = 0
+  /** Streams that were reset or refused, less those that were answered. */
+  private resets = 0
+  private isClosing = false
 
   constructor(
     private readonly socket: Socket<Connection>,
@@ -79,9 +85,16 @@ export class Http2Connection implements Connection {
       const hasBody = (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0
       // A stream that fails is its client's; there is nobody left to be answered.
       stream.on('error', () => {})
+      if (this.isClosing) return stream.destroy()
       this.streamsOpen++
       stream.on('close', () => this.streamsOpen--)
-      void this.serve(stream, headers, hasBody).catch(() => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+      // A client that asks and resets would otherwise have any number of handlers at work (CVE-2023-44487).
+      if (this.handlersUnderWay >= STREAMS_MAX) return this.turnAway(stream)
+      stream.on('close', () => this.count(stream.rstCode === constants.NGHTTP2_NO_ERROR))
+      this.handlersUnderWay++
+      void this.serve(stream, headers, hasBody)
+        .catch(() => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+        .finally(() => this.handlersUnderWay--)
     })
   }
 
@@ -110,6 +123,22 @@ export class Http2Connection implements Connection {
 
   finish(): void {
     this.session.close()
+  }
+
+  /** The runtime has no clean way to refuse a stream that is not answered, so this is an answer. */
+  private turnAway(stream: ServerHttp2Stream): void {
+    stream.respond({ ':status': 503, 'retry-after': '1' }, { endStream: true })
+    stream.resume()
+    this.count(false)
+  }
+
+  /** Ends the connection of a client whose streams are mostly reset, by itself or for what it sends. */
+  private count(isAnswered: boolean): void {
+    this.resets = isAnswered ? Math.max(0, this.resets - 1) : this.resets + 1
+    if (this.resets <= RESETS_MAX || this.isClosing) return
+    this.isClosing = true
+    this.session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    setImmediate(() => this.session.destroy())
   }
 
   private async serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, hasBody: boolean): Promise<void> {

@@ -1,0 +1,155 @@
+// What one connection may take of a listener, and what a client that has said its last word still gets. Frames and
+// segments are written by hand: a client library would not send them.
+import { afterAll, expect, test } from 'bun:test'
+import { connect as connectTls } from 'node:tls'
+import type { Handle } from '../../apps/http/http-connection.ts'
+import { type HttpListener, listenHttp } from '../../apps/http/http-listener.ts'
+import { until } from '../support/until.ts'
+import { firstCertificate } from './certificates.ts'
+
+const listeners: HttpListener[] = []
+afterAll(() => Promise.all(listeners.map(listener => listener.stop(0))))
+
+function listen(handle: Handle, more: { idleSeconds?: number; isTls?: boolean } = {}): HttpListener {
+  const listener = listenHttp({
+    hostname: '127.0.0.1',
+    port: 0,
+    handle,
+    refuse: ({ status, message }) => new Response(message, { status }),
+    idleSeconds: more.idleSeconds ?? 60,
+    certificate: more.isTls ? firstCertificate : null,
+    speaksHttp2: true,
+  })
+  listeners.push(listener)
+  return listener
+}
+
+const HEADERS = 1
+const RST_STREAM = 3
+const SETTINGS = 4
+const GOAWAY = 7
+const CANCEL = 8
+const ENHANCE_YOUR_CALM = 11
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+/** `:method: GET`, `:path: /` and `:scheme: https` of the static table, `:authority: x` (RFC 7541, appendix A). */
+const GET_ROOT = Buffer.from([0x82, 0x84, 0x87, 0x01, 0x01, 0x78])
+const END_OF_STREAM_AND_HEADERS = 0x5
+
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const bytes = Buffer.alloc(9 + payload.length)
+  bytes.writeUIntBE(payload.length, 0, 3)
+  bytes[3] = type
+  bytes[4] = flags
+  bytes.writeUInt32BE(stream, 5)
+  payload.copy(bytes, 9)
+  return bytes
+}
+
+function codeBytes(code: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(code)
+  return bytes
+}
+
+const ask = (stream: number): Buffer => frame(HEADERS, END_OF_STREAM_AND_HEADERS, stream, GET_ROOT)
+const reset = (stream: number): Buffer => frame(RST_STREAM, 0, stream, codeBytes(CANCEL))
+/** Streams of a client have odd numbers. */
+const streams = (from: number, count: number): number[] =>
+  Array.from({ length: count }, (_, index) => 2 * (from + index) + 1)
+
+type Frame = { readonly type: number; readonly stream: number; readonly payload: Buffer }
+
+function framesOf(bytes: Buffer): Frame[] {
+  const frames: Frame[] = []
+  for (let at = 0; at + 9 <= bytes.length; ) {
+    const end = at + 9 + bytes.readUIntBE(at, 3)
+    if (end > bytes.length) break
+    frames.push({ type: bytes[at + 3]!, stream: bytes.readUInt32BE(at + 5), payload: bytes.subarray(at + 9, end) })
+    at = end
+  }
+  return frames
+}
+
+async function openHttp2(port: number) {
+  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+  let received = Buffer.alloc(0)
+  let isClosed = false
+  socket.on('data', (part: Buffer) => {
+    received = Buffer.concat([received, part])
+  })
+  for (const event of ['end', 'close', 'error'])
+    socket.on(event, () => {
+      isClosed = true
+    })
+  await new Promise<void>(resolve => socket.once('secureConnect', () => resolve()))
+  socket.write(Buffer.concat([PREFACE, frame(SETTINGS, 0, 0, Buffer.alloc(0))]))
+  return { socket, frames: () => framesOf(received), isClosed: () => isClosed }
+}
+
+/** A handler that answers when it is let. */
+function heldHandler() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const seen = { running: 0, runningMax: 0, release: resolve }
+  const handle: Handle = async () => {
+    seen.running++
+    seen.runningMax = Math.max(seen.runningMax, seen.running)
+    await promise
+    seen.running--
+    return new Response('here')
+  }
+  return { seen, handle }
+}
+
+test('a stream of HTTP/2 that is reset has its place until its handler ends', async () => {
+  const { seen, handle } = heldHandler()
+  const { port } = listen(handle, { isTls: true })
+  const { socket, frames } = await openHttp2(port)
+  socket.write(Buffer.concat(streams(0, 60).flatMap(stream => [ask(stream), reset(stream)])))
+  socket.write(Buffer.concat(streams(60, 60).map(ask)))
+  const answered = () => frames().flatMap(({ type, stream }) => (type === HEADERS ? [stream] : []))
+  await until('the answer to the last one', () => seen.running >= 120 || answered().length === 20)
+  expect([seen.runningMax, answered()]).toEqual([100, streams(100, 20)])
+  seen.release()
+  await until('the answers', () => answered().length === 60)
+  expect(answered().slice(20)).toEqual(streams(60, 40))
+  socket.write(ask(241))
+  await until('one more answer', () => answered().includes(241))
+  socket.destroy()
+})
+
+test('a connection of HTTP/2 that resets one stream after the other is ended, and others are served', async () => {
+  const { seen, handle } = heldHandler()
+  const { port } = listen(handle, { isTls: true })
+  const { socket, frames, isClosed } = await openHttp2(port)
+  const other = await openHttp2(port)
+  for (let from = 0; from < 2_000 && !isClosed(); from += 50)
+    await new Promise<void>(resolve =>
+      socket.write(Buffer.concat(streams(from, 50).flatMap(stream => [ask(stream), reset(stream)])), () =>
+        setImmediate(resolve),
+      ),
+    )
+  await until('the end', isClosed, 5_000)
+  const last = frames().find(({ type }) => type === GOAWAY)
+  expect(last?.payload.readUInt32BE(4)).toBe(ENHANCE_YOUR_CALM)
+  expect(seen.runningMax).toBeLessThanOrEqual(100)
+  seen.release()
+  other.socket.write(ask(1))
+  await until('the answer to another client', () => other.frames().some(({ type }) => type === HEADERS))
+  other.socket.destroy()
+  socket.destroy()
+})
+
+test('resets among as many answers end no connection of HTTP/2', async () => {
+  const { port } = listen(() => new Response('here'), { isTls: true })
+  const { socket, frames, isClosed } = await openHttp2(port)
+  const answered = (stream: number) => frames().some(found => found.type === HEADERS && found.stream === stream)
+  for (let from = 0; from < 400; from += 20) {
+    const asked = streams(from, 20)
+    socket.write(
+      Buffer.concat(asked.flatMap((stream, index) => (index % 2 ? [ask(stream), reset(stream)] : [ask(stream)]))),
+    )
+    await until('the answers', () => isClosed() || asked.every((stream, index) => index % 2 === 1 || answered(stream)))
+  }
+  expect([isClosed(), frames().some(({ type }) => type === GOAWAY)]).toEqual([false, false])
+  socket.destroy()
+})
