@@ -67,6 +67,8 @@ export class HttpConnection implements Connection {
   private body: RequestBody | null = null
   private isAnswered = true
   private isKeptAlive = true
+  /** Something has come of the next request, if only an empty line. */
+  private isHeadBegun = false
   private restBytes = 0
   /** The other side will send no more. */
   private isEnded = false
@@ -88,9 +90,13 @@ export class HttpConnection implements Connection {
   }
 
   receive(data: Buffer): void {
-    // A head must come whole within the time of a silent connection, however slowly it trickles.
-    if (this.at >= this.input.length || !this.isAnswered) this.socket.timeout(this.options.idleSeconds)
+    // Who is to be read no more gets no more time by what it sends.
     if (this.isClosing) return
+    const isOfRequest = !this.isAnswered || (this.body !== null && !this.body.isComplete)
+    // A head, with empty lines before it, must come whole within the time of a silent connection, however it trickles.
+    if (isOfRequest || (!this.isHeadBegun && this.at >= this.input.length))
+      this.socket.timeout(this.options.idleSeconds)
+    if (!isOfRequest) this.isHeadBegun = true
     this.input = this.at >= this.input.length ? data : Buffer.concat([this.input.subarray(this.at), data])
     this.at = 0
     this.advance()
@@ -115,8 +121,9 @@ export class HttpConnection implements Connection {
   }
 
   drain(): void {
-    this.socket.timeout(this.options.idleSeconds)
-    if (this.output.length > 0) this.flush()
+    const before = this.output.length
+    if (before > 0) this.flush()
+    if (this.output.length < before) this.socket.timeout(this.options.idleSeconds)
     if (this.output.length > 0) return
     this.onDrained?.()
     this.advance()
@@ -141,7 +148,9 @@ export class HttpConnection implements Connection {
 
   private endOfInput(): void {
     this.body?.fail()
-    if (this.isAnswered || this.events) this.close()
+    // Requests that wait until the answers before them are read are answered, too.
+    const isWaiting = this.output.length > 0 && this.at < this.input.length
+    if ((this.isAnswered && !isWaiting) || this.events) this.close()
   }
 
   /** True when all of the body has come. */
@@ -200,6 +209,7 @@ export class HttpConnection implements Connection {
     this.body = body
     this.restBytes = 0
     this.isAnswered = false
+    this.isHeadBegun = false
     this.isKeptAlive &&= head.isKeptAlive
     if (this.at < this.input.length) this.readBody(body)
     this.answer(head, body).catch(() => {

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { connect as connectTls } from 'node:tls'
 import type { Handle } from '../../apps/http/http-connection.ts'
 import { type HttpListener, listenHttp } from '../../apps/http/http-listener.ts'
+import { openRaw, statusesOf } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 import { firstCertificate } from './certificates.ts'
 
@@ -153,3 +154,62 @@ test('resets among as many answers end no connection of HTTP/2', async () => {
   expect([isClosed(), frames().some(({ type }) => type === GOAWAY)]).toEqual([false, false])
   socket.destroy()
 })
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+
+for (const scheme of ['http', 'https'])
+  test(`a client that has said its last word gets all answers, however late it reads them: ${scheme}`, async () => {
+    const large = 'x'.repeat(1_000_000)
+    let asked = 0
+    const handle: Handle = () => {
+      asked++
+      return new Response(large)
+    }
+    const { socket, received, isClosed } = openRaw(
+      `${scheme}://127.0.0.1:${listen(handle, { isTls: scheme === 'https' }).port}`,
+    )
+    socket.pause()
+    socket.end(GET.repeat(20))
+    await until('the first answers', () => asked > 0)
+    socket.resume()
+    await until('the end', isClosed)
+    expect([statusesOf(received()).length, asked]).toEqual([20, 20])
+    expect(received().length).toBeGreaterThan(20 * large.length)
+  })
+
+test('no trickle of bytes keeps a connection without a request', async () => {
+  // The clock of the sockets ticks each four seconds: a shorter time would be over at the next tick, renewed or not.
+  const { port } = listen(() => new Response('here'), { idleSeconds: 5 })
+  const trickles: readonly (readonly [string, string, boolean])[] = [
+    // Empty lines before a request.
+    ['', '\r\n', false],
+    ['GET / HTTP/1.1\r\nHost: x\r\nX-Long: ', 'x', false],
+    // After a response that was the last one.
+    ['nonsense\r\n\r\n', 'x', false],
+    [GET, '\r\n', false],
+    [GET, '', true],
+  ]
+  const connections = trickles.map(([first, more, isEnded]) => {
+    const connection = openRaw(`http://127.0.0.1:${port}`)
+    let isGone = false
+    for (const event of ['close', 'error'])
+      connection.socket.on(event, () => {
+        isGone = true
+      })
+    connection.socket.write(first)
+    if (isEnded) connection.socket.end()
+    const timer = setInterval(() => {
+      if (!isGone && !isEnded) connection.socket.write(more)
+    }, 100)
+    return { ...connection, isGone: () => isGone, timer }
+  })
+  try {
+    await until('the end of all', () => connections.every(({ isGone }) => isGone()), 15_000).catch(() => {})
+    expect(connections.map(({ isGone }) => isGone())).toEqual(trickles.map(() => true))
+  } finally {
+    for (const { timer, socket } of connections) {
+      clearInterval(timer)
+      socket.destroy()
+    }
+  }
+}, 20_000)
