@@ -4,6 +4,9 @@
 /** A line with the size of a chunk, its extensions included, and a line of a trailer. */
 const LINE_BYTES_MAX = 1024
 const TRAILER_LINES_MAX = 32
+/** A name, a colon and a value without control characters but tabs (RFC 9112, 5 and 7.1.2). */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const FIELD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*$/
 const SIZE = /^([0-9A-Fa-f]{1,8})[ \t]*(?:;|$)/
 /**
  * A body may have so many chunks, and one more for each so many bytes: a chunk of one byte costs as much as a large
@@ -136,6 +139,7 @@ export class RequestBody {
         return line === ''
       case 'trailer':
         if (line === '') this.phase = 'done'
+        else if (!FIELD.test(line)) return false
         return ++this.trailerLines <= TRAILER_LINES_MAX
       default:
         return false

@@ -134,6 +134,14 @@ for (const [name, threads, isTls] of kindsOfListener)
       expect((await ask([chunked('4', BODY, '\r\n0\r\nX-Trailer: y\r\n\r\n') + ping], 2)).statuses).toEqual([200, 200])
     })
 
+    test('a trailer has field lines, each with a name and a colon', async () => {
+      const trailed = (line: string) => chunked('4', BODY, `\r\n0\r\n${line}\r\n\r\n`)
+      for (const good of ['X-Trailer:', 'x: y: z', 'a:\ty\xa0\r\nB: c'])
+        expect([good, (await ask([trailed(good) + ping], 2)).statuses]).toEqual([good, [200, 200]])
+      for (const bad of ['nonsense', ': y', 'X Trailer: y', 'X-Trailer : y', ' folded: y', 'x: y\0', 'x: y\r\n folded'])
+        expect([bad, (await ask([trailed(bad) + ping], 2)).statuses]).toEqual([bad, [400]])
+    })
+
     test('a body of very many small chunks is refused, one of large chunks is not', async () => {
       const bodyOf = (bytes: number, chunks: number): string =>
         `${bytes.toString(16)}\r\n${BODY.repeat(bytes / BODY.length)}\r\n`.repeat(chunks)
