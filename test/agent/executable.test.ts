@@ -268,7 +268,8 @@ test(
     child.kill('SIGHUP')
     const batches = peer.batches.length
     await until('a batch after the signal', () => peer.batches.length > batches, DEADLINE_MS)
-    expect(status().state).toBe('online')
+    // The status is written after the response to the batch has been read.
+    await until('the state online', () => status().state === 'online', DEADLINE_MS)
     process.kill(Number(status().pid), 0)
   },
   DEADLINE_MS,

@@ -36,6 +36,8 @@ export async function startTestPostgres(): Promise<TestPostgres> {
     password: PASSWORD,
     persistent: true,
     createPostgresUser: isRoot,
+    // As the all-in-one makes its database, whatever the language of the environment is.
+    initdbFlags: ['--encoding=UTF8', '--locale=C'],
     postgresFlags: FLAGS.flatMap(flag => ['-c', flag]),
     onLog: () => {},
     onError: message => errors.push(String(message)),
