@@ -1,6 +1,6 @@
 // Consecutive points of one series as one row of samples_raw. The engine spends its time for each row, and again at
 // each merge; with a chunk it does so once for many points. The same format in SQL: the view samples_runs
-// (sql/samples/0003_runs.sql).
+// (sql/samples/0004_views.sql).
 //
 //   0  1  decimals, or BITS         9  1  width: bytes of a difference, or BITS     16  …  differences of the digits, or the other values
 //   1  8  digits of the first point 10  2  points after the first                       …  4 bytes a point: ms after the first, without a step
