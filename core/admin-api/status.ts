@@ -81,6 +81,8 @@ export type CollectorStatusResponse = {
   /** Batches. */
   readonly bus_lag: number
   readonly outbox_depth: number
+  /** Alert keys, and whole companies, whose events the hub answers with a server error. */
+  readonly outbox_set_aside: number
   readonly agents_online: number
   /** Sections are null in a process without a worker. */
   readonly rules:

@@ -19,8 +19,12 @@ export const trustedProxyFaults = (entries: readonly string[]): ConfigFault[] =>
     .filter(entry => !isAddressOrRange(entry))
     .map(value => ({ key: 'trusted_proxies', value, message: 'is no address and no range such as 10.0.0.0/8' }))
 
+/** Peers whose text is kept: the same ones send request after request, and each address would be parsed anew. */
+const PEERS_MAX = 1024
+
 export class TrustedProxies {
   private readonly ranges: IpRanges
+  private readonly peers = new Map<string, string>()
 
   /** Addresses and ranges in CIDR form; the configuration has been checked. */
   constructor(entries: readonly string[]) {
@@ -29,8 +33,17 @@ export class TrustedProxies {
     this.ranges = new IpRanges(entries)
   }
 
+  private peerText(peer: string): string {
+    const known = this.peers.get(peer)
+    if (known !== undefined) return known
+    const text = addressText(peer)
+    if (this.peers.size >= PEERS_MAX) this.peers.clear()
+    this.peers.set(peer, text)
+    return text
+  }
+
   isTrusted(peer: string): boolean {
-    return !this.ranges.isEmpty && this.ranges.coversText(addressText(peer))
+    return !this.ranges.isEmpty && this.ranges.coversText(this.peerText(peer))
   }
 
   /**
@@ -38,7 +51,7 @@ export class TrustedProxies {
    * is not trusted.
    */
   clientAddress(peer: string, forwardedFor: string | null): string {
-    let client = addressText(peer)
+    let client = this.peerText(peer)
     if (forwardedFor === null || this.ranges.isEmpty) return client
     for (const hop of forwardedFor.split(',').reverse()) {
       const next = addressText(hop)

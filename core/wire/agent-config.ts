@@ -200,7 +200,12 @@ export type ManagedConfig = {
   readonly limits: { readonly maxSeries: number; readonly maxBatchBytes: number; readonly bufferBytes: number }
   readonly minAgentVersion: string
   readonly collectorUrl: string
+  /** Absent for an agent that has a scan host, or is to have none. */
+  readonly scan?: ScanInvitation | undefined
 }
+
+/** Where an agent reports its packages to, and the code by which it becomes a scan host (decision G-194). */
+export type ScanInvitation = { readonly matcherUrl: string; readonly enrolCode: string }
 
 /** The managed interval in seconds if it is in 10..300, else 0 (unset). */
 export const managedInterval = (seconds: number): number =>
@@ -229,6 +234,8 @@ export function configEtag(config: ManagedConfig): string {
       [maxSeries, maxBatchBytes, bufferBytes],
       config.minAgentVersion,
       config.collectorUrl,
+      // Without it the content, and so the ETag, is the one of before scans.
+      ...(config.scan ? [[config.scan.matcherUrl, config.scan.enrolCode]] : []),
     ]),
   ).slice(0, 16)
 }

@@ -70,7 +70,7 @@ export class BatchDecoder {
   private lastPointB = 0
   private lastPointC = 0
   private lastPointMs = 0
-  readonly facts: BatchHeader = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
+  readonly header: BatchHeader = { seq: 0, seqLow: 0, seqHigh: 0, sentAtMs: 0, intervalSeconds: 0 }
 
   /** A request may have at most as many series as points, since a series without a point is useless. */
   private readonly seriesMax: number
@@ -87,14 +87,14 @@ export class BatchDecoder {
    * refused, in which case the agent's table is unchanged. `report` receives what was dropped.
    */
   decode(bytes: Uint8Array, agent: AgentSeries, nowMs: number, report: AdmissionReport): DecodeRefusal | null {
-    const { batch, cursor, facts } = this
+    const { batch, cursor, header } = this
     batch.clear()
     cursor.open(bytes)
-    facts.seq = 0
-    facts.seqLow = 0
-    facts.seqHigh = 0
-    facts.sentAtMs = 0
-    facts.intervalSeconds = 0
+    header.seq = 0
+    header.seqLow = 0
+    header.seqHigh = 0
+    header.sentAtMs = 0
+    header.intervalSeconds = 0
     this.pointsSeen = 0
     this.seriesLeft = this.seriesMax
     this.fieldsLeft = requestLimits.fieldsPerRequestMax
@@ -119,12 +119,12 @@ export class BatchDecoder {
         this.decodeCachedSeries(end, agent, nowSeconds)
       } else if (tag === TAG_BATCH_SEQ) {
         this.countField()
-        facts.seqLow = cursor.varint64()
-        facts.seqHigh = cursor.high
-        facts.seq = facts.seqHigh * 4_294_967_296 + facts.seqLow
+        header.seqLow = cursor.varint64()
+        header.seqHigh = cursor.high
+        header.seq = header.seqHigh * 4_294_967_296 + header.seqLow
       } else if (tag === TAG_BATCH_SENT_AT) {
         this.countField()
-        facts.sentAtMs = cursor.int64()
+        header.sentAtMs = cursor.int64()
       } else if (tag === TAG_BATCH_STATS) {
         this.countField()
         this.stats(cursor.lengthEnd(end))
@@ -177,11 +177,11 @@ export class BatchDecoder {
   }
 
   private stats(end: number): void {
-    const { cursor, facts } = this
+    const { cursor, header } = this
     while (cursor.position < end && !cursor.failed) {
       const tag = cursor.tag()
       this.countField()
-      if (tag === TAG_STATS_INTERVAL) facts.intervalSeconds = cursor.uint32()
+      if (tag === TAG_STATS_INTERVAL) header.intervalSeconds = cursor.uint32()
       else cursor.skip(tag, end)
     }
     if (cursor.position !== end) cursor.failed = true

@@ -36,7 +36,7 @@ type PresenceRecord = {
  * The last agent of a server was revoked. Evaluation has dropped all state of the server, and ignores batches of the
  * revoked agents that are still on the bus.
  */
-export type LeftRecord = {
+export type RemovedServerRecord = {
   readonly kind: 'left'
   readonly key: string
   readonly companyId: string
@@ -46,7 +46,7 @@ export type LeftRecord = {
   readonly leftAtMs: number
 }
 
-export type JournalRecord = StateRecord | PresenceRecord | LeftRecord
+export type JournalRecord = StateRecord | PresenceRecord | RemovedServerRecord
 
 /** Names what a record describes: a later record with the same key replaces an earlier one. */
 export const journalKey = (record: JournalRecord): string =>

@@ -39,9 +39,9 @@ function loadRow(evaluation: EvaluationState, row: number, saved: readonly (numb
 
 /** Records of the states and presences that emitted events since the last call, as they are now. Clears the lists. */
 export function takeJournal(evaluation: EvaluationState): JournalRecord[] {
-  const records: JournalRecord[] = [...evaluation.removed, ...evaluation.removedServers]
+  const records: JournalRecord[] = [...evaluation.removed, ...evaluation.newlyRemovedServers]
   evaluation.removed = []
-  evaluation.removedServers = []
+  evaluation.newlyRemovedServers = []
   for (const row of evaluation.touchedRows) records.push(stateRecord(evaluation, row, saveRow(evaluation, row)))
   for (const server of evaluation.touchedServers)
     records.push({
@@ -65,8 +65,8 @@ export function applyJournal(evaluation: EvaluationState, record: JournalRecord,
   if (record.kind === 'left') {
     const gone = evaluation.serversByKey.get(record.key)
     if (gone) forgetServer(evaluation, gone)
-    evaluation.noteLeft(record)
-    evaluation.leftUpTo.set(record.key, position)
+    evaluation.noteRemovedServer(record)
+    evaluation.removedUpTo.set(record.key, position)
     return
   }
   const agentId = record.kind === 'state' ? record.agentId : record.presence.agentId

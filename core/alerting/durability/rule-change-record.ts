@@ -3,7 +3,7 @@
 // were in force then.
 import type { RuleRecord } from '../rules/rule.ts'
 
-export type RuleNote = {
+export type RuleChangeRecord = {
   /** The entries up to this position were evaluated before the change. */
   readonly position: number
   /** The cursor of the feed at which the changed set was pulled. */
@@ -30,21 +30,22 @@ export function rulesById(raw: Iterable<RuleRecord>, base: RawRules = new Map())
 /**
  * One record for each rule that differs between two sets. Two records with one id and one sync_version count as equal.
  */
-export function ruleNotes(from: RawRules, to: RawRules, since: number, position: number): RuleNote[] {
-  const notes: RuleNote[] = []
+export function ruleChanges(from: RawRules, to: RawRules, since: number, position: number): RuleChangeRecord[] {
+  const changes: RuleChangeRecord[] = []
   for (const [ruleId, after] of to) {
     const before = from.get(ruleId) ?? null
-    if (before?.sync_version !== after.sync_version) notes.push({ position, since, ruleId, before, after })
+    if (before?.sync_version !== after.sync_version) changes.push({ position, since, ruleId, before, after })
   }
-  for (const [ruleId, before] of from) if (!to.has(ruleId)) notes.push({ position, since, ruleId, before, after: null })
-  return notes
+  for (const [ruleId, before] of from)
+    if (!to.has(ruleId)) changes.push({ position, since, ruleId, before, after: null })
+  return changes
 }
 
 /**
  * The set with the rule of this change replaced by `rule`: by its `after` to apply the change, by its `before` to undo
  * it.
  */
-export function withNote(rules: RawRules, { ruleId }: RuleNote, rule: RuleRecord | null): RawRules {
+export function withRuleChange(rules: RawRules, { ruleId }: RuleChangeRecord, rule: RuleRecord | null): RawRules {
   const changed = new Map(rules)
   if (rule) changed.set(ruleId, rule)
   else changed.delete(ruleId)

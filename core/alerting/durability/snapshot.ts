@@ -17,7 +17,7 @@ import { NO_SIGNATURE, slotOfSaved } from '../rules/rule-slots.ts'
 import type { EvaluationState } from '../state/evaluation-state.ts'
 import type { Presence, ServerSeries } from '../state/server-series.ts'
 import { FIRING, NO_ROW, OK, PENDING } from '../state/state-table.ts'
-import type { LeftRecord, SavedRule } from './journal-record.ts'
+import type { RemovedServerRecord, SavedRule } from './journal-record.ts'
 import { savedRule } from './state-record.ts'
 
 const MAGIC = 'SVCEVAL1'
@@ -49,7 +49,7 @@ type Header = {
   rules: SavedRule[]
   servers: SavedServer[]
   flapping: SavedFlap[]
-  left: LeftRecord[]
+  left: RemovedServerRecord[]
 }
 
 type SnapshotFault = { readonly fault: string }
@@ -113,10 +113,10 @@ function collect(evaluation: EvaluationState, shard: number): { servers: ServerS
  * The removed servers of the shard. Those removed over a day ago are left out: no batch of their agents can still be on
  * the bus.
  */
-function leftOf(evaluation: EvaluationState, shard: number, nowMs: number): LeftRecord[] {
-  for (const [key, records] of evaluation.left)
-    if (records.every(({ leftAtMs }) => nowMs - leftAtMs > DAY_MS)) evaluation.left.delete(key)
-  return [...evaluation.left.values()].flat().filter(left => left.shard === shard)
+function removedServersOf(evaluation: EvaluationState, shard: number, nowMs: number): RemovedServerRecord[] {
+  for (const [key, records] of evaluation.removedServers)
+    if (records.every(({ leftAtMs }) => nowMs - leftAtMs > DAY_MS)) evaluation.removedServers.delete(key)
+  return [...evaluation.removedServers.values()].flat().filter(record => record.shard === shard)
 }
 
 const isDelta = (ms: number): boolean => ms >= -DELTA_MAX && ms <= DELTA_MAX
@@ -176,7 +176,7 @@ export function takeSnapshot(
       states: server.stateCount,
     })),
     flapping,
-    left: leftOf(evaluation, shard, savedAtMs),
+    left: removedServersOf(evaluation, shard, savedAtMs),
   }
   const buffer = new ArrayBuffer(padTo8(columnsBytesMax(rows.length, extended, rules.length)))
   const to = columns(buffer, 0, rows.length, extended, rules.length)
@@ -282,7 +282,7 @@ export function restoreSnapshot(
   }
   for (const { state, flap } of header.flapping)
     if (rows[state] !== NO_ROW) evaluation.flapping.set(rows[state]!, { ...flap, peak: flap.peak ?? Number.NaN })
-  for (const left of header.left) evaluation.noteLeft(left)
+  for (const record of header.left) evaluation.noteRemovedServer(record)
   return { position: header.position, journalMark: header.journalMark }
 }
 

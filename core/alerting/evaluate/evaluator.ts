@@ -17,7 +17,7 @@ const IDLE_SERIES_MAX = 2000
 /** Evaluates the reader's current entry; `position` is its position on the bus. */
 export function applyEntry(evaluation: EvaluationState, reader: EntryReader, position: number): void {
   const key = reader.serverKey()
-  if (evaluation.left.size > 0 && isOfLeft(evaluation, reader, key, position)) return
+  if (evaluation.removedServers.size > 0 && isOfRemovedServer(evaluation, reader, key, position)) return
   let server = evaluation.serversByKey.get(key)
   if (!server) {
     server = evaluation.server(key, reader.companyId(), reader.serverId(), reader.shard, reader.agentId())
@@ -63,12 +63,12 @@ export function applyEntry(evaluation: EvaluationState, reader: EntryReader, pos
   if (server.count > IDLE_SERIES_MAX && server.stateCount * 2 < server.count) dropIdleSeries(evaluation, server)
 }
 
-function isOfLeft(evaluation: EvaluationState, reader: EntryReader, key: string, position: number): boolean {
-  const left = evaluation.left.get(key)
-  if (!left) return false
-  if (position <= (evaluation.leftUpTo.get(key) ?? 0)) return true
+function isOfRemovedServer(evaluation: EvaluationState, reader: EntryReader, key: string, position: number): boolean {
+  const removed = evaluation.removedServers.get(key)
+  if (!removed) return false
+  if (position <= (evaluation.removedUpTo.get(key) ?? 0)) return true
   const agentId = reader.agentId()
-  return left.some(record => record.agentIds.includes(agentId))
+  return removed.some(record => record.agentIds.includes(agentId))
 }
 
 /** Evaluates one point of a series for every state of the series. */

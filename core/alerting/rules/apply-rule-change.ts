@@ -116,9 +116,9 @@ export function leaveScope(
     }
   forgetServer(evaluation, server)
   const { key, companyId, serverId, shard } = server
-  const left = { kind: 'left', key, companyId, serverId, shard, agentIds, leftAtMs: nowMs } as const
-  evaluation.noteLeft(left)
-  evaluation.removedServers.push(left)
+  const removed = { kind: 'left', key, companyId, serverId, shard, agentIds, leftAtMs: nowMs } as const
+  evaluation.noteRemovedServer(removed)
+  evaluation.newlyRemovedServers.push(removed)
 }
 
 /**

@@ -158,7 +158,7 @@ export class ScenarioWorker {
       this.replayUntil = 0
       this.evaluation.journaledUpTo.clear()
       this.evaluation.presenceJournaledUpTo.clear()
-      this.evaluation.leftUpTo.clear()
+      this.evaluation.removedUpTo.clear()
     }
   }
 

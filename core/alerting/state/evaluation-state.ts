@@ -1,7 +1,7 @@
 // All state that evaluation keeps in one thread. It has no behaviour of its own: the functions in evaluate/, rules/ and
 // durability/ change it.
 
-import type { LeftRecord, StateRecord } from '../durability/journal-record.ts'
+import type { RemovedServerRecord, StateRecord } from '../durability/journal-record.ts'
 import type { EvaluatedRule } from '../evaluate/evaluate-sample.ts'
 import type { AlertEvent, SuppressReason } from '../evaluate/event.ts'
 import type { FlapSettings, FlapState } from '../evaluate/flapping.ts'
@@ -60,14 +60,14 @@ export class EvaluationState {
   /** During a replay: rows that the journal restored, each with the bus position that its record already reflects. */
   readonly journaledUpTo = new Map<number, number>()
   /** During a replay: removed servers, each with the bus position up to which its batches are ignored. */
-  readonly leftUpTo = new Map<string, number>()
+  readonly removedUpTo = new Map<string, number>()
   readonly presenceJournaledUpTo = new Map<ServerSeries, number>()
   /** States that were removed and had emitted an event: the journal must record the removal. */
   removed: StateRecord[] = []
   /** Removed servers by key. Batches of their revoked agents that are still on the bus are ignored. */
-  readonly left = new Map<string, LeftRecord[]>()
+  readonly removedServers = new Map<string, RemovedServerRecord[]>()
   /** Servers removed since the last `takeJournal`. */
-  removedServers: LeftRecord[] = []
+  newlyRemovedServers: RemovedServerRecord[] = []
   private events: AlertEvent[] = []
   private quietPresence: QuietPresence[] = []
   /** One copy of each company id, shared by all its servers. */
@@ -104,8 +104,8 @@ export class EvaluationState {
     return suppressReason(this.silences, companyId, serverId, this.attributes.get(serverId)?.status ?? '', occurredAtMs)
   }
 
-  noteLeft(record: LeftRecord): void {
-    this.left.set(record.key, [...(this.left.get(record.key) ?? []), record])
+  noteRemovedServer(record: RemovedServerRecord): void {
+    this.removedServers.set(record.key, [...(this.removedServers.get(record.key) ?? []), record])
   }
 
   companyRules(companyId: string): CompanyRules {

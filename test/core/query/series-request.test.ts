@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { limits } from '../../../core/limits.ts'
+import { planSeries } from '../../../core/query/query-plan.ts'
 import { parseInstant, parseSeriesRequest, type SeriesParams } from '../../../core/query/series-request.ts'
 
 const NOW = Date.UTC(2026, 5, 15, 12, 0, 0)
@@ -95,6 +97,18 @@ describe('parameters of a series query', () => {
     const from = (days: number, extraMs = 0) => new Date(NOW - days * DAY_MS - extraMs).toISOString()
     expect(fieldsOf({ from: from(400) })).toEqual([])
     expect(fieldsOf({ from: from(400, 1) })).toEqual(['from'])
+  })
+
+  test('[QRY-013] 31 days may be asked; more may too, since rollups reach beyond the 30 days of raw samples', () => {
+    const f = (days: number) => {
+      const request = requestOf({ from: new Date(NOW - days * DAY_MS).toISOString() })
+      const planned = planSeries(request, { serverId: COMPANY, nowMs: NOW, readFromMs: Number.NEGATIVE_INFINITY })
+      if ('fault' in planned) throw new Error(`${days} days: ${planned.fault.message}`)
+      const { source, oldestMs, fallsBackToRaw } = planned.plan
+      expect([days, source, oldestMs <= request.fromMs, fallsBackToRaw]).toEqual([days, '1h', true, false])
+    }
+    expect(limits.rawRetentionDays).toBeLessThan(31)
+    for (const days of [31, 32, 399, 400]) f(days)
   })
 
   test('from must be before to', () => {

@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file svc/agent/v1/agent.proto.
  */
 export const file_svc_agent_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChhzdmMvYWdlbnQvdjEvYWdlbnQucHJvdG8SDHN2Yy5hZ2VudC52MSJMCgxQaW5nUmVzcG9uc2USFgoOc2VydmVyX3RpbWVfbXMYASABKAMSEQoJcHJvdG9fbWluGAIgASgNEhEKCXByb3RvX21heBgDIAEoDSJRCgJPcxIOCgZmYW1pbHkYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBmtlcm5lbBgEIAEoCRIMCgRhcmNoGAUgASgJIpEBCg1FbnJvbGxSZXF1ZXN0Eg8KB2xpY2Vuc2UYASABKAkSEAoIaG9zdG5hbWUYAiABKAkSFAoMaXBfYWRkcmVzc2VzGAMgAygJEhIKCm1hY2hpbmVfaWQYBCABKAkSHAoCb3MYBSABKAsyEC5zdmMuYWdlbnQudjEuT3MSFQoNYWdlbnRfdmVyc2lvbhgGIAEoCSKRAQoORW5yb2xsUmVzcG9uc2USEAoIYWdlbnRfaWQYASABKAkSEwoLYWdlbnRfdG9rZW4YAiABKAkSFQoNY29sbGVjdG9yX3VybBgDIAEoCRIpCgZjb25maWcYBCABKAsyGS5zdmMuYWdlbnQudjEuQWdlbnRDb25maWcSFgoOc2VydmVyX3RpbWVfbXMYBSABKAMifgoMTWV0cmljc0JhdGNoEgsKA3NlcRgBIAEoBBISCgpzZW50X2F0X21zGAIgASgDEiQKBnNlcmllcxgDIAMoCzIULnN2Yy5hZ2VudC52MS5TZXJpZXMSJwoFc3RhdHMYBCABKAsyGC5zdmMuYWdlbnQudjEuQWdlbnRTdGF0cyKcAQoGU2VyaWVzEgwKBG5hbWUYASABKAkSMAoGbGFiZWxzGAIgAygLMiAuc3ZjLmFnZW50LnYxLlNlcmllcy5MYWJlbHNFbnRyeRIjCgZwb2ludHMYAyADKAsyEy5zdmMuYWdlbnQudjEuUG9pbnQaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIlCgVQb2ludBINCgV0c19tcxgBIAEoAxINCgV2YWx1ZRgCIAEoASLoAQoKQWdlbnRTdGF0cxIWCg51cHRpbWVfc2Vjb25kcxgBIAEoBBIUCgxidWZmZXJfYnl0ZXMYAiABKAQSFgoOYnVmZmVyX2JhdGNoZXMYAyABKA0SFgoOZHJvcHBlZF9wb2ludHMYBCABKAQSEwoLc2VuZF9lcnJvcnMYBSABKAQSGAoQaW50ZXJ2YWxfc2Vjb25kcxgGIAEoDRITCgtjcHVfcGVyY2VudBgHIAEoARIRCglyc3NfYnl0ZXMYCCABKAQSEwoLY29uZmlnX2V0YWcYCSABKAkSEAoId2FybmluZ3MYCiADKAkijQEKCk1ldHJpY3NBY2sSFgoOc2VydmVyX3RpbWVfbXMYASABKAMSDwoHYWNrX3NlcRgCIAEoBBITCgtjb25maWdfZXRhZxgDIAEoCRIXCg9hY2NlcHRlZF9wb2ludHMYBCABKA0SFgoOZHJvcHBlZF9wb2ludHMYBSABKA0SEAoId2FybmluZ3MYBiADKAki+QEKC0FnZW50Q29uZmlnEgwKBGV0YWcYASABKAkSGAoQaW50ZXJ2YWxfc2Vjb25kcxgCIAEoDRIyCgpjb2xsZWN0b3JzGAMgASgLMh4uc3ZjLmFnZW50LnYxLkNvbGxlY3RvcnNDb25maWcSIwoGY2hlY2tzGAQgAygLMhMuc3ZjLmFnZW50LnYxLkNoZWNrEiQKBmxpbWl0cxgFIAEoCzIULnN2Yy5hZ2VudC52MS5MaW1pdHMSGQoRbWluX2FnZW50X3ZlcnNpb24YBiABKAkSFQoNY29sbGVjdG9yX3VybBgHIAEoCRIRCglsb2dfbGV2ZWwYCCABKAkiSwoGTGltaXRzEhIKCm1heF9zZXJpZXMYASABKA0SFwoPbWF4X2JhdGNoX2J5dGVzGAIgASgEEhQKDGJ1ZmZlcl9ieXRlcxgDIAEoBCIZCgZUb2dnbGUSDwoHZW5hYmxlZBgBIAEoCCKeAgoQQ29sbGVjdG9yc0NvbmZpZxIhCgNjcHUYASABKAsyFC5zdmMuYWdlbnQudjEuVG9nZ2xlEiQKBm1lbW9yeRgCIAEoCzIULnN2Yy5hZ2VudC52MS5Ub2dnbGUSIgoEZGlzaxgDIAEoCzIULnN2Yy5hZ2VudC52MS5Ub2dnbGUSIQoDbmV0GAQgASgLMhQuc3ZjLmFnZW50LnYxLlRvZ2dsZRIkCgZ1cHRpbWUYBSABKAsyFC5zdmMuYWdlbnQudjEuVG9nZ2xlEhQKDGRpc2tfaW5jbHVkZRgGIAMoCRIUCgxkaXNrX2V4Y2x1ZGUYByADKAkSEwoLbmV0X2luY2x1ZGUYCCADKAkSEwoLbmV0X2V4Y2x1ZGUYCSADKAkimQEKBUNoZWNrEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRIOCgZ0YXJnZXQYBCABKAkSDAoEcG9ydBgFIAEoDRINCgVwcm90bxgGIAEoCRILCgN1cmwYByABKAkSFQoNZXhwZWN0X3N0YXR1cxgIIAEoDRIXCg90aW1lb3V0X3NlY29uZHMYCSABKA0ihQIKDkludmVudG9yeUZhY3RzEhwKAm9zGAEgASgLMhAuc3ZjLmFnZW50LnYxLk9zEh4KA2NwdRgCIAEoCzIRLnN2Yy5hZ2VudC52MS5DcHUSGgoSbWVtb3J5X3RvdGFsX2J5dGVzGAMgASgEEiEKBWRpc2tzGAQgAygLMhIuc3ZjLmFnZW50LnYxLkRpc2sSHwoEbmljcxgFIAMoCzIRLnN2Yy5hZ2VudC52MS5OaWMSFAoMYm9vdF90aW1lX21zGAYgASgDEhAKCHRpbWV6b25lGAcgASgJEi0KC2FnZW50X2J1aWxkGAggASgLMhguc3ZjLmFnZW50LnYxLkFnZW50QnVpbGQiNAoDQ3B1Eg0KBW1vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEg8KB3RocmVhZHMYAyABKA0iOgoERGlzaxINCgVtb3VudBgBIAEoCRIOCgZmc3R5cGUYAiABKAkSEwoLdG90YWxfYnl0ZXMYAyABKAQiIAoDTmljEgwKBG5hbWUYASABKAkSCwoDaXBzGAIgAygJIkEKCkFnZW50QnVpbGQSDwoHdmVyc2lvbhgBIAEoCRIOCgZjb21taXQYAiABKAkSEgoKZ29fdmVyc2lvbhgDIAEoCSJeCg1SZW5ld1Jlc3BvbnNlEhMKC2FnZW50X3Rva2VuGAEgASgJEiAKGG9sZF90b2tlbl92YWxpZF91bnRpbF9tcxgCIAEoAxIWCg5zZXJ2ZXJfdGltZV9tcxgDIAEoAyKIAgoOVXBkYXRlTWFuaWZlc3QSDwoHdmVyc2lvbhgBIAEoCRILCgN1cmwYAiABKAkSDgoGc2hhMjU2GAMgASgJEhkKEXNpZ25hdHVyZV9lZDI1NTE5GAQgASgMEhMKC21pbl92ZXJzaW9uGAUgASgJEhcKD3JvbGxvdXRfcGVyY2VudBgGIAEoDRIWCg5yZWxlYXNlZF9hdF9tcxgHIAEoAxIKCgJvcxgIIAEoCRIMCgRhcmNoGAkgASgJEg8KB2NoYW5uZWwYCiABKAkSEgoKc2l6ZV9ieXRlcxgLIAEoBBIOCgZrZXlfaWQYDCABKAkSGAoQcmV2b2tlZF92ZXJzaW9ucxgNIAMoCSL4AQoLQWdlbnRSZWNvcmQSEgoKY29tcGFueV9pZBgBIAEoCRIRCglzZXJ2ZXJfaWQYAiABKAkSDQoFc3RhdGUYAyABKAkSEgoKdG9rZW5faGFzaBgEIAEoCRIXCg9wcmV2X3Rva2VuX2hhc2gYBSABKAkSHQoVcHJldl90b2tlbl9leHBpcmVzX2F0GAYgASgJEg8KB3ZlcnNpb24YByABKAQSFQoNc2VydmVyX3N0YXR1cxgIIAEoCRIRCglzdWJuZXRfaWQYCSABKAkSEgoKZGF0YWNlbnRlchgKIAEoCRIYChBpbnRlcnZhbF9zZWNvbmRzGAsgASgNYgZwcm90bzM");
+  fileDesc("ChhzdmMvYWdlbnQvdjEvYWdlbnQucHJvdG8SDHN2Yy5hZ2VudC52MSJMCgxQaW5nUmVzcG9uc2USFgoOc2VydmVyX3RpbWVfbXMYASABKAMSEQoJcHJvdG9fbWluGAIgASgNEhEKCXByb3RvX21heBgDIAEoDSJRCgJPcxIOCgZmYW1pbHkYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBmtlcm5lbBgEIAEoCRIMCgRhcmNoGAUgASgJIpEBCg1FbnJvbGxSZXF1ZXN0Eg8KB2xpY2Vuc2UYASABKAkSEAoIaG9zdG5hbWUYAiABKAkSFAoMaXBfYWRkcmVzc2VzGAMgAygJEhIKCm1hY2hpbmVfaWQYBCABKAkSHAoCb3MYBSABKAsyEC5zdmMuYWdlbnQudjEuT3MSFQoNYWdlbnRfdmVyc2lvbhgGIAEoCSKRAQoORW5yb2xsUmVzcG9uc2USEAoIYWdlbnRfaWQYASABKAkSEwoLYWdlbnRfdG9rZW4YAiABKAkSFQoNY29sbGVjdG9yX3VybBgDIAEoCRIpCgZjb25maWcYBCABKAsyGS5zdmMuYWdlbnQudjEuQWdlbnRDb25maWcSFgoOc2VydmVyX3RpbWVfbXMYBSABKAMifgoMTWV0cmljc0JhdGNoEgsKA3NlcRgBIAEoBBISCgpzZW50X2F0X21zGAIgASgDEiQKBnNlcmllcxgDIAMoCzIULnN2Yy5hZ2VudC52MS5TZXJpZXMSJwoFc3RhdHMYBCABKAsyGC5zdmMuYWdlbnQudjEuQWdlbnRTdGF0cyKcAQoGU2VyaWVzEgwKBG5hbWUYASABKAkSMAoGbGFiZWxzGAIgAygLMiAuc3ZjLmFnZW50LnYxLlNlcmllcy5MYWJlbHNFbnRyeRIjCgZwb2ludHMYAyADKAsyEy5zdmMuYWdlbnQudjEuUG9pbnQaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIlCgVQb2ludBINCgV0c19tcxgBIAEoAxINCgV2YWx1ZRgCIAEoASLoAQoKQWdlbnRTdGF0cxIWCg51cHRpbWVfc2Vjb25kcxgBIAEoBBIUCgxidWZmZXJfYnl0ZXMYAiABKAQSFgoOYnVmZmVyX2JhdGNoZXMYAyABKA0SFgoOZHJvcHBlZF9wb2ludHMYBCABKAQSEwoLc2VuZF9lcnJvcnMYBSABKAQSGAoQaW50ZXJ2YWxfc2Vjb25kcxgGIAEoDRITCgtjcHVfcGVyY2VudBgHIAEoARIRCglyc3NfYnl0ZXMYCCABKAQSEwoLY29uZmlnX2V0YWcYCSABKAkSEAoId2FybmluZ3MYCiADKAkijQEKCk1ldHJpY3NBY2sSFgoOc2VydmVyX3RpbWVfbXMYASABKAMSDwoHYWNrX3NlcRgCIAEoBBITCgtjb25maWdfZXRhZxgDIAEoCRIXCg9hY2NlcHRlZF9wb2ludHMYBCABKA0SFgoOZHJvcHBlZF9wb2ludHMYBSABKA0SEAoId2FybmluZ3MYBiADKAkioQIKC0FnZW50Q29uZmlnEgwKBGV0YWcYASABKAkSGAoQaW50ZXJ2YWxfc2Vjb25kcxgCIAEoDRIyCgpjb2xsZWN0b3JzGAMgASgLMh4uc3ZjLmFnZW50LnYxLkNvbGxlY3RvcnNDb25maWcSIwoGY2hlY2tzGAQgAygLMhMuc3ZjLmFnZW50LnYxLkNoZWNrEiQKBmxpbWl0cxgFIAEoCzIULnN2Yy5hZ2VudC52MS5MaW1pdHMSGQoRbWluX2FnZW50X3ZlcnNpb24YBiABKAkSFQoNY29sbGVjdG9yX3VybBgHIAEoCRIRCglsb2dfbGV2ZWwYCCABKAkSJgoEc2NhbhgJIAEoCzIYLnN2Yy5hZ2VudC52MS5TY2FuQ29uZmlnIjUKClNjYW5Db25maWcSEwoLbWF0Y2hlcl91cmwYASABKAkSEgoKZW5yb2xfY29kZRgCIAEoCSJLCgZMaW1pdHMSEgoKbWF4X3NlcmllcxgBIAEoDRIXCg9tYXhfYmF0Y2hfYnl0ZXMYAiABKAQSFAoMYnVmZmVyX2J5dGVzGAMgASgEIhkKBlRvZ2dsZRIPCgdlbmFibGVkGAEgASgIIp4CChBDb2xsZWN0b3JzQ29uZmlnEiEKA2NwdRgBIAEoCzIULnN2Yy5hZ2VudC52MS5Ub2dnbGUSJAoGbWVtb3J5GAIgASgLMhQuc3ZjLmFnZW50LnYxLlRvZ2dsZRIiCgRkaXNrGAMgASgLMhQuc3ZjLmFnZW50LnYxLlRvZ2dsZRIhCgNuZXQYBCABKAsyFC5zdmMuYWdlbnQudjEuVG9nZ2xlEiQKBnVwdGltZRgFIAEoCzIULnN2Yy5hZ2VudC52MS5Ub2dnbGUSFAoMZGlza19pbmNsdWRlGAYgAygJEhQKDGRpc2tfZXhjbHVkZRgHIAMoCRITCgtuZXRfaW5jbHVkZRgIIAMoCRITCgtuZXRfZXhjbHVkZRgJIAMoCSKZAQoFQ2hlY2sSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEg4KBnRhcmdldBgEIAEoCRIMCgRwb3J0GAUgASgNEg0KBXByb3RvGAYgASgJEgsKA3VybBgHIAEoCRIVCg1leHBlY3Rfc3RhdHVzGAggASgNEhcKD3RpbWVvdXRfc2Vjb25kcxgJIAEoDSKFAgoOSW52ZW50b3J5RmFjdHMSHAoCb3MYASABKAsyEC5zdmMuYWdlbnQudjEuT3MSHgoDY3B1GAIgASgLMhEuc3ZjLmFnZW50LnYxLkNwdRIaChJtZW1vcnlfdG90YWxfYnl0ZXMYAyABKAQSIQoFZGlza3MYBCADKAsyEi5zdmMuYWdlbnQudjEuRGlzaxIfCgRuaWNzGAUgAygLMhEuc3ZjLmFnZW50LnYxLk5pYxIUCgxib290X3RpbWVfbXMYBiABKAMSEAoIdGltZXpvbmUYByABKAkSLQoLYWdlbnRfYnVpbGQYCCABKAsyGC5zdmMuYWdlbnQudjEuQWdlbnRCdWlsZCI0CgNDcHUSDQoFbW9kZWwYASABKAkSDQoFY29yZXMYAiABKA0SDwoHdGhyZWFkcxgDIAEoDSI6CgREaXNrEg0KBW1vdW50GAEgASgJEg4KBmZzdHlwZRgCIAEoCRITCgt0b3RhbF9ieXRlcxgDIAEoBCIgCgNOaWMSDAoEbmFtZRgBIAEoCRILCgNpcHMYAiADKAkiQQoKQWdlbnRCdWlsZBIPCgd2ZXJzaW9uGAEgASgJEg4KBmNvbW1pdBgCIAEoCRISCgpnb192ZXJzaW9uGAMgASgJIl4KDVJlbmV3UmVzcG9uc2USEwoLYWdlbnRfdG9rZW4YASABKAkSIAoYb2xkX3Rva2VuX3ZhbGlkX3VudGlsX21zGAIgASgDEhYKDnNlcnZlcl90aW1lX21zGAMgASgDIogCCg5VcGRhdGVNYW5pZmVzdBIPCgd2ZXJzaW9uGAEgASgJEgsKA3VybBgCIAEoCRIOCgZzaGEyNTYYAyABKAkSGQoRc2lnbmF0dXJlX2VkMjU1MTkYBCABKAwSEwoLbWluX3ZlcnNpb24YBSABKAkSFwoPcm9sbG91dF9wZXJjZW50GAYgASgNEhYKDnJlbGVhc2VkX2F0X21zGAcgASgDEgoKAm9zGAggASgJEgwKBGFyY2gYCSABKAkSDwoHY2hhbm5lbBgKIAEoCRISCgpzaXplX2J5dGVzGAsgASgEEg4KBmtleV9pZBgMIAEoCRIYChByZXZva2VkX3ZlcnNpb25zGA0gAygJIvgBCgtBZ2VudFJlY29yZBISCgpjb21wYW55X2lkGAEgASgJEhEKCXNlcnZlcl9pZBgCIAEoCRINCgVzdGF0ZRgDIAEoCRISCgp0b2tlbl9oYXNoGAQgASgJEhcKD3ByZXZfdG9rZW5faGFzaBgFIAEoCRIdChVwcmV2X3Rva2VuX2V4cGlyZXNfYXQYBiABKAkSDwoHdmVyc2lvbhgHIAEoBBIVCg1zZXJ2ZXJfc3RhdHVzGAggASgJEhEKCXN1Ym5ldF9pZBgJIAEoCRISCgpkYXRhY2VudGVyGAogASgJEhgKEGludGVydmFsX3NlY29uZHMYCyABKA1iBnByb3RvMw");
 
 /**
  * Answer of GET /ping, which needs no authentication.
@@ -438,6 +438,13 @@ export type AgentConfig = Message<"svc.agent.v1.AgentConfig"> & {
    * @generated from field: string log_level = 8;
    */
   logLevel: string;
+
+  /**
+   * Sent until the agent has a scan host of its own; absent = keep what is known.
+   *
+   * @generated from field: svc.agent.v1.ScanConfig scan = 9;
+   */
+  scan?: ScanConfig | undefined;
 };
 
 /**
@@ -446,6 +453,32 @@ export type AgentConfig = Message<"svc.agent.v1.AgentConfig"> & {
  */
 export const AgentConfigSchema: GenMessage<AgentConfig> = /*@__PURE__*/
   messageDesc(file_svc_agent_v1_agent, 9);
+
+/**
+ * Where the agent reports its packages to, and the code by which it becomes a scan host there.
+ *
+ * @generated from message svc.agent.v1.ScanConfig
+ */
+export type ScanConfig = Message<"svc.agent.v1.ScanConfig"> & {
+  /**
+   * https.
+   *
+   * @generated from field: string matcher_url = 1;
+   */
+  matcherUrl: string;
+
+  /**
+   * @generated from field: string enrol_code = 2;
+   */
+  enrolCode: string;
+};
+
+/**
+ * Describes the message svc.agent.v1.ScanConfig.
+ * Use `create(ScanConfigSchema)` to create a new message.
+ */
+export const ScanConfigSchema: GenMessage<ScanConfig> = /*@__PURE__*/
+  messageDesc(file_svc_agent_v1_agent, 10);
 
 /**
  * @generated from message svc.agent.v1.Limits
@@ -474,7 +507,7 @@ export type Limits = Message<"svc.agent.v1.Limits"> & {
  * Use `create(LimitsSchema)` to create a new message.
  */
 export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 10);
+  messageDesc(file_svc_agent_v1_agent, 11);
 
 /**
  * @generated from message svc.agent.v1.Toggle
@@ -491,7 +524,7 @@ export type Toggle = Message<"svc.agent.v1.Toggle"> & {
  * Use `create(ToggleSchema)` to create a new message.
  */
 export const ToggleSchema: GenMessage<Toggle> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 11);
+  messageDesc(file_svc_agent_v1_agent, 12);
 
 /**
  * Which groups of metrics the agent reads. Filters are regular expressions of at most 200 characters; an empty list
@@ -551,7 +584,7 @@ export type CollectorsConfig = Message<"svc.agent.v1.CollectorsConfig"> & {
  * Use `create(CollectorsConfigSchema)` to create a new message.
  */
 export const CollectorsConfigSchema: GenMessage<CollectorsConfig> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 12);
+  messageDesc(file_svc_agent_v1_agent, 13);
 
 /**
  * An active check. Only the fields of its type are set: service {name}; port {port, proto}; tcp and cert {target};
@@ -619,7 +652,7 @@ export type Check = Message<"svc.agent.v1.Check"> & {
  * Use `create(CheckSchema)` to create a new message.
  */
 export const CheckSchema: GenMessage<Check> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 13);
+  messageDesc(file_svc_agent_v1_agent, 14);
 
 /**
  * Body of POST /inventory. MAC addresses are not sent.
@@ -675,7 +708,7 @@ export type InventoryFacts = Message<"svc.agent.v1.InventoryFacts"> & {
  * Use `create(InventoryFactsSchema)` to create a new message.
  */
 export const InventoryFactsSchema: GenMessage<InventoryFacts> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 14);
+  messageDesc(file_svc_agent_v1_agent, 15);
 
 /**
  * @generated from message svc.agent.v1.Cpu
@@ -702,7 +735,7 @@ export type Cpu = Message<"svc.agent.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 15);
+  messageDesc(file_svc_agent_v1_agent, 16);
 
 /**
  * @generated from message svc.agent.v1.Disk
@@ -729,7 +762,7 @@ export type Disk = Message<"svc.agent.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 16);
+  messageDesc(file_svc_agent_v1_agent, 17);
 
 /**
  * @generated from message svc.agent.v1.Nic
@@ -751,7 +784,7 @@ export type Nic = Message<"svc.agent.v1.Nic"> & {
  * Use `create(NicSchema)` to create a new message.
  */
 export const NicSchema: GenMessage<Nic> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 17);
+  messageDesc(file_svc_agent_v1_agent, 18);
 
 /**
  * @generated from message svc.agent.v1.AgentBuild
@@ -778,7 +811,7 @@ export type AgentBuild = Message<"svc.agent.v1.AgentBuild"> & {
  * Use `create(AgentBuildSchema)` to create a new message.
  */
 export const AgentBuildSchema: GenMessage<AgentBuild> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 18);
+  messageDesc(file_svc_agent_v1_agent, 19);
 
 /**
  * Answer of POST /credentials/renew.
@@ -807,7 +840,7 @@ export type RenewResponse = Message<"svc.agent.v1.RenewResponse"> & {
  * Use `create(RenewResponseSchema)` to create a new message.
  */
 export const RenewResponseSchema: GenMessage<RenewResponse> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 19);
+  messageDesc(file_svc_agent_v1_agent, 20);
 
 /**
  * Answer of GET /update. The signature covers every field but rollout_percent.
@@ -890,7 +923,7 @@ export type UpdateManifest = Message<"svc.agent.v1.UpdateManifest"> & {
  * Use `create(UpdateManifestSchema)` to create a new message.
  */
 export const UpdateManifestSchema: GenMessage<UpdateManifest> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 20);
+  messageDesc(file_svc_agent_v1_agent, 21);
 
 /**
  * A registry record. It travels as JSON with these names over PUT /internal/v1/agents/{agent_id}.
@@ -969,5 +1002,5 @@ export type AgentRecord = Message<"svc.agent.v1.AgentRecord"> & {
  * Use `create(AgentRecordSchema)` to create a new message.
  */
 export const AgentRecordSchema: GenMessage<AgentRecord> = /*@__PURE__*/
-  messageDesc(file_svc_agent_v1_agent, 21);
+  messageDesc(file_svc_agent_v1_agent, 22);
 

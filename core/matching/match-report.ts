@@ -1,0 +1,105 @@
+// One report against one database, without a server or state: what the command `match` prints (MAT-232).
+import type { AdvisoryReader, Affected } from './advisory.ts'
+import { findingKey } from './digest.ts'
+import { evaluateInstance, type Verdict } from './evaluate.ts'
+import { distroOf, findingsOfHost, type HostFindings } from './finding.ts'
+import type { FindingColumns, FindingPayload, MatchStatus, ReleaseSupport } from './finding-event.ts'
+import { isConclusive } from './host-match.ts'
+import type { MatchOptions } from './match-options.ts'
+import { instancesOfReport, type PackageInstance } from './package-instance.ts'
+import type { Report, ScanErrorCode } from './report-schema.ts'
+
+export type MatchedReport = {
+  readonly match_status: MatchStatus
+  readonly release_support: ReleaseSupport
+  readonly error_codes: readonly ScanErrorCode[]
+  readonly findings: readonly FindingPayload[]
+}
+
+/** Findings of a report; none when its packages are not known, or without a database (MAT-152, MAT-153). */
+export function matchReport(
+  report: Report,
+  reader: AdvisoryReader,
+  nowMs: number,
+  options: MatchOptions,
+): MatchedReport {
+  const { match, match_status, release_support, error_codes, findings } = findingsOfReport(
+    report,
+    reader,
+    nowMs,
+    options,
+  )
+  const context = {
+    companyId: '',
+    hostId: '',
+    firstSeenAt: new Date(nowMs).toISOString(),
+    dbVersion: reader.version,
+  }
+  return {
+    match_status,
+    release_support,
+    error_codes,
+    findings: isConclusive(report, match.status) ? findings.map(finding => payloadOf(finding, context)) : [],
+  }
+}
+
+function findingsOfReport(report: Report, reader: AdvisoryReader, nowMs: number, options: MatchOptions): HostFindings {
+  const rows = rememberSources(reader)
+  const known = new Map<PackageInstance, readonly Verdict[]>()
+  const verdictsOf = (instance: PackageInstance): readonly Verdict[] => {
+    const held = known.get(instance)
+    if (held) return held
+    const verdicts = evaluateInstance(instance, rows, options)
+    known.set(instance, verdicts)
+    return verdicts
+  }
+  return findingsOfHost({
+    host: report,
+    instances: instancesOfReport(report, options),
+    verdictsOf,
+    reader,
+    nowMs,
+    options,
+  })
+}
+
+/** All binaries of a source ask for the same row. */
+function rememberSources(reader: AdvisoryReader): Pick<AdvisoryReader, 'affected'> {
+  const known = new Map<string, Affected | null>()
+  return {
+    affected(releaseId, packageName, by) {
+      if (by === 'binary') return reader.affected(releaseId, packageName, by)
+      const key = `${releaseId} ${packageName}`
+      const held = known.get(key)
+      if (held !== undefined) return held ?? undefined
+      const row = reader.affected(releaseId, packageName, by)
+      known.set(key, row ?? null)
+      return row
+    },
+  }
+}
+
+type FindingContext = {
+  /** Both empty in the output of `match`, which knows no server: equal findings have equal keys there. */
+  readonly companyId: string
+  readonly hostId: string
+  /** RFC 3339 with milliseconds, UTC. */
+  readonly firstSeenAt: string
+  readonly dbVersion: number
+}
+
+/** The payload of finding.opened and finding.updated, its members in the order of document 3. */
+function payloadOf(finding: FindingColumns, context: FindingContext): FindingPayload {
+  const { cvss_score, cvss_vector, score_source, ...columns } = finding
+  return {
+    finding_key: findingKey(context.companyId, context.hostId, { ...finding, distro: distroOf(finding) }),
+    ...columns,
+    ...(cvss_score !== undefined && { cvss_score }),
+    ...(cvss_vector !== undefined && { cvss_vector }),
+    ...(score_source !== undefined && { score_source }),
+    kev: false,
+    epss: null,
+    first_seen_at: context.firstSeenAt,
+    db_version: context.dbVersion,
+  }
+}
