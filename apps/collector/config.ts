@@ -4,10 +4,8 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
 import { parseSignedAddress } from '../../core/agent/signed-address.ts'
 import { isVersion } from '../../core/agent/version.ts'
-import { isLoopback, splitAddress } from '../../core/config/address.ts'
 import {
   address,
   boolean,
@@ -27,6 +25,7 @@ import { resolveConfig } from '../../core/config/resolve.ts'
 import { DAY_MS, limits } from '../../core/limits.ts'
 import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { isUuid } from '../../core/series/uuid.ts'
+import { fileFaults, isMapping, plainFaults, withNestedListen } from '../process/config-file.ts'
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
@@ -62,6 +61,11 @@ const collectorKeys = {
 export const ingestKeys = {
   ...collectorKeys,
   listen: address('127.0.0.1:8081', 'where the agent API is served'),
+  connections_max: integer(
+    50_000,
+    'connections of agents at once, of each thread that listens; further ones get 503, or are closed over TLS',
+    { min: 1 },
+  ),
   collector_url: text(null, 'the address that agents are told; empty: the one that is served'),
   trusted_proxies: list([], 'addresses and ranges whose X-Forwarded-For is believed'),
   'ingest.threads': integer(
@@ -146,8 +150,8 @@ export type IngestConfig = Config<typeof ingestKeys>
 export type WorkerConfig = Config<typeof workerKeys>
 export type AllCollectorConfig = Config<typeof allCollectorKeys>
 
-/** How long what a process told of itself is believed: it tells it with every heartbeat. */
-export const factsMaxAgeMs = (config: CollectorConfig): number => 3 * config['heartbeat.interval']
+/** The age up to which the figures of a process count: each process writes its own with every heartbeat. */
+export const heartbeatMaxAgeMs = (config: CollectorConfig): number => 3 * config['heartbeat.interval']
 
 /**
  * How often a process looks for what the others of its collector wrote into the files they share: it costs
@@ -161,29 +165,8 @@ export const collectorPaths = (dataDir: string) => ({
   registry: join(dataDir, 'registry.sqlite'),
   feeds: join(dataDir, 'feeds'),
   /** What the processes tell each other of themselves. */
-  facts: join(dataDir, 'facts'),
+  heartbeats: join(dataDir, 'facts'),
 })
-
-/** Reads a YAML file of configuration. Throws with a message for the operator. */
-export function readConfigFile(path: string): unknown {
-  try {
-    return parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    throw new Error(`cannot read the configuration ${path}: ${error instanceof Error ? error.message : String(error)}`)
-  }
-}
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** `listen` is an address, and `listen.insecure` a key beside it: nested YAML writes the first as `listen.address`. */
-function withNestedListen(file: unknown): unknown {
-  if (!isMapping(file) || !isMapping(file.listen)) return file
-  const { listen, ...rest } = file
-  const { address: where, ...nested } = isMapping(listen) ? listen : {}
-  const dotted = Object.fromEntries(Object.entries(nested).map(([name, value]) => [`listen.${name}`, value]))
-  return { ...rest, ...(where === undefined ? {} : { listen: where }), ...dotted }
-}
 
 /** The companies of group_down override window, min and ratio, each in the domain of the key itself. */
 function companyFaults(companies: Readonly<Record<string, unknown>>): ConfigFault[] {
@@ -221,47 +204,6 @@ export function groupOverrides(config: WorkerConfig): Map<string, { windowMs?: n
       ]
     }),
   )
-}
-
-/** Plain HTTP stays on this host, served or called, unless the operator says otherwise (decision G-15). */
-function plainFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
-  const faults: ConfigFault[] = []
-  const isAllowed = config['listen.insecure'] === true
-  const isTls = typeof config['tls.cert_file'] === 'string'
-  for (const key of ['listen', 'admin.listen', 'ops.listen']) {
-    const value = config[key]
-    if (typeof value !== 'string' || isAllowed || isLoopback(splitAddress(value).hostname)) continue
-    if (key === 'ops.listen' || !isTls)
-      faults.push({
-        key,
-        value,
-        message: 'would serve plain HTTP beyond this host; set listen.insecure to allow it',
-      })
-  }
-  const hubUrl = config['hub.url']
-  if (typeof hubUrl !== 'string') return faults
-  const url = URL.canParse(hubUrl) ? new URL(hubUrl) : null
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'must be an http:// or https:// address' })
-  else if (url.protocol === 'http:' && !isAllowed && !isLoopback(url.hostname))
-    faults.push({ key: 'hub.url', value: hubUrl, message: 'is plain http to another host; use https' })
-  return faults
-}
-
-/** A wrong path of the certificate is a fault of the configuration. */
-function fileFaults(config: Readonly<Record<string, unknown>>): ConfigFault[] {
-  const faults: ConfigFault[] = []
-  for (const key of ['tls.cert_file', 'tls.key_file']) {
-    const value = config[key]
-    if (typeof value !== 'string') continue
-    try {
-      readFileSync(value)
-    } catch (error) {
-      const cause = error instanceof Error && 'code' in error ? String(error.code) : 'no file'
-      faults.push({ key, value, message: `cannot be read (${cause})` })
-    }
-  }
-  return faults
 }
 
 /** What agents are told, and whose word about the address of an agent is believed. */
@@ -326,7 +268,3 @@ export function loadCollectorConfig<T extends Keys>(
   })
   return { config, faults: [...faults, ...crossFaults(config)] }
 }
-
-/** One line a fault, for the operator. */
-export const describeFault = (fault: ConfigFault): string =>
-  `${fault.key}${fault.value ? ` = ${fault.value}` : ''} ${fault.message}`

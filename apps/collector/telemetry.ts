@@ -1,33 +1,15 @@
 // The collector's log (JSON lines, request ids) and self-metrics (decision G-145 and the operating page). One registry
 // a process; what is counted for every batch is a plain number that is turned into metrics when it is scraped.
-import { openSync } from 'node:fs'
-import pino, { type Logger, type LoggerOptions } from 'pino'
+import pino, { type Logger } from 'pino'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { errorInfo } from '../../core/error-info.ts'
 import { type DropReason, dropReasons } from '../../core/wire/admission.ts'
+import { createServiceLogger, loggerOptions } from '../process/logger.ts'
 
 export type CollectorRole = 'ingest' | 'worker' | 'all'
 
-/** Fields that could hold a secret are masked. */
-function loggerOptions(level: string, service: string): LoggerOptions {
-  return {
-    level,
-    base: { service },
-    serializers: { err: (error: unknown) => errorInfo(error) },
-    redact: {
-      paths: ['token', 'license', 'authorization', 'password', '*.token', '*.license', '*.authorization', '*.password'],
-      censor: '(hidden)',
-    },
-  }
-}
-
 /** JSON lines on standard output or in a file, written in the background. */
-export function createLogger(level: string, role: CollectorRole, file: string | null = null): Logger {
-  return pino(
-    loggerOptions(level, role === 'all' ? 'collector' : `collector-${role}`),
-    pino.destination({ fd: file === null ? 1 : openSync(file, 'a', 0o600), sync: false }),
-  )
-}
+export const createLogger = (level: string, role: CollectorRole, file: string | null = null): Logger =>
+  createServiceLogger(level, role === 'all' ? 'collector' : `collector-${role}`, file)
 
 /** The logger of a thread: `write` takes whole lines, which the thread that has the log writes there. */
 export const createThreadLogger = (level: string, service: string, write: (line: string) => void): Logger =>
@@ -220,8 +202,8 @@ function storeMetrics({ gauge, counter, seconds, histogram }: Makers) {
       REQUEST_BOUNDS,
     ),
     purges: counter('svc_purges_total', 'Purges, by result.', ['result']),
-    janitorDaysDeleted: counter('svc_janitor_days_deleted_total', 'Days that the janitor deleted.'),
-    janitorErrors: counter('svc_janitor_errors_total', 'Sweeps of the janitor that failed.'),
+    retentionDaysDeleted: counter('svc_janitor_days_deleted_total', 'Days that the janitor deleted.'),
+    retentionSweepErrors: counter('svc_janitor_errors_total', 'Sweeps of the janitor that failed.'),
     querySeconds: histogram('svc_query_seconds', 'Time of a series query, by source.', ['source'], REQUEST_BOUNDS),
   }
 }
@@ -242,6 +224,10 @@ function evaluationMetrics({ gauge, counter, seconds }: Makers) {
     events: counter('svc_events_total', 'Events by type.', ['type']),
     outboxDepth: gauge('svc_outbox_depth', 'Events that wait for the hub.'),
     outboxAge: gauge('svc_outbox_oldest_seconds', 'Age of the oldest event that waits for the hub.'),
+    outboxSetAside: gauge(
+      'svc_outbox_set_aside',
+      'Alert keys, and whole companies, whose events the hub answers with a server error; they are tried apart.',
+    ),
     outboxSent: counter('svc_outbox_sent_total', 'Events sent to the hub, by result.', ['result']),
     silencesActive: gauge('svc_silences_active', 'Silences that hold now.'),
     agentsOnline: gauge('svc_agents_online', 'Agents that are online.'),

@@ -3,8 +3,9 @@
 // cannot be told to wait. Here the second one waits in the buffer, and the socket is not read while that is full (RFC
 // 9112, 9.3.2).
 import type { Socket } from 'bun'
+import { BodyPace } from './body-pace.ts'
 import { HttpRequest } from './http-request.ts'
-import { type AnyResponse, headOf, httpDate, isEventStream, wholeBody } from './http-response.ts'
+import { type AnyResponse, headOf, httpDate, isEventStream, type PlainResponse, wholeBody } from './http-response.ts'
 import { RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type HeadFault, type RequestHead, readRequestHead } from './request-head.ts'
 
@@ -31,6 +32,8 @@ export type ConnectionOptions = {
 export type Connection = {
   /** All that was asked is answered, and on its way. */
   readonly isIdle: boolean
+  /** The client has sent all of a request and waits for its handler: silence is no fault of its own. */
+  readonly isAwaited: boolean
   receive(data: Buffer): void
   drain(): void
   end(): void
@@ -65,6 +68,9 @@ export class HttpConnection implements Connection {
   private at = 0
   /** Of the request under way. */
   private body: RequestBody | null = null
+  /** Of a body that did not come with its head. */
+  private pace: BodyPace | null = null
+  private isTooSlow = false
   private isAnswered = true
   private isKeptAlive = true
   /** Something has come of the next request, if only an empty line. */
@@ -89,6 +95,10 @@ export class HttpConnection implements Connection {
     return this.isAnswered && this.output.length === 0
   }
 
+  get isAwaited(): boolean {
+    return !this.isAnswered && this.body?.isComplete === true && this.events === null && this.output.length === 0
+  }
+
   receive(data: Buffer): void {
     // Who is to be read no more gets no more time by what it sends.
     if (this.isClosing) return
@@ -97,9 +107,19 @@ export class HttpConnection implements Connection {
     if (isOfRequest || (!this.isHeadBegun && this.at >= this.input.length))
       this.socket.timeout(this.options.idleSeconds)
     if (!isOfRequest) this.isHeadBegun = true
+    else if (this.pace && this.body && !this.body.isComplete) this.count(this.pace, this.body, data.length)
     this.input = this.at >= this.input.length ? data : Buffer.concat([this.input.subarray(this.at), data])
     this.at = 0
     this.advance()
+  }
+
+  private count(pace: BodyPace, body: RequestBody, bytes: number): void {
+    pace.came(bytes)
+    if (!pace.isTooSlow(performance.now())) return
+    this.isTooSlow = true
+    this.isKeptAlive = false
+    body.fail()
+    if (this.isAnswered) this.close()
   }
 
   end(): void {
@@ -142,8 +162,13 @@ export class HttpConnection implements Connection {
       this.body && !this.body.isComplete ? this.body.isFull : this.input.length - this.at > WAITING_BYTES_MAX
     if (isFull === this.isPaused) return
     this.isPaused = isFull
-    if (isFull) this.socket.pause()
-    else this.socket.resume()
+    if (isFull) {
+      this.socket.pause()
+      this.pace?.pause(performance.now())
+    } else {
+      this.socket.resume()
+      this.pace?.resume(performance.now())
+    }
   }
 
   private endOfInput(): void {
@@ -212,6 +237,7 @@ export class HttpConnection implements Connection {
     this.isHeadBegun = false
     this.isKeptAlive &&= head.isKeptAlive
     if (this.at < this.input.length) this.readBody(body)
+    this.pace = body.isComplete ? null : new BodyPace(this.options.idleSeconds * 1000, performance.now())
     this.answer(head, body).catch(() => {
       // The response broke off: the connection is closed, so that the client does not take the part for the whole.
       this.isKeptAlive = false
@@ -235,7 +261,11 @@ export class HttpConnection implements Connection {
     let response = await this.responseTo(request)
     if (body.isBroken) {
       this.isKeptAlive = false
-      response = this.options.refuse({ status: 400, message: 'the body ended early' })
+      response = this.options.refuse(
+        this.isTooSlow
+          ? { status: 408, message: 'the body comes too slowly' }
+          : { status: 400, message: 'the body ended early' },
+      )
     }
     if (response instanceof Response) {
       if (isEventStream(response) && response.body) await this.sendEvents(head, response, response.body)
@@ -245,8 +275,7 @@ export class HttpConnection implements Connection {
         const isBare = head.method === 'HEAD' || response.status === 204 || response.status === 304
         this.respond(headOf(response), isBare ? noBytes : bytes, response.status === 204 ? null : bytes.length)
       }
-    } else if (!this.isClosing)
-      this.respond(response.head, head.method === 'HEAD' ? noBytes : response.body, response.body.length)
+    } else if (!this.isClosing) this.respondPlain(head, response)
     if (this.isClosing) return
     this.request = null
     // A client that waits for 100 Continue before it sends its body will not send it now.
@@ -260,12 +289,19 @@ export class HttpConnection implements Connection {
     else this.advance()
   }
 
-  private respond(head: string, body: Uint8Array, length: number | null): void {
+  private respondPlain({ method }: RequestHead, { head, body, status }: PlainResponse): void {
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    this.respond(head, method === 'HEAD' || status === 204 ? noBytes : body, status === 204 ? null : length)
+  }
+
+  private respond(head: string, body: Uint8Array | string, length: number | null): void {
     const lengthLine = length === null ? '' : `content-length: ${length}\r\n`
     const text = `${head}date: ${httpDate()}\r\n${lengthLine}${this.closeLine()}\r\n`
-    const bytes = Buffer.allocUnsafe(text.length + body.length)
+    const bodyBytes = typeof body === 'string' ? (length ?? 0) : body.length
+    const bytes = Buffer.allocUnsafe(text.length + bodyBytes)
     bytes.write(text, 'latin1')
-    bytes.set(body, text.length)
+    if (typeof body === 'string') bytes.write(body, text.length, 'utf8')
+    else bytes.set(body, text.length)
     this.write(bytes)
   }
 

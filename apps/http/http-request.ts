@@ -11,13 +11,19 @@ export type IncomingRequest = {
     getReader(): { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> }
   } | null
   bytes(): Promise<Uint8Array>
+  /** Aborted when the client leaves before its answer is sent. */
+  readonly signal: AbortSignal
 }
 
 class HeaderFields {
-  constructor(private readonly fields: ReadonlyMap<string, string>) {}
+  constructor(private readonly fields: Map<string, string>) {}
 
   get(name: string): string | null {
     return this.fields.get(name) ?? null
+  }
+
+  set(name: string, value: string): void {
+    this.fields.set(name, value)
   }
 
   [Symbol.iterator](): Iterator<readonly [string, string]> {
@@ -28,6 +34,7 @@ class HeaderFields {
 export class HttpRequest implements IncomingRequest {
   readonly headers: HeaderFields
   private controller: AbortController | null = null
+  private origin = 'http://localhost'
 
   constructor(
     private readonly head: RequestHead,
@@ -51,9 +58,14 @@ export class HttpRequest implements IncomingRequest {
     return queryAt < 0 ? target : target.slice(0, queryAt)
   }
 
-  /** The host is meaningless: callers of `url` need only path and query. */
+  /** Only path and query have a meaning, unless the request was placed at an origin. */
   get url(): string {
-    return `http://localhost${this.head.target}`
+    return `${this.origin}${this.head.target}`
+  }
+
+  /** From now on the URL begins with this scheme and host. */
+  placeAt(origin: string): void {
+    this.origin = origin
   }
 
   /** Aborted when the client leaves before its answer is sent. */
@@ -73,4 +85,28 @@ export class HttpRequest implements IncomingRequest {
   bytes(): Promise<Uint8Array> {
     return this.ofBody.all()
   }
+
+  /** The same as a Request of the standard. */
+  async standard(): Promise<Request> {
+    const { method, signal, body } = this
+    const headers = [...this.headers].map(([name, value]): [string, string] => [name, value])
+    if (!body || method === 'GET' || method === 'HEAD') return new Request(this.url, { method, headers, signal })
+    const content = body.isComplete ? new Uint8Array(await body.all()) : streamOf(body)
+    return new Request(this.url, { method, headers, signal, body: content })
+  }
+}
+
+function streamOf(body: RequestBody): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async controller => {
+        const { done, value } = await reader.read()
+        if (done || !value) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel: () => reader.cancel(),
+    },
+    { highWaterMark: 0 },
+  )
 }

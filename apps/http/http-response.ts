@@ -1,7 +1,12 @@
 // Responses of the listeners, and their heads as HTTP/1 writes them.
+import { assert } from '../../core/assert.ts'
 
-/** A response whose head was made once, up to its length: a Response costs more than the rest of a short request. */
-type PlainResponse = { readonly status: number; readonly head: string; readonly body: Uint8Array<ArrayBuffer> }
+/** A response whose head is text already, up to its length: a Response costs more than the rest of a short request. */
+export type PlainResponse = {
+  readonly status: number
+  readonly head: string
+  readonly body: Uint8Array<ArrayBuffer> | string
+}
 export type AnyResponse = Response | PlainResponse
 
 const statusTexts: Readonly<Record<number, string>> = {
@@ -19,6 +24,7 @@ const statusTexts: Readonly<Record<number, string>> = {
   404: 'Not Found',
   405: 'Method Not Allowed',
   406: 'Not Acceptable',
+  408: 'Request Timeout',
   409: 'Conflict',
   410: 'Gone',
   412: 'Precondition Failed',
@@ -39,15 +45,23 @@ const statusTexts: Readonly<Record<number, string>> = {
 }
 const statusLine = (status: number): string => `HTTP/1.1 ${status} ${statusTexts[status] ?? ''}\r\n`
 
-/** The first lines of a response that is made often. */
-export function plainHead(status: number, headers: Readonly<Record<string, string>>): string {
-  return (
-    statusLine(status) +
-    Object.entries(headers)
-      .map(([name, value]) => `${name}: ${value}\r\n`)
-      .join('')
-  )
+/** What no value of a header field may hold: it would begin another field, or end the head. */
+const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/
+
+/** Header fields as they are written. */
+export function headerLines(headers: Readonly<Record<string, string>>): string {
+  let lines = ''
+  for (const name in headers) {
+    const value = headers[name]!
+    assert(!NO_VALUE.test(value), `the header field ${name} has a character that no field may have`)
+    lines += `${name}: ${value}\r\n`
+  }
+  return lines
 }
+
+/** The first lines of a response. */
+export const plainHead = (status: number, headers: Readonly<Record<string, string>>): string =>
+  statusLine(status) + headerLines(headers)
 
 /** The header fields of a response; those of its connection are left out. */
 export const headersOf = (response: AnyResponse): [string, string][] =>
@@ -56,7 +70,7 @@ export const headersOf = (response: AnyResponse): [string, string][] =>
     : response.head
         .split('\r\n')
         .slice(1, -1)
-        .map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)])
+        .map(line => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)])
 
 /** Up to the lines that say how long the body is. */
 export function headOf(response: AnyResponse): string {
@@ -76,9 +90,12 @@ export const standard = (response: AnyResponse): Response =>
 export const isEventStream = (response: Response): boolean =>
   response.headers.get('content-type')?.startsWith('text/event-stream') === true
 
+const bytesOf = (body: PlainResponse['body']): Uint8Array<ArrayBuffer> =>
+  typeof body === 'string' ? new TextEncoder().encode(body) : body
+
 /** All of a body. One of no type is text, as the runtime's own server has it. */
 export async function wholeBody(response: AnyResponse): Promise<Uint8Array<ArrayBuffer>> {
-  if (!(response instanceof Response)) return response.body
+  if (!(response instanceof Response)) return bytesOf(response.body)
   const bytes = new Uint8Array(await response.arrayBuffer())
   if (bytes.length > 0 && !response.headers.has('content-type'))
     response.headers.set('content-type', 'text/plain;charset=utf-8')

@@ -8,6 +8,7 @@ import {
 } from 'node:http2'
 import { Duplex } from 'node:stream'
 import type { Socket } from 'bun'
+import { BodyPace } from './body-pace.ts'
 import { type Connection, type ConnectionOptions, REST_BYTES_MAX } from './http-connection.ts'
 import { HttpRequest } from './http-request.ts'
 import { type AnyResponse, headersOf, wholeBody } from './http-response.ts'
@@ -62,7 +63,7 @@ class SocketStream extends Duplex {
   }
 }
 
-export class Http2Connection implements Connection {
+class Http2Connection implements Connection {
   private readonly stream: SocketStream
   private readonly session: ServerHttp2Session
   private streamsOpen = 0
@@ -97,6 +98,9 @@ export class Http2Connection implements Connection {
         .finally(() => this.handlersUnderWay--)
     })
   }
+
+  /** Streams of one connection would hide each other's silence. */
+  readonly isAwaited = false
 
   get isIdle(): boolean {
     return this.streamsOpen === 0
@@ -146,13 +150,20 @@ export class Http2Connection implements Connection {
     if (head === null) return stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
     const body = new RequestBody(head.bodyBytes, () => stream.resume())
     let bodyBytes = 0
+    const pace = new BodyPace(this.options.idleSeconds * 1000, performance.now())
     stream.on('data', (part: Buffer) => {
       bodyBytes += part.length
+      pace.came(part.length)
       if (body.take(part, 0) < part.length || (stream.headersSent && bodyBytes > REST_BYTES_MAX)) {
         body.fail()
         stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+      } else if (pace.isTooSlow(performance.now())) {
+        body.fail()
+        stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
       } else if (body.isFull) stream.pause()
     })
+    stream.on('pause', () => pace.pause(performance.now()))
+    stream.on('resume', () => pace.resume(performance.now()))
     stream.on('end', () => body.end())
     const request = new HttpRequest(head, body)
     stream.on('close', () => {
@@ -162,7 +173,7 @@ export class Http2Connection implements Connection {
     if (head.expectsContinue) stream.additionalHeaders({ ':status': 100 })
     const response = await this.responseTo(request)
     const bytes = await wholeBody(response)
-    if (stream.destroyed) return
+    if (stream.destroyed || stream.closed) return
     const isBare = head.method === 'HEAD' || response.status === 204 || response.status === 304
     const length = response.status === 204 ? {} : { 'content-length': bytes.length }
     stream.respond(
@@ -182,6 +193,10 @@ export class Http2Connection implements Connection {
     }
   }
 }
+
+/** A listener that is given this speaks HTTP/2. Others do not load the implementation, which takes 4 MB. */
+export const http2Connection = (socket: Socket<Connection>, options: ConnectionOptions): Connection =>
+  new Http2Connection(socket, options)
 
 /** A head as HTTP/1 has it; null for one that no request has. */
 function headOf(headers: IncomingHttpHeaders, hasBody: boolean): RequestHead | null {

@@ -10,7 +10,7 @@ export type RequestHead = {
   /** A path with its query, as a URL has them: without dot segments and fragment. */
   readonly target: string
   /** By name in lower case; fields of one name are joined. */
-  readonly fields: ReadonlyMap<string, string>
+  readonly fields: Map<string, string>
   /** null: chunked. */
   readonly bodyBytes: number | null
   /** The connection may be used again. */
@@ -20,7 +20,7 @@ export type RequestHead = {
 }
 
 /** What is wrong with a head, as the status and the words of the answer. */
-export type HeadFault = { readonly status: 400 | 417 | 431 | 501 | 505; readonly message: string }
+export type HeadFault = { readonly status: 400 | 408 | 417 | 431 | 501 | 505; readonly message: string }
 
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP\/(\d)\.(\d)$/
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/

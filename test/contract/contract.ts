@@ -5,9 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
-import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { type RedisKeys, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
-import { startTestRedis } from '../support/redis.ts'
+import { openTestRedis } from '../support/redis.ts'
 
 type Closing = (close: () => Promise<void> | void) => void
 
@@ -62,16 +61,7 @@ export async function sharedRedis(): Promise<{
   readonly freshKeys: () => RedisKeys
   readonly close: () => Promise<void>
 }> {
-  const server = await startTestRedis()
-  const redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
-  await whenReady(redis)
+  const { redis, close } = await openTestRedis()
   let prefixes = 0
-  return {
-    redis,
-    freshKeys: () => redisKeys(`t${++prefixes}:`),
-    close: async () => {
-      redis.disconnect()
-      await server.close()
-    },
-  }
+  return { redis, freshKeys: () => redisKeys(`t${++prefixes}:`), close }
 }

@@ -155,12 +155,12 @@ const cases: Case<Subject>[] = [
       store.keepRules(eventShard, [two])
       await store.flushed?.()
       let next = await open()
-      expect(next.ruleNotes(eventShard).filter(({ position }) => position > 0)).toEqual([one, two])
+      expect(next.ruleChanges(eventShard).filter(({ position }) => position > 0)).toEqual([one, two])
       next.saveSnapshot(eventShard, new Uint8Array([1]), 9, next.journalMark)
       next.passRules(eventShard, 9)
       await next.flushed?.()
       next = await open()
-      expect(next.ruleNotes(eventShard).map(({ position, since, after }) => [position, since, after])).toEqual([
+      expect(next.ruleChanges(eventShard).map(({ position, since, after }) => [position, since, after])).toEqual([
         [0, 2, second],
       ])
     },

@@ -18,8 +18,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StateDir } from '../../apps/agent/state/state-dir.ts'
 import { StateLock } from '../../apps/agent/state/state-lock.ts'
-import { ReadyFile } from '../../apps/collector/executable.ts'
 import { ensureOwnFile, replaceFile, writeNewFile } from '../../apps/files/replace-file.ts'
+import { ReadyFile } from '../../apps/process/executable.ts'
 import { openDataDir } from '../../apps/standalone/data-dir.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'replace-file-'))

@@ -37,7 +37,7 @@ class Subject {
     this.agent.announcesAll = false
     const refusal = this.decoder.decode(bytes, this.agent, nowMs, report)
     const { batch, decoder } = this
-    const { facts } = decoder
+    const { header } = decoder
     const points: string[] = []
     for (const { seriesIndex, key } of batch.definitions) {
       const id = `${batch.idLo[seriesIndex]}:${batch.idHi[seriesIndex]}`
@@ -50,12 +50,12 @@ class Subject {
       for (let at = batch.pointStart[series]!; at < batch.pointStart[series + 1]!; at++)
         points.push(pointText(key, batch.tsMs[at]!, batch.value[at]!))
     }
-    const seq = (BigInt(facts.seqHigh) << 32n) | BigInt(facts.seqLow)
+    const seq = (BigInt(header.seqHigh) << 32n) | BigInt(header.seqLow)
     return {
       refusal,
       seq: seq.toString(),
-      sentAtMs: facts.sentAtMs,
-      intervalSeconds: facts.intervalSeconds,
+      sentAtMs: header.sentAtMs,
+      intervalSeconds: header.intervalSeconds,
       points,
       dropped: refusal ? {} : { ...report.dropped },
       droppedPoints: refusal ? 0 : report.droppedPoints,

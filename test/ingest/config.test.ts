@@ -136,3 +136,17 @@ test('[CFG-035] config calls over 2 a minute answer 429 with Retry-After', async
   expect(serverId).toBe(own.registry.byAgent(id('agent'))!.serverId)
   await own.stop()
 })
+
+test('[MAT-047] [CFG-010] an agent that is to scan is told where, with its code, and the etag tells of it', async () => {
+  const plain = await getConfig()
+  expect(plain.config.scan).toBeUndefined()
+  const held = rig.registry.latestOfServer(companyId, serverId)!
+  const scan = { matcherUrl: 'https://matcher.example.net', enrolCode: 'scn_abc' }
+  rig.registry.apply([{ ...held, syncVersion: held.syncVersion + 1, scan }])
+  const invited = await getConfig()
+  expect(invited.config.scan).toMatchObject(scan)
+  expect(invited.config.etag).not.toBe(plain.config.etag)
+  rig.registry.apply([{ ...held, syncVersion: held.syncVersion + 2 }])
+  const again = await getConfig()
+  expect([again.config.scan, again.config.etag]).toEqual([undefined, plain.config.etag])
+})

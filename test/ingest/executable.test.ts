@@ -9,10 +9,10 @@ import {
   loadCollectorConfig,
   workerKeys,
 } from '../../apps/collector/config.ts'
-import { ReadyFile } from '../../apps/collector/executable.ts'
 import { isRecordFault, parseAgentRecord } from '../../apps/collector/store/registry/agent-record.ts'
 import { RegistryStore } from '../../apps/collector/store/registry/file-registry-store.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
+import { ReadyFile } from '../../apps/process/executable.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { until } from '../support/until.ts'
 import { agentId, agentRecord, protoHeaders, token } from './rig.ts'

@@ -1,25 +1,29 @@
 // What one connection may take of a listener, and what a client that has said its last word still gets. Frames and
 // segments are written by hand: a client library would not send them.
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTls } from 'node:tls'
 import type { Handle } from '../../apps/http/http-connection.ts'
 import { type HttpListener, listenHttp } from '../../apps/http/http-listener.ts'
-import { openRaw, statusesOf } from '../support/raw-http.ts'
+import { http2Connection } from '../../apps/http/http2-connection.ts'
+import { openRaw, type RawConnection, statusesOf } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 import { firstCertificate } from './certificates.ts'
 
 const listeners: HttpListener[] = []
 afterAll(() => Promise.all(listeners.map(listener => listener.stop(0))))
 
-function listen(handle: Handle, more: { idleSeconds?: number; isTls?: boolean } = {}): HttpListener {
+type More = { idleSeconds?: number; isTls?: boolean; connectionsMax?: number }
+function listen(handle: Handle, more: More = {}): HttpListener {
   const listener = listenHttp({
     hostname: '127.0.0.1',
     port: 0,
     handle,
     refuse: ({ status, message }) => new Response(message, { status }),
     idleSeconds: more.idleSeconds ?? 60,
+    connectionsMax: more.connectionsMax ?? 1000,
     certificate: more.isTls ? firstCertificate : null,
-    speaksHttp2: true,
+    http2: http2Connection,
   })
   listeners.push(listener)
   return listener
@@ -213,3 +217,97 @@ test('no trickle of bytes keeps a connection without a request', async () => {
     }
   }
 }, 20_000)
+
+test('connections beyond the bound get 503, over TLS none, and one that ends makes room', async () => {
+  for (const isTls of [false, true]) {
+    const { port } = listen(() => new Response('here'), { isTls, connectionsMax: 2 })
+    const url = `${isTls ? 'https' : 'http'}://127.0.0.1:${port}/`
+    const get = (connection: RawConnection) => connection.socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    const held = [openRaw(url), openRaw(url)]
+    for (const connection of held) {
+      get(connection)
+      await until('an answer', () => statusesOf(connection.received()).length === 1)
+    }
+    const third = openRaw(url)
+    if (!isTls) get(third)
+    await until('the third to be closed', third.isClosed)
+    expect(statusesOf(third.received())).toEqual(isTls ? [] : [503])
+    for (const connection of held) {
+      get(connection)
+      await until('a second answer', () => statusesOf(connection.received()).length === 2)
+    }
+    held[0]!.socket.destroy()
+    const next = await until('room for another', async () => {
+      const fourth = openRaw(url)
+      get(fourth)
+      await until('an end', () => fourth.isClosed() || fourth.received().length > 0)
+      return statusesOf(fourth.received())[0] === 200 && fourth
+    })
+    for (const { socket } of [held[1]!, third, next]) socket.destroy()
+  }
+})
+
+test('a client that waits longer than the time of a silent connection for its answer gets it', async () => {
+  const answer = Promise.withResolvers<void>()
+  const { port } = listen(
+    async () => {
+      await answer.promise
+      return new Response('late')
+    },
+    { idleSeconds: 1 },
+  )
+  const silent = openRaw(`http://127.0.0.1:${port}`)
+  const waiting = openRaw(`http://127.0.0.1:${port}`)
+  waiting.socket.write(GET)
+  // Opened before the other one: its end says that the time of both is over.
+  await until('the end of the silent one', silent.isClosed)
+  expect(waiting.isClosed()).toBe(false)
+  answer.resolve()
+  await until('the answer', () => waiting.received().includes('late'))
+  waiting.socket.destroy()
+})
+
+describe('a body that trickles', () => {
+  const POST = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n'
+  const trickle = (write: () => void) => setInterval(write, 20)
+
+  test('gets 408 and ends its connection where somebody reads it, and ends it after the answer where nobody does', async () => {
+    const readers: Handle[] = [
+      async request => new Response(`${(await request.bytes()).length}`),
+      () => new Response('not read'),
+    ]
+    for (const [index, handle] of readers.entries()) {
+      const { port } = listen(handle, { idleSeconds: 1 })
+      const connection = openRaw(`http://127.0.0.1:${port}`)
+      connection.socket.write(POST)
+      const timer = trickle(() => connection.isClosed() || connection.socket.write('x'))
+      try {
+        await until('its end', connection.isClosed)
+        expect(statusesOf(connection.received())).toEqual([index === 0 ? 408 : 200])
+      } finally {
+        clearInterval(timer)
+        connection.socket.destroy()
+      }
+    }
+  })
+
+  test('loses its stream over HTTP/2', async () => {
+    const { port } = listen(async request => new Response(`${(await request.bytes()).length}`), {
+      idleSeconds: 1,
+      isTls: true,
+    })
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
+    // A write that crosses the reset fails; the stream says why.
+    session.on('error', () => {})
+    const stream = session.request({ ':method': 'POST', ':path': '/' })
+    stream.on('error', () => {})
+    const timer = trickle(() => stream.closed || stream.destroyed || stream.write('x'))
+    try {
+      await until('its end', () => stream.destroyed)
+      expect(stream.rstCode).toBe(ENHANCE_YOUR_CALM)
+    } finally {
+      clearInterval(timer)
+      session.destroy()
+    }
+  })
+})

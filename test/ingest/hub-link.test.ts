@@ -366,7 +366,7 @@ test('[SYNC-040] [SYNC-042] one agent that the hub refuses, or that says nothing
 test('[SYNC-043] a heartbeat carries what the process knows', async () => {
   const heartbeat = new Heartbeat({
     hub: makeClient(),
-    facts: () => ({ version: '1', agent_count: 3, ingest_rps: 1.5, outbox_depth: 4 }),
+    body: () => ({ version: '1', agent_count: 3, ingest_rps: 1.5, outbox_depth: 4 }),
     intervalMs: 20,
     log,
   })

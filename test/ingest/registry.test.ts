@@ -221,6 +221,33 @@ test('[HAL-039] the hostname of a server is kept; a file from before it is compl
   expect(after.byAgent(agentId)).toMatchObject({ version: 9, hostname: 'web-1.example.net' })
 })
 
+test('[MAT-047] where an agent is to report its packages to is kept, comes to files from before it, and goes only with the feed', () => {
+  const scan = { matcher_url: 'https://matcher.example.net', enrol_code: 'scn_abc' }
+  const invited = { matcherUrl: scan.matcher_url, enrolCode: scan.enrol_code }
+  open().apply([record({ sync_version: 40 })], { since: 40, syncedAtMs: NOW_MS })
+  for (const store of stores.splice(0)) store.close()
+  const old = new Database(path())
+  old.run('ALTER TABLE agents DROP COLUMN scan')
+  old.run('PRAGMA user_version = 2')
+  old.close()
+  const after = open()
+  expect(after.byAgent(agentId)?.scan).toBeUndefined()
+  // The version of the agent is the same: only the feed moved on.
+  after.apply([record({ sync_version: 41, scan })])
+  expect(open().byAgent(agentId)?.scan).toEqual(invited)
+  after.push(record({ version: 9, sync_version: undefined }))
+  expect(after.byAgent(agentId)).toMatchObject({ version: 9, scan: invited })
+  for (const wrong of [
+    { ...scan, matcher_url: 'http://x.example/' },
+    { ...scan, enrol_code: 'a b' },
+    'x',
+    { matcher_url: 5 },
+  ])
+    expect(record({ scan: wrong }).scan).toBeUndefined()
+  after.apply([record({ version: 9, sync_version: 42 })])
+  expect(open().byAgent(agentId)?.scan).toBeUndefined()
+})
+
 test('processes that share the file see each other’s pushes, revocations and removals', () => {
   const ingest = open()
   const worker = open()

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { startOpsServer } from '../../apps/collector/ops-server.ts'
 import { type CollectorRole, createCollectorMetrics } from '../../apps/collector/telemetry.ts'
+import { startOpsServer } from '../../apps/http/ops-server.ts'
 
 const shown = async (role: CollectorRole): Promise<(name: string) => boolean> => {
   const text = await createCollectorMetrics('1.2.3', role).scrape()

@@ -1,25 +1,14 @@
 // Leases of shards between workers, on a real server.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Redis } from 'ioredis'
-import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { afterAll, expect, test } from 'bun:test'
 import { LEADER, redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
 import { Leases } from '../../apps/collector/worker/storage/lease-keeper.ts'
-import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { openTestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-let server: TestRedis
-let redis: Redis
+const { redis, close } = await openTestRedis()
 let prefixes = 0
-beforeAll(async () => {
-  server = await startTestRedis()
-  redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
-  await whenReady(redis)
-})
-afterAll(async () => {
-  redis.disconnect()
-  await server.close()
-})
+afterAll(close)
 
 const TTL_MS = 300
 

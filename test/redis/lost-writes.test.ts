@@ -1,11 +1,10 @@
 // A Redis that comes back without the newest of what it acknowledged, as one with `appendfsync everysec` may after it
 // was killed on a busy disk: positions and numbers are given out a second time. What is lost is lost; nothing that
 // comes after it may be lost with it.
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Redis } from 'ioredis'
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { busConsumers } from '../../apps/collector/bus/bus.ts'
 import { busStats, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
-import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
+import { whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { RedisLeases } from '../../apps/collector/store/redis/redis-leases.ts'
 import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.ts'
@@ -17,25 +16,16 @@ import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.
 import { openSamplesBus } from '../../apps/collector/worker/samples/samples-bus.ts'
 import { alertEvent, eventCompany, eventServer, eventShard } from '../support/alert-event.ts'
 import { engineUrl, entryOf, freshDatabase, openTestStore } from '../support/clickhouse.ts'
-import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { openTestRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
 const START = Date.now() - 60_000
 
-let server: TestRedis
-let redis: Redis
+const { server, redis, close } = await openTestRedis()
 let prefixes = 0
-beforeAll(async () => {
-  server = await startTestRedis()
-  redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
-  await whenReady(redis)
-})
-afterAll(async () => {
-  redis.disconnect()
-  await server.close()
-})
+afterAll(close)
 
 /** What the keys hold now. The result ends the server and starts it again with no more than that in them. */
 async function remembered(...keys: string[]): Promise<() => Promise<void>> {

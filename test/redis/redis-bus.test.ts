@@ -1,30 +1,20 @@
 // The bus over Redis, on a real server.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Redis } from 'ioredis'
+import { afterAll, expect, test } from 'bun:test'
 import { RedisBusReader, RedisBusWriter } from '../../apps/collector/bus/redis-bus.ts'
 import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
 import { EntryReader, shardOfServer } from '../../core/bus/entry.ts'
 import { entryOf } from '../support/clickhouse.ts'
-import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { openTestRedis, startTestRedis } from '../support/redis.ts'
 
 const COMPANY = '11111111-1111-4111-8111-111111111111'
 const SERVER = '22222222-2222-4222-8222-222222222222'
 const SHARD = shardOfServer(SERVER)
 const GIB = 1024 ** 3
 
-let server: TestRedis
-let redis: Redis
+const { server, redis, close } = await openTestRedis()
 let prefixes = 0
-beforeAll(async () => {
-  server = await startTestRedis()
-  redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
-  await whenReady(redis)
-})
-afterAll(async () => {
-  redis.disconnect()
-  await server.close()
-})
+afterAll(close)
 
 const entry = (value: number, serverId = SERVER) =>
   entryOf(COMPANY, serverId, [{ metric: 'cpu_usage_percent', points: [[value, value]] }])

@@ -1,7 +1,6 @@
 // What the processes of a collector share in Redis, on a real server: the state of shards, the outbox, the registry,
 // reload calls, tombstones.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Redis } from 'ioredis'
+import { afterAll, expect, test } from 'bun:test'
 import { RedisShared } from '../../apps/collector/store/redis/redis-announcements.ts'
 import { durabilityFaults, openRedis, redisCause, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { redisKeys } from '../../apps/collector/store/redis/redis-keys.ts'
@@ -10,22 +9,13 @@ import { RedisOutboxStore } from '../../apps/collector/store/redis/redis-outbox.
 import { RedisShardStore, RuleRecords, ShardLost } from '../../apps/collector/store/redis/redis-shard-store.ts'
 import { eventId } from '../../core/alerting/evaluate/event.ts'
 import { alertEvent, closedRecord, eventAgent, eventCompany, eventServer, eventShard } from '../support/alert-event.ts'
-import { startTestRedis, type TestRedis } from '../support/redis.ts'
+import { openTestRedis } from '../support/redis.ts'
 import { ruleRecord } from '../support/rule-record.ts'
 import { until } from '../support/until.ts'
 
-let server: TestRedis
-let redis: Redis
+const { server, redis, close } = await openTestRedis()
 let prefixes = 0
-beforeAll(async () => {
-  server = await startTestRedis()
-  redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
-  await whenReady(redis)
-})
-afterAll(async () => {
-  redis.disconnect()
-  await server.close()
-})
+afterAll(close)
 const freshKeys = () => redisKeys(`t${++prefixes}:`)
 
 const rule = ruleRecord({ id: 'rule', sync_version: 7, company_id: eventCompany })
@@ -64,17 +54,17 @@ test('[SNAP-004, SNAP-005] snapshot, journal, keys and rules of a shard are ther
   ])
   expect([...next.journalAfter(eventShard, 5, 2)].map(({ record }) => record)).toEqual([closedRecord(3)])
   expect(next.keys(eventShard).sort()).toEqual(['cpu_usage_percent', 'disk_used_percent{mount="/"}'])
-  expect(next.ruleNotes(eventShard)).toEqual([{ ...changed, position: 0 }, changed])
+  expect(next.ruleChanges(eventShard)).toEqual([{ ...changed, position: 0 }, changed])
   // With the next snapshot no replay needs it; what was noted last stays, for a worker that has an older set.
   next.saveSnapshot(eventShard, new Uint8Array([1]), 6, next.journalMark)
   await next.flushed()
   const after = await openStore(keys, token)
-  expect(after.ruleNotes(eventShard)).toEqual([{ ...changed, position: 0 }])
+  expect(after.ruleChanges(eventShard)).toEqual([{ ...changed, position: 0 }])
   // A purge of the company takes its rules along.
   const shared = new RedisShared(redis, keys, () => 1000)
   await shared.write({ companyId: eventCompany, serverId: null, untilMs: 2000 })
   const purged = await openStore(keys, token)
-  expect(purged.ruleNotes(eventShard)).toEqual([])
+  expect(purged.ruleChanges(eventShard)).toEqual([])
   expect(await redis.keys(`${keys.ruleText('')}*`)).toEqual([])
 })
 

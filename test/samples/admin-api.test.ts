@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { AdminDeps, PurgeDeps, ReloadOutcome } from '../../apps/collector/admin/deps.ts'
 import { createPurger } from '../../apps/collector/admin/purge.ts'
-import { createAdminApp } from '../../apps/collector/admin/server.ts'
+import { createCollectorAdmin } from '../../apps/collector/admin/server.ts'
 import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { ReloadFeed } from '../../core/admin-api/calls.ts'
@@ -103,6 +103,7 @@ describe('the admin API', () => {
       startedAtMs: 1_700_000_000_000,
       busLag: 4,
       outboxDepth: 5,
+      outboxSetAside: 1,
       agentsOnline: 6,
       rules: {
         loaded: 1,
@@ -171,6 +172,9 @@ describe('the admin API', () => {
 
   beforeAll(async () => {
     samples = await startSamples({
+      onFailure: error => {
+        throw error
+      },
       threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'file', path: bus.path, hold: briefly },
       consumers: bus.consumers,
@@ -178,7 +182,7 @@ describe('the admin API', () => {
       database: freshDatabase(),
     })
     purger = createPurger(purgeDeps())
-    server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: createAdminApp(adminDeps()).fetch })
+    server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: createCollectorAdmin(adminDeps()).fetch })
   })
   afterAll(async () => {
     await server.stop(true)
@@ -290,6 +294,7 @@ describe('the admin API', () => {
       started_at: at,
       bus_lag: 4,
       outbox_depth: 5,
+      outbox_set_aside: 1,
       agents_online: 6,
       rules: {
         loaded: 1,

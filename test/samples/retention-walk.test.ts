@@ -10,7 +10,7 @@ import { companiesWithSamples, rememberRetention } from '../../apps/collector/st
 import { expireSamples, reclaim } from '../../apps/collector/store/clickhouse/samples-delete.ts'
 import { SamplesReader } from '../../apps/collector/store/clickhouse/samples-query.ts'
 import { readCompleteness, runRollups } from '../../apps/collector/store/clickhouse/samples-rollups.ts'
-import { Janitor } from '../../apps/collector/worker/samples/retention-sweep.ts'
+import { RetentionSweeper } from '../../apps/collector/worker/samples/retention-sweep.ts'
 import { SampleWriter } from '../../apps/collector/worker/samples/sample-writer.ts'
 import { planSeries } from '../../core/query/query-plan.ts'
 import { changeRetention, type RetentionState } from '../../core/retention/plan-change.ts'
@@ -37,7 +37,7 @@ describe('retention on a virtual calendar', () => {
   let writer: SampleWriter
   let running: Promise<void>
   let settings: CompanySettingsCache
-  let janitor: Janitor
+  let sweeper: RetentionSweeper
   const day = (): number => (clockMs - START - 12 * HOUR_MS) / DAY_MS
 
   beforeAll(async () => {
@@ -72,7 +72,7 @@ describe('retention on a virtual calendar', () => {
       },
     })
     running = writer.run()
-    janitor = new Janitor({
+    sweeper = new RetentionSweeper({
       samples: {
         companies: () => companiesWithSamples(store),
         rememberRetention: (...args) => rememberRetention(store, ...args),
@@ -116,7 +116,7 @@ describe('retention on a virtual calendar', () => {
       await write([START + (day() - 1) * DAY_MS])
     }
     await runRollups(store, clockMs)
-    await janitor.sweep()
+    await sweeper.sweep()
   }
 
   /** The oldest day that a query of the last 400 days shows, counted from the first of the calendar. */
@@ -154,7 +154,7 @@ describe('retention on a virtual calendar', () => {
 
   test('[STO-008] [RET-006] [RET-008] [RET-011] the plan of 20 days: read at once, deleted after a day, in raw and rollups', async () => {
     expect(await oldestRead()).toBe(-20)
-    await janitor.sweep()
+    await sweeper.sweep()
     expect(await oldestKept()).toEqual(everywhere(-25))
     await walkTo(2)
     expect(await oldestRead()).toBe(-18)
@@ -174,7 +174,7 @@ describe('retention on a virtual calendar', () => {
     await hub.stop()
     const { previousDays } = state
     await walkTo(8)
-    expect(janitor.last).toMatchObject({ skipped: 1, daysDeleted: 0, errors: 0 })
+    expect(sweeper.last).toMatchObject({ skipped: 1, daysDeleted: 0, errors: 0 })
     expect([await oldestRead(), previousDays]).toEqual([-12, 20])
     expect(await oldestKept()).toEqual(everywhere(-14))
     hub.restart()

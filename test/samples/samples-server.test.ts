@@ -36,6 +36,9 @@ describe('the samples store on a ClickHouse server', () => {
   test('[STO-001] samples wait on the bus while the server is away, and are stored, read and purged when it is there', async () => {
     const port = freePort()
     const client = await startSamples({
+      onFailure: error => {
+        throw error
+      },
       threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'file', path: bus.path, hold: briefly },
       consumers: bus.consumers,

@@ -31,6 +31,9 @@ describe('the samples thread', () => {
 
   beforeAll(async () => {
     samples = await startSamples({
+      onFailure: error => {
+        throw error
+      },
       threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'file', path: bus.path, hold: { ms: 300_000, bytes: 1024 ** 3 } },
       consumers: bus.consumers,
@@ -112,5 +115,49 @@ describe('the samples thread', () => {
     expect(await both()).toEqual(shown(50))
     await samples.runRollups(NOW)
     expect(await both()).toEqual(shown(50))
+  })
+})
+
+describe('a samples thread that dies', () => {
+  test('what is asked of it fails, and the worker is told, once, so that it ends and does not fill the bus', async () => {
+    const bus = openTestBus()
+    const failures: string[] = []
+    const samples = await startSamples({
+      threadUrl: new URL('./dying-samples-thread.ts', import.meta.url),
+      bus: { kind: 'file', path: bus.path, hold: { ms: 300_000, bytes: 1024 ** 3 } },
+      consumers: bus.consumers,
+      // A server that is away: the embedded engine would take the whole process along.
+      clickhouse: 'http://127.0.0.1:9',
+      database: freshDatabase(),
+      onFailure: error => void failures.push(error.message),
+    })
+    try {
+      expect((await samples.stats()).isReady).toBe(false)
+      expect(failures).toEqual([])
+      samples.release()
+      await until('the failure', () => failures.length > 0)
+      expect(failures[0]).toMatch(/^the samples thread failed: .*out of order/s)
+      await expect(samples.stats()).rejects.toThrow(/^the samples thread failed/)
+      expect(failures.length).toBe(1)
+    } finally {
+      await samples.stop()
+      await bus.close()
+    }
+  })
+
+  test('a thread that is stopped has not failed', async () => {
+    const bus = openTestBus()
+    const failures: string[] = []
+    const samples = await startSamples({
+      threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
+      bus: { kind: 'file', path: bus.path, hold: { ms: 300_000, bytes: 1024 ** 3 } },
+      consumers: bus.consumers,
+      clickhouse: engineUrl,
+      database: freshDatabase(),
+      onFailure: error => void failures.push(error.message),
+    })
+    await samples.stop()
+    await bus.close()
+    expect(failures).toEqual([])
   })
 })

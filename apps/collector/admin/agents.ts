@@ -1,10 +1,10 @@
 // PUT and DELETE /internal/v1/agents/{agent_id}: the hub's short cut beside the feed (decisions G-38 and G-42).
 import type { AgentPushResponse } from '../../../core/admin-api/calls.ts'
 import { isUuid } from '../../../core/series/uuid.ts'
-import { readBody } from '../read-body.ts'
+import { AdminError, badField } from '../../admin-api/admin-error.ts'
+import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
+import { readBody } from '../../http/read-body.ts'
 import { isRecordFault, optionalFieldFault, parseAgentRecord } from '../store/registry/agent-record.ts'
-import { AdminError, badField } from './admin-error.ts'
-import { type AdminCall, uuidOf } from './call.ts'
 import type { AdminDeps } from './deps.ts'
 
 const BODY_BYTES_MAX = 64 * 1024

@@ -24,7 +24,7 @@ export type ChecksStatus = FeedStatus & {
   readonly servers: number
   readonly truncated: number
 }
-/** Totals of the last sweep of the janitor. */
+/** Totals of the last retention sweep. */
 export type RetentionStatus = {
   readonly atMs: number
   readonly companies: number
@@ -40,6 +40,7 @@ export type CollectorStatus = {
   readonly startedAtMs: number
   readonly busLag: number
   readonly outboxDepth: number
+  readonly outboxSetAside: number
   readonly agentsOnline: number
   readonly rules: RulesStatus | null
   readonly silences: SilencesStatus | null

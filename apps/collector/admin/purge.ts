@@ -1,8 +1,8 @@
 // Purge of a company or a server: tombstone, registry, data, and the data once more for what was on its way (document 3
 // "Purge"; decision G-140). Every step may run again.
 import type { PurgeResponse } from '../../../core/admin-api/calls.ts'
-import { AdminError } from './admin-error.ts'
-import { type AdminCall, uuidOf } from './call.ts'
+import { AdminError } from '../../admin-api/admin-error.ts'
+import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
 import type { AdminDeps, PurgeDeps, PurgeOutcome } from './deps.ts'
 
 /** DELETE /companies/{company_id}/data and DELETE /servers/{server_id}/data?company_id=. */

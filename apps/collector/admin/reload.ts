@@ -1,7 +1,7 @@
 // POST /internal/v1/reload/{rules,silences,checks,settings}: pull now. 202 means pulled and in force in this process,
 // and told to the others (document 3 "Hub to collector admin API").
 import type { ReloadFeed, ReloadResponse } from '../../../core/admin-api/calls.ts'
-import { AdminError } from './admin-error.ts'
+import { AdminError } from '../../admin-api/admin-error.ts'
 import type { AdminDeps } from './deps.ts'
 
 const RETRY_AFTER_S = 5

@@ -4,8 +4,8 @@ import type { SeriesResponse } from '../../../core/admin-api/series.ts'
 import { planSeries } from '../../../core/query/query-plan.ts'
 import { parseSeriesRequest } from '../../../core/query/series-request.ts'
 import { type ReadWindow, readWindow } from '../../../core/retention/readable-and-deletable.ts'
-import { badFields } from './admin-error.ts'
-import { type AdminCall, uuidOf } from './call.ts'
+import { badFields } from '../../admin-api/admin-error.ts'
+import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
 import type { AdminDeps } from './deps.ts'
 
 const instant = (ms: number): string => new Date(ms).toISOString()

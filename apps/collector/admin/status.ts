@@ -7,8 +7,8 @@ import type {
 } from '../../../core/admin-api/status.ts'
 import { limits } from '../../../core/limits.ts'
 import { keyMetrics } from '../../../core/series/catalogue.ts'
-import { AdminError } from './admin-error.ts'
-import { type AdminCall, uuidOf } from './call.ts'
+import { AdminError } from '../../admin-api/admin-error.ts'
+import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
 import type { FeedStatus } from './collector-status.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -28,6 +28,7 @@ export async function collectorStatus(deps: AdminDeps): Promise<CollectorStatusR
     started_at: instantOrNull(status.startedAtMs),
     bus_lag: status.busLag,
     outbox_depth: status.outboxDepth,
+    outbox_set_aside: status.outboxSetAside,
     agents_online: status.agentsOnline,
     rules: rules && {
       loaded: rules.loaded,

@@ -8,7 +8,7 @@ import type { FromBusThread, ToBusThread } from './thread-bus.ts'
 declare const self: Worker
 
 const tell = (message: FromBusThread): void => postMessage(message)
-const tellError = (error: unknown): void => tell({ kind: 'error', facts: errorInfo(error) })
+const tellError = (error: unknown): void => tell({ kind: 'error', cause: errorInfo(error) })
 let bus: FileBusWriter | null = null
 
 function open(options: Extract<ToBusThread, { kind: 'open' }>['options']): void {

@@ -15,15 +15,15 @@ export type FromBusThread =
   | { readonly kind: 'cannot_open'; readonly reason: string }
   /** Entries were published; wakes readers, so that they need not poll. */
   | { readonly kind: 'published' }
-  | { readonly kind: 'error'; readonly facts: unknown }
+  | { readonly kind: 'error'; readonly cause: unknown }
   | { readonly kind: 'closed' }
 
 type ThreadBusParts = {
   readonly threadUrl: URL | string
   readonly options: BusThreadOptions
   readonly onPublished: () => void
-  /** `facts` of an error, for the log. */
-  readonly onError: (facts: unknown) => void
+  /** The cause of an error, for the log. */
+  readonly onError: (cause: unknown) => void
   /** The thread died: the process must end. Nothing acknowledged is lost. */
   readonly onFailure: (error: Error) => void
 }
@@ -65,7 +65,7 @@ export class ThreadBus implements BusWriter {
             parts.onPublished()
             return
           case 'error':
-            parts.onError(message.facts)
+            parts.onError(message.cause)
             return
           case 'closed':
             bus?.closed?.()

@@ -1,12 +1,12 @@
 // The feeds about agents that every process of a collector pulls from the hub: the agents themselves (into the
 // registry), and their checks.
 import type { Logger } from 'pino'
+import type { SyncLoop } from '../../hub-link/sync-loop.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { createAgentsSync } from './agents-sync.ts'
 import { ChecksFeed } from './checks-feed.ts'
 import type { HubClient } from './hub-client.ts'
-import type { SyncLoop } from './sync-loop.ts'
 
 type AgentFeedsParts = {
   readonly config: { readonly 'registry.sync_interval': number; readonly 'checks.sync_interval': number }

@@ -3,12 +3,12 @@
 // work.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
+import { type PullOutcome, SyncLoop } from '../../hub-link/sync-loop.ts'
 import { type AgentRecord, isJsonObject, isRecordFault, parseAgentRecord } from '../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import { pullPages, skipReasons } from './feed-sync.ts'
 import type { HubClient } from './hub-client.ts'
-import { type PullOutcome, SyncLoop } from './sync-loop.ts'
 
 /** Records that are put into the registry at once. */
 const APPLY_RECORDS = 2000

@@ -1,7 +1,8 @@
 // Per-company settings of the hub (document 1 "Settings"): fetched when needed and cached for five minutes, or thirty
 // seconds after an error. The last known answer is kept while the hub does not answer; a company whose settings were
 // never fetched has none (document 3 "Series parameters").
-import { describeResponse, type HubClient } from './hub-client.ts'
+import { describeResponse } from '../../hub-link/hub-connection.ts'
+import type { HubClient } from './hub-client.ts'
 
 const ERROR_CACHE_MS = 30_000
 

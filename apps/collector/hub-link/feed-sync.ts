@@ -4,11 +4,12 @@ import type { Logger } from 'pino'
 import { isSilenceForgotten } from '../../../core/alerting/evaluate/suppression.ts'
 import { limits } from '../../../core/limits.ts'
 import { applyFeed, dropExpired, type FeedState, feedStart } from '../../../core/sync/feed.ts'
+import { describeResponse, type LargePage } from '../../hub-link/hub-connection.ts'
+import { type PullOutcome, SyncLoop, type SyncResult, type SyncStatus } from '../../hub-link/sync-loop.ts'
 import { type FeedStore, isRawRecord, type RawRecord } from '../store/feed-store.ts'
 import { isJsonObject } from '../store/registry/agent-record.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { describeResponse, type FeedName, type HubClient, type LargePage } from './hub-client.ts'
-import { type PullOutcome, SyncLoop, type SyncResult, type SyncStatus } from './sync-loop.ts'
+import type { FeedName, HubClient } from './hub-client.ts'
 
 /** A set is never longer than this many pages: a hub that always says `more` must not hold the loop for ever. */
 const PAGES_MAX = 100_000

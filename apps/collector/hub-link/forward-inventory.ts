@@ -3,8 +3,9 @@
 // other failure the report is sent again.
 import type { Logger } from 'pino'
 import { DAY_MS, limits } from '../../../core/limits.ts'
+import { describeResponse, type HubResponse } from '../../hub-link/hub-connection.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
-import { describeResponse, type HubClient, type HubResponse } from './hub-client.ts'
+import type { HubClient } from './hub-client.ts'
 
 const ITEM_BYTES_MAX = 512 * 1024
 const QUEUE_BYTES_MAX = 256 * 1024 * 1024

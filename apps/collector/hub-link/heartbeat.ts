@@ -1,9 +1,10 @@
 // The collector's own report to the hub (document 1 "/heartbeat"; decision G-32): every 30 s.
 import type { Logger } from 'pino'
+import { describeResponse } from '../../hub-link/hub-connection.ts'
 import type { HeartbeatBoard, ProcessHeartbeat } from '../store/process-heartbeats.ts'
 import type { AgentRegistry } from '../store/registry/registry.ts'
 import { productVersion } from '../version.ts'
-import { describeResponse, type HeartbeatBody, type HubClient } from './hub-client.ts'
+import type { HeartbeatBody, HubClient } from './hub-client.ts'
 
 /**
  * The heartbeat of one process of a collector: the sums over all its processes, or its own figures where the others'
@@ -31,7 +32,7 @@ export async function sharedHeartbeat(
 
 export class Heartbeat {
   private readonly hub: HubClient
-  private readonly facts: () => HeartbeatBody | Promise<HeartbeatBody>
+  private readonly body: () => HeartbeatBody | Promise<HeartbeatBody>
   private readonly intervalMs: number
   private readonly log: Logger
   private timer: ReturnType<typeof setTimeout> | null = null
@@ -42,12 +43,12 @@ export class Heartbeat {
   /** Sends a heartbeat at once and at every interval. Unknown figures are left out. */
   constructor(parts: {
     readonly hub: HubClient
-    readonly facts: () => HeartbeatBody | Promise<HeartbeatBody>
+    readonly body: () => HeartbeatBody | Promise<HeartbeatBody>
     readonly intervalMs: number
     readonly log: Logger
   }) {
     this.hub = parts.hub
-    this.facts = parts.facts
+    this.body = parts.body
     this.intervalMs = parts.intervalMs
     this.log = parts.log
     this.run()
@@ -66,7 +67,7 @@ export class Heartbeat {
   }
 
   private async send(): Promise<void> {
-    const answer = await this.hub.postHeartbeat(await this.facts())
+    const answer = await this.hub.postHeartbeat(await this.body())
     const isFailing = answer.kind !== 'ok'
     if (isFailing && !this.isFailing)
       this.log.warn({ reason: describeResponse(answer) }, 'cannot send a heartbeat to the hub')
@@ -92,6 +93,6 @@ export function startSharedHeartbeat(parts: {
     hub,
     log,
     intervalMs: config['heartbeat.interval'],
-    facts: () => sharedHeartbeat(board, own(), { version: productVersion, agent_count: agentCount() }, log),
+    body: () => sharedHeartbeat(board, own(), { version: productVersion, agent_count: agentCount() }, log),
   })
 }

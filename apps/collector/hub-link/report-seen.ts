@@ -3,7 +3,8 @@
 // down for up to a minute more.
 import type { Logger } from 'pino'
 import { limits } from '../../../core/limits.ts'
-import { describeResponse, type HubClient, type HubResponse, type SeenEntry } from './hub-client.ts'
+import { describeResponse, type HubResponse } from '../../hub-link/hub-connection.ts'
+import type { HubClient, SeenEntry } from './hub-client.ts'
 
 /** The report on an agent; `isUnreported` is reset once the hub has accepted it. */
 export type SeenAgent = {

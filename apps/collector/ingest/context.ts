@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import type { TrustedProxies } from '../../../core/network/trusted-proxies.ts'
 import type { RateLimit } from '../../../core/wire/rate-bucket.ts'
+import type { ApiError } from '../../http/api-error.ts'
 import type { BusWriter } from '../bus/bus.ts'
 import type { IngestConfig } from '../config.ts'
 import type { InventoryForwarder } from '../hub-link/forward-inventory.ts'
@@ -14,7 +15,7 @@ import type { AgentSession, Etag, Sessions } from './agents/agent-session.ts'
 import type { Authenticator, Identifier } from './agents/authenticate.ts'
 import type { RefusalLog } from './agents/refusal-log.ts'
 import type { UpdateOffer } from './agents/update-manifest.ts'
-import type { AgentProtocol, ApiError } from './listener/responses.ts'
+import type { AgentProtocol } from './listener/responses.ts'
 
 /**
  * Authentication as the handling of a batch needs it. One implementation for a single thread, one for listener threads.

@@ -1,11 +1,12 @@
 // Where an ingest process has its bus and its registry: on the disk of its host, beside the worker, or in Redis with
 // the other processes of its collector (decisions G-142 and G-144). main.ts chooses by bus.kind.
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { BusWriter } from '../bus/bus.ts'
 import { FileBusWriter } from '../bus/file-bus-writer.ts'
 import { RedisBusWriter } from '../bus/redis-bus.ts'
 import { ThreadBus } from '../bus/thread-bus.ts'
-import { collectorPaths, DISK_POLL_MS, factsMaxAgeMs, type IngestConfig } from '../config.ts'
+import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type IngestConfig } from '../config.ts'
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../store/process-heartbeats.ts'
 import { RedisShared } from '../store/redis/redis-announcements.ts'
 import { durabilityFaults, openRedis, redisCause, toldTo, whenReady } from '../store/redis/redis-client.ts'
@@ -26,7 +27,7 @@ export type IngestStorage = {
   readonly registry: RegistryBacking
   readonly bus: BusWriter
   /** The board over which processes share their heartbeats. */
-  readonly facts: HeartbeatBoard
+  readonly heartbeats: HeartbeatBoard
   readonly pollMs: number
   /** Fetches what other processes wrote. Resolves to true when checks are to be pulled. */
   poll(): Promise<boolean>
@@ -60,7 +61,7 @@ async function openBus(config: IngestConfig, log: Logger, thread: BusThread | nu
     const onError = (error: unknown) => log.error({ err: error }, said)
     return new FileBusWriter({ ...options, nowMs: Date.now, onPublished, onError })
   }
-  const onError = (facts: unknown) => log.error({ cause: facts }, said)
+  const onError = (cause: unknown) => log.error({ cause }, said)
   return ThreadBus.open({ threadUrl: thread.url, options, onPublished, onError, onFailure: thread.onFailure })
 }
 
@@ -71,10 +72,10 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
   return {
     registry,
     bus,
-    facts: new FileHeartbeats({
-      directory: collectorPaths(config.data_dir).facts,
+    heartbeats: new FileHeartbeats({
+      directory: collectorPaths(config.data_dir).heartbeats,
       role: 'ingest',
-      maxAgeMs: factsMaxAgeMs(config),
+      maxAgeMs: heartbeatMaxAgeMs(config),
       nowMs: Date.now,
     }),
     pollMs: DISK_POLL_MS,
@@ -90,8 +91,7 @@ async function openOnDisk(config: IngestConfig, log: Logger, busThread: BusThrea
 async function openOnRedis(config: IngestConfig, url: string, log: Logger): Promise<IngestStorage> {
   const redis = openRedis({ url, name: 'collector-ingest', ...toldTo(log) })
   const keys = redisKeys(config['redis.prefix'])
-  const wait = new Promise<void>(resolve => setTimeout(resolve, REDIS_WAIT_MS).unref())
-  await Promise.race([whenReady(redis), wait])
+  await pTimeout(whenReady(redis), { milliseconds: REDIS_WAIT_MS, fallback: () => {} })
   void whenReady(redis)
     .then(() => durabilityFaults(redis))
     .then(faults => {
@@ -119,7 +119,7 @@ async function openOnRedis(config: IngestConfig, url: string, log: Logger): Prom
   return {
     registry,
     bus,
-    facts: new RedisHeartbeats(redis, keys, factsMaxAgeMs(config), Date.now),
+    heartbeats: new RedisHeartbeats(redis, keys, heartbeatMaxAgeMs(config), Date.now),
     pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
     poll,
     close: async () => {

@@ -1,22 +1,15 @@
 // The executable collector-ingest: reads its configuration, builds the adapters, wires ingest, and stops in order.
 import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
+import { startConfiguredOps } from '../../http/ops-server.ts'
+import { createProgram, failureExit, ReadyFile, stopOnSignals } from '../../process/executable.ts'
 import type { BusWriter } from '../bus/bus.ts'
 import { collectorPaths, type IngestConfig } from '../config.ts'
-import {
-  createProgram,
-  failureExit,
-  loadConfig,
-  openProcess,
-  pollEvery,
-  ReadyFile,
-  stopOnSignals,
-} from '../executable.ts'
+import { loadConfig, openProcess, pollEvery } from '../executable.ts'
 import { AgentFeeds } from '../hub-link/agent-feeds.ts'
 import type { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
 import { startSharedHeartbeat } from '../hub-link/heartbeat.ts'
-import { startConfiguredOps } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry/registry.ts'
 import { threadFiles } from '../thread-files.ts'
 import { type RunningIngest, startIngest } from './ingest.ts'
@@ -83,7 +76,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     { name: 'bus', isReady: () => isBusWritable(bus, config) },
   ])
   const own = () => ({ ingestRps: ingest.requestsPerSecond() })
-  const heartbeat = startSharedHeartbeat({ ...shared, board: storage.facts, own })
+  const heartbeat = startSharedHeartbeat({ ...shared, board: storage.heartbeats, own })
   stopOnSignals(log, async () => {
     await polling.stop()
     await ingest.stop()

@@ -6,13 +6,13 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rm
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../core/alerting/durability/journal-record.ts'
-import { type RuleNote, ruleName } from '../../../core/alerting/durability/rule-change-record.ts'
+import { type RuleChangeRecord, ruleName } from '../../../core/alerting/durability/rule-change-record.ts'
 import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../core/alerting/rules/packed-rule.ts'
 import type { RuleRecord } from '../../../core/alerting/rules/rule.ts'
 import { assert } from '../../../core/assert.ts'
 import { limits } from '../../../core/limits.ts'
-import type { OutboxRow, OutboxStore } from './outbox-store.ts'
+import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from './outbox-store.ts'
 import type { PlacedRecord, ShardStore, WrittenSnapshot } from './shard-store.ts'
 
 /**
@@ -69,7 +69,7 @@ function openDatabase(path: string): Database {
 
 /**
  * Format 1 did not record to which shard a series key belongs: every shard gets all keys, and drops those that it does
- * not use. Format 1 saved the shards before each rule change, so the rules in force at the end become the first notes.
+ * not use. Format 1 saved the shards before each rule change, so the rules in force at its end become the first.
  */
 function fromFormat1(database: Database): void {
   const insert = database.query(
@@ -92,6 +92,9 @@ function fromFormat2(database: Database): void {
 }
 
 /** The store of one thread; the threads share the file. */
+type StoredEvent = { id: number; pair_key: string; event: string }
+const outboxRow = (row: StoredEvent): OutboxRow => ({ id: row.id, pairKey: row.pair_key, event: JSON.parse(row.event) })
+
 export class EvaluationStore implements ShardStore, OutboxStore {
   private readonly database: Database
   private readonly snapshotDir: string
@@ -198,13 +201,13 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   }
 
   /** Records rule changes before a thread activates them. */
-  keepRules(thread: number, notes: readonly RuleNote[]): void {
+  keepRules(thread: number, changes: readonly RuleChangeRecord[]): void {
     const insert = this.database.query(
       'INSERT INTO rule_notes (thread, position, since, rule_id, before, after) VALUES (?, ?, ?, ?, ?, ?)',
     )
     this.database
       .transaction(() => {
-        for (const { position, since, ruleId, before, after } of notes)
+        for (const { position, since, ruleId, before, after } of changes)
           insert.run(thread, position, since, ruleId, this.keepRecord(before), this.keepRecord(after))
       })
       .immediate()
@@ -220,7 +223,7 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   }
 
   /** The rule changes that a thread recorded, in their order. */
-  ruleNotes(thread: number): RuleNote[] {
+  ruleChanges(thread: number): RuleChangeRecord[] {
     const record = (text: string | null) => (text === null ? null : JSON.parse(text))
     return this.database
       .query<NoteRow, [number]>(
@@ -317,13 +320,25 @@ export class EvaluationStore implements ShardStore, OutboxStore {
   }
 
   /** The oldest events, in order. */
-  nextEvents(limit: number): OutboxRow[] {
+  nextEvents(limit: number, skipped: Skipped = { pairKeys: [], companyIds: [] }): OutboxRow[] {
+    const { pairKeys, companyIds } = skipped
+    const ofCompany = companyIds.length > 0 ? "AND event ->> 'company_id' NOT IN (SELECT value FROM json_each(?3))" : ''
+    const ofPair = pairKeys.length > 0 ? 'AND pair_key NOT IN (SELECT value FROM json_each(?2))' : ''
     return this.database
-      .query<{ id: number; pair_key: string; event: string }, [number]>(
-        'SELECT id, pair_key, event FROM outbox ORDER BY id LIMIT ?',
+      .query<StoredEvent, [number, string, string]>(
+        `SELECT id, pair_key, event FROM outbox WHERE ?2 IS NOT NULL AND ?3 IS NOT NULL ${ofPair} ${ofCompany}
+          ORDER BY id LIMIT ?1`,
       )
-      .all(limit)
-      .map(row => ({ id: row.id, pairKey: row.pair_key, event: JSON.parse(row.event) }))
+      .all(limit, JSON.stringify(pairKeys), JSON.stringify(companyIds))
+      .map(outboxRow)
+  }
+
+  oldestEventOf(key: SetAsideKey): OutboxRow | null {
+    const [column, value] = 'pairKey' in key ? ['pair_key', key.pairKey] : ["event ->> 'company_id'", key.companyId]
+    const row = this.database
+      .query<StoredEvent, [string]>(`SELECT id, pair_key, event FROM outbox WHERE ${column} = ? ORDER BY id LIMIT 1`)
+      .get(value)
+    return row && outboxRow(row)
   }
 
   /** Removes events that the hub has accepted, or will never accept. */

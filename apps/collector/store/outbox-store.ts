@@ -6,9 +6,16 @@ export type Soon<T> = T | Promise<T>
 
 export type OutboxRow = { readonly id: number; readonly pairKey: string; readonly event: AlertEvent }
 
+/** An alert key, or a whole company, whose events wait apart from the others. */
+export type SetAsideKey = { readonly pairKey: string } | { readonly companyId: string }
+/** Events of these alert keys and companies are left out. */
+export type Skipped = { readonly pairKeys: readonly string[]; readonly companyIds: readonly string[] }
+
 export interface OutboxStore {
   /** The oldest events that this process sends; those of one server in the order in which they were made. */
-  nextEvents(limit: number): Soon<OutboxRow[]>
+  nextEvents(limit: number, skipped?: Skipped): Soon<OutboxRow[]>
+  /** The oldest event of an alert key or a company, if one waits. */
+  oldestEventOf(key: SetAsideKey): Soon<OutboxRow | null>
   /** Removes events that the hub has accepted, or will never accept. */
   removeEvents(ids: readonly number[]): Soon<void>
   /**

@@ -21,23 +21,23 @@ export interface HeartbeatBoard {
 const noteOf = (own: ProcessHeartbeat, nowMs: number): string =>
   JSON.stringify({ at_ms: nowMs, ingest_rps: own.ingestRps, outbox_depth: own.outboxDepth })
 
-type Note = { readonly atMs: number; readonly facts: ProcessHeartbeat }
+type Note = { readonly atMs: number; readonly figures: ProcessHeartbeat }
 
 /** A note that cannot be read counts as expired. */
 function readNote(text: string): Note {
   try {
     const json: unknown = JSON.parse(text)
-    if (!isJsonObject(json) || typeof json.at_ms !== 'number') return { atMs: 0, facts: {} }
+    if (!isJsonObject(json) || typeof json.at_ms !== 'number') return { atMs: 0, figures: {} }
     const { at_ms: atMs, ingest_rps: ingestRps, outbox_depth: outboxDepth } = json
     return {
       atMs,
-      facts: {
+      figures: {
         ...(typeof ingestRps === 'number' ? { ingestRps } : {}),
         ...(typeof outboxDepth === 'number' ? { outboxDepth } : {}),
       },
     }
   } catch {
-    return { atMs: 0, facts: {} }
+    return { atMs: 0, figures: {} }
   }
 }
 
@@ -47,8 +47,8 @@ function sumOf(all: readonly ProcessHeartbeat[]): ProcessHeartbeat {
     const known = values.filter(value => value !== undefined)
     return known.length > 0 ? known.reduce((total, value) => total + value, 0) : undefined
   }
-  const ingestRps = sum(all.map(facts => facts.ingestRps))
-  const outboxDepth = sum(all.map(facts => facts.outboxDepth))
+  const ingestRps = sum(all.map(figures => figures.ingestRps))
+  const outboxDepth = sum(all.map(figures => figures.outboxDepth))
   return {
     ...(ingestRps === undefined ? {} : { ingestRps: Math.round(ingestRps * 100) / 100 }),
     ...(outboxDepth === undefined ? {} : { outboxDepth }),
@@ -77,7 +77,7 @@ export class FileHeartbeats implements HeartbeatBoard {
       .filter(name => name.endsWith('.json') && name !== `${role}.json`)
       .map(name => readNote(readFileSync(join(directory, name), 'utf8')))
       .filter(note => nowMs() - note.atMs <= maxAgeMs)
-    return sumOf([own, ...others.map(note => note.facts)])
+    return sumOf([own, ...others.map(note => note.figures)])
   }
 }
 
@@ -102,7 +102,7 @@ export class RedisHeartbeats implements HeartbeatBoard {
       const note = readNote(text)
       if (other === name) continue
       if (nowMs - note.atMs > maxAgeMs) gone.push(other)
-      else sum.push(note.facts)
+      else sum.push(note.figures)
     }
     if (gone.length > 0) await redis.hdel(keys.processes, ...gone)
     return sumOf(sum)

@@ -2,7 +2,7 @@
 // events. Kept in files (file-evaluation-store.ts) or in Redis (redis/redis-shard-store.ts); test/contract/ holds both
 // to this.
 import type { JournalRecord } from '../../../core/alerting/durability/journal-record.ts'
-import type { RuleNote } from '../../../core/alerting/durability/rule-change-record.ts'
+import type { RuleChangeRecord } from '../../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../../core/alerting/evaluate/event.ts'
 import type { QuietPresence } from '../../../core/alerting/state/evaluation-state.ts'
 
@@ -30,9 +30,9 @@ export interface ShardStore {
   /** Removes keys that no snapshot of the shard needs any more. */
   dropKeys(shard: number, keys: readonly string[]): void
   /** Notes changes of rules as a loop is about to put them in force. */
-  keepRules(thread: number, notes: readonly RuleNote[]): void
-  /** The notes of a loop, in the order in which they were made. */
-  ruleNotes(thread: number): RuleNote[]
+  keepRules(thread: number, changes: readonly RuleChangeRecord[]): void
+  /** The rule changes of a loop, in the order in which they were made. */
+  ruleChanges(thread: number): RuleChangeRecord[]
   /**
    * Every snapshot of the loop reflects the bus up to `position`, so older rule changes are removed. The last change of
    * each rule stays, as if it came before the whole bus.

@@ -3,22 +3,14 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { startConfiguredOps } from '../../http/ops-server.ts'
+import { createProgram, failureExit, guarded, ReadyFile, stopOnSignals } from '../../process/executable.ts'
 import { type AllCollectorConfig, collectorPaths } from '../config.ts'
-import {
-  createProgram,
-  failureExit,
-  guarded,
-  loadConfig,
-  openProcess,
-  pollEvery,
-  ReadyFile,
-  stopOnSignals,
-} from '../executable.ts'
+import { loadConfig, openProcess, pollEvery } from '../executable.ts'
 import { AgentFeeds } from '../hub-link/agent-feeds.ts'
 import type { ChecksFeed } from '../hub-link/checks-feed.ts'
 import { connectHub } from '../hub-link/connect-hub.ts'
 import { startSharedHeartbeat } from '../hub-link/heartbeat.ts'
-import { startConfiguredOps } from '../ops-server.ts'
 import { AgentRegistry } from '../store/registry/registry.ts'
 import { threadFiles } from '../thread-files.ts'
 import { productVersion } from '../version.ts'
@@ -91,7 +83,7 @@ async function run(configFile: string | undefined, readyFile: string | undefined
     ...opened.ready,
   ])
   const own = () => ({ outboxDepth: worker.outboxDepth() })
-  const heartbeat = startSharedHeartbeat({ ...shared, board: opened.facts, own })
+  const heartbeat = startSharedHeartbeat({ ...shared, board: opened.heartbeats, own })
   stopOnSignals(log, async () => {
     await polling.stop()
     await Promise.all([feeds.stop(), heartbeat?.stop()])

@@ -2,7 +2,7 @@
 // answered.
 import pTimeout from 'p-timeout'
 import type { ReloadFeed } from '../../../core/admin-api/calls.ts'
-import { AdminError } from '../admin/admin-error.ts'
+import { AdminError } from '../../admin-api/admin-error.ts'
 import type { ReloadOutcome } from '../admin/deps.ts'
 import type { CompanySettingsCache } from '../hub-link/company-settings.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'

@@ -2,7 +2,7 @@
 // what a restart cut short.
 
 import type { Tombstone } from '../../../core/retention/tombstone.ts'
-import { AdminError } from '../admin/admin-error.ts'
+import { AdminError } from '../../admin-api/admin-error.ts'
 import { createPurger, type Purger } from '../admin/purge.ts'
 import type { WorkerConfig } from '../config.ts'
 import type { CompanySettingsCache } from '../hub-link/company-settings.ts'
@@ -26,7 +26,7 @@ type TenantPurgesDeps = {
   readonly onError: (what: string, error: unknown) => void
 }
 
-/** What the registry was told is kept for every process; where it cannot be now, the hub calls again. */
+/** A change of the registry is kept for every process; where that fails, the call fails and the hub repeats it. */
 export async function keptByRegistry<T>(
   { registry, onError }: Pick<TenantPurgesDeps, 'registry' | 'onError'>,
   result: T,

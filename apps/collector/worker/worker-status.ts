@@ -8,9 +8,9 @@ import {
   type SilenceSet,
 } from '../../../core/alerting/evaluate/suppression.ts'
 import type { RejectedRule } from '../../../core/alerting/rules/rule.ts'
+import type { SyncStatus } from '../../hub-link/sync-loop.ts'
 import type { ChecksStatus, CollectorStatus, FeedStatus, RetentionStatus } from '../admin/collector-status.ts'
 import type { FeedSync } from '../hub-link/feed-sync.ts'
-import type { SyncStatus } from '../hub-link/sync-loop.ts'
 import type { CollectorMetrics } from '../telemetry.ts'
 import type { ShardStatus } from './evaluation/shard-messages.ts'
 import type { ShardPool } from './evaluation/shard-pool.ts'
@@ -42,7 +42,8 @@ export class WorkerStatus {
   private samples: SamplesClient | null = null
   private feeds: { rules: FeedSync; silences: FeedSync } | null = null
   private evaluationsBefore = 0
-  janitor: { readonly last: RetentionStatus | null } | null = null
+  retention: { readonly last: RetentionStatus | null } | null = null
+  sender: { readonly setAsideCount: number } | null = null
 
   constructor(
     private readonly deps: WorkerStatusDeps,
@@ -92,7 +93,8 @@ export class WorkerStatus {
       firing: sum(status => status.firing),
       noData: sum(status => status.noData),
       flapping: sum(status => status.flapping),
-      retention: this.janitor?.last ?? null,
+      setAside: this.sender?.setAsideCount ?? 0,
+      retention: this.retention?.last ?? null,
     }
   }
 
@@ -111,6 +113,7 @@ export class WorkerStatus {
       startedAtMs: this.startedAtMs,
       busLag: await this.lag(all),
       outboxDepth: this.storage.outbox.outboxDepth(),
+      outboxSetAside: sum(counts => counts.setAside ?? 0),
       agentsOnline: sum(counts => counts.online),
       rules: this.feeds && {
         ...feedStatus(this.feeds.rules.status()),

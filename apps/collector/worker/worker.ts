@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { planDays } from '../../../core/retention/readable-and-deletable.ts'
+import { startAdminListener } from '../../admin-api/listener.ts'
 import type { ChecksStatus } from '../admin/collector-status.ts'
-import { startAdminListener } from '../admin/listener.ts'
-import { createAdminApp } from '../admin/server.ts'
+import { createCollectorAdmin } from '../admin/server.ts'
 import { busConsumers } from '../bus/bus.ts'
 import type { WorkerConfig } from '../config.ts'
 import { CompanySettingsCache } from '../hub-link/company-settings.ts'
@@ -21,7 +21,7 @@ import { Outbox } from './evaluation/outbox-sender.ts'
 import type { FromShardThread } from './evaluation/shard-messages.ts'
 import { ShardPool } from './evaluation/shard-pool.ts'
 import type { ReloadAgentFeeds } from './reload-calls.ts'
-import { Janitor } from './samples/retention-sweep.ts'
+import { RetentionSweeper } from './samples/retention-sweep.ts'
 import { type SamplesClient, startSamples } from './samples/samples-client.ts'
 import { allAttributes, changedAttributes } from './server-attributes.ts'
 import { alertingDirOf, FileWorkerStorage } from './storage/file-storage.ts'
@@ -85,6 +85,7 @@ function openOutbox({ hub, log, metrics, config, nowMs }: WorkerDeps, storage: W
     nowMs,
     onSent: (result, count) => metrics.outboxSent.inc({ result }, count),
     onDropped: count => metrics.outboxSent.inc({ result: 'dropped' }, count),
+    onSetAside: count => metrics.outboxSetAside.set(count),
   })
 }
 
@@ -164,11 +165,12 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
   await feeds.start(shards)
   await groups.start(shards)
   outbox?.start()
+  status.sender = outbox
 
   const parts = { storage, settings, status, feeds, samples, groups, shards }
   const admin = startAdmin(deps, parts)
-  const janitor = startJanitor(deps, storage, samples, settings)
-  status.janitor = janitor
+  const sweeper = startRetentionSweeper(deps, storage, samples, settings)
+  status.retention = sweeper
   const hasRules = (): boolean => deps.hub === null || feeds.hasRules
   await storage.start({
     shards,
@@ -195,7 +197,7 @@ export async function startWorker(deps: WorkerDeps): Promise<RunningWorker> {
     stop: async () => {
       await admin.stop()
       stopListening()
-      await stopWorker({ ...parts, janitor, outbox })
+      await stopWorker({ ...parts, sweeper, outbox })
     },
   }
 }
@@ -221,7 +223,7 @@ function startAdmin(deps: WorkerDeps, parts: WorkerParts) {
     reloadSilences: () => parts.feeds.reload('silences'),
     untilIngestPolled: deps.untilIngestPolled ?? (async () => {}),
   })
-  const app = createAdminApp(adminDeps)
+  const app = createCollectorAdmin(adminDeps)
   const listener = startAdminListener(deps.config, request => app.handle(request))
   return {
     url: listener.url,
@@ -241,12 +243,12 @@ function startAdmin(deps: WorkerDeps, parts: WorkerParts) {
 
 /** Ends what the admin API has stood on, in the order in which each part needs the next. */
 async function stopWorker(
-  parts: WorkerParts & { readonly janitor: Janitor; readonly outbox: Outbox | null },
+  parts: WorkerParts & { readonly sweeper: RetentionSweeper; readonly outbox: Outbox | null },
 ): Promise<void> {
-  const { storage, feeds, samples, groups, shards, janitor, outbox } = parts
+  const { storage, feeds, samples, groups, shards, sweeper, outbox } = parts
   groups.stop()
   // A hub that does not answer does not delay the stop; the feeds are pulled again after the next start.
-  await pTimeout(Promise.all([janitor.stop(), feeds.stop()]), {
+  await pTimeout(Promise.all([sweeper.stop(), feeds.stop()]), {
     milliseconds: STOP_WAIT_MS,
     fallback: () => {},
   })
@@ -276,6 +278,8 @@ async function startWorkerSamples(
     consumers: Object.values(busConsumers),
     clickhouse: config['clickhouse.url'] ?? `embedded:${join(config.data_dir, 'clickhouse')}`,
     database: config['clickhouse.database'],
+    // Samples would stay on the bus until it is full: the process ends, and is started anew by its supervisor.
+    onFailure: deps.onFailure,
     onInserted: (rows, seconds) => {
       metrics.storeRows.inc(rows)
       metrics.storeInsertSeconds.add(seconds)
@@ -291,14 +295,14 @@ async function startWorkerSamples(
   return samples
 }
 
-function startJanitor(
+function startRetentionSweeper(
   deps: WorkerDeps,
   storage: WorkerStorage,
   samples: SamplesClient,
   settings: CompanySettingsCache,
-): Janitor {
+): RetentionSweeper {
   const { config, log, metrics, nowMs } = deps
-  const janitor = new Janitor({
+  const sweeper = new RetentionSweeper({
     samples,
     askRetention: async companyId => retentionOf(await settings.fresh(companyId)) ?? undefined,
     nowMs,
@@ -306,12 +310,12 @@ function startJanitor(
     isLeader: () => storage.groups.leaderToken() !== null,
     newCompanyWaitMs: config['retention.new_company_wait'],
     isDryRun: config['retention.dry_run'],
-    onDaysDeleted: days => metrics.janitorDaysDeleted.inc(days),
+    onDaysDeleted: days => metrics.retentionDaysDeleted.inc(days),
     onError: (what, error) => {
-      metrics.janitorErrors.inc()
+      metrics.retentionSweepErrors.inc()
       log.error({ err: error }, what)
     },
   })
-  janitor.start()
-  return janitor
+  sweeper.start()
+  return sweeper
 }

@@ -16,7 +16,7 @@ export class AgentConfigs {
   private readonly registry: AgentRegistry
   private readonly checks: () => CheckSet
   private readonly collectorUrl: () => string
-  /** Agents without checks share an ETag by interval. */
+  /** Agents without checks and invitation share an ETag by interval. */
   private readonly plain = new Map<number, Etag>()
 
   constructor(parts: {
@@ -45,6 +45,7 @@ export class AgentConfigs {
       },
       minAgentVersion: this.config['agents.min_version'],
       collectorUrl: this.collectorUrl(),
+      ...(isLatest && record.scan ? { scan: record.scan } : {}),
     }
   }
 
@@ -66,11 +67,12 @@ export class AgentConfigs {
   }
 
   private makeEtag(content: ManagedConfig): Etag {
-    const shared = content.checks.length === 0 ? this.plain.get(content.intervalSeconds) : undefined
+    const isPlain = content.checks.length === 0 && !content.scan
+    const shared = isPlain ? this.plain.get(content.intervalSeconds) : undefined
     if (shared) return shared
     const text = configEtag(content)
     const etag = { text, bytes: encoder.encode(text) }
-    if (content.checks.length === 0) this.plain.set(content.intervalSeconds, etag)
+    if (isPlain) this.plain.set(content.intervalSeconds, etag)
     return etag
   }
 }
@@ -87,5 +89,6 @@ function toMessage(config: ManagedConfig, etag: string): MessageInitShape<typeof
     },
     minAgentVersion: config.minAgentVersion,
     collectorUrl: config.collectorUrl,
+    ...(config.scan ? { scan: { ...config.scan } } : {}),
   }
 }

@@ -1,12 +1,13 @@
 // From the Authorization header to the agent, and to its session (document 3 "Authentication"; decision G-36). A token
 // that was seen before is found by its text, without hashing it for each request. Identity comes from here only.
 import { sha256Hex } from '../../../../core/series/hash.ts'
+import { type ApiError, unavailable } from '../../../http/api-error.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentRegistry } from '../../store/registry/registry.ts'
 import type { RegistryLookup } from '../../store/registry/registry-lookup.ts'
 import type { CollectorMetrics } from '../../telemetry.ts'
-import { type ApiError, agentRevoked, unauthorized, unavailable } from '../listener/responses.ts'
+import { agentRevoked, unauthorized } from '../listener/responses.ts'
 import type { AgentSession, Sessions } from './agent-session.ts'
 import type { RefusalLog } from './refusal-log.ts'
 

@@ -9,20 +9,18 @@ import {
   EnrollRequestSchema,
   EnrollResponseSchema,
 } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { ApiError, badRequest, rateLimited, unavailable } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import { describeResponse, type HubRefusal, type HubResponse, isOwnTokenRefused } from '../../hub-link/hub-client.ts'
-import { discardBody, inflate, readBody } from '../../read-body.ts'
+import { discardBody, inflate, readBody } from '../../../http/read-body.ts'
+import {
+  describeResponse,
+  type HubRefusal,
+  type HubResponse,
+  isOwnTokenRefused,
+} from '../../../hub-link/hub-connection.ts'
 import { type AgentRecord, emptyRecord, isJsonObject, type JsonObject } from '../../store/registry/agent-record.ts'
 import type { IngestContext } from '../context.ts'
-import {
-  ApiError,
-  badRequest,
-  bodyForm,
-  messageResponse,
-  protocolOf,
-  rateLimited,
-  unavailable,
-} from '../listener/responses.ts'
+import { bodyForm, messageResponse, protocolOf } from '../listener/responses.ts'
 
 const RETRY_SECONDS_DEFAULT = 60
 

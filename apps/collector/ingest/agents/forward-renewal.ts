@@ -3,20 +3,13 @@
 
 import { create } from '@bufbuild/protobuf'
 import { RenewResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { ApiError, rateLimited, unavailable } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import { describeResponse, type HubResponse } from '../../hub-link/hub-client.ts'
-import { discardBody } from '../../read-body.ts'
+import { discardBody } from '../../../http/read-body.ts'
+import { describeResponse, type HubResponse } from '../../../hub-link/hub-connection.ts'
 import { isRecordFault, parseAgentRecord } from '../../store/registry/agent-record.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
-import {
-  ApiError,
-  bodyForm,
-  messageResponse,
-  protocolOf,
-  rateLimited,
-  unauthorized,
-  unavailable,
-} from '../listener/responses.ts'
+import { bodyForm, messageResponse, protocolOf, unauthorized } from '../listener/responses.ts'
 import { Authenticator } from './authenticate.ts'
 import { hubFault } from './forward-enrollment.ts'
 

@@ -3,10 +3,11 @@
 
 import { fromBinary, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { InventoryFactsSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { ApiError, rateLimited } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import { discardBody } from '../../read-body.ts'
+import { discardBody } from '../../../http/read-body.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
-import { ApiError, protocolOf, rateLimited } from '../listener/responses.ts'
+import { protocolOf } from '../listener/responses.ts'
 import { readMessage } from './forward-enrollment.ts'
 import { factsFault, factsForHub } from './inventory-facts.ts'
 

@@ -1,9 +1,9 @@
 // Logs which agent is refused and why, once in ten minutes for each agent and code, since a refused agent keeps
 // retrying.
 import type { Logger } from 'pino'
+import type { ApiError } from '../../../http/api-error.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
-import type { ApiError } from '../listener/responses.ts'
 
 const PERIOD_MS = 600_000
 const AGENTS_MAX = 50_000

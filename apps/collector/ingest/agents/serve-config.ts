@@ -2,9 +2,10 @@
 
 import { matchesEtag } from '../../../../core/wire/agent-config.ts'
 import { AgentConfigSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { ApiError, rateLimited } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type IngestContext, noteAgent } from '../context.ts'
-import { ApiError, messageResponse, protocolOf, rateLimited } from '../listener/responses.ts'
+import { messageResponse, protocolOf } from '../listener/responses.ts'
 
 /** Answers 304 when the agent has the config already. */
 export async function serveConfig(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {

@@ -3,9 +3,10 @@
 
 import { create } from '@bufbuild/protobuf'
 import { UpdateManifestSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { ApiError, badRequest } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { IngestContext } from '../context.ts'
-import { ApiError, badRequest, messageResponse, protocolOf } from '../listener/responses.ts'
+import { messageResponse, protocolOf } from '../listener/responses.ts'
 
 export async function serveUpdate(context: IngestContext, request: IncomingRequest): Promise<Response | ApiError> {
   const { headers } = request

@@ -1,17 +1,11 @@
-// The listener of the agent API (document 3 "Agent to collector"): routes, TLS, and the one place where errors become
-// responses.
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
+// The listener of the agent API (document 3 "Agent to collector"): who handles what, and what is noted of a request.
 import { create } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
-import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../../core/config/address.ts'
 import { limits } from '../../../../core/limits.ts'
 import { PingResponseSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
-import { assertPortIsFree, type Certificate, listenHttp } from '../../../http/http-listener.ts'
+import { type EndpointListener, type Endpoints, startEndpointListener } from '../../../http/endpoint-listener.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
-import type { AnyResponse } from '../../../http/http-response.ts'
 import type { IngestConfig } from '../../config.ts'
-import { discardBody, isBrokenOff } from '../../read-body.ts'
 import type { BatchMetrics } from '../../telemetry.ts'
 import { enroll } from '../agents/forward-enrollment.ts'
 import { renewCredentials } from '../agents/forward-renewal.ts'
@@ -20,20 +14,8 @@ import { serveConfig } from '../agents/serve-config.ts'
 import { serveUpdate } from '../agents/serve-update.ts'
 import type { IngestContext } from '../context.ts'
 import type { MetricsReceiver } from '../metrics/receive-metrics.ts'
-import { ApiError, badRequest, errorResponse, messageResponse } from './responses.ts'
-
-/** Seconds without progress after which a connection is closed: a body that trickles, a client that is gone. */
-const IDLE_SECONDS = 45
-/** How long `stop` waits for requests under way. */
-const STOP_GRACE_MS = 3_000
-
-type Handler = (
-  request: IncomingRequest,
-  peer: () => string,
-) => Promise<AnyResponse | ApiError> | AnyResponse | ApiError
-export type Endpoint = { readonly name: string; readonly method: 'GET' | 'POST'; readonly handle: Handler }
-/** By path. */
-export type Endpoints = Readonly<Record<string, Endpoint>>
+import { type ControlHandlers, controlEndpoints, localEndpoints } from './agent-endpoints.ts'
+import { messageResponse } from './responses.ts'
 
 type ListenerParts = {
   readonly config: IngestConfig
@@ -44,18 +26,6 @@ type ListenerParts = {
   readonly port?: number
   /** Other threads listen on the same port. */
   readonly isPortShared: boolean
-}
-
-export type AgentListener = {
-  readonly url: string
-  readonly port: number
-  /**
-   * Reads certificate and key again; throws, and goes on with the old ones, when they cannot be used. Connections that
-   * are open stay.
-   */
-  reloadCertificate(): Promise<void>
-  /** Stops accepting requests; those under way are answered. */
-  stop(): Promise<void>
 }
 
 export function ping(request: IncomingRequest, nowMs: number): Response {
@@ -71,31 +41,24 @@ export function ping(request: IncomingRequest, nowMs: number): Response {
 }
 
 /** Every endpoint, batches included. */
-export function allEndpoints(context: IngestContext, receiver: MetricsReceiver): Endpoints {
-  return {
-    '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(request, context.nowMs()) },
-    '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
-    ...controlEndpoints(context),
-  }
-}
+export const allEndpoints = (context: IngestContext, receiver: MetricsReceiver): Endpoints => ({
+  ...localEndpoints({
+    ping: request => ping(request, context.nowMs()),
+    metrics: request => receiver.receive(request),
+  }),
+  ...servedControlEndpoints(context),
+})
 
-/** The endpoints that need the registry or the hub, served by the thread that has both. */
-export function controlEndpoints(context: IngestContext): Endpoints {
-  return {
-    '/agent/v1/enroll': {
-      name: 'enroll',
-      method: 'POST',
-      handle: (request, peer) => enroll(context, request, peer()),
-    },
-    '/agent/v1/config': { name: 'config', method: 'GET', handle: request => serveConfig(context, request) },
-    '/agent/v1/inventory': { name: 'inventory', method: 'POST', handle: request => receiveInventory(context, request) },
-    '/agent/v1/credentials/renew': {
-      name: 'renew',
-      method: 'POST',
-      handle: request => renewCredentials(context, request),
-    },
-    '/agent/v1/update': { name: 'update', method: 'GET', handle: request => serveUpdate(context, request) },
+/** The control endpoints, as the main thread serves them. */
+export function servedControlEndpoints(context: IngestContext): Endpoints {
+  const handlers: ControlHandlers = {
+    enroll: (request, peer) => enroll(context, request, peer()),
+    config: request => serveConfig(context, request),
+    inventory: request => receiveInventory(context, request),
+    renew: request => renewCredentials(context, request),
+    update: request => serveUpdate(context, request),
   }
+  return controlEndpoints(name => handlers[name])
 }
 
 /** Counts a response and logs it when the request had an X-Request-Id, failed, or was not a batch. */
@@ -110,93 +73,6 @@ function note(parts: ListenerParts, endpoint: string, request: IncomingRequest, 
   else parts.log.debug(line, 'agent request')
 }
 
-/** The response of an endpoint. An unexpected error is logged, and its cause stays out of the response. */
-export async function responseOf(
-  log: Logger,
-  endpoint: Endpoint,
-  request: IncomingRequest,
-  peer: () => string,
-): Promise<AnyResponse> {
-  try {
-    const result = await endpoint.handle(request, peer)
-    return result instanceof ApiError ? errorResponse(result) : result
-  } catch (error) {
-    if (isBrokenOff(error)) return errorResponse(badRequest('the body ended early'))
-    log.error({ err: error, endpoint: endpoint.name }, 'cannot answer an agent request')
-    return errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
-  }
-}
-
-async function answer(parts: ListenerParts, endpoint: Endpoint, request: IncomingRequest, peer: () => string) {
-  const response = await responseOf(parts.log, endpoint, request, peer)
-  note(parts, endpoint.name, request, response.status)
-  return response
-}
-
-async function notFound(parts: ListenerParts, request: IncomingRequest): Promise<Response> {
-  await discardBody(request)
-  const endpoint = parts.endpoints[pathOf(request)]
-  const response = endpoint
-    ? errorResponse(new ApiError(405, 'method_not_allowed', `this path takes ${endpoint.method}`))
-    : errorResponse(new ApiError(404, 'not_found', 'there is no such path'))
-  if (endpoint) response.headers.set('allow', endpoint.method)
-  note(parts, 'other', request, response.status)
-  return response
-}
-
-/** Throws when another process has the port. */
-function claimPort(hostname: string, port: number): void {
-  try {
-    assertPortIsFree(hostname, port)
-  } catch (error) {
-    const reason = listenAdvice(codeOf(error)) ?? 'the system refuses'
-    throw new Error(`cannot serve on ${hostname}:${port}: ${reason}`)
-  }
-}
-
-const pathOf = (request: IncomingRequest): string => new URL(request.url).pathname
-
 /** Serves the agent API on `config.listen`. */
-export function startListener(parts: ListenerParts): AgentListener {
-  const { config, endpoints } = parts
-  const { hostname, port: configuredPort } = splitAddress(config.listen)
-  const port = parts.port ?? configuredPort
-  const certFile = config['tls.cert_file']
-  const keyFile = config['tls.key_file']
-  const isTls = certFile !== null && keyFile !== null
-  if (!isTls && !isLoopback(hostname) && !config['listen.insecure'])
-    throw new Error(
-      `cannot serve plain HTTP on ${config.listen}: it is no loopback address; set tls.cert_file and tls.key_file, or listen.insecure`,
-    )
-  const readCertificate = (): Certificate | null =>
-    isTls ? { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') } : null
-  if (parts.port === undefined) claimPort(hostname, port)
-  const listener = listenHttp({
-    hostname,
-    port,
-    reusePort: parts.isPortShared,
-    certificate: readCertificate(),
-    speaksHttp2: true,
-    idleSeconds: IDLE_SECONDS,
-    handle: (request, peer) => {
-      const endpoint = endpoints[request.path]
-      // HEAD is answered as GET is, without the body.
-      const method = request.method === 'HEAD' ? 'GET' : request.method
-      return endpoint?.method === method ? answer(parts, endpoint, request, peer) : notFound(parts, request)
-    },
-    refuse: ({ status, message }) =>
-      errorResponse(new ApiError(status, status === 500 ? 'server_error' : 'bad_request', message)),
-  })
-  return {
-    url: urlOf(isTls ? 'https' : 'http', hostname, listener.port),
-    port: listener.port,
-    reloadCertificate: async () => {
-      const next = readCertificate()
-      if (!next) return
-      // Checked before the old listener closes: a bad file must not end the service.
-      createSecureContext(next)
-      listener.replaceCertificate(next)
-    },
-    stop: () => listener.stop(STOP_GRACE_MS),
-  }
-}
+export const startListener = (parts: ListenerParts): EndpointListener =>
+  startEndpointListener({ ...parts, onResponse: (name, request, status) => note(parts, name, request, status) })

@@ -3,7 +3,7 @@ import type { SeenAgent } from '../../hub-link/report-seen.ts'
 import { KnownAgents } from '../agents/known-agents.ts'
 import { type BatchCallers, type IngestContext, noteAgent } from '../context.ts'
 import { MetricsReceiver } from '../metrics/receive-metrics.ts'
-import { allEndpoints, controlEndpoints, startListener } from './agent-api.ts'
+import { allEndpoints, servedControlEndpoints, startListener } from './agent-api.ts'
 import { Directory, newDirectoryBuffers } from './agent-directory.ts'
 import { ListenerPool } from './listener-pool.ts'
 
@@ -88,7 +88,7 @@ export async function startThreadsIntake(
       noteVersion: (agentIndex, agentVersion, protoVersion) =>
         agents.noteVersion(agentIndex, agentVersion, protoVersion),
     },
-    endpoints: controlEndpoints(context),
+    endpoints: servedControlEndpoints(context),
     onFailure: threads.onFailure,
     onListening,
   })

@@ -2,13 +2,13 @@
 // requests, and adds up their counters. When a thread dies the process ends; nothing acknowledged is lost.
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
+import { type Endpoints, responseOf } from '../../../http/endpoint-listener.ts'
 import type { BusWriter } from '../../bus/bus.ts'
 import { connectBus } from '../../bus/thread-bus.ts'
 import type { IngestConfig } from '../../config.ts'
 import { addHotCounters, type CollectorMetrics, writeLines } from '../../telemetry.ts'
 import { CallClient, CallServer, Direct } from '../../thread-calls.ts'
 import type { AuthFailure } from '../agents/authenticate.ts'
-import { type Endpoints, responseOf } from './agent-api.ts'
 import type { Directory } from './agent-directory.ts'
 import { answerForwarded } from './request-forwarder.ts'
 import type {

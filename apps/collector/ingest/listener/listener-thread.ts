@@ -1,12 +1,14 @@
 // The entry of a listener thread: it accepts connections on the shared port, decodes and admits the batches that come
 // over them, and forwards every other request to the main thread.
 import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
+import type { EndpointListener, Endpoints } from '../../../http/endpoint-listener.ts'
 import { PortBus } from '../../bus/bus-port.ts'
 import { createHotCounters, createThreadLogger, Durations, FAST_BOUNDS, REQUEST_BOUNDS } from '../../telemetry.ts'
 import { CallClient, CallServer, messageOf } from '../../thread-calls.ts'
 import { MetricsReceiver } from '../metrics/receive-metrics.ts'
-import { type AgentListener, type Endpoints, ping, startListener } from './agent-api.ts'
+import { ping, startListener } from './agent-api.ts'
 import { Directory } from './agent-directory.ts'
+import { localEndpoints } from './agent-endpoints.ts'
 import { RequestForwarder } from './request-forwarder.ts'
 import { ThreadCallers } from './thread-callers.ts'
 import type {
@@ -54,7 +56,7 @@ class ListenerThread {
   private readonly main = new CallClient<MainCalls>(self)
   private readonly calls: CallServer<ListenerCalls>
   private readonly callers: ThreadCallers
-  private readonly listener: AgentListener
+  private readonly listener: EndpointListener
 
   constructor(start: ListenerStart) {
     const { config, thread, peers } = start
@@ -78,8 +80,10 @@ class ListenerThread {
       nowMs,
     })
     const endpoints: Endpoints = {
-      '/agent/v1/ping': { name: 'ping', method: 'GET', handle: request => ping(request, nowMs()) },
-      '/agent/v1/metrics': { name: 'metrics', method: 'POST', handle: request => receiver.receive(request) },
+      ...localEndpoints({
+        ping: request => ping(request, nowMs()),
+        metrics: request => receiver.receive(request),
+      }),
       ...forwarder.endpoints(),
     }
     this.listener = startListener({
@@ -113,7 +117,7 @@ class ListenerThread {
     }
   }
 
-  /** Lines of the log that it left are told before it is. */
+  /** Sends what is left of the log, then answers the call. */
   private async done(act: Promise<void>): Promise<null> {
     try {
       await act

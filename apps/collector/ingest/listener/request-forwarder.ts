@@ -1,21 +1,14 @@
 // Forwards control requests from a listener thread to the main thread, which has the registry and the hub. The listener
 // thread reads the body, within its limit, and sends the main thread's response unchanged.
 
+import { ApiError } from '../../../http/api-error.ts'
+import type { Endpoint, Endpoints } from '../../../http/endpoint-listener.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type AnyResponse, standard } from '../../../http/http-response.ts'
-import { readBody } from '../../read-body.ts'
+import { readBody } from '../../../http/read-body.ts'
 import type { CallClient } from '../../thread-calls.ts'
-import type { Endpoint, Endpoints } from './agent-api.ts'
-import { ApiError } from './responses.ts'
+import { controlEndpoints } from './agent-endpoints.ts'
 import type { ForwardedRequest, ForwardedResponse, MainCalls } from './thread-messages.ts'
-
-const carried: readonly (Pick<Endpoint, 'name' | 'method'> & { readonly path: string })[] = [
-  { path: '/agent/v1/enroll', name: 'enroll', method: 'POST' },
-  { path: '/agent/v1/config', name: 'config', method: 'GET' },
-  { path: '/agent/v1/inventory', name: 'inventory', method: 'POST' },
-  { path: '/agent/v1/credentials/renew', name: 'renew', method: 'POST' },
-  { path: '/agent/v1/update', name: 'update', method: 'GET' },
-]
 
 /** The listener thread's side. */
 export class RequestForwarder {
@@ -25,12 +18,7 @@ export class RequestForwarder {
   ) {}
 
   endpoints(): Endpoints {
-    return Object.fromEntries(
-      carried.map(({ path, name, method }) => [
-        path,
-        { name, method, handle: (request: IncomingRequest, peer: () => string) => this.carry(request, peer()) },
-      ]),
-    )
+    return controlEndpoints(() => (request, peer) => this.carry(request, peer()))
   }
 
   private async carry(request: IncomingRequest, peer: string): Promise<Response> {

@@ -1,38 +1,13 @@
-// Responses of the agent API (document 3 "Errors"): errors are always JSON with a code; successes are protobuf, or JSON
-// when the request was JSON and debug.accept_json is on.
+// Responses of the agent API (document 3 "Errors"): successes are protobuf, or JSON when the request was JSON and
+// debug.accept_json is on.
 import { type DescMessage, type MessageShape, toBinary, toJson } from '@bufbuild/protobuf'
 import { limits } from '../../../../core/limits.ts'
+import { ApiError, badRequest } from '../../../http/api-error.ts'
 
-/** An error that becomes a response. `retryAfterSeconds` becomes the Retry-After header. */
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly retryAfterSeconds: number | null = null,
-  ) {
-    super(message)
-  }
-}
-
-export const badRequest = (message: string): ApiError => new ApiError(400, 'bad_request', message)
-export const tooLarge = (message: string): ApiError => new ApiError(413, 'too_large', message)
 export const unauthorized = (): ApiError =>
   new ApiError(401, 'unauthorized', 'the agent token is missing, wrong or expired')
 export const agentRevoked = (): ApiError =>
   new ApiError(403, 'agent_revoked', 'this agent was revoked; enroll it again')
-export const unavailable = (message: string, retryAfterSeconds = 30): ApiError =>
-  new ApiError(503, 'unavailable', message, retryAfterSeconds)
-export const rateLimited = (seconds: number): ApiError =>
-  new ApiError(429, 'rate_limited', `too many requests; the next one is taken in ${seconds} s`, seconds)
-
-/** The response of an error. */
-export function errorResponse(error: ApiError): Response {
-  const headers: Record<string, string> = {}
-  if (error.retryAfterSeconds !== null) headers['retry-after'] = String(error.retryAfterSeconds)
-  if (error.status === 401) headers['www-authenticate'] = 'Bearer'
-  return Response.json({ error: { code: error.code, message: error.message } }, { status: error.status, headers })
-}
 
 export const protobufHeaders = { 'content-type': 'application/x-protobuf' } as const
 

@@ -2,13 +2,14 @@
 // main thread. It authenticates nobody before it has read all updates, so a revocation holds in every thread from the
 // moment it holds in the registry.
 import { assert } from '../../../../core/assert.ts'
+import { ApiError } from '../../../http/api-error.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { CallClient } from '../../thread-calls.ts'
 import { type AgentSession, type Etag, SESSION_IDLE_MS } from '../agents/agent-session.ts'
 import { Authenticator, type AuthFailure, authError, Credential } from '../agents/authenticate.ts'
 import { type BatchCallers, noteAgent } from '../context.ts'
 import type { Directory } from './agent-directory.ts'
-import { type AgentProtocol, ApiError } from './responses.ts'
+import type { AgentProtocol } from './responses.ts'
 import { ThreadSession } from './session-ownership.ts'
 import { SessionTransfer } from './session-transfer.ts'
 import type { AgentUpdate, FromListener, KnownAgent, MainCalls, RegistryUpdate } from './thread-messages.ts'

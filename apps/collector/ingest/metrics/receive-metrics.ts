@@ -10,25 +10,16 @@ import { AgentSeries, OwnCompanySeries } from '../../../../core/wire/agent-serie
 import { BatchDecoder, type DecodeRefusal } from '../../../../core/wire/decode-and-admit.ts'
 import { RateLimit } from '../../../../core/wire/rate-bucket.ts'
 import { MetricsAckSchema, MetricsBatchSchema } from '../../../../proto/gen/svc/agent/v1/agent_pb.ts'
+import { ApiError, badRequest, rateLimited, tooLarge, unavailable } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type AnyResponse, plainHead } from '../../../http/http-response.ts'
+import { discardBody, giveBack, inflate, readBody } from '../../../http/read-body.ts'
 import type { PublishRefusal } from '../../bus/bus.ts'
-import { discardBody, giveBack, inflate, readBody } from '../../read-body.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentSession } from '../agents/agent-session.ts'
 import { RefusalLog } from '../agents/refusal-log.ts'
 import type { MetricsContext } from '../context.ts'
-import {
-  ApiError,
-  badRequest,
-  bodyForm,
-  messageResponse,
-  protobufHeaders,
-  protocolOf,
-  rateLimited,
-  tooLarge,
-  unavailable,
-} from '../listener/responses.ts'
+import { bodyForm, messageResponse, protobufHeaders, protocolOf } from '../listener/responses.ts'
 import { type Ack, AckEncoder } from './metrics-ack.ts'
 
 const ACK_HEAD = plainHead(200, protobufHeaders)
@@ -214,7 +205,7 @@ export class MetricsReceiver {
     const report = this.cleanReport()
     const refusal = decoder.decode(bytes, session.series, nowMs, report)
     if (refusal) return this.refusal(refusal)
-    const { facts } = decoder
+    const { header } = decoder
     const { record } = session
     const entry = this.entries.encode(
       {
@@ -222,8 +213,8 @@ export class MetricsReceiver {
         serverId: record.serverId,
         agentId: record.agentId,
         receivedAtMs: nowMs,
-        seq: facts.seq,
-        intervalSeconds: facts.intervalSeconds,
+        seq: header.seq,
+        intervalSeconds: header.intervalSeconds,
       },
       batch,
     )
@@ -232,8 +223,8 @@ export class MetricsReceiver {
       : this.noteReport(session, report.finish(limits.seriesPerAgentMax), nowMs)
     const ack = {
       serverTimeMs: nowMs,
-      seqLow: facts.seqLow,
-      seqHigh: facts.seqHigh,
+      seqLow: header.seqLow,
+      seqHigh: header.seqHigh,
       etag: this.context.callers.etagOf(session).bytes,
       acceptedPoints: batch.pointCount,
       droppedPoints: report.droppedPoints,
@@ -247,14 +238,14 @@ export class MetricsReceiver {
     const report = this.cleanReport()
     const refusal = this.decoder.decode(bytes, new AgentSeries(new OwnCompanySeries()), nowMs, report)
     if (refusal) return this.refusal(refusal)
-    const { facts } = this.decoder
+    const { header } = this.decoder
     const points = this.batch.pointCount
     this.context.metrics.hot.dropped.pending_agent += points
     if (!isClean(report)) this.countDropped(report)
     return {
       serverTimeMs: nowMs,
-      seqLow: facts.seqLow,
-      seqHigh: facts.seqHigh,
+      seqLow: header.seqLow,
+      seqHigh: header.seqHigh,
       etag: this.context.callers.etagOf(session).bytes,
       acceptedPoints: 0,
       droppedPoints: points + report.droppedPoints,

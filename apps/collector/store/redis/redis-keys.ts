@@ -7,11 +7,7 @@ export const LEADER = limits.stateShards
 /** Number of leases: the shards and the leader's. */
 export const LEASES = limits.stateShards + 1
 
-export type RedisKeys = ReturnType<typeof redisKeys>
-
-export const redisKeys = (prefix: string) => ({
-  prefix,
-
+const busKeys = (prefix: string) => ({
   // The bus: one stream a shard. The id of an entry is `P-0`, P the last position in it; fields t (time, ms), c (bytes
   // of the partition before it), n (number of batches), b (the batches, one after another).
   stream: (partition: number): string => `${prefix}bus:${partition}`,
@@ -22,7 +18,9 @@ export const redisKeys = (prefix: string) => ({
   busState: `${prefix}bus:state`,
   /** Hash: evaluation:N and samples:N, the position that the consumer has passed for good. */
   busPassed: `${prefix}bus:passed`,
+})
 
+const leaseKeys = (prefix: string) => ({
   /** Sorted set of workers by the time at which they count as gone. */
   workers: `${prefix}workers`,
   /** The last fencing number. */
@@ -32,7 +30,10 @@ export const redisKeys = (prefix: string) => ({
 
   /** Who brings the samples store to its schema, expiring. */
   samplesSchema: `${prefix}lease:samples-schema`,
+})
 
+/** What is kept of the evaluation of a shard, and the events that wait for the hub. */
+const shardKeys = (prefix: string) => ({
   /** Snapshot of a shard, as core/alerting/durability/snapshot.ts writes it. */
   snapshot: (shard: number): string => `${prefix}snapshot:${shard}`,
   /**
@@ -50,7 +51,7 @@ export const redisKeys = (prefix: string) => ({
    * List of JSON {p: position, s: cursor, id: rule, c: company, b and a: names before and after}: rules that changed
    * since the snapshot.
    */
-  ruleNotes: (shard: number): string => `${prefix}rules:notes:${shard}`,
+  ruleChanges: (shard: number): string => `${prefix}rules:notes:${shard}`,
   /** Hash: rule -> the newest such note of any shard. */
   newestRules: `${prefix}rules:notes:newest`,
   /** JSON of a rule by its name `ID:SYNC_VERSION`, expiring. */
@@ -64,7 +65,10 @@ export const redisKeys = (prefix: string) => ({
   outboxIds: (shard: number): string => `${prefix}outbox:${shard}:ids`,
   /** String: JSON of a value kept by name. */
   kept: (name: string): string => `${prefix}kept:${name}`,
+})
 
+/** What all processes know: agents, feeds, purges, and what they ask each other. */
+const sharedKeys = (prefix: string) => ({
   /** `up MS` or `down MS`: presence of an agent since its last change (document 2 "Agent presence"). */
   agentState: (agentId: string): string => `${prefix}agent:${agentId}:st`,
   /** Hash: server id -> since when, ms: servers that are declared lost. */
@@ -91,4 +95,14 @@ export const redisKeys = (prefix: string) => ({
   answers: (question: string): string => `${prefix}answers:${question}`,
   /** Channel of questions to workers. */
   questions: `${prefix}questions`,
+})
+
+export type RedisKeys = ReturnType<typeof redisKeys>
+
+export const redisKeys = (prefix: string) => ({
+  prefix,
+  ...busKeys(prefix),
+  ...leaseKeys(prefix),
+  ...shardKeys(prefix),
+  ...sharedKeys(prefix),
 })

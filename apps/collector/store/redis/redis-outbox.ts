@@ -9,7 +9,7 @@ import { eventPairKey } from '../../../../core/alerting/evaluate/event.ts'
 import { assert } from '../../../../core/assert.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
 import { limits } from '../../../../core/limits.ts'
-import type { OutboxRow, OutboxStore } from '../outbox-store.ts'
+import type { OutboxRow, OutboxStore, SetAsideKey, Skipped } from '../outbox-store.ts'
 import { RedisScript } from './redis-client.ts'
 import { LEADER, type RedisKeys } from './redis-keys.ts'
 import { LUA_HOLDS } from './redis-leases.ts'
@@ -64,18 +64,44 @@ export class RedisOutboxStore implements OutboxStore {
   }
 
   /** The oldest events of the shards of this worker; a server's in order. */
-  async nextEvents(limit: number): Promise<OutboxRow[]> {
-    const shards = await this.filledShards()
+  nextEvents(limit: number, { pairKeys, companyIds }: Skipped = { pairKeys: [], companyIds: [] }) {
+    const [pairs, companies] = [new Set(pairKeys), new Set(companyIds)]
+    const isAll = pairs.size === 0 && companies.size === 0
+    return this.oldest(
+      limit,
+      isAll ? limit : PAGE,
+      (event, pairKey) => !pairs.has(pairKey) && !companies.has(event.company_id),
+    )
+  }
+
+  async oldestEventOf(key: SetAsideKey): Promise<OutboxRow | null> {
+    const [row] = await this.oldest(1, PAGE, (event, pairKey) =>
+      'pairKey' in key ? pairKey === key.pairKey : event.company_id === key.companyId,
+    )
+    return row ?? null
+  }
+
+  private async oldest(
+    limit: number,
+    pageSize: number,
+    isWanted: (event: AlertEvent, pairKey: string) => boolean,
+  ): Promise<OutboxRow[]> {
     const rows: OutboxRow[] = []
     this.eventIds.clear()
-    for (const shard of shards) {
-      if (rows.length >= limit) break
-      const found = await this.redis.xrange(this.keys.outbox(shard), '-', '+', 'COUNT', limit - rows.length)
-      for (const [id, fields] of found) {
-        const event: AlertEvent = JSON.parse(fields[1]!)
-        const row = RedisOutboxStore.rowId(shard, Number.parseInt(id, 10))
-        this.eventIds.set(row, event.event_id)
-        rows.push({ id: row, pairKey: eventPairKey(event), event })
+    for (const shard of await this.filledShards()) {
+      let from = '-'
+      while (rows.length < limit) {
+        const found = await this.redis.xrange(this.keys.outbox(shard), from, '+', 'COUNT', pageSize)
+        for (const [id, fields] of found) {
+          from = `(${id}`
+          const event: AlertEvent = JSON.parse(fields[1]!)
+          const pairKey = eventPairKey(event)
+          if (rows.length === limit || !isWanted(event, pairKey)) continue
+          const row = RedisOutboxStore.rowId(shard, Number.parseInt(id, 10))
+          this.eventIds.set(row, event.event_id)
+          rows.push({ id: row, pairKey, event })
+        }
+        if (found.length < pageSize) break
       }
     }
     return rows

@@ -4,7 +4,7 @@
 
 import type { Redis } from 'ioredis'
 import { isOpenRecord, type JournalRecord, journalKey } from '../../../../core/alerting/durability/journal-record.ts'
-import { type RuleNote, ruleName } from '../../../../core/alerting/durability/rule-change-record.ts'
+import { type RuleChangeRecord, ruleName } from '../../../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../../../core/alerting/evaluate/event.ts'
 import { recordText } from '../../../../core/alerting/rules/packed-rule.ts'
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
@@ -106,7 +106,7 @@ end
 return 1
 `)
 
-/** A rule as a note of it names it; its JSON stands for a day under that name, once for all shards. */
+/** A rule as a record of its change names it; its JSON stands for a day under that name, once for all shards. */
 const RULE_TEXT_SECONDS = 86_400
 const KEYS_A_CALL = 5_000
 const PRESENCES_A_CALL = 1_000
@@ -122,11 +122,11 @@ type Found = {
   readonly journalMark: number
   readonly keys: readonly string[]
   /** Changes of rules since the snapshot, and the newest of every rule by any shard. */
-  readonly notes: readonly RuleNote[]
+  readonly ruleChanges: readonly RuleChangeRecord[]
 }
 
-/** A note as it stands in Redis: position, cursor, rule, company, names of what it was and is. */
-type NamedNote = {
+/** A rule change as it stands in Redis: position, cursor, rule, company, names of what it was and is. */
+type StoredRuleChange = {
   readonly p: number
   readonly s: number
   readonly id: string
@@ -145,7 +145,8 @@ function inOrder(texts: readonly string[]): Numbered[] {
   return [...byNumber.values()].sort((a, b) => a.i - b.i)
 }
 
-type Place = {
+/** A shard whose lease this worker holds, and what it is kept with. */
+type LeasedShard = {
   readonly redis: Redis
   readonly keys: RedisKeys
   readonly shard: number
@@ -155,7 +156,7 @@ type Place = {
 }
 
 /**
- * Records of rules, which notes name: the first shard that needs one writes it, and the others of its thread wait for
+ * Rules, which rule changes name: the first shard that needs one writes it, and the others of its thread wait for
  * that.
  */
 export class RuleRecords {
@@ -184,15 +185,15 @@ export class RuleRecords {
  * before everything here. So a state of such a rule does not count as one of a removed rule, even if this worker has an
  * older set.
  */
-async function readNotes({ redis, keys, shard }: Place): Promise<RuleNote[]> {
-  const [newest, own] = await Promise.all([redis.hvals(keys.newestRules), redis.lrange(keys.ruleNotes(shard), 0, -1)])
-  const ofOthers = newest.map((text): NamedNote => ({ ...JSON.parse(text), p: 0 })).sort((a, b) => a.s - b.s)
-  const notes = ofOthers.concat(own.map((text): NamedNote => JSON.parse(text)))
-  const names = [...new Set(notes.flatMap(({ a, b }) => [a, b]))].filter(name => name !== null)
+async function readRuleChanges({ redis, keys, shard }: LeasedShard): Promise<RuleChangeRecord[]> {
+  const [newest, own] = await Promise.all([redis.hvals(keys.newestRules), redis.lrange(keys.ruleChanges(shard), 0, -1)])
+  const ofOthers = newest.map((text): StoredRuleChange => ({ ...JSON.parse(text), p: 0 })).sort((a, b) => a.s - b.s)
+  const changes = ofOthers.concat(own.map((text): StoredRuleChange => JSON.parse(text)))
+  const names = [...new Set(changes.flatMap(({ a, b }) => [a, b]))].filter(name => name !== null)
   const texts = names.length === 0 ? [] : await redis.mget(names.map(keys.ruleText))
   const rules = new Map(names.map((name, index) => [name, texts[index] ?? null]))
   // A rule text that has expired is more than a day old; every worker has pulled that set since.
-  const known = notes.filter(({ a, b }) => [a, b].every(name => name === null || rules.get(name) !== null))
+  const known = changes.filter(({ a, b }) => [a, b].every(name => name === null || rules.get(name) !== null))
   const ruleOf = (name: string | null): RuleRecord | null =>
     name === null ? null : JSON.parse(rules.get(name) ?? 'null')
   return known.map(({ p, s, id, a, b }) => ({ position: p, since: s, ruleId: id, before: ruleOf(b), after: ruleOf(a) }))
@@ -209,7 +210,7 @@ export class RedisShardStore implements ShardStore {
   private failure: ShardLost | null = null
 
   private constructor(
-    private readonly place: Place,
+    private readonly leased: LeasedShard,
     private found: Found | null,
   ) {
     this.journalMark = found?.journalMark ?? 0
@@ -218,22 +219,22 @@ export class RedisShardStore implements ShardStore {
   /**
    * Reads what is kept of the shard. The lease must be held already: nobody writes any more then.
    */
-  static async open(place: Place): Promise<RedisShardStore> {
-    const { redis, keys, shard } = place
-    const [snapshot, journal, open, state, seriesKeys, notes] = await Promise.all([
+  static async open(leased: LeasedShard): Promise<RedisShardStore> {
+    const { redis, keys, shard } = leased
+    const [snapshot, journal, open, state, seriesKeys, ruleChanges] = await Promise.all([
       redis.getBuffer(keys.snapshot(shard)),
       redis.lrange(keys.journal(shard), 0, -1),
       redis.hvals(keys.openRecords(shard)),
       redis.hget(keys.shardState(shard), 'journal'),
       redis.smembers(keys.seriesKeys(shard)),
-      readNotes(place),
+      readRuleChanges(leased),
     ])
-    return new RedisShardStore(place, {
+    return new RedisShardStore(leased, {
       snapshot,
       journal: inOrder([...journal, ...open]),
       journalMark: Number(state ?? 0),
       keys: seriesKeys,
-      notes,
+      ruleChanges,
     })
   }
 
@@ -248,7 +249,7 @@ export class RedisShardStore implements ShardStore {
    * writes, and changes that build on them must not be added to what is left.
    */
   abandon(): void {
-    this.failure ??= new ShardLost(`shard ${this.place.shard} was given up`)
+    this.failure ??= new ShardLost(`shard ${this.leased.shard} was given up`)
     this.waiting.length = 0
   }
 
@@ -263,14 +264,14 @@ export class RedisShardStore implements ShardStore {
       for (let next = this.waiting.shift(); next; next = this.waiting.shift())
         if ((await next()) !== 1) throw new Error('the lease is not held any more')
     } catch (error) {
-      this.failure ??= new ShardLost(`shard ${this.place.shard} cannot be written`, { cause: error })
+      this.failure ??= new ShardLost(`shard ${this.leased.shard} cannot be written`, { cause: error })
       this.waiting.length = 0
     }
     this.writing = null
   }
 
   commit(events: readonly AlertEvent[], journal: readonly JournalRecord[], position: number, nowMs: number): void {
-    const { redis, keys, shard, token } = this.place
+    const { redis, keys, shard, token } = this.leased
     for (const record of journal) assert(record.shard === shard, 'a shard keeps what it knows of its own servers')
     for (const event of events)
       assert(shardOfServer(event.server_id) === shard, 'an event goes into the outbox of its own shard')
@@ -304,7 +305,7 @@ export class RedisShardStore implements ShardStore {
    * written with that event.
    */
   keepPresence(changes: readonly QuietPresence[]): void {
-    const { redis, keys, shard, token } = this.place
+    const { redis, keys, shard, token } = this.leased
     for (let at = 0; at < changes.length; at += PRESENCES_A_CALL) {
       const args = changes
         .slice(at, at + PRESENCES_A_CALL)
@@ -334,17 +335,17 @@ export class RedisShardStore implements ShardStore {
   }
 
   private writeKeys(script: RedisScript, seriesKeys: readonly string[]): void {
-    const { redis, keys, shard, token } = this.place
+    const { redis, keys, shard, token } = this.leased
     for (let at = 0; at < seriesKeys.length; at += KEYS_A_CALL) {
       const some = seriesKeys.slice(at, at + KEYS_A_CALL)
       this.write(() => script.run(redis, [keys.lease(shard), keys.seriesKeys(shard)], [token, ...some]))
     }
   }
 
-  keepRules(_thread: number, notes: readonly RuleNote[]): void {
-    const { redis, keys, shard, token, records } = this.place
-    const named = notes.map(
-      ({ position, since, ruleId, before, after }): NamedNote => ({
+  keepRules(_thread: number, changes: readonly RuleChangeRecord[]): void {
+    const { redis, keys, shard, token, records } = this.leased
+    const stored = changes.map(
+      ({ position, since, ruleId, before, after }): StoredRuleChange => ({
         p: position,
         s: since,
         id: ruleId,
@@ -353,26 +354,26 @@ export class RedisShardStore implements ShardStore {
         a: after && ruleName(after),
       }),
     )
-    const args = named.flatMap(note => [note.id, note.s, JSON.stringify(note)])
-    const rules = notes.flatMap(({ before, after }) => [before, after]).filter(rule => rule !== null)
+    const args = stored.flatMap(change => [change.id, change.s, JSON.stringify(change)])
+    const rules = changes.flatMap(({ before, after }) => [before, after]).filter(rule => rule !== null)
     this.write(async () => {
       for (const rule of rules) await records.keep(rule)
-      const scriptKeys = [keys.lease(shard), keys.ruleNotes(shard), keys.newestRules]
+      const scriptKeys = [keys.lease(shard), keys.ruleChanges(shard), keys.newestRules]
       return KEEP_RULES.run(redis, scriptKeys, [token, ...args])
     })
   }
 
   /** What was noted when the shard was opened. */
-  ruleNotes(_thread: number): RuleNote[] {
-    return [...(this.found?.notes ?? [])]
+  ruleChanges(_thread: number): RuleChangeRecord[] {
+    return [...(this.found?.ruleChanges ?? [])]
   }
 
-  /** The notes go with the journal when the snapshot is saved. */
+  /** The records of rule changes go with the journal when the snapshot is saved. */
   passRules(_thread: number, _position: number): void {}
 
   saveSnapshot(_shard: number, bytes: Uint8Array, position: number, mark: number): void {
-    const { redis, keys, shard, token } = this.place
-    const scriptKeys = [keys.lease(shard), keys.snapshot(shard), keys.journal(shard), keys.ruleNotes(shard)]
+    const { redis, keys, shard, token } = this.leased
+    const scriptKeys = [keys.lease(shard), keys.snapshot(shard), keys.journal(shard), keys.ruleChanges(shard)]
     scriptKeys.push(keys.shardState(shard))
     this.write(() => SAVE.run(redis, scriptKeys, [token, asBuffer(bytes), position, mark]))
   }

@@ -2,6 +2,7 @@
 // admin API (document 1 "Registry record"; document 3 "AgentRecord"; decisions G-34, G-38).
 import { type AgentState, agentStates } from '../../../../core/lifecycle/agent.ts'
 import { isUuid } from '../../../../core/series/uuid.ts'
+import type { ScanInvitation } from '../../../../core/wire/agent-config.ts'
 
 type ServerStatus = '' | 'maintenance' | 'decommissioned'
 
@@ -28,6 +29,8 @@ export type AgentRecord = {
   readonly intervalSeconds: number
   /** 0 when the hub does not send it. */
   readonly enrolledAtMs: number
+  /** Absent for an agent that is not to become a scan host. */
+  readonly scan?: ScanInvitation | undefined
 }
 
 /** A revoked record of an agent of which nothing but its id is known yet. */
@@ -67,6 +70,18 @@ function instantOf(value: unknown): number {
   return Date.parse(value)
 }
 
+const MATCHER_URL_CHARS_MAX = 2048
+const ENROL_CODE = /^[!-~]{1,256}$/
+
+/** An invitation to scan; anything that is none counts as absent, so that it does not lock an agent out. */
+export function invitationOf(json: unknown): ScanInvitation | undefined {
+  if (!isJsonObject(json)) return undefined
+  const { matcher_url: matcherUrl, enrol_code: enrolCode } = json
+  if (typeof matcherUrl !== 'string' || matcherUrl.length > MATCHER_URL_CHARS_MAX) return undefined
+  if (URL.parse(matcherUrl)?.protocol !== 'https:') return undefined
+  return typeof enrolCode === 'string' && ENROL_CODE.test(enrolCode) ? { matcherUrl, enrolCode } : undefined
+}
+
 /** Why JSON is no agent record: the field, and what was expected. */
 type RecordFault = { readonly field: string; readonly expected: string }
 
@@ -103,6 +118,7 @@ export function parseAgentRecord(json: unknown, agentId?: string, held?: AgentRe
   if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds) || seconds < 0)
     return { field: 'interval_seconds', expected: 'a whole number' }
   const enrolledAtMs = instantOf(json.enrolled_at)
+  const scan = json.scan === undefined ? held?.scan : invitationOf(json.scan)
   return {
     agentId: id,
     companyId,
@@ -119,6 +135,7 @@ export function parseAgentRecord(json: unknown, agentId?: string, held?: AgentRe
     hostname: json.hostname === undefined ? (held?.hostname ?? '') : textOf(json.hostname),
     intervalSeconds: seconds,
     enrolledAtMs: Number.isNaN(enrolledAtMs) || enrolledAtMs === 0 ? (held?.enrolledAtMs ?? 0) : enrolledAtMs,
+    ...(scan ? { scan } : {}),
   }
 }
 

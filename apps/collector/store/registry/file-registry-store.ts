@@ -4,9 +4,9 @@
 import { Database } from 'bun:sqlite'
 import { chmodSync } from 'node:fs'
 import { agentStates } from '../../../../core/lifecycle/agent.ts'
-import type { AgentRecord } from './agent-record.ts'
+import { type AgentRecord, invitationOf } from './agent-record.ts'
 
-const FORMAT_VERSION = 2
+const FORMAT_VERSION = 3
 
 export type RegistryCursor = { readonly since: number; readonly syncedAtMs: number }
 
@@ -31,17 +31,18 @@ type Row = {
   enrolled_ms: number
   removed: number
   change: number
+  scan: string
 }
 
 const COLUMNS =
-  'agent_id, company_id, server_id, state, token_hash, prev_token_hash, prev_expires_ms, version, sync_version, server_status, subnet_id, datacenter, interval_seconds, enrolled_ms, removed, change, hostname'
+  'agent_id, company_id, server_id, state, token_hash, prev_token_hash, prev_expires_ms, version, sync_version, server_status, subnet_id, datacenter, interval_seconds, enrolled_ms, removed, change, hostname, scan'
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS agents (
   agent_id TEXT PRIMARY KEY, company_id TEXT NOT NULL, server_id TEXT NOT NULL, state INTEGER NOT NULL,
   token_hash TEXT NOT NULL, prev_token_hash TEXT NOT NULL, prev_expires_ms INTEGER NOT NULL, version INTEGER NOT NULL,
   sync_version INTEGER NOT NULL, server_status TEXT NOT NULL, subnet_id TEXT NOT NULL, datacenter TEXT NOT NULL,
   interval_seconds INTEGER NOT NULL, enrolled_ms INTEGER NOT NULL, removed INTEGER NOT NULL, change INTEGER NOT NULL,
-  hostname TEXT NOT NULL DEFAULT ''
+  hostname TEXT NOT NULL DEFAULT '', scan TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID`
 
 const REVOKED = agentStates.indexOf('revoked')
@@ -49,7 +50,7 @@ const REVOKED = agentStates.indexOf('revoked')
 /**
  * The version rule holds between processes too: an older record never replaces a newer row, and revoked is for good.
  */
-const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(16)}?)
+const UPSERT = `INSERT INTO agents (${COLUMNS}) VALUES (${'?, '.repeat(17)}?)
   ON CONFLICT (agent_id) DO UPDATE SET ${COLUMNS.split(', ')
     .filter(column => column !== 'agent_id' && column !== 'state')
     .map(column => `${column} = excluded.${column}`)
@@ -98,6 +99,9 @@ export class RegistryStore {
       this.database.run("ALTER TABLE agents ADD COLUMN hostname TEXT NOT NULL DEFAULT ''")
       this.database.run('UPDATE cursor SET since = 0')
     }
+    // Format 3 added where agents report their packages to.
+    const hasScan = this.database.query("SELECT 1 FROM pragma_table_info('agents') WHERE name = 'scan'").get() !== null
+    if (!hasScan) this.database.run("ALTER TABLE agents ADD COLUMN scan TEXT NOT NULL DEFAULT ''")
     this.database.run(`PRAGMA user_version = ${FORMAT_VERSION}`)
     this.database
       .query('DELETE FROM agents WHERE removed = 1 AND change < (SELECT change FROM cursor) - ?')
@@ -113,6 +117,7 @@ export class RegistryStore {
 
   private toRecord(row: Row): AgentRecord {
     const status = row.server_status
+    const scan = row.scan === '' ? undefined : invitationOf(JSON.parse(row.scan))
     return {
       agentId: row.agent_id,
       companyId: this.share(row.company_id),
@@ -129,6 +134,7 @@ export class RegistryStore {
       hostname: row.hostname,
       intervalSeconds: row.interval_seconds,
       enrolledAtMs: row.enrolled_ms,
+      ...(scan ? { scan } : {}),
     }
   }
 
@@ -164,14 +170,14 @@ export class RegistryStore {
         let change = before
         const insert = this.database.query(UPSERT)
         const remove = this.database.query(
-          "UPDATE agents SET removed = 1, token_hash = '', prev_token_hash = '', change = ? WHERE agent_id = ?",
+          "UPDATE agents SET removed = 1, token_hash = '', prev_token_hash = '', scan = '', change = ? WHERE agent_id = ?",
         )
         const revoke = this.database.query(
           `UPDATE agents SET state = ${REVOKED}, change = ? WHERE agent_id = ? AND removed = 0 AND state <> ${REVOKED}`,
         )
         for (const { agentId, record } of rows) {
           change++
-          if (record) insert.run(...valuesOf(record), change, record.hostname)
+          if (record) insert.run(...valuesOf(record), change, record.hostname, scanOf(record))
           else remove.run(change, agentId)
           // A revocation holds whatever version another process has written meanwhile.
           if (record?.state === 'revoked') revoke.run(change, agentId)
@@ -207,6 +213,10 @@ export class RegistryStore {
     this.database.close()
   }
 }
+
+/** As the feed has it; empty without an invitation. */
+const scanOf = ({ scan }: AgentRecord): string =>
+  scan ? JSON.stringify({ matcher_url: scan.matcherUrl, enrol_code: scan.enrolCode }) : ''
 
 function valuesOf(record: AgentRecord): (string | number)[] {
   return [

@@ -2,7 +2,8 @@
 // one request at a time for each token. A "no" is remembered for a minute; an unreachable hub never counts as a "no".
 import type { Logger } from 'pino'
 import { RateBucket, RateLimit } from '../../../../core/wire/rate-bucket.ts'
-import { describeResponse, type HubClient } from '../../hub-link/hub-client.ts'
+import { describeResponse } from '../../../hub-link/hub-connection.ts'
+import type { HubClient } from '../../hub-link/hub-client.ts'
 import type { CollectorMetrics } from '../../telemetry.ts'
 import { isRecordFault, parseAgentRecord } from './agent-record.ts'
 import type { AgentRegistry } from './registry.ts'

@@ -46,7 +46,9 @@ function isSameContent(a: AgentRecord, b: AgentRecord): boolean {
     a.subnetId === b.subnetId &&
     a.datacenter === b.datacenter &&
     a.hostname === b.hostname &&
-    a.intervalSeconds === b.intervalSeconds
+    a.intervalSeconds === b.intervalSeconds &&
+    a.scan?.matcherUrl === b.scan?.matcherUrl &&
+    a.scan?.enrolCode === b.scan?.enrolCode
   )
 }
 
@@ -302,8 +304,11 @@ function merge(held: AgentRecord, offered: AgentRecord): AgentRecord | null {
   const syncVersion = Math.max(held.syncVersion, offered.syncVersion)
   const enrolledAtMs = offered.enrolledAtMs || held.enrolledAtMs
   const hostname = offered.hostname || held.hostname
+  // Only the feed and look-ups tell of scans; what the hub pushes, and a renewal, leave it out.
+  const scan = offered.syncVersion === 0 ? held.scan : offered.scan
   return {
     ...offered,
+    scan,
     syncVersion,
     enrolledAtMs,
     hostname,

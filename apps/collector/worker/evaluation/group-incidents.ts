@@ -110,8 +110,8 @@ export class Groups {
     const down = await ask()
     const isSomebodys = (serverId: string): boolean =>
       registry.agentsOfServer(serverId).some(record => record.state !== 'revoked')
-    const left = down.filter(([serverId]) => !isSomebodys(serverId))
-    if (left.length > 0) await store.forgetDown(left.map(([serverId]) => serverId))
+    const unknown = down.filter(([serverId]) => !isSomebodys(serverId))
+    if (unknown.length > 0) await store.forgetDown(unknown.map(([serverId]) => serverId))
     return down.filter(([serverId]) => isSomebodys(serverId))
   }
 

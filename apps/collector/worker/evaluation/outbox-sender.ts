@@ -1,40 +1,44 @@
 // Sends the outbox to the hub in order (decision G-141): batches of at most 200. A batch is kept and sent again while
-// the hub cannot take it, and halved when the hub refuses it; a single refused event goes into a dead-letter file. Runs
-// in the main thread of a worker.
+// the hub cannot take it, and halved when the hub refuses it; a single refused event goes into a dead-letter file. An
+// event that alone meets a server error of a hub that takes others is set aside (set-aside.ts). Runs in the main thread
+// of a worker.
 
 import { appendFileSync } from 'node:fs'
 import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { limits } from '../../../../core/limits.ts'
-import { describeResponse, type HubClient, type HubResponse } from '../../hub-link/hub-client.ts'
-import type { OutboxRow, OutboxStore } from '../../store/outbox-store.ts'
-import { isJsonObject } from '../../store/registry/agent-record.ts'
+import { describeResponse, type HubResponse } from '../../../hub-link/hub-connection.ts'
+import { judgeBatch } from '../../../hub-link/judge-batch.ts'
+import type { HubClient } from '../../hub-link/hub-client.ts'
+import type { OutboxRow, OutboxStore, SetAsideKey } from '../../store/outbox-store.ts'
+import { type Patience, SetAside, usualPatience } from './set-aside.ts'
 
 const BACKOFF = { startMs: 1_000, capMs: 60_000 }
 /** The poll interval of the outbox, for events that no wake-up announced. */
 const POLL_MS = 1000
 const STOP_MAX_MS = 3000
+/** The wait between the batches by which the event at fault is found. */
+const SEARCH_MS = 100
 /** How often the bound of the outbox is checked while the hub does not take events. */
 const TRIM_MS = 10_000
-
-/** Client errors that are about the collector's token or the moment, not about the batch. */
-const KEPT_CLIENT_ERRORS = new Set([401, 403, 407, 408, 425, 429])
-/** Statuses that mean a fault of the batch even when a proxy in front of the hub answers. */
-const REFUSED_BY_ANYONE = new Set([400, 413, 422])
 
 /** The wait before the next step, 0 = at once; idle = the outbox is empty. */
 type Step = { readonly waitMs: number; readonly isIdle: boolean }
 const AGAIN: Step = { waitMs: 0, isIdle: false }
+const IDLE: Step = { waitMs: POLL_MS, isIdle: true }
 
 type OutboxOptions = {
-  readonly store: Pick<OutboxStore, 'nextEvents' | 'removeEvents' | 'trimOutbox'>
+  readonly store: Pick<OutboxStore, 'nextEvents' | 'oldestEventOf' | 'removeEvents' | 'trimOutbox'>
   readonly hub: HubClient
   readonly log: Logger
   readonly deadLetterPath: string
   readonly nowMs: () => number
   readonly onSent: (result: 'accepted' | 'rejected' | 'dead_lettered', count: number) => void
   readonly onDropped: (count: number) => void
+  /** How many alert keys and companies are set aside now. */
+  readonly onSetAside: (count: number) => void
+  readonly patience?: Patience
 }
 
 export class Outbox {
@@ -49,8 +53,16 @@ export class Outbox {
   /** Failures in a row. */
   private failures = 0
   private trimAtMs = 0
+  private readonly setAside: SetAside
 
-  constructor(private readonly options: OutboxOptions) {}
+  constructor(private readonly options: OutboxOptions) {
+    this.setAside = new SetAside(options.patience ?? usualPatience, () => performance.now())
+  }
+
+  /** The alert keys, and whole companies, whose events are set aside. */
+  get setAsideCount(): number {
+    return this.setAside.count
+  }
 
   start(): void {
     this.running = this.run()
@@ -83,7 +95,8 @@ export class Outbox {
   private async step(): Promise<Step> {
     try {
       await this.trim()
-      return await this.sendNext(limits.eventsPerRequest)
+      const due = this.setAside.due()
+      return due ? await this.retry(due) : await this.sendNext(this.setAside.batchMax)
     } catch (error) {
       this.options.log.error({ err: error }, 'cannot work on the outbox; events are kept and sent later')
       return this.backOff(null)
@@ -116,17 +129,62 @@ export class Outbox {
 
   /** Sends the oldest events. */
   private async sendNext(limit: number): Promise<Step> {
-    const rows = await this.options.store.nextEvents(limit)
-    if (rows.length === 0) return { waitMs: POLL_MS, isIdle: true }
+    const rows = await this.options.store.nextEvents(limit, this.setAside.skipped())
+    if (rows.length === 0) return this.setAside.foundNothing() ? AGAIN : IDLE
     const answer = await this.options.hub.postEvents(rows.map(row => row.event))
-    if (this.isOver) return { waitMs: POLL_MS, isIdle: true }
-    const verdict = judge(answer)
-    if (verdict === 'keep') return this.backOff(answer)
+    if (this.isOver) return IDLE
+    const verdict = judgeBatch(answer)
+    if (verdict === 'keep') return this.keep(rows, answer)
     this.recovered()
-    if (verdict === 'delivered') await this.applyVerdict(rows, answer)
-    else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
+    if (verdict === 'delivered') {
+      await this.applyVerdict(rows, answer)
+      this.noteSetAside(this.setAside.delivered())
+    } else if (rows.length > 1) return this.sendNext(Math.ceil(rows.length / 2))
     else await this.deadLetter(rows[0]!, describeResponse(answer))
     return AGAIN
+  }
+
+  private keep(rows: readonly OutboxRow[], answer: HubResponse): Step {
+    if (!isServerError(answer)) this.setAside.unasked()
+    else if (this.setAside.failed(rows)) return { waitMs: SEARCH_MS, isIdle: false }
+    return this.backOff(answer)
+  }
+
+  /** Sends the oldest event of what was set aside, alone. */
+  private async retry(key: SetAsideKey): Promise<Step> {
+    const row = await this.options.store.oldestEventOf(key)
+    if (!row) {
+      this.release(key)
+      return AGAIN
+    }
+    const answer = await this.options.hub.postEvents([row.event])
+    if (this.isOver) return IDLE
+    const verdict = judgeBatch(answer)
+    if (verdict === 'keep') {
+      this.setAside.retryFailed(key)
+      return isServerError(answer) ? AGAIN : this.backOff(answer)
+    }
+    this.recovered()
+    if (verdict === 'delivered') await this.applyVerdict([row], answer)
+    else await this.deadLetter(row, describeResponse(answer))
+    if ('companyId' in key) this.release(key)
+    return AGAIN
+  }
+
+  private release(key: SetAsideKey): void {
+    this.setAside.release(key)
+    this.options.onSetAside(this.setAside.count)
+    this.options.log.info({ set_aside: key }, 'the hub takes events that were set aside')
+  }
+
+  private noteSetAside(found: readonly SetAsideKey[]): void {
+    if (found.length === 0) return
+    this.options.onSetAside(this.setAside.count)
+    for (const key of found)
+      this.options.log.error(
+        { set_aside: key },
+        'the hub answers these events with a server error while it takes others: they are set aside, and tried again seldom',
+      )
   }
 
   private recovered(): void {
@@ -172,16 +230,7 @@ export class Outbox {
   }
 }
 
-/**
- * `refused`: the hub will never take this batch as it is. A response without the hub's error format (a bare 404, a page
- * instead of JSON) comes from something else at its address, so the events are kept.
- */
-function judge(answer: HubResponse): 'delivered' | 'keep' | 'refused' {
-  if (answer.kind === 'ok') return isJsonObject(answer.body.data) ? 'delivered' : 'keep'
-  if (answer.kind === 'unreachable' || answer.status >= 500 || KEPT_CLIENT_ERRORS.has(answer.status)) return 'keep'
-  const isOfHub = answer.status >= 400 && answer.code !== ''
-  return isOfHub || REFUSED_BY_ANYONE.has(answer.status) ? 'refused' : 'keep'
-}
+const isServerError = (answer: HubResponse): boolean => answer.kind === 'refused' && answer.status >= 500
 
 function textOf(entry: unknown, field: string): string {
   if (typeof entry !== 'object' || entry === null) return ''

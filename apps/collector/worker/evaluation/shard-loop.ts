@@ -5,10 +5,10 @@
 import { applyJournal, takeJournal } from '../../../../core/alerting/durability/journal.ts'
 import {
   type RawRules,
-  type RuleNote,
-  ruleNotes,
+  type RuleChangeRecord,
+  ruleChanges,
   rulesById,
-  withNote,
+  withRuleChange,
 } from '../../../../core/alerting/durability/rule-change-record.ts'
 import { restoreSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import { applyEntry } from '../../../../core/alerting/evaluate/evaluator.ts'
@@ -49,7 +49,7 @@ export class ShardLoop {
   private replayUntil = 0
   /** The rules in force, and the rule changes that the replay has not reached yet. */
   private rules: RawRules = new Map()
-  private notes: readonly RuleNote[] = []
+  private ruleChanges: readonly RuleChangeRecord[] = []
   private pendingRules: { raw: readonly RuleRecord[]; since: number; waiting: (() => void)[] } | null = null
   /**
    * Servers whose last agent was revoked, with these agents. They are removed once the batches that were on the bus are
@@ -99,8 +99,8 @@ export class ShardLoop {
    */
   startRules(raw: readonly RuleRecord[], since: number): void {
     let rules = rulesById(raw)
-    this.notes = this.store.ruleNotes(this.config.threadIndex)
-    for (const note of this.notes) if (note.since > since) rules = withNote(rules, note, note.after)
+    this.ruleChanges = this.store.ruleChanges(this.config.threadIndex)
+    for (const change of this.ruleChanges) if (change.since > since) rules = withRuleChange(rules, change, change.after)
     this.activate(rules)
     // The replay ends under this set, even when the owner that recorded the changes had an older one.
     this.pendingRules = { raw: [...rules.values()], since, waiting: [] }
@@ -133,9 +133,9 @@ export class ShardLoop {
     this.pendingRules = null
     const next = rulesById(raw)
     this.commit()
-    const notes = ruleNotes(this.rules, next, since, this.position)
-    if (notes.length > 0) {
-      this.store.keepRules(this.config.threadIndex, notes)
+    const changes = ruleChanges(this.rules, next, since, this.position)
+    if (changes.length > 0) {
+      this.store.keepRules(this.config.threadIndex, changes)
       this.activate(next)
     }
     // When the store has lost its shard, flushed() rejects: another loop owns the shard now, and the callers need not
@@ -198,10 +198,10 @@ export class ShardLoop {
         shards.add(server.shard)
         forgetServer(this.evaluation, server)
       }
-    for (const [key, records] of this.evaluation.left)
+    for (const [key, records] of this.evaluation.removedServers)
       if (records.some(isMeant)) {
-        for (const left of records) shards.add(shardOfServer(left.serverId))
-        this.evaluation.left.delete(key)
+        for (const { serverId } of records) shards.add(shardOfServer(serverId))
+        this.evaluation.removedServers.delete(key)
       }
     // Saving a snapshot also deletes the journal, so these shards are saved even if they had no snapshot: otherwise a
     // restart would restore the purged state.
@@ -217,7 +217,7 @@ export class ShardLoop {
    * would have states that are ahead of its bus position or its rules, without recording that.
    */
   private get isReplaying(): boolean {
-    return this.replayUntil > 0 || this.notes.length > 0
+    return this.replayUntil > 0 || this.ruleChanges.length > 0
   }
 
   /** Saves the shards of purged servers, once the replay has passed the journal. */
@@ -281,9 +281,11 @@ export class ShardLoop {
       }
     }
     this.position = Math.min(...this.config.shards.map(shard => this.saver.savedAt[shard]!))
-    this.notes = this.notes.filter(note => note.position > this.position)
-    if (this.notes.length > 0)
-      this.activate(this.notes.reduceRight((rules, note) => withNote(rules, note, note.before), this.rules))
+    this.ruleChanges = this.ruleChanges.filter(change => change.position > this.position)
+    if (this.ruleChanges.length > 0)
+      this.activate(
+        this.ruleChanges.reduceRight((rules, change) => withRuleChange(rules, change, change.before), this.rules),
+      )
     return faults
   }
 
@@ -292,9 +294,9 @@ export class ShardLoop {
    * version of its rule that was then in force.
    */
   private replayRules(position: number): void {
-    for (let note = this.notes[0]; note && note.position < position; note = this.notes[0]) {
-      this.notes = this.notes.slice(1)
-      this.activate(withNote(this.rules, note, note.after))
+    for (let change = this.ruleChanges[0]; change && change.position < position; change = this.ruleChanges[0]) {
+      this.ruleChanges = this.ruleChanges.slice(1)
+      this.activate(withRuleChange(this.rules, change, change.after))
     }
   }
 
@@ -361,7 +363,7 @@ export class ShardLoop {
     for (const group of groups) {
       const last = group.firstPosition + group.count - 1
       assert(last > this.position, 'the bus is read forwards')
-      if (this.notes.length > 0) this.replayRules(group.firstPosition)
+      if (this.ruleChanges.length > 0) this.replayRules(group.firstPosition)
       this.reader.open(group.bytes)
       let position = group.firstPosition
       while (this.reader.next()) {
@@ -386,7 +388,7 @@ export class ShardLoop {
       this.replayUntil = 0
       this.evaluation.journaledUpTo.clear()
       this.evaluation.presenceJournaledUpTo.clear()
-      this.evaluation.leftUpTo.clear()
+      this.evaluation.removedUpTo.clear()
     }
     if (!this.isCaughtUp && (isEmpty || this.position >= this.caughtUpAt)) {
       this.isCaughtUp = true

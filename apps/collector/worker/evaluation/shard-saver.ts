@@ -1,7 +1,7 @@
 // How a loop saves its shards: usually one after the other, in slices between which it reads the bus, so that
 // evaluation never waits for a whole shard; or several synchronously when no entry may come in between (a purge, the
 // stop).
-
+import pTimeout from 'p-timeout'
 import { encodeSnapshot, snapshotBytes, takeSnapshot } from '../../../../core/alerting/durability/snapshot.ts'
 import type { EvaluationState } from '../../../../core/alerting/state/evaluation-state.ts'
 import { assert } from '../../../../core/assert.ts'
@@ -131,7 +131,7 @@ export class ShardSaver {
     // Awaited below; until then a rejection would count as unhandled.
     writing.catch(() => {})
     while (isWriting) {
-      await Promise.race([writing, Bun.sleep(WRITING_POLL_MS)])
+      await pTimeout(writing, { milliseconds: WRITING_POLL_MS, fallback: () => {} })
       await consume()
     }
     return writing

@@ -92,7 +92,7 @@ export class LatestValues {
     if (this.state === 'new' && this.passing-- <= 0) void this.learnStored()
   }
 
-  /** Whoever stored samples of these servers before has told the store of their series. */
+  /** Learns the series of these servers that the store holds, from whichever process stored them. */
   private async learnStored(): Promise<void> {
     this.state = 'learning'
     const round = this.round

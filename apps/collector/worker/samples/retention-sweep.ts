@@ -7,7 +7,7 @@ import type { Expiry } from '../../store/clickhouse/samples-delete.ts'
 import type { SamplesClient } from './samples-client.ts'
 import type { RetentionMemoryRow } from './samples-messages.ts'
 
-type JanitorOptions = {
+type RetentionSweeperOptions = {
   readonly samples: Pick<SamplesClient, 'companies' | 'expire' | 'reclaim' | 'rememberRetention' | 'setRetentionDays'>
   /** Asks the hub now, without cache; undefined when it does not answer. */
   readonly askRetention: (companyId: string) => Promise<RetentionSettings | undefined>
@@ -22,8 +22,8 @@ type JanitorOptions = {
   readonly onError: (what: string, error: unknown) => void
 }
 
-export class Janitor {
-  private readonly options: JanitorOptions
+export class RetentionSweeper {
+  private readonly options: RetentionSweeperOptions
   private timer: ReturnType<typeof setInterval> | null = null
   private sweeping: Promise<RetentionStatus> | null = null
   private isStopping = false
@@ -34,7 +34,7 @@ export class Janitor {
   /** Totals of the last sweep; null before the first. */
   last: RetentionStatus | null = null
 
-  constructor(options: JanitorOptions) {
+  constructor(options: RetentionSweeperOptions) {
     this.options = options
   }
 

@@ -16,33 +16,40 @@ type SamplesClientOptions = SamplesThreadOptions & {
   readonly onRetentionWanted?: (companyIds: readonly string[]) => void
   /** A try failed and will be repeated; the text is for the log. */
   readonly onTrouble?: (message: string) => void
+  /** The thread has ended, unasked, after its start. */
+  readonly onFailure: (error: Error) => void
 }
 
 /** The samples store cannot do its work just now; the text is for the log, not for a caller over HTTP. */
 export class SamplesUnavailable extends Error {}
 
-/**
- * Starts the samples thread. Resolves once the embedded store is open, or at once for a server, which may come up
- * later. Rejects when the store cannot be opened by this program.
- */
-export async function startSamples(options: SamplesClientOptions) {
-  const worker = new Worker(options.threadUrl)
-  const calls = new CallClient<SamplesCalls>(worker, reason => new SamplesUnavailable(reason))
-  const tell = (message: ToSamplesThread): void => {
-    if (!calls.isEnded) worker.postMessage(message)
-  }
+/** The thread as its calls see it; `isStopping` is set once it is meant to end. */
+type SamplesThread = { readonly worker: Worker; readonly calls: CallClient<SamplesCalls>; isStopping: boolean }
 
-  await new Promise<void>((resolve, reject) => {
+/**
+ * Gives the thread its work. Resolves once its store is open; rejects when it cannot be opened. What ends the thread
+ * later is told to `onFailure`: nobody would take samples off the bus any more.
+ */
+function beginWork(thread: SamplesThread, options: SamplesClientOptions): Promise<void> {
+  const { worker, calls } = thread
+  return new Promise((resolve, reject) => {
+    let isStarted = false
+    const fail = (reason: string): void => {
+      if (calls.isEnded) return
+      options.onTrouble?.(reason)
+      calls.failAll(reason)
+      reject(new SamplesUnavailable(reason))
+      if (isStarted && !thread.isStopping) options.onFailure(new SamplesUnavailable(reason))
+    }
     worker.onmessage = (event: MessageEvent<FromSamplesThread>) => {
       const message = event.data
       switch (message.kind) {
         case 'started':
+          isStarted = true
           return resolve()
         case 'fatal':
-          options.onTrouble?.(message.message)
-          calls.failAll(message.message)
-          worker.terminate()
-          return reject(new SamplesUnavailable(message.message))
+          fail(message.message)
+          return worker.terminate()
         case 'answer':
         case 'failed':
           return calls.receive(message)
@@ -54,15 +61,25 @@ export async function startSamples(options: SamplesClientOptions) {
           return options.onTrouble?.(message.message)
       }
     }
-    worker.onerror = event => {
-      const reason = `the samples thread failed: ${event.message}`
-      options.onTrouble?.(reason)
-      calls.failAll(reason)
-      reject(new SamplesUnavailable(reason))
-    }
+    worker.onerror = event => fail(`the samples thread failed: ${event.message}`)
+    worker.addEventListener('close', () => fail('the samples thread ended'))
     const { bus, consumers, clickhouse, database } = options
     worker.postMessage({ kind: 'start', options: { bus, consumers, clickhouse, database } } satisfies ToSamplesThread)
   })
+}
+
+/**
+ * Starts the samples thread. Resolves once the embedded store is open, or at once for a server, which may come up
+ * later. Rejects when the store cannot be opened by this program.
+ */
+export async function startSamples(options: SamplesClientOptions) {
+  const worker = new Worker(options.threadUrl)
+  const calls = new CallClient<SamplesCalls>(worker, reason => new SamplesUnavailable(reason))
+  const thread: SamplesThread = { worker, calls, isStopping: false }
+  const tell = (message: ToSamplesThread): void => {
+    if (!calls.isEnded) worker.postMessage(message)
+  }
+  await beginWork(thread, options)
 
   return {
     /** The bus has something new. Cheap: may be called for every commit. */
@@ -97,6 +114,7 @@ export async function startSamples(options: SamplesClientOptions) {
     /** Drains the bus to the store, closes both, ends the thread. What cannot be stored in time stays on the bus. */
     stop: async (): Promise<void> => {
       if (calls.isEnded) return
+      thread.isStopping = true
       await pTimeout(calls.call('stop'), { milliseconds: STOP_TIMEOUT_MS }).catch(() => null)
       calls.failAll('the samples store is closed')
       worker.terminate()

@@ -1,8 +1,8 @@
 // Opens the storage of a worker process, by bus.kind: the files of data_dir, or Redis (decisions G-142 and G-144).
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { collectorPaths, DISK_POLL_MS, factsMaxAgeMs, type WorkerConfig } from '../../config.ts'
-import type { ReadyPart } from '../../ops-server.ts'
+import type { ReadyPart } from '../../../http/ops-server.ts'
+import { collectorPaths, DISK_POLL_MS, heartbeatMaxAgeMs, type WorkerConfig } from '../../config.ts'
 import { FileHeartbeats, type HeartbeatBoard, RedisHeartbeats } from '../../store/process-heartbeats.ts'
 import { lockFile } from '../../store/process-lock.ts'
 import { durabilityFaults, openRedis, toldTo, whenReady } from '../../store/redis/redis-client.ts'
@@ -26,7 +26,7 @@ type OpenedStorage = {
   readonly untilIngestPolled: () => Promise<void>
   readonly ready: readonly ReadyPart[]
   /** For heartbeats. */
-  readonly facts: HeartbeatBoard
+  readonly heartbeats: HeartbeatBoard
   readonly pollMs: number
   /** Fetches the changes of other processes to the registry. */
   poll(): Promise<void>
@@ -56,10 +56,10 @@ function openOnDisk(config: WorkerConfig, log: Logger): OpenedStorage {
     },
     untilIngestPolled: () => Bun.sleep(2 * DISK_POLL_MS),
     ready: [],
-    facts: new FileHeartbeats({
-      directory: collectorPaths(config.data_dir).facts,
+    heartbeats: new FileHeartbeats({
+      directory: collectorPaths(config.data_dir).heartbeats,
       role: 'worker',
-      maxAgeMs: factsMaxAgeMs(config),
+      maxAgeMs: heartbeatMaxAgeMs(config),
       nowMs: Date.now,
     }),
     pollMs: DISK_POLL_MS,
@@ -85,7 +85,7 @@ async function openOnRedis(config: WorkerConfig, url: string, log: Logger): Prom
     reloadAgentFeeds: { checks: async () => 'applied' },
     untilIngestPolled: async () => {},
     ready: [{ name: 'redis', isReady: () => storage.isReady() }],
-    facts: new RedisHeartbeats(redis, keys, factsMaxAgeMs(config), Date.now),
+    heartbeats: new RedisHeartbeats(redis, keys, heartbeatMaxAgeMs(config), Date.now),
     pollMs: Math.max(50, Math.min(REDIS_POLL_MS, config['redis.cache_ttl'] / 2)),
     // While Redis is unreachable its connection logs that; changes of others are fetched afterwards.
     poll: async () => {

@@ -39,6 +39,8 @@ export type WorkerCounts = {
   readonly firing: number
   readonly noData: number
   readonly flapping: number
+  /** Alert keys and companies whose events are set aside; a worker of before does not say. */
+  readonly setAside?: number
   readonly retention: RetentionStatus | null
 }
 

@@ -2,11 +2,10 @@
 // is configured (document 3 "Authentication"; decision G-15).
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { splitAddress, urlOf } from '../../../core/config/address.ts'
-import { fetchHandler } from '../../http/fetch-handler.ts'
-import type { Refusal } from '../../http/http-connection.ts'
-import { assertPortIsFree, type Certificate, listenHttp } from '../../http/http-listener.ts'
-import type { WorkerConfig } from '../config.ts'
+import { splitAddress, urlOf } from '../../core/config/address.ts'
+import { fetchHandler } from '../http/fetch-handler.ts'
+import type { Refusal } from '../http/http-connection.ts'
+import { assertPortIsFree, type Certificate, listenHttp } from '../http/http-listener.ts'
 import { errorResponse } from './admin-error.ts'
 
 /** The hub waits 30 s for the answer to a purge. */
@@ -22,7 +21,11 @@ type AdminListener = {
   stop(): Promise<void>
 }
 
-type Listening = Pick<WorkerConfig, 'admin.listen' | 'tls.cert_file' | 'tls.key_file'>
+type Listening = {
+  readonly 'admin.listen': string
+  readonly 'tls.cert_file': string | null
+  readonly 'tls.key_file': string | null
+}
 
 function certificateOf(config: Listening): Certificate | null {
   const [certFile, keyFile] = [config['tls.cert_file'], config['tls.key_file']]

@@ -2,8 +2,8 @@
 // is stopped before it inflates where the frame declares its size, and at the limit where it does not.
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { readZstdFrames } from '../../core/wire/zstd-frame.ts'
-import type { IncomingRequest } from '../http/http-request.ts'
-import { type ApiError, badRequest, tooLarge } from './ingest/listener/responses.ts'
+import { type ApiError, badRequest, tooLarge } from './api-error.ts'
+import type { IncomingRequest } from './http-request.ts'
 
 /** What is read of a body that is refused anyway, so that its sender gets to read the answer. */
 const DISCARD_BYTES_MAX = 32 * 1024 * 1024
@@ -112,7 +112,8 @@ export function inflate(bytes: Uint8Array, encoding: string | null, bytesMax: nu
   }
 }
 
-function inflateZstd(bytes: Uint8Array, bytesMax: number): Uint8Array | ApiError {
+/** The body once inflated; `bytesMax` as for `inflate`. */
+export function inflateZstd(bytes: Uint8Array, bytesMax: number): Uint8Array | ApiError {
   const frames = readZstdFrames(bytes)
   if (!frames) return badRequest('the body is no whole zstd frame')
   const { frameCount, contentBytes } = frames

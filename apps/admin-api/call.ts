@@ -1,5 +1,5 @@
 // A call of the admin API as its handlers see it.
-import { isUuid } from '../../../core/series/uuid.ts'
+import { isUuid } from '../../core/series/uuid.ts'
 import { badField } from './admin-error.ts'
 
 /** The ids of the path, the query string, the request. */

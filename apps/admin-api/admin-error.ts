@@ -6,7 +6,7 @@ import {
   type FieldFault,
   faultsHeader,
   faultsText,
-} from '../../../core/admin-api/envelope.ts'
+} from '../../core/admin-api/envelope.ts'
 
 export class AdminError extends Error {
   constructor(

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { workerKeys } from '../../apps/collector/config.ts'
-import { Janitor } from '../../apps/collector/worker/samples/retention-sweep.ts'
+import { RetentionSweeper } from '../../apps/collector/worker/samples/retention-sweep.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
@@ -14,7 +14,7 @@ const TODAY = Math.floor(Date.now() / DAY_MS) * DAY_MS
 const NOON = TODAY + DAY_MS / 2
 const DAYS = 8
 
-describe('the janitor', () => {
+describe('the retention sweep', () => {
   const bus = openTestBus()
   const retention = new Map<string, RetentionSettings>()
   const asked: string[] = []
@@ -27,8 +27,8 @@ describe('the janitor', () => {
     previousDays,
     graceUntilMs: previousDays === null ? null : NOON + 10 * DAY_MS,
   })
-  const janitor = (isDryRun = false) =>
-    new Janitor({
+  const sweeper = (isDryRun = false) =>
+    new RetentionSweeper({
       samples,
       askRetention: async companyId => {
         asked.push(companyId)
@@ -69,6 +69,9 @@ describe('the janitor', () => {
 
   beforeAll(async () => {
     samples = await startSamples({
+      onFailure: error => {
+        throw error
+      },
       threadUrl: new URL('../../apps/collector/worker/samples/samples-thread.ts', import.meta.url),
       bus: { kind: 'file', path: bus.path, hold: briefly },
       consumers: bus.consumers,
@@ -98,18 +101,18 @@ describe('the janitor', () => {
     expect(await daysLeft(COMPANY)).toEqual(all)
 
     // The hub does not answer.
-    expect(await janitor().sweep()).toMatchObject({ companies: 2, skipped: 2, daysDeleted: 0, errors: 0 })
+    expect(await sweeper().sweep()).toMatchObject({ companies: 2, skipped: 2, daysDeleted: 0, errors: 0 })
 
     // Both companies are new to this collector.
     retention.set(COMPANY, limited(6)).set(OTHER_COMPANY, limited(null))
-    expect(await janitor().sweep()).toMatchObject({ companies: 2, skipped: 2, daysDeleted: 0 })
+    expect(await sweeper().sweep()).toMatchObject({ companies: 2, skipped: 2, daysDeleted: 0 })
 
     clockMs = NOON + DAY_MS
     // The smaller retention is there, but the larger one was seen within 30 days.
     retention.set(COMPANY, limited(3))
-    expect(await janitor(true).sweep()).toMatchObject({ skipped: 1, daysDeleted: 3, dryRun: true })
+    expect(await sweeper(true).sweep()).toMatchObject({ skipped: 1, daysDeleted: 3, dryRun: true })
     expect(await daysLeft(COMPANY)).toEqual(all)
-    expect(await janitor().sweep()).toMatchObject({
+    expect(await sweeper().sweep()).toMatchObject({
       companies: 2,
       skipped: 1,
       daysDeleted: 3,
@@ -123,7 +126,7 @@ describe('the janitor', () => {
     // 31 days later the larger one is forgotten; the grace keeps what could be read before.
     clockMs = NOON
     asked.length = 0
-    const again = janitor()
+    const again = sweeper()
     await again.sweep()
     await again.sweep()
     expect(asked.sort()).toEqual([COMPANY, COMPANY, OTHER_COMPANY, OTHER_COMPANY])
@@ -135,10 +138,10 @@ describe('the janitor', () => {
     clockMs = NOON + 40 * DAY_MS
     retention.set(COMPANY, { ...limited(3), previousDays: 44, graceUntilMs: clockMs + DAY_MS })
     // 44 days before the clock's day lie 4 days before today.
-    expect(await janitor().sweep()).toMatchObject({ daysDeleted: 1 })
+    expect(await sweeper().sweep()).toMatchObject({ daysDeleted: 1 })
     expect(await daysLeft(COMPANY)).toEqual({ raw: 4, '5m': 4, '1h': 4 })
     retention.set(COMPANY, limited(365))
-    await janitor().sweep()
+    await sweeper().sweep()
     expect(await daysLeft(COMPANY)).toEqual({ raw: 4, '5m': 4, '1h': 4 })
     expect(await daysLeft(OTHER_COMPANY)).toEqual(all)
   }, 60_000)
@@ -150,7 +153,7 @@ describe('the janitor', () => {
       sweeps++
       return []
     }
-    const alone = new Janitor({
+    const alone = new RetentionSweeper({
       samples: { ...samples, companies: countSweep },
       askRetention: async () => undefined,
       nowMs: () => clockMs,

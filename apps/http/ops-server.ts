@@ -1,14 +1,19 @@
-// The ops listener of a collector process: /healthz, /readyz and /metrics, without authentication (decision G-14).
+// The ops listener of a process: /healthz, /readyz and /metrics, without authentication (decision G-14).
 import { splitAddress, urlOf } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
-import { listenHttp } from '../http/http-listener.ts'
-import type { CollectorMetrics } from './telemetry.ts'
+import { listenHttp } from './http-listener.ts'
 
 /** A scraper asks again within it. */
 const IDLE_SECONDS = 60
 
 /** A part that must work before the process can do its job. */
 export type ReadyPart = { readonly name: string; readonly isReady: () => boolean | Promise<boolean> }
+
+/** The metrics of a process in the text format of Prometheus. */
+type ScrapedMetrics = {
+  readonly registry: { readonly contentType: string }
+  readonly scrape: () => Promise<string>
+}
 
 export type OpsServer = { readonly url: string; stop(): Promise<void> }
 
@@ -26,7 +31,7 @@ async function failingParts(parts: readonly ReadyPart[]): Promise<string[]> {
 export function startOpsServer(
   listen: string,
   allowedHosts: readonly string[],
-  metrics: CollectorMetrics,
+  metrics: ScrapedMetrics,
   parts: readonly ReadyPart[],
   more: readonly (() => Promise<string>)[] = [],
 ): OpsServer {
@@ -63,7 +68,7 @@ type OpsKeys = { readonly 'ops.listen': string | null; readonly 'ops.allowed_hos
 /** The ops listener that the configuration names; null where it names none. */
 export function startConfiguredOps(
   config: OpsKeys,
-  metrics: CollectorMetrics,
+  metrics: ScrapedMetrics,
   parts: readonly ReadyPart[],
 ): OpsServer | null {
   const listen = config['ops.listen']
