@@ -19,6 +19,7 @@ import { newLicenseToken, newPassword, tokenHash, tokenHint } from './identity/s
 import { collectors, licenses, servers } from './platform/db/schema.ts'
 import { apiTokens, users } from './platform/db/schema-identity.ts'
 import { inTransaction, lockCompany, type Tx } from './platform/db/transaction.ts'
+import { insertCode } from './security/scan-hosts/enrollment-codes.ts'
 import { changeServer, insertServer } from './servers/servers.ts'
 
 const ADMIN_EMAIL = 'admin@localhost'
@@ -43,7 +44,12 @@ type SiteOptions = {
   /** What agents are told as the collector's address. */
   readonly collectorBaseUrl: string
   /** The host that the local agent runs on; null without a local agent. */
-  readonly localHost: { readonly hostname: string; readonly ipAddresses: readonly string[] } | null
+  readonly localHost: {
+    readonly hostname: string
+    readonly ipAddresses: readonly string[]
+    /** Whether the local agent needs a code to become a scan host. */
+    readonly needsScanCode: boolean
+  } | null
 }
 
 export type FirstSite = SiteSecrets & {
@@ -54,6 +60,10 @@ export type FirstSite = SiteSecrets & {
   readonly collectorId: string
   readonly matcherId: string
   readonly licenseId: string
+  /** The server of the local host; null without a local agent. */
+  readonly localServerId: string | null
+  /** By which the local agent becomes the scan host of that server; null when it needs none. */
+  readonly scanCode: string | null
 }
 
 async function ensureCompany(hub: Hub, tx: Tx): Promise<string> {
@@ -179,20 +189,18 @@ async function ensureLocalServer(
   tx: Tx,
   companyId: string,
   localHost: NonNullable<SiteOptions['localHost']>,
-): Promise<void> {
+): Promise<string> {
   const [known] = await tx.db.execute<{ id: string }>(sql`
     select id from servers where company_id = ${companyId} and lower(hostname) = lower(${localHost.hostname}) and deleted_at is null`)
-  if (known) return
+  if (known) return known.id
   const address = localHost.ipAddresses.find(ip => ip !== '127.0.0.1' && ip !== '::1') ?? null
   const [named] = await tx.db.execute<{ id: string }>(sql`
     select id from servers where company_id = ${companyId} and lower(name) = lower(${localHost.hostname}) and deleted_at is null`)
   const fields = { hostname: localHost.hostname, ip_address: address }
-  if (!named) {
-    await insertServer(hub, tx, companyId, { name: localHost.hostname, ...fields }, 'manual')
-    return
-  }
+  if (!named) return insertServer(hub, tx, companyId, { name: localHost.hostname, ...fields }, 'manual')
   const [server] = await tx.db.select().from(servers).where(eq(servers.id, named.id))
   if (server) await changeServer(hub, tx, server, fields)
+  return named.id
 }
 
 /** Creates what is missing and returns the whole set of secrets, so that the caller can keep them. */
@@ -206,7 +214,9 @@ export async function ensureFirstSite(hub: Hub, options: SiteOptions): Promise<F
     const collector = await ensureCollector(hub, tx, options)
     const matcher = await ensureMatcher(tx, options.kept.matcherToken)
     const license = await ensureLicense(tx, companyId, admin.id, options.kept.license)
-    if (options.localHost) await ensureLocalServer(hub, tx, companyId, options.localHost)
+    const localServerId = options.localHost ? await ensureLocalServer(hub, tx, companyId, options.localHost) : null
+    const code = { companyId, serverId: localServerId, maxUses: 1, createdBy: admin.id }
+    const scanCode = options.localHost?.needsScanCode ? (await insertCode(tx, code, hub.now())).code : null
     return {
       companyId,
       userEmail: ADMIN_EMAIL,
@@ -218,6 +228,8 @@ export async function ensureFirstSite(hub: Hub, options: SiteOptions): Promise<F
       matcherToken: matcher.token,
       licenseId: license.id,
       license: license.token,
+      localServerId,
+      scanCode,
     }
   })
 }

@@ -22,6 +22,9 @@ const SECOND_MS = 1000
 export const hubKeys = {
   listen: address('127.0.0.1:8080', 'where the REST API and the web interface are served'),
   'listen.insecure': boolean(false, 'serve plain HTTP on addresses that are not loopback'),
+  connections_max: integer(10_000, 'connections of clients at once; further ones get 503, or are closed over TLS', {
+    min: 1,
+  }),
   'ops.listen': address(null, 'where /healthz, /readyz and /metrics are served; empty: not at all'),
   'ops.allowed_hosts': list([], 'names that ops.listen answers to on loopback, beside addresses and localhost'),
   'tls.cert_file': text(null, 'certificate chain, PEM; read again on SIGHUP'),
@@ -39,6 +42,14 @@ export const hubKeys = {
   'collector.admin_token': secret('the admin token that belongs to collector.admin_url'),
   'collector.timeout': duration(3 * SECOND_MS, 'how long a query of the collector may take', { min: 100 }),
   'collector.purge_timeout': duration(30 * SECOND_MS, 'how long the collector may take to purge', { min: 100 }),
+  'matcher.url': text(null, "the matcher's internal API; empty: there is no matcher"),
+  'matcher.scan_url': text(
+    null,
+    'where agents report their packages to, https; empty: collectors do not tell agents to scan',
+  ),
+  'matcher.token': secret(
+    'what the hub shows to the matcher; several values, while they change, are divided by spaces',
+  ),
   public_url: text(null, 'the address of the hub in links'),
   allowed_hosts: list([], 'names of the hub that links may have, beside those it listens on'),
   'rate.default_per_minute': integer(60, 'requests of an API token, unless the token says otherwise', { min: 1 }),
@@ -151,6 +162,9 @@ export function loadHubConfig(
   if ((config['tls.cert_file'] === null) !== (config['tls.key_file'] === null))
     faults.push({ key: 'tls.cert_file', value: '', message: 'and tls.key_file are given together or not at all' })
   faults.push(...trustedProxyFaults(config.trusted_proxies))
+  const scanUrl = config['matcher.scan_url']
+  if (scanUrl !== null && URL.parse(scanUrl)?.protocol !== 'https:')
+    faults.push({ key: 'matcher.scan_url', value: scanUrl, message: 'must be an https address' })
   const smtpUrl = config['smtp.url']
   if (smtpUrl !== null && !isSmtpUrl(smtpUrl))
     faults.push({ key: 'smtp.url', value: '', message: 'must be smtp://user:password@host:port, or smtps://…' })

@@ -1,16 +1,18 @@
 // What every part of the hub is handed: configuration, database, clock, log, metrics, and the services built from them.
 import type { Logger } from 'pino'
+import type { FixedWindows } from '../http/fixed-windows.ts'
 import type { CollectorClient } from './collectors/collector-client.ts'
 import type { HubConfig } from './config.ts'
 import type { Sealer } from './identity/secrets.ts'
 import type { Bell } from './notifications/bell.ts'
 import type { Database } from './platform/db/connect.ts'
 import type { Identity } from './platform/http/caller.ts'
-import type { FixedWindows } from './platform/http/fixed-windows.ts'
 import type { Links } from './platform/http/links.ts'
 import type { OpenStreams } from './platform/http/open-streams.ts'
 import type { Jobs } from './platform/jobs/jobs.ts'
 import type { HubMetrics } from './platform/telemetry.ts'
+import type { MatcherClient } from './security/packages/matcher-client.ts'
+import type { MatcherStatus } from './security/packages/matcher-status.ts'
 
 export type Hub = {
   readonly config: HubConfig
@@ -20,6 +22,8 @@ export type Hub = {
   readonly sealer: Sealer
   readonly identity: Identity
   readonly collectors: CollectorClient
+  readonly matcher: MatcherClient
+  readonly matcherStatus: MatcherStatus
   readonly jobs: Jobs
   readonly bell: Bell
   readonly links: Links

@@ -8,6 +8,8 @@ import type { Logger } from 'pino'
 import { splitAddress } from '../../core/config/address.ts'
 import { answersToHost, hostRefusal } from '../../core/network/host-header.ts'
 import { syncPath, writeNewFile } from '../files/replace-file.ts'
+import { FixedWindows } from '../http/fixed-windows.ts'
+import type { IncomingRequest } from '../http/http-request.ts'
 import { CollectorClient } from './collectors/collector-client.ts'
 import { registerCollectorJobs } from './collectors/collector-jobs.ts'
 import type { HubConfig } from './config.ts'
@@ -16,19 +18,23 @@ import { identity } from './identity/authenticate.ts'
 import { createSealer, type Sealer } from './identity/secrets.ts'
 import { Bell } from './notifications/bell.ts'
 import { registerNotificationJobs } from './notifications/dispatch.ts'
+import { createApp, type Page } from './platform/app.ts'
 import { type Database, openDatabase } from './platform/db/connect.ts'
 import { isMigrated, MigrationError, migrateDatabase } from './platform/db/migrate.ts'
-import { createApp, type Page } from './platform/http/app.ts'
-import { FixedWindows } from './platform/http/fixed-windows.ts'
 import { Links } from './platform/http/links.ts'
 import { type Listener, StartError, startListener } from './platform/http/listener.ts'
 import { OpenStreams } from './platform/http/open-streams.ts'
 import { installQueues } from './platform/jobs/job-store.ts'
 import { Jobs } from './platform/jobs/jobs.ts'
 import { createMetrics } from './platform/telemetry.ts'
+import { registerMatcherJobs } from './purge/matcher-purge.ts'
 import { applyReload } from './reload.ts'
 import { apiRoutes } from './routes.ts'
 import { registerSchedule, startSchedule } from './schedule.ts'
+import { registerExportJobs } from './security/exports/exports.ts'
+import { registerRating } from './security/matcher/vulnerabilities.ts'
+import { MatcherClient } from './security/packages/matcher-client.ts'
+import { MatcherStatus } from './security/packages/matcher-status.ts'
 import { productVersion } from './version.ts'
 import { webPages } from './web/pages.ts'
 
@@ -80,6 +86,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   const metrics = createMetrics(productVersion)
   const sealer = await loadSealer(config, database)
   const now = () => Date.now()
+  const matcher = new MatcherClient(config, log, metrics)
   const hub: Hub = {
     config,
     database,
@@ -88,6 +95,8 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     sealer,
     identity,
     collectors: new CollectorClient(config, database, sealer, log, metrics),
+    matcher,
+    matcherStatus: new MatcherStatus(matcher),
     jobs: new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale']),
     bell: new Bell(),
     links: new Links(config),
@@ -98,6 +107,9 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   }
   registerCollectorJobs(hub)
   registerNotificationJobs(hub)
+  registerMatcherJobs(hub)
+  registerRating(hub)
+  registerExportJobs(hub)
   registerSchedule(hub)
   return hub
 }
@@ -126,7 +138,7 @@ export async function openHubDatabase(config: HubConfig): Promise<Database> {
 }
 
 /** The ops listener: health, readiness and metrics, without authentication. */
-async function serveOps(hub: Hub, hostname: string, request: Request): Promise<Response> {
+async function serveOps(hub: Hub, hostname: string, request: IncomingRequest): Promise<Response> {
   if (!answersToHost(request.headers.get('host'), hostname, hub.config['ops.allowed_hosts']))
     return new Response(hostRefusal, { status: 421 })
   const { pathname } = new URL(request.url)
@@ -157,7 +169,7 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
   try {
     const hub = await createHub(config, log, database)
     const app = createApp(hub, apiRoutes, pages, productVersion)
-    const api = startListener(config, 'listen', config.listen, true, (request, peer) => app.fetch(request, peer))
+    const api = startListener(config, 'listen', config.listen, true, (request, peer) => app.handle(request, peer))
     listeners.push(api)
     hub.links.listensAt(api.url)
     const opsAddress = config['ops.listen']

@@ -4,11 +4,12 @@ import { agentRoutes } from './agents/routes.ts'
 import { alertRoutes } from './alerts/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
 import { checkRoutes } from './checks/routes.ts'
-import { collectorRoutes } from './collectors/api/routes.ts'
+import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
 import { companyRoutes } from './companies/routes.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
+import { invitationRoutes } from './invitations/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
 import { notificationAdminRoutes } from './notifications/admin-routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
@@ -16,6 +17,10 @@ import { overviewRoutes } from './overview/routes.ts'
 import type { Route } from './platform/http/route.ts'
 import { queueRoutes } from './queues/routes.ts'
 import { ruleRoutes } from './rules/routes.ts'
+import { securityManageRoutes } from './security/manage-routes.ts'
+import { matcherRoutes } from './security/matcher/routes.ts'
+import { securityRoutes } from './security/routes.ts'
+import { scanHostRoutes } from './security/scan-hosts/routes.ts'
 import { serverRoutes } from './servers/routes.ts'
 import { settingsRoutes } from './settings/routes.ts'
 import { silenceRoutes } from './silences/routes.ts'
@@ -39,9 +44,14 @@ export const apiRoutes: readonly Route[] = [
   ...notificationAdminRoutes,
   ...webhookRoutes,
   ...identityRoutes,
+  ...invitationRoutes,
   ...companyRoutes,
   ...teamRoutes,
+  ...securityRoutes,
+  ...securityManageRoutes,
   ...auditRoutes,
   ...queueRoutes,
   ...accountRoutes,
+  ...matcherRoutes,
+  ...scanHostRoutes,
 ]

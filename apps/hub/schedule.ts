@@ -5,11 +5,20 @@ import { revokeAgents } from './agents/agents.ts'
 import { addUpAuditCounts } from './audit/audit-count.ts'
 import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
-import { applyRetention } from './companies/plan.ts'
 import type { Hub } from './hub-context.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
+import { applyRetention } from './plans/plan.ts'
 import { allowLongStatements, inTransaction, type Tx, uuidList } from './platform/db/transaction.ts'
+import { expireExceptions } from './security/exceptions/exceptions.ts'
+import { deleteOldExports } from './security/exports/exports.ts'
+import { addUpFindingCounts } from './security/findings/finding-page.ts'
+import { noteDigests } from './security/notices/digest.ts'
+import { tellSecurityNotices } from './security/notices/tell-notices.ts'
+import { watchSecurity } from './security/notices/watch.ts'
+import { forgetOldFindings } from './security/retention.ts'
+import { inviteAgents } from './security/scan-hosts/agent-codes.ts'
+import { applyScanQuotas } from './security/scan-hosts/scan-quota.ts'
 
 type Task = { readonly name: string; readonly periodSeconds: number; readonly run: (hub: Hub) => Promise<void> }
 
@@ -28,7 +37,11 @@ export async function applyExpiredPlans(hub: Hub): Promise<void> {
   const expired = await hub.database.db.execute<{ id: string }>(sql`
     select id from companies where plan_expires_at is not null and plan_expires_at <= now()
       and plan_expires_at > now() - interval '2 days' and deleted_at is null`)
-  for (const { id } of expired) await inTransaction(hub.database.db, tx => applyRetention(hub, tx, id))
+  for (const { id } of expired)
+    await inTransaction(hub.database.db, async tx => {
+      await applyRetention(hub, tx, id)
+      await applyScanQuotas(hub, tx, id)
+    })
 }
 
 /**
@@ -104,6 +117,9 @@ export async function cleanUp(hub: Hub): Promise<void> {
     await tx.db.execute(sql`delete from notification_deliveries
       where state <> 'waiting' and finished_at < now() - make_interval(days => ${DELIVERY_DAYS})`)
   })
+  // A used code of an agent tells that the agent needs no other.
+  await db.execute(sql`
+    delete from scan_enrolment_codes where expires_at < now() - interval '2 days' and (agent_id is null or uses = 0)`)
   await db.execute(sql`delete from sessions where last_seen_at < now() - interval '2 days'`)
 }
 
@@ -120,6 +136,14 @@ const tasks: readonly Task[] = [
   { name: 'ended_suppressions', periodSeconds: 20, run: tellEndedSuppressions },
   { name: 'left_over_notifications', periodSeconds: 5, run: tellLeftOver },
   { name: 'audit_counts', periodSeconds: MINUTE, run: hub => addUpAuditCounts(hub.database.db) },
+  { name: 'security_notices', periodSeconds: 5, run: tellSecurityNotices },
+  { name: 'security_exceptions', periodSeconds: MINUTE, run: expireExceptions },
+  { name: 'security_watch', periodSeconds: 5 * MINUTE, run: watchSecurity },
+  { name: 'security_digest', periodSeconds: MINUTE, run: noteDigests },
+  { name: 'security_retention', periodSeconds: DAY, run: forgetOldFindings },
+  { name: 'security_exports', periodSeconds: 10 * MINUTE, run: deleteOldExports },
+  { name: 'finding_counts', periodSeconds: 5, run: hub => addUpFindingCounts(hub.database.db) },
+  { name: 'scan_invitations', periodSeconds: MINUTE, run: inviteAgents },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },

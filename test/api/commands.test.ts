@@ -352,7 +352,7 @@ describe('the audit log', () => {
 })
 
 describe('service accounts and servers', () => {
-  test('[HUB-051] [HUB-057] [ADM-007] [OPS-019] a collector gets its token and admin token once; both can be replaced; its limit is of the environment', async () => {
+  test('[HUB-051] [HUB-057] [ADM-007] [OPS-019] [SEC-007] [SEC-008] a collector gets its token and admin token once; both can be replaced; its limit is of the environment', async () => {
     const made = await json('service', 'create', '--kind', 'collector', '--name', 'c1')
     const feed = (token: string) => api(token)('GET', '/monitoring/collector/rules')
     expect((await feed(made.token)).status).toBe(200)
@@ -372,6 +372,21 @@ describe('service accounts and servers', () => {
     expect((await json('service', 'rotate-admin-token', made.collector_id)).admin_token).not.toBe(made.admin_token)
     const matcher = await json('service', 'create', '--kind', 'matcher', '--name', 'm1', '--ip-range', '127.0.0.0/8')
     expect((await feed(matcher.token)).status).toBe(403)
+    const hosts = async (token: string) => (await api(token)('GET', '/security/matcher/scan-hosts')).status
+    expect(await hosts(matcher.token)).toBe(200)
+    const next = await json('service', 'rotate', matcher.matcher_id)
+    expect([await hosts(matcher.token), await hosts(next.token)]).toEqual([401, 200])
+    const elsewhere = await json(
+      'service',
+      'create',
+      '--kind',
+      'matcher',
+      '--name',
+      'm2',
+      '--ip-range',
+      '203.0.113.0/24',
+    )
+    expect(await hosts(elsewhere.token)).toBe(403)
     expect((await run(['service', 'create', '--kind', 'other', '--name', 'x'])).code).toBe(1)
   })
 

@@ -199,7 +199,9 @@ describe('ranges of addresses', () => {
     const configFile = join(mkdtempSync(join(tmpdir(), 'site-')), 'site.yaml')
     writeFileSync(configFile, 'trusted_proxies: [10.0.0.0/8/9]\n')
     const nowhere = '127.0.0.1:0'
-    const site = { dataDir: '', hubListen: nowhere, agentListen: nowhere, adminListen: nowhere, opsListen: nowhere }
+    const own = { hubListen: nowhere, agentListen: nowhere, adminListen: nowhere, opsListen: nowhere }
+    const matching = { matcherListen: nowhere, matcherAdminListen: nowhere, matcher: false, securityDb: 'off' }
+    const site = { dataDir: '', ...own, ...matching }
     expect(loadSiteConfig({ ...site, configFile }).faults).toEqual([
       { key: 'trusted_proxies', value: '10.0.0.0/8/9', message: expect.stringContaining('10.0.0.0/8') },
     ])

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { createCompany } from '../../apps/hub/companies/companies.ts'
 import { loadHubConfig } from '../../apps/hub/config.ts'
 import { type RunningHub, startHub } from '../../apps/hub/hub.ts'
-import { createCollector, createToken, createUser } from '../../apps/hub/identity/accounts.ts'
+import { createCollector, createMatcher, createToken, createUser } from '../../apps/hub/identity/accounts.ts'
 import type { PlanOverrides } from '../../apps/hub/platform/db/schema-identity.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
 import { createLogger } from '../../apps/hub/platform/telemetry.ts'
@@ -70,6 +70,7 @@ export class TestHub {
       'events.retention_days': 3650,
       'rate.default_per_minute': MANY,
       'rate.collector_per_minute': MANY,
+      'rate.matcher_per_minute': MANY,
       'rate.enroll_per_minute': MANY,
       'rate.enroll_failures': MANY,
       'rate.mail_per_minute': MANY,
@@ -156,6 +157,17 @@ export class TestHub {
       token: made.token,
       adminToken: made.adminToken ?? '',
       call: (method, path, body, headers) => call(method, `/monitoring/collector${path}`, body, headers),
+    }
+  }
+
+  /** A matcher's service account, allowed from loopback; calls are below /security/matcher. */
+  async matcher(ipRanges: readonly string[] = ['127.0.0.0/8']): Promise<{ id: string; token: string; call: Call }> {
+    const made = await inTransaction(this.hub.database.db, tx => createMatcher(tx, 'Test matcher', ipRanges))
+    const call = caller(this.url, made.token)
+    return {
+      id: made.id,
+      token: made.token,
+      call: (method, path, body, headers) => call(method, `/security/matcher${path}`, body, headers),
     }
   }
 

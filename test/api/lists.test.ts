@@ -116,3 +116,27 @@ test('two changes of one row at a time both hold: each sees what the other has w
     await database.end()
   }
 })
+
+describe('lists of two companies', () => {
+  test('[HUB-033] a list that one company has asked for says nothing of it to another that asks the same', async () => {
+    const tenants = [await hub.tenant(), await hub.tenant()]
+    const scope = { all: true }
+    for (const [index, { call }] of tenants.entries()) {
+      for (let server = 0; server <= index; server++) await call('POST', '/servers', { name: `web-${index}-${server}` })
+      const condition = { severity: 'warning', metric: 'cpu_usage_percent', operator: '>', threshold: 90 }
+      const rule = { ...condition, name: `rule-${index}`, scope }
+      expect((await call('POST', '/monitoring/rules', rule)).status).toBe(201)
+    }
+    const namesOf = ({ body }: { body: Json }) => body.data.map(({ name }: Json) => name).sort()
+    for (const index of [0, 1, 0, 1]) {
+      const { call } = tenants[index]!
+      const found = await call('GET', `/monitoring/rules?search=rule-${index}`)
+      expect(namesOf(found)).toEqual([`rule-${index}`])
+      expect(found.body.data[0].resolved_server_count).toBe(index + 1)
+      expect(namesOf(await call('GET', `/monitoring/rules?search=rule-${1 - index}`))).toEqual([])
+      const servers = await call('GET', '/servers')
+      expect(namesOf(servers)).toEqual(index === 0 ? ['web-0-0'] : ['web-1-0', 'web-1-1'])
+      expect(servers.body.meta.total).toBe(index + 1)
+    }
+  })
+})

@@ -1,6 +1,6 @@
 // Counters of requests: what many other keys do to them, and what an address is counted by.
 import { expect, test } from 'bun:test'
-import { FixedWindows } from '../../apps/hub/platform/http/fixed-windows.ts'
+import { FixedWindows } from '../../apps/http/fixed-windows.ts'
 
 test('a hundred thousand other keys leave the counter of a caller that goes on', () => {
   const windows = new FixedWindows(60_000, () => 1_000)

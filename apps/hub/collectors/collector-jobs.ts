@@ -16,6 +16,7 @@ import { auditByHub } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
+import { purgeAtMatcher } from '../purge/matcher-purge.ts'
 import type { Unreachable } from './collector-client.ts'
 
 export type ReloadKind = ReloadFeed
@@ -62,6 +63,16 @@ type PurgeScope = { readonly scope: 'company' | 'server'; readonly company_id: s
 /** After the commit every collector deletes the data of a company or a server. */
 export const purgeAtCollectors = (hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> =>
   callCollectors(hub, tx, 'collector.purge', [{ payload: purge, key: `${purge.scope} ${purge.id}` }])
+
+/**
+ * The same, and after it the matcher, for what is deleted for good (decision G-161). Where no collector is registered,
+ * the matcher is called at once.
+ */
+export async function purgeEverywhere(hub: Hub, tx: Tx, purge: PurgeScope): Promise<void> {
+  const payload = { ...purge, then_matcher: true }
+  await callCollectors(hub, tx, 'collector.purge', [{ payload, key: `${purge.scope} ${purge.id}` }])
+  if ((await hub.collectors.ids(tx.db)).length === 0) purgeAtMatcher(hub, tx, purge)
+}
 
 const UNREACHABLE = {
   not_registered: 'the collector is no longer registered',
@@ -161,13 +172,13 @@ async function purge(hub: Hub, payload: JobPayload): Promise<void> {
 }
 
 const recordPurge = (hub: Hub, payload: JobPayload, action: 'purge.done' | 'purge.failed'): Promise<void> =>
-  inTransaction(hub.database.db, tx =>
-    auditByHub(tx, String(payload.company_id), action, {
-      type: String(payload.scope),
-      id: String(payload.id),
-      name: null,
-    }),
-  )
+  inTransaction(hub.database.db, async tx => {
+    const [scope, companyId, id] = [String(payload.scope), String(payload.company_id), String(payload.id)]
+    await auditByHub(tx, companyId, action, { type: scope, id, name: null })
+    // Whether the collector could do it or not: the matcher is asked with tries of its own.
+    if (payload.then_matcher === true)
+      purgeAtMatcher(hub, tx, { scope: scope === 'company' ? scope : 'server', company_id: companyId, id })
+  })
 
 export function registerCollectorJobs(hub: Hub): void {
   hub.jobs.register('collector.reload', { handle: payload => reload(hub, payload) })

@@ -2,14 +2,14 @@
 import { eq } from 'drizzle-orm'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
 import { demandEverything } from '../identity/may-act-on.ts'
+import { checkCompanyLimit } from '../plans/company-limits.ts'
+import { effectivePlan } from '../plans/plan.ts'
 import { companies } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { ApiError, invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
 import { changeParent, createCompany, deleteCompany, rootsOf } from './companies.ts'
-import { checkCompanyLimit } from './company-limits.ts'
 import { type Company, findCompany } from './company-list.ts'
-import { effectivePlan } from './plan.ts'
 
 const subjectOf = ({ id, name }: Pick<Company, 'id' | 'name'>) => ({ type: 'company', id, name })
 

@@ -5,16 +5,18 @@ import { eq, sql } from 'drizzle-orm'
 import { limits } from '../../../core/limits.ts'
 import { revokeAgents } from '../agents/agents.ts'
 import { auditByHub } from '../audit/audit.ts'
-import { purgeAtCollectors, reloadCollectors } from '../collectors/collector-jobs.ts'
+import { purgeEverywhere, reloadCollectors } from '../collectors/collector-jobs.ts'
 import type { Hub } from '../hub-context.ts'
 import { newLicenseToken, tokenHash, tokenHint } from '../identity/secrets.ts'
+import { licensedUses, lockAgentQuota } from '../plans/agent-quota.ts'
+import { applyRetention, effectivePlan } from '../plans/plan.ts'
 import { licenses, settings } from '../platform/db/schema.ts'
 import { companies, type PlanOverrides } from '../platform/db/schema-identity.ts'
 import { allowLongStatements, lockCompanies, lockCompany, type Tx, uuidList } from '../platform/db/transaction.ts'
 import { invalidField, notFound } from '../platform/http/api-error.ts'
+import { deleteCompanySecurity } from '../purge/security-rows.ts'
 import { createDefaultRules } from '../rules/default-rules.ts'
-import { licensedUses, lockAgentQuota } from './agent-quota.ts'
-import { applyRetention, effectivePlan } from './plan.ts'
+import { applyScanQuotas } from '../security/scan-hosts/scan-quota.ts'
 
 type NewCompany = {
   readonly name: string
@@ -133,6 +135,7 @@ export async function changePlan(hub: Hub, tx: Tx, companyId: string, change: Pl
     })
     .where(eq(companies.id, companyId))
   await applyRetention(hub, tx, companyId)
+  await applyScanQuotas(hub, tx, companyId)
 }
 
 /** The root companies of the trees that contain these companies. */
@@ -171,6 +174,7 @@ export async function changeParent(hub: Hub, tx: Tx, companyId: string, parentId
   await tx.db.update(companies).set({ parentId }).where(eq(companies.id, companyId))
   if (parentId !== null) await checkLevels(tx, companyId)
   await applyRetention(hub, tx, companyId)
+  await applyScanQuotas(hub, tx, companyId)
 }
 
 async function companyFamily(tx: Tx, companyId: string): Promise<{ id: string; name: string }[]> {
@@ -195,6 +199,13 @@ export async function deleteCompany(hub: Hub, tx: Tx, companyId: string): Promis
       tx,
       agents.map(agent => agent.id),
       'company deleted',
+    )
+    const hosts = await tx.db.execute<{ host_id: string }>(
+      sql`select host_id from scan_hosts where company_id = ${company.id}`,
+    )
+    tx.touch(
+      'scan_hosts',
+      hosts.map(host => host.host_id),
     )
     await tx.db.execute(
       sql`delete from sessions where user_id in (select id from users where company_id = ${company.id})`,
@@ -222,9 +233,10 @@ export async function purgeCompany(hub: Hub, tx: Tx, companyId: string): Promise
         rows.map(row => row.id),
       )
     }
+    await deleteCompanySecurity(tx, id)
     await tx.db.execute(sql`delete from companies where id = ${id}`)
     await auditByHub(tx, id, 'purge.requested', { type: 'company', id, name })
-    await purgeAtCollectors(hub, tx, { scope: 'company', company_id: id, id })
+    await purgeEverywhere(hub, tx, { scope: 'company', company_id: id, id })
   }
   for (const kind of ['rules', 'silences', 'checks', 'settings'] as const) await reloadCollectors(hub, tx, kind)
   return family.map(company => company.id)

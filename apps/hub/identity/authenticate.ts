@@ -1,8 +1,11 @@
 // Authentication: the user behind a bearer token or a session cookie, that user's permissions, and the company
 // (decisions G-02, G-03, G-04, G-12). All of it is read from the database at every request, so a lost permission is
 // lost at once.
+
 import { type SQL, sql } from 'drizzle-orm'
+import type { IncomingRequest } from '../../http/http-request.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import { fixedStatement } from '../platform/db/fixed-statement.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { words } from '../platform/http/api-texts.ts'
 import { type Caller, type Identity, sessionCookie } from '../platform/http/caller.ts'
@@ -123,19 +126,23 @@ const MAKER_COLUMNS = sql`
   coalesce(m.super_admin, false) as maker_super_admin,
   (t.maker_id <> t.user_id and (m.id is null or m.disabled_at is not null)) is true as maker_gone, t.created_at as made_at`
 
-/**
- * The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked; a token that somebody
- * made for another person counts as revoked while that somebody is disabled or gone.
- */
-export async function authenticateToken(db: Executor, token: string): Promise<Caller> {
-  const [row] = await db.execute<CredentialRow & MakerColumns>(sql`
+const CALLER_OF_TOKEN = fixedStatement<'hash'>(
+  value => sql`
     select t.id as credential_id, t.permissions as token_permissions, t.ip_ranges,
       t.rate_per_minute, c.token_rate_max as rate_max, t.maker_id is not null as is_issued, null as csrf_token,
       coalesce(t.expires_at <= now(), false) as expired, t.revoked_at is not null as revoked,
       (t.last_used_at is null or t.last_used_at < now() - interval '1 minute') as stale_use, ${MAKER_COLUMNS}, ${USER_COLUMNS}
     from api_tokens t join users u on u.id = t.user_id left join companies c on c.id = u.company_id
       left join users m on m.id = t.maker_id and t.maker_id <> t.user_id
-    where t.token_hash = ${tokenHash(token)}`)
+    where t.token_hash = ${value('hash')}`,
+)
+
+/**
+ * The caller behind a bearer token. Throws 401 when there is none, or it is expired or revoked; a token that somebody
+ * made for another person counts as revoked while that somebody is disabled or gone.
+ */
+export async function authenticateToken(db: Executor, token: string): Promise<Caller> {
+  const [row] = await db.execute<CredentialRow & MakerColumns>(CALLER_OF_TOKEN({ hash: tokenHash(token) }))
   if (!row || row.gone) throw unauthenticated()
   if (row.revoked || row.maker_gone)
     throw new ApiError(401, 'unauthorized', words('token_revoked'), { reason: 'token_revoked' })
@@ -147,23 +154,27 @@ export async function authenticateToken(db: Executor, token: string): Promise<Ca
 const sessionIdleMinutes = 120
 export const sessionHours = 12
 
-/** The caller behind a session cookie. Throws 401 when the session is unknown, idle for too long or too old. */
-async function authenticateSession(db: Executor, cookie: string): Promise<Caller> {
-  const [row] = await db.execute<CredentialRow>(sql`
+const CALLER_OF_SESSION = fixedStatement<'hash'>(
+  value => sql`
     select s.id as credential_id, null as token_permissions, null as ip_ranges, null as rate_per_minute, null as rate_max,
       false as is_issued, s.csrf_token,
       (s.last_seen_at < now() - make_interval(mins => ${sessionIdleMinutes})
         or s.created_at < now() - make_interval(hours => ${sessionHours})) as expired,
       false as revoked, (s.last_seen_at < now() - interval '1 minute') as stale_use, ${USER_COLUMNS}
     from sessions s join users u on u.id = s.user_id left join companies c on c.id = u.company_id
-    where s.token_hash = ${tokenHash(cookie)}`)
+    where s.token_hash = ${value('hash')}`,
+)
+
+/** The caller behind a session cookie. Throws 401 when the session is unknown, idle for too long or too old. */
+async function authenticateSession(db: Executor, cookie: string): Promise<Caller> {
+  const [row] = await db.execute<CredentialRow>(CALLER_OF_SESSION({ hash: tokenHash(cookie) }))
   if (!row || row.gone || row.expired) throw unauthenticated()
   if (row.stale_use) await db.execute(sql`update sessions set last_seen_at = now() where id = ${row.credential_id}`)
   return callerOf(row, 'session')
 }
 
 /** The caller of a request, by its Authorization header, else by its session cookie. */
-export async function authenticate(db: Executor, request: Request): Promise<Caller> {
+export async function authenticate(db: Executor, request: IncomingRequest): Promise<Caller> {
   const authorization = request.headers.get('authorization')
   if (authorization !== null) {
     const token = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1]

@@ -1,17 +1,6 @@
 // Users, roles, companies and teams as the API answers them (decisions G-03, G-04).
 import { Type } from '@sinclair/typebox'
-import { languages } from '../platform/http/api-texts.ts'
-import {
-  amount,
-  id,
-  listed,
-  named,
-  nullable,
-  reference,
-  string,
-  time,
-  wordOf,
-} from '../platform/http/response-schema.ts'
+import { amount, id, listed, named, nullable, reference, string, time } from '../platform/http/response-schema.ts'
 
 export const userResponse = named('User', {
   id: id(),
@@ -26,22 +15,6 @@ export const userResponse = named('User', {
   enabled: Type.Boolean(),
   created_at: time(),
 })
-
-export const invitationResponse = named('Invitation', {
-  id: id(),
-  company_id: id(),
-  email: string(),
-  name: nullable(string()),
-  permissions: listed(string()),
-  role_ids: listed(id()),
-  language: wordOf(languages),
-  invited_by: nullable(reference),
-  expired: Type.Boolean(),
-  expires_at: time(),
-  created_at: time(),
-})
-/** Beside the invitation, once. */
-export const invitationLink = { link: string(), mailed: Type.Boolean() }
 
 export const roleResponse = named('Role', {
   id: id(),

@@ -1,4 +1,4 @@
-// REST: /users, /roles, /permissions, /invitations (group "Identity and permissions").
+// REST: /users, /roles, /permissions (group "Identity and permissions").
 import { Type } from '@sinclair/typebox'
 import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
@@ -6,9 +6,6 @@ import { email, listOf, oneOf, optional, text, timeZone, uuid } from '../platfor
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answerList, string } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { invitationLink } from './identity-response.ts'
-import { invitationCollection } from './invitation-list.ts'
-import { invite, withdrawInvitation } from './invitations.ts'
 import {
   addUser,
   changeUser,
@@ -31,7 +28,6 @@ const permissions = listOf(text(64), LIST_MAX)
 const roleIds = listOf(uuid(), LIST_MAX)
 const user = resourceRoutes({ path: '/users', parameter: 'user', tag: TAG, of: userCollection })
 const role = resourceRoutes({ path: '/roles', parameter: 'role', tag: TAG, of: roleCollection })
-const invitation = resourceRoutes({ path: '/invitations', parameter: 'invitation', tag: TAG, of: invitationCollection })
 
 const userRoutes: readonly Route[] = [
   list({ path: '/users', tag: TAG, summary: 'List users by name', permissions: VIEW, of: userCollection }),
@@ -137,31 +133,4 @@ const roleRoutes: readonly Route[] = [
   }),
 ]
 
-const invitationRoutes: readonly Route[] = [
-  list({
-    path: '/invitations',
-    tag: TAG,
-    summary: 'Invitations that nobody has accepted yet, newest first',
-    permissions: VIEW,
-    of: invitationCollection,
-  }),
-  invitation.createWith({
-    summary: 'Invite by e-mail; the link is shown once, and mailed when the hub can send mail',
-    permissions: MANAGE,
-    body: Type.Object({
-      email: email(),
-      name: optional(text(255)),
-      permissions: optional(permissions),
-      role_ids: optional(roleIds),
-      language: Type.Optional(oneOf(languages)),
-    }),
-    beside: invitationLink,
-    async act(context, body) {
-      const { row, link, isMailed } = await invite(context, body)
-      return { row, beside: { link, mailed: isMailed } }
-    },
-  }),
-  invitation.delete({ summary: 'Withdraw an invitation', permissions: MANAGE, act: withdrawInvitation }),
-]
-
-export const identityRoutes: readonly Route[] = [...userRoutes, ...roleRoutes, ...invitationRoutes]
+export const identityRoutes: readonly Route[] = [...userRoutes, ...roleRoutes]

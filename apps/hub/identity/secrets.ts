@@ -26,6 +26,7 @@ export const newWebhookSecret = (): string => `whs_${randomChars(40)}`
 export const newInvitationToken = (): string => `inv_${randomBase62(32)}`
 export const newAddressToken = (): string => `adr_${randomBase62(32)}`
 export const newSessionToken = (): string => `ses_${randomBase62(32)}`
+export const newScanCode = (): string => `scn_${randomBase62(32)}`
 export const newPassword = (): string => randomChars(24)
 
 export const tokenHash = (token: string): string => sha256Hex(token)

@@ -2,7 +2,6 @@
 // (decision G-104).
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
-import { notifyTypes } from '../../../core/lifecycle/alert.ts'
 import { notFound } from '../platform/http/api-error.ts'
 import { languages } from '../platform/http/api-texts.ts'
 import { list } from '../platform/http/list.ts'
@@ -12,7 +11,16 @@ import { answer, answerList, named, string, wordOf } from '../platform/http/resp
 import { type Route, type RouteContext, route } from '../platform/http/route.ts'
 import { changeChannel, channelCollection, createChannel, deleteChannel, testChannel } from './channels.ts'
 import { deliveryCollection, queuedResponse, redeliver } from './deliveries.ts'
-import { fillTemplate, listTemplates, resetTemplate, setTemplate } from './templates.ts'
+import { securitySample } from './security-texts.ts'
+import {
+  fillTemplate,
+  fillText,
+  listTemplates,
+  resetTemplate,
+  setTemplate,
+  type TemplateType,
+  templateTypes,
+} from './templates.ts'
 
 const TAG = 'Notifications'
 const VIEW = ['notifications.view']
@@ -67,15 +75,14 @@ const channelRoutes: readonly Route[] = [
 
 const textResponse = { title: string(), body: string() }
 const templateResponse = named('NotificationTemplate', {
-  template: wordOf(notifyTypes),
+  template: wordOf(templateTypes),
   language: wordOf(languages),
   ...textResponse,
   is_default: Type.Boolean(),
 })
 const templatePreview = named('FilledTemplate', textResponse)
 
-type TemplateType = (typeof notifyTypes)[number]
-const isTemplate = (name: string | undefined): name is TemplateType => notifyTypes.some(type => type === name)
+const isTemplate = (name: string | undefined): name is TemplateType => templateTypes.some(type => type === name)
 
 async function templateOf({ params }: RouteContext): Promise<TemplateType> {
   if (!isTemplate(params.template)) throw notFound()
@@ -99,7 +106,7 @@ const sample = (nowMs: number) => ({
 const templateBody = Type.Object({ language: oneOf(languages), title: text(255), body: text(4000) })
 /** What the routes of one template have in common. */
 const ofTemplate = {
-  pathParameters: { template: oneOf(notifyTypes) },
+  pathParameters: { template: oneOf(templateTypes) },
   tag: TAG,
   permissions: MANAGE,
   resource: templateOf,
@@ -145,8 +152,11 @@ const templateRoutes: readonly Route[] = [
     summary: 'Fill a text with a sample alert',
     body: templateBody,
     answer: answer(templatePreview),
-    async handle({ hub, body }) {
-      const fill = (source: string) => fillTemplate(source, sample(hub.now()), hub.config.public_url, hub.now())
+    async handle({ hub, body, resource }) {
+      const fill = (source: string) =>
+        resource.startsWith('security.')
+          ? fillText(source, securitySample)
+          : fillTemplate(source, sample(hub.now()), hub.config.public_url, hub.now())
       return { data: { title: fill(body.title), body: fill(body.body) } }
     },
   }),

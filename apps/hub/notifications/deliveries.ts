@@ -20,7 +20,8 @@ import { loadTexts, type NotificationLanguage, renderText, type ShownAlert, type
 
 const FAILURES_TO_DISABLE = 50
 
-type Attributes = {
+/** The attributes of a server by which scopes select. */
+export type Attributes = {
   readonly id: string
   readonly tags: readonly string[]
   readonly environment: string | null
@@ -36,9 +37,14 @@ type ChannelPreferences = {
   readonly channels: readonly (typeof notificationChannels.$inferSelect)[]
 }
 
-export async function loadChannelPreferences(db: Executor, companyId: string): Promise<ChannelPreferences> {
+/** The users are those that hold the permission. */
+export async function loadChannelPreferences(
+  db: Executor,
+  companyId: string,
+  permission = 'monitoring.view',
+): Promise<ChannelPreferences> {
   const [recipients, texts, hooks, channels] = await Promise.all([
-    recipientsOf(db, companyId),
+    recipientsOf(db, companyId, permission),
     loadTexts(db, companyId),
     db
       .select()
@@ -92,7 +98,7 @@ export async function addDeliveries(hub: Hub, tx: Tx, deliveries: readonly NewDe
 }
 
 /** True when the scope of a webhook or a group address covers the server. */
-function covers(scope: Readonly<Record<string, unknown>>, server: Attributes): boolean {
+export function covers(scope: Readonly<Record<string, unknown>>, server: Attributes): boolean {
   const has = (list: unknown, value: string | null) => Array.isArray(list) && value !== null && list.includes(value)
   return (
     scope.all === true ||

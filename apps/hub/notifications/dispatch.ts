@@ -20,7 +20,7 @@ import { registerWebhook } from './webhook.ts'
 const ROWS_AT_ONCE = 2000
 
 /** A row of the bell's notifications before it is inserted. */
-type BellRow = {
+export type BellRow = {
   readonly id: string
   readonly user_id: string
   readonly company_id: string
@@ -31,7 +31,7 @@ type BellRow = {
   readonly created_at: string
 }
 
-async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
+export async function addBellRows(tx: Tx, rows: readonly BellRow[]): Promise<void> {
   for (let at = 0; at < rows.length; at += ROWS_AT_ONCE)
     await tx.db.execute(sql`
       insert into notifications (id, user_id, company_id, type, title, body, link, created_at)

@@ -1,5 +1,4 @@
 // One attempt of an e-mail delivery over SMTP.
-import nodemailer from 'nodemailer'
 import type { Hub } from '../hub-context.ts'
 import type { JobPayload } from '../platform/jobs/jobs.ts'
 import { type Delivery, giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
@@ -48,7 +47,9 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
   if (text === null) return refuseDelivery(hub, delivery, 'its text was sealed with a key that is gone')
   const footer = await footerOf(hub, delivery)
   const from = hub.config['mail.from'] ?? SENDER
-  const transport = nodemailer.createTransport({
+  // Loaded with the first mail: the library takes 11 MB, and many hubs never send one.
+  const { createTransport } = await import('nodemailer')
+  const transport = createTransport({
     url,
     connectionTimeout: TIMEOUT_MS,
     greetingTimeout: TIMEOUT_MS,

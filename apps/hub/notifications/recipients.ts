@@ -30,20 +30,19 @@ const LEVELS: Readonly<Record<string, number>> = { info: 0, warning: 1, critical
 export const reaches = (severity: Severity, from: string): boolean =>
   from !== 'off' && (LEVELS[severity] ?? 0) >= (LEVELS[from] ?? 0)
 
-const SEES_ALERTS = `{${grantersOf('monitoring.view').join(',')}}`
-
 /**
- * The users of a company that may see its alerts, with their preferences. A company can have many users, of which few
+ * The users of a company that hold a permission, with their preferences. A company can have many users, of which few
  * are notified.
  */
-export async function recipientsOf(db: Executor, companyId: string): Promise<Recipient[]> {
+export async function recipientsOf(db: Executor, companyId: string, permission: string): Promise<Recipient[]> {
+  const granters = `{${grantersOf(permission).join(',')}}`
   const rows = await db.execute<RecipientRow>(sql`
     select u.id, u.email, u.language, u.address_unconfirmed,
       (select min_severity from notification_preferences n where n.user_id = u.id and n.channel = 'bell') as bell,
       (select min_severity from notification_preferences n where n.user_id = u.id and n.channel = 'email') as email_level
     from users u where u.company_id = ${companyId} and u.kind = 'person' and u.disabled_at is null
-      and (u.permissions && ${SEES_ALERTS}::text[] or u.id in (
-        select ur.user_id from user_roles ur join roles r on r.id = ur.role_id where r.permissions && ${SEES_ALERTS}::text[]))`)
+      and (u.permissions && ${granters}::text[] or u.id in (
+        select ur.user_id from user_roles ur join roles r on r.id = ur.role_id where r.permissions && ${granters}::text[]))`)
   return rows.map(row => ({
     id: row.id,
     email: row.email,

@@ -50,7 +50,7 @@ export function streamNotifications(context: RouteContext): Response {
         }
       }
       const forgetClose = hub.bell.onClose(() => end())
-      signal.addEventListener('abort', () => end())
+      signal().addEventListener('abort', () => end())
       send(': connected\n\n')
     },
     cancel: () => end(),

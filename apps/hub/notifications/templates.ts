@@ -1,6 +1,7 @@
 // The texts of notifications by event type and language; a company can replace each (decision G-104).
 import { and, eq } from 'drizzle-orm'
 import { type NotifyType, notifyTypes } from '../../../core/lifecycle/alert.ts'
+import { type SecurityEventType, securityEventTypes } from '../../../core/lifecycle/security-event.ts'
 import { auditRequest } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import type { Executor } from '../platform/db/connect.ts'
@@ -8,16 +9,21 @@ import { notificationTemplates } from '../platform/db/schema-identity.ts'
 import { inTransaction } from '../platform/db/transaction.ts'
 import { languages } from '../platform/http/api-texts.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { securityTexts } from './security-texts.ts'
 
 export type NotificationLanguage = 'en' | 'vi'
 export const languageOf = (text: string): NotificationLanguage => (text === 'vi' ? 'vi' : 'en')
+
+/** Everything that people and webhooks are told of. */
+export const templateTypes = [...notifyTypes, ...securityEventTypes] as const
+export type TemplateType = (typeof templateTypes)[number]
 
 type Template = { readonly title: string; readonly body: string }
 
 const EN_VALUE = 'Value {value}, threshold {threshold}, since {opened_at}. {link}'
 const VI_VALUE = 'Giá trị {value}, ngưỡng {threshold}, từ {opened_at}. {link}'
 
-const defaults: Readonly<Record<NotifyType, Readonly<Record<NotificationLanguage, Template>>>> = {
+const defaults: Readonly<Record<TemplateType, Readonly<Record<NotificationLanguage, Template>>>> = {
   'alert.opened': {
     en: { title: '[{severity}] {rule} on {server}', body: EN_VALUE },
     vi: { title: '[{severity}] {rule} trên {server}', body: VI_VALUE },
@@ -49,6 +55,7 @@ const defaults: Readonly<Record<NotifyType, Readonly<Record<NotificationLanguage
     en: { title: 'Wide-area incident is over', body: 'Group {rule}, lasted {duration}. {link}' },
     vi: { title: 'Sự cố diện rộng đã kết thúc', body: 'Nhóm {rule}, kéo dài {duration}. {link}' },
   },
+  ...securityTexts,
 }
 
 /** The text for an alert whose notification is sent when its suppression has ended (decision G-101). */
@@ -63,7 +70,7 @@ const lateNotes: Readonly<Record<'opened' | 'ended', Readonly<Record<Notificatio
   },
 }
 
-const defaultTemplate = (type: NotifyType, language: NotificationLanguage): Template => defaults[type][language]
+const defaultTemplate = (type: TemplateType, language: NotificationLanguage): Template => defaults[type][language]
 
 /** An alert as the API shows it, as far as templates use it. */
 export type ShownAlert = {
@@ -89,6 +96,14 @@ function durationOf(alert: ShownAlert, nowMs: number): string {
   return hours > 0 ? `${hours}h${minutes}m` : minutes > 0 ? `${minutes}m${seconds % 60}s` : `${seconds}s`
 }
 
+/** Fills the placeholders of a text; those that have no value stay. */
+export const fillText = (text: string, values: Readonly<Record<string, string>>): string =>
+  text.replace(/\{(\w+)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? values[name]! : whole)).trim()
+
+/** A link of the web interface; empty when the hub does not know its address. */
+export const linkTo = (publicUrl: string | null, path: string): string =>
+  publicUrl === null ? '' : `${publicUrl.replace(/\/+$/, '')}${path}`
+
 /** Fills the placeholders of a text from an alert. */
 export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string | null, nowMs: number): string {
   const values: Readonly<Record<string, string>> = {
@@ -100,9 +115,9 @@ export function fillTemplate(text: string, alert: ShownAlert, publicUrl: string 
     state: alert.state,
     opened_at: alert.opened_at.toISOString(),
     duration: durationOf(alert, nowMs),
-    link: publicUrl === null ? '' : `${publicUrl.replace(/\/+$/, '')}/alerts/${alert.id}`,
+    link: linkTo(publicUrl, `/alerts/${alert.id}`),
   }
-  return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole).trim()
+  return fillText(text, values)
 }
 
 /** The texts that a company has replaced, by type and language. */
@@ -130,10 +145,21 @@ export function renderText(
   return { title: fill(template.title), body: `${fill(template.body)}${late}` }
 }
 
+/** The text of a security event. */
+export function renderSecurityText(
+  texts: TextBook,
+  type: SecurityEventType,
+  language: NotificationLanguage,
+  values: Readonly<Record<string, string>>,
+): Template {
+  const template = texts.get(`${type} ${language}`) ?? defaultTemplate(type, language)
+  return { title: fillText(template.title, values), body: fillText(template.body, values) }
+}
+
 /** Every text of a company, its own or the default one, by event type and language. */
 export async function listTemplates(db: Executor, companyId: string) {
   const own = await loadTexts(db, companyId)
-  return notifyTypes.flatMap(template =>
+  return templateTypes.flatMap(template =>
     languages.map(language => {
       const text = own.get(`${template} ${language}`)
       const { title, body } = text ?? defaultTemplate(template, language)
@@ -143,9 +169,9 @@ export async function listTemplates(db: Executor, companyId: string) {
 }
 
 type TemplateText = Template & { readonly language: NotificationLanguage }
-const subjectOf = (template: NotifyType) => ({ type: 'template', id: template, name: template })
+const subjectOf = (template: TemplateType) => ({ type: 'template', id: template, name: template })
 
-export async function setTemplate(context: RouteContext, template: NotifyType, text: TemplateText): Promise<void> {
+export async function setTemplate(context: RouteContext, template: TemplateType, text: TemplateText): Promise<void> {
   const { hub, companyId } = context
   const { language, title, body } = text
   await inTransaction(hub.database.db, async tx => {
@@ -161,7 +187,7 @@ export async function setTemplate(context: RouteContext, template: NotifyType, t
 }
 
 /** Restores the default texts of an event type in every language. */
-export async function resetTemplate(context: RouteContext, template: NotifyType): Promise<void> {
+export async function resetTemplate(context: RouteContext, template: TemplateType): Promise<void> {
   const { hub, companyId } = context
   await inTransaction(hub.database.db, async tx => {
     await tx.db

@@ -59,9 +59,9 @@ const NO_COUNTS: Counts = {
 
 /**
  * Servers and agents as one page shows them. How many agents are online the collector knows better than the records,
- * which follow within a minute: its word moves as many servers, so that the counts agree. An agent that it hears of was
- * unknown to the records, else down; one that it no longer hears of is silent and not declared lost, and its server
- * unknown.
+ * which follow within a minute: as many servers change their count, so that the counts agree. An agent that is online
+ * for the collector alone counted as unknown before, else as down; one that is online for the records alone leaves its
+ * server unknown, since it is silent and not declared lost.
  */
 function presentCounts(counts: Counts, heard: number | null) {
   // The collector may not yet know of an agent, or still know of one: what is said must add up.

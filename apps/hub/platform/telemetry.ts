@@ -24,10 +24,15 @@ export function createMetrics(version: string) {
       registers,
     }),
     events: counter('hub_events_total', 'Events of collectors by type and result.', ['type', 'result']),
+    securityEvents: counter('hub_security_events_total', 'Events of security matchers by type and result.', [
+      'type',
+      'result',
+    ]),
     notifications: counter('hub_notifications_total', 'Notifications by channel and result.', ['channel', 'result']),
     jobs: counter('hub_jobs_total', 'Jobs by queue and result.', ['job', 'result']),
     queueDepth: new Gauge({ name: 'hub_queue_depth', help: 'Waiting jobs.', labelNames: ['queue'], registers }),
     collectorRequests: counter('hub_collector_requests_total', 'Calls of collectors.', ['call', 'result']),
+    matcherRequests: counter('hub_matcher_requests_total', 'Calls of the matcher.', ['call', 'result']),
   }
 }
 

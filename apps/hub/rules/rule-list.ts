@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { and, desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import { type RuleScope, ruleKinds, severities } from '../../../core/alerting/rules/rule.ts'
 import type { Executor } from '../platform/db/connect.ts'
+import type { Owner } from '../platform/db/page-of-rows.ts'
 import { rules } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { uuidList } from '../platform/db/transaction.ts'
@@ -16,7 +17,7 @@ import { ruleResponse } from './rule-response.ts'
 const FIRING = sql<number>`(select count(*)::int from monitoring_alerts x
   where x.rule_id = ${rules.id} and x.state in ('open', 'acknowledged', 'grouped'))`
 /** Computed once for each query, not once for each rule. */
-const serverCount = (companyId: string) => sql<number>`case when (${rules.scope}->>'all')::boolean then
+const serverCount = (companyId: Owner) => sql<number>`case when (${rules.scope}->>'all')::boolean then
   (select count(*)::int from servers s where s.company_id = ${companyId} and s.deleted_at is null)
   else cardinality(${rules.resolvedServerIds}) end`
 /**
@@ -25,7 +26,7 @@ const serverCount = (companyId: string) => sql<number>`case when (${rules.scope}
  */
 const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(rules)
 
-const selectRules = (db: Executor, companyId: string) =>
+const selectRules = (db: Executor, companyId: Owner) =>
   db
     .select({
       rule: shownColumns,

@@ -5,14 +5,15 @@ import { and, eq, sql } from 'drizzle-orm'
 import { agentsOfServers, revokeAgents, touchAgents } from '../agents/agents.ts'
 import { resolveServerAlerts } from '../alerts/alerts.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
-import { purgeAtCollectors, pushAgents } from '../collectors/collector-jobs.ts'
-import { checkCompanyLimit } from '../companies/company-limits.ts'
+import { purgeEverywhere, pushAgents } from '../collectors/collector-jobs.ts'
 import type { Hub } from '../hub-context.ts'
+import { checkCompanyLimit } from '../plans/company-limits.ts'
 import { violatedUniqueIndex } from '../platform/db/connect.ts'
 import { agents, type ServerOrigin, type ServerStatus, servers } from '../platform/db/schema.ts'
 import { allowLongStatements, inTransaction, lockCompany, type Tx } from '../platform/db/transaction.ts'
 import { invalidField } from '../platform/http/api-error.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { deleteServerSecurity } from '../purge/security-rows.ts'
 import { refreshScopes } from '../scopes/scope.ts'
 import { allServers, findServer, presentServer, type Server, type ServerRow } from './server-list.ts'
 
@@ -188,9 +189,10 @@ export async function destroyServer(hub: Hub, tx: Tx, server: Server): Promise<v
   await revokeAgents(hub, tx, await agentsOfServers(tx.db, [server.id]), 'server removed')
   await tx.db.execute(sql`update servers set deleted_at = coalesce(deleted_at, now()) where id = ${server.id}`)
   await refreshScopes(hub, tx, server.companyId, [server.id])
+  await deleteServerSecurity(tx, server.companyId, server.id)
   tx.leaveTombstones('servers', server.companyId, [server.id])
   await tx.db.delete(servers).where(and(eq(servers.companyId, server.companyId), eq(servers.id, server.id)))
-  await purgeAtCollectors(hub, tx, { scope: 'server', company_id: server.companyId, id: server.id })
+  await purgeEverywhere(hub, tx, { scope: 'server', company_id: server.companyId, id: server.id })
 }
 
 export async function deleteServerForGood(context: RouteContext, id: string): Promise<void> {

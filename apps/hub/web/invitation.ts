@@ -2,7 +2,7 @@
 
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
 import type { Hub } from '../hub-context.ts'
-import { acceptInvitation, type InvitationLink, type Invited, invitationOf } from '../identity/invitations.ts'
+import { acceptInvitation, type InvitationLink, type Invited, invitationOf } from '../invitations/invitations.ts'
 import { clientAddress } from '../platform/http/addresses.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
 import { isOwnForm, readForm } from './form.ts'

@@ -1,5 +1,6 @@
 // The snapshot of a company at one moment: the hub's records, completed by the collector's answers about the servers on
 // the page. Viewers share a snapshot and its query to the collector; a slow or unreachable collector delays nobody.
+import pTimeout from 'p-timeout'
 import { isObject } from '../../../core/json-object.ts'
 import type { Hub } from '../hub-context.ts'
 import { askCollector, type ServerNow, serverSeries, summaryOf } from '../servers/health.ts'
@@ -26,8 +27,6 @@ const SERIES_STEP_SECONDS = 30
 const SHARED_MAX = 5_000
 
 export type LiveView = ServerView & { readonly alertsPage: number }
-
-const wait = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 /**
  * A server as the page shows it: its key values, the state that the collector reports or else the recorded one, and
@@ -101,7 +100,7 @@ export class LivePictures {
       ),
     )
     const answered = Promise.all(asked).catch(error => this.hub.log.warn({ err: error }, 'cannot ask the collector'))
-    await Promise.race([answered, wait(COLLECTOR_WAIT_MS)])
+    await pTimeout(answered, { milliseconds: COLLECTOR_WAIT_MS, fallback: () => {} })
     return records.map(record => this.answers.last(keyOf(record), ANSWER_USABLE_MS))
   }
 

@@ -3,6 +3,7 @@
 // permission is lost at once.
 
 import { rateKeyOf } from '../../../core/network/ip-address.ts'
+import { standard } from '../../http/http-response.ts'
 import type { Hub } from '../hub-context.ts'
 import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
@@ -109,7 +110,9 @@ export class LiveStreams {
       const companyId = await companyToShow(this.hub, guest, company)
       return this.stream(request, guest, companyId, company)
     } catch (error) {
-      return respondError(toApiError(error, this.hub.log), 'user', languageOf(request), { ...NO_STORE }, this.hub.now())
+      return standard(
+        respondError(toApiError(error, this.hub.log), 'user', languageOf(request), { ...NO_STORE }, this.hub.now()),
+      )
     }
   }
 

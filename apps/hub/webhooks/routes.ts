@@ -1,8 +1,8 @@
 // REST: /webhooks (decision G-105).
 import { Type } from '@sinclair/typebox'
 import { severities } from '../../../core/alerting/rules/rule.ts'
-import { notifyTypes } from '../../../core/lifecycle/alert.ts'
 import { queuedResponse, redeliver, webhookDeliveries } from '../notifications/deliveries.ts'
+import { templateTypes } from '../notifications/templates.ts'
 import { list } from '../platform/http/list.ts'
 import { boolean, listOf, oneOf, optional, scope, text } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
@@ -23,10 +23,10 @@ const VIEW = ['webhooks.view']
 const MANAGE = ['webhooks.manage']
 const URL_MAX = 2048
 
-const webhookEvents = [...notifyTypes, 'ping'] as const
+const webhookEvents = [...templateTypes, 'ping'] as const
 
 const settings = {
-  events: optional(listOf(oneOf(notifyTypes), notifyTypes.length)),
+  events: optional(listOf(oneOf(templateTypes), templateTypes.length)),
   min_severity: Type.Optional(oneOf(severities)),
   scope: Type.Optional(scope()),
   enabled: Type.Optional(boolean()),

@@ -18,6 +18,8 @@ export type Database = {
 }
 
 const JOB_CONNECTIONS = 3
+/** Seconds before a lost connection is made anew; the library counts the losses of all connections of a pool. */
+const reconnectAfter = (losses: number): number => (0.5 + Math.random() / 2) * Math.min(0.01 * 3 ** losses, 1)
 const JSONB_OID = 3802
 const JSON_OID = 114
 const jsonType = (oid: number) => ({
@@ -29,7 +31,7 @@ const jsonType = (oid: number) => ({
 
 /** Opens a pool. Nothing is connected before the first query. */
 export function openDatabase(url: string, connectionsMax: number): Database {
-  const shared = { connect_timeout: 10, idle_timeout: 60, onnotice: () => {} }
+  const shared = { connect_timeout: 10, idle_timeout: 60, backoff: reconnectAfter, onnotice: () => {} }
   const session = { TimeZone: 'UTC', lock_timeout: 30_000, statement_timeout: 60_000 }
   const client = postgres(url, {
     ...shared,

@@ -24,6 +24,8 @@ import tokenMakers from '../../../../sql/hub/0020_token_makers.sql' with { type:
 import feedBytes from '../../../../sql/hub/0021_feed_bytes.sql' with { type: 'text' }
 import checkLabels from '../../../../sql/hub/0022_check_labels.sql' with { type: 'text' }
 import addresses from '../../../../sql/hub/0023_addresses.sql' with { type: 'text' }
+import security from '../../../../sql/hub/0024_security.sql' with { type: 'text' }
+import securityLists from '../../../../sql/hub/0025_security_lists.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -51,6 +53,8 @@ export const migrations: readonly Migration[] = [
   { number: 21, name: 'feed_bytes', sql: feedBytes },
   { number: 22, name: 'check_labels', sql: checkLabels },
   { number: 23, name: 'addresses', sql: addresses },
+  { number: 24, name: 'security', sql: security },
+  { number: 25, name: 'security_lists', sql: securityLists },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

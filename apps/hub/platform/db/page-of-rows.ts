@@ -1,7 +1,8 @@
 // A page of rows and the total number of rows in one round trip: the select and the count are sent together.
-import { type AnyColumn, and, count, eq, ilike, inArray, or, type SQL } from 'drizzle-orm'
+import { type AnyColumn, and, count, eq, ilike, inArray, or, type Placeholder, type SQL } from 'drizzle-orm'
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { Executor } from './connect.ts'
+import { ListStatements, listValues } from './list-statements.ts'
 import { isAnyOf } from './transaction.ts'
 
 /** The condition that rows must meet; undefined means that every row meets it. */
@@ -11,14 +12,17 @@ export type Condition = SQL | undefined
 export type RowRange = { readonly limit: number; readonly offset: number }
 export type PageOfRows<Row> = { readonly rows: readonly Row[]; readonly total: number }
 
-type Limited<Row> = { offset(offset: number): PromiseLike<Row[]> }
-type Ordered<Row> = PromiseLike<Row[]> & { limit(limit: number): Limited<Row> }
+type Preparable<Row> = { prepare(name: string): { execute(values: Readonly<Record<string, unknown>>): Promise<Row[]> } }
+type Limited<Row> = { offset(offset: Placeholder): Preparable<Row> }
+type Ordered<Row> = Preparable<Row> & { limit(limit: Placeholder): Limited<Row> }
 type Chosen<Row> = PromiseLike<Row[]> & {
   orderBy(...order: SQL[]): Ordered<Row>
   for(strength: 'update', config: { of: PgTable }): PromiseLike<Row[]>
 }
 /** A select of drizzle that has no condition yet. */
 type Selection<Row> = { where(condition: Condition): Chosen<Row> }
+
+export type Owner = string | Placeholder
 
 type IdTable = PgTable & { readonly id: AnyPgColumn }
 
@@ -31,56 +35,84 @@ export type PageBy = 'rows' | 'ids' | 'ids_first'
 
 export type RowSource<Row> = {
   readonly table: IdTable
-  /** The owner is who the collection belongs to: most often a company. */
-  readonly select: (db: Executor, ownerId: string) => Selection<Row>
+  /**
+   * The owner is who the collection belongs to: most often a company. It is a placeholder where the statement is kept.
+   */
+  readonly select: (db: Executor, owner: Owner) => Selection<Row>
   /** A total order: no two rows compare equal. */
   readonly order: readonly SQL[]
   readonly pageBy: PageBy
 }
 
-const countRows = async (db: Executor, table: PgTable, where: Condition): Promise<number> => {
-  const [row] = await db.select({ total: count() }).from(table).where(where)
-  return row?.total ?? 0
-}
-
 /** The rows to read from a source: `owned` selects the rows of the owner, `where` applies the filters to them. */
 type Asked = { readonly ownerId: string; readonly owned: Condition; readonly where: Condition }
 
-/** The page and the exact total. `total` replaces the count query where the collection already keeps a count. */
-export async function pageOfRows<Row>(
-  db: Executor,
-  { table, select, order, pageBy }: RowSource<Row>,
-  { ownerId, owned, where: among }: Asked,
-  { limit, offset }: RowRange,
-  total: () => Promise<number> = () => countRows(db, table, and(owned, among)),
-): Promise<PageOfRows<Row>> {
-  const where = and(owned, among)
-  const ids = () =>
-    db
+/** Reads pages of a source, from outside transactions. */
+export class PageReader<Row> {
+  private readonly counts = new ListStatements<{ total: number }>()
+  private readonly ids = new ListStatements<{ id: unknown }>()
+  private readonly pages = new ListStatements<Row>()
+
+  constructor(private readonly source: RowSource<Row>) {}
+
+  /** The page and the exact total. `total` replaces the count query where the collection already keeps a count. */
+  async read(
+    db: Executor,
+    { ownerId, owned, where: among }: Asked,
+    range: RowRange,
+    total?: () => Promise<number>,
+  ): Promise<PageOfRows<Row>> {
+    const { table, order, pageBy, select } = this.source
+    const where = and(owned, among)
+    const counted = () => total?.() ?? this.count(db, where, values)
+    const values = { owner: ownerId, limit: range.limit, offset: range.offset }
+    if (pageBy === 'ids_first') {
+      const [found, all] = await Promise.all([
+        this.ids.run(db, where, values, condition => this.idsWhere(db, condition)),
+        counted(),
+      ])
+      const idsOfPage = found.map(row => String(row.id))
+      if (idsOfPage.length === 0) return { rows: [], total: all }
+      const ofPage = and(owned, isAnyOf(table.id, idsOfPage))
+      const rows = await this.pages.run(db, ofPage, values, condition =>
+        select(db, listValues.owner)
+          .where(condition)
+          .orderBy(...order),
+      )
+      return { rows, total: all }
+    }
+    const rows = this.pages.run(db, where, values, condition => {
+      const chosen = select(db, listValues.owner)
+      return pageBy === 'ids'
+        ? chosen.where(inArray(table.id, this.idsWhere(db, condition))).orderBy(...order)
+        : chosen
+            .where(condition)
+            .orderBy(...order)
+            .limit(listValues.limit)
+            .offset(listValues.offset)
+    })
+    const [page, all] = await Promise.all([rows, counted()])
+    return { rows: page, total: all }
+  }
+
+  private idsWhere(db: Executor, condition: Condition) {
+    const { table, order } = this.source
+    return db
       .select({ id: table.id })
       .from(table)
-      .where(where)
+      .where(condition)
       .orderBy(...order)
-      .limit(limit)
-      .offset(offset)
-  const chosen = select(db, ownerId)
-  if (pageBy === 'ids_first') {
-    const [found, all] = await Promise.all([ids(), total()])
-    const idsOfPage = found.map(row => String(row.id))
-    const rows =
-      idsOfPage.length > 0 ? await chosen.where(and(owned, isAnyOf(table.id, idsOfPage))).orderBy(...order) : []
-    return { rows, total: all }
+      .limit(listValues.limit)
+      .offset(listValues.offset)
   }
-  const rows =
-    pageBy === 'ids'
-      ? chosen.where(inArray(table.id, ids())).orderBy(...order)
-      : chosen
-          .where(where)
-          .orderBy(...order)
-          .limit(limit)
-          .offset(offset)
-  const [page, all] = await Promise.all([rows, total()])
-  return { rows: page, total: all }
+
+  private async count(db: Executor, where: Condition, values: Parameters<typeof this.counts.run>[2]): Promise<number> {
+    const { table } = this.source
+    const [row] = await this.counts.run(db, where, values, condition =>
+      db.select({ total: count() }).from(table).where(condition),
+    )
+    return row?.total ?? 0
+  }
 }
 
 /** The row with an id, or null. With a lock, the row stays locked until the transaction ends. */

@@ -6,7 +6,7 @@
 import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import { type Db, sqlState, type TxDb } from './connect.ts'
 
-export type Feed = 'agents' | 'checks' | 'rules' | 'servers' | 'silences'
+export type Feed = 'agents' | 'checks' | 'rules' | 'scan_hosts' | 'servers' | 'silences'
 
 /** New values of rows: each row has an id and `columns`; `set` assigns from them under the alias `x`. */
 type NewValues = {
@@ -36,9 +36,12 @@ const FEED_TABLES: Readonly<Record<Feed, string>> = {
   agents: 'monitoring_agents',
   checks: 'monitoring_checks',
   rules: 'monitoring_rules',
+  scan_hosts: 'scan_hosts',
   servers: 'servers',
   silences: 'monitoring_silences',
 }
+
+const keyOf = (feed: Feed): SQL => sql.raw(feed === 'scan_hosts' ? 'host_id' : 'id')
 
 /**
  * Reserves numbers of a feed. The counter's row stays locked until the commit. Returns the number before the first one.
@@ -54,7 +57,7 @@ async function numberRows(db: TxDb, feed: Feed, ids: readonly string[]): Promise
   const base = await takeNumbers(db, feed, ids.length)
   await db.execute(sql`
     update ${sql.identifier(FEED_TABLES[feed])} as t set sync_version = ${base}::bigint + x.ord
-    from unnest(${uuidList(ids)}::uuid[]) with ordinality as x (id, ord) where t.id = x.id`)
+    from unnest(${uuidList(ids)}::uuid[]) with ordinality as x (id, ord) where t.${keyOf(feed)} = x.id`)
 }
 
 async function numberAndStore(db: TxDb, feed: Feed, { rows, columns, set }: NewValues): Promise<void> {
@@ -62,7 +65,7 @@ async function numberAndStore(db: TxDb, feed: Feed, { rows, columns, set }: NewV
   await db.execute(sql`
     update ${sql.identifier(FEED_TABLES[feed])} as t set sync_version = ${base}::bigint + x.ordinality, ${set}
     from rows from (jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (id uuid, ${columns})) with ordinality as x
-    where t.id = x.id`)
+    where t.${keyOf(feed)} = x.id`)
 }
 
 async function insertTombstones(db: TxDb, feed: Feed, companyId: string, ids: readonly string[]): Promise<void> {

@@ -12,6 +12,10 @@ const texts = {
     en: 'This token may not be used from this address.',
     vi: 'Không được dùng token này từ địa chỉ IP này.',
   },
+  ip_ranges_needed: {
+    en: 'A token of a security matcher needs an allowlist of addresses.',
+    vi: 'Token của security matcher cần có danh sách địa chỉ IP được phép.',
+  },
   company_not_allowed: {
     en: 'This company is outside the scope of the token.',
     vi: 'Công ty này nằm ngoài phạm vi của token.',
@@ -34,6 +38,10 @@ const texts = {
   not_acceptable: { en: 'The API answers application/json only.', vi: 'API chỉ trả về application/json.' },
   unsupported_type: { en: 'The body must be application/json.', vi: 'Nội dung phải là application/json.' },
   too_large: { en: 'The body is larger than {limit} bytes.', vi: 'Nội dung lớn hơn {limit} byte.' },
+  inflate: {
+    en: 'must be whole and compressed with gzip or zstd, or not at all',
+    vi: 'phải nguyên vẹn và nén bằng gzip hoặc zstd, hoặc không nén',
+  },
   too_deep: {
     en: 'The body is nested more than {max} levels deep.',
     vi: 'Nội dung lồng nhau quá {max} cấp.',
@@ -100,6 +108,18 @@ const texts = {
   },
   quota_exceeded: { en: 'The agent quota of the plan is reached.', vi: 'Đã đạt hạn mức agent của gói.' },
   agent_not_revoked: { en: 'revoke the agent first', vi: 'hãy thu hồi agent trước' },
+  server_has_scan_host: { en: 'the server already has a scan host', vi: 'máy chủ đã có scan host' },
+  scan_code_invalid: {
+    en: 'The code is unknown, used or expired.',
+    vi: 'Mã không tồn tại, đã được dùng hoặc đã hết hạn.',
+  },
+  scan_quota: {
+    en: "The plan's number of scan hosts is reached.",
+    vi: 'Đã đạt số scan host tối đa của gói.',
+  },
+  public_key: { en: 'must be base64 of 32 bytes', vi: 'phải là base64 của 32 byte' },
+  hash: { en: 'must be 64 hexadecimal digits', vi: 'phải gồm 64 chữ số thập lục phân' },
+  signature: { en: 'must be made with the current key', vi: 'phải được ký bằng khóa hiện tại' },
   server_has_agent: { en: 'the server already has an agent', vi: 'máy chủ đã có agent' },
   scope_empty: {
     en: 'must be all, or name at least one server, tag, environment, role or datacenter',
@@ -204,6 +224,21 @@ const texts = {
     vi: 'phải là data URL của ảnh PNG, JPEG hoặc WebP',
   },
   image_size: { en: 'must be at most {max} bytes', vi: 'chỉ được tối đa {max} byte' },
+  own_exception: {
+    en: 'Somebody else must approve your own request.',
+    vi: 'Yêu cầu của bạn phải do người khác duyệt.',
+  },
+  ids_or_filter: { en: 'give either finding_ids or filter', vi: 'hãy nêu finding_ids hoặc filter' },
+  finds_nothing: { en: 'finds no finding', vi: 'không tìm thấy phát hiện nào' },
+  absolute_path: { en: 'must be an absolute path', vi: 'phải là đường dẫn tuyệt đối' },
+  exports_max: {
+    en: 'the company has {max} exports of the last day; wait until one is gone',
+    vi: 'công ty đã có {max} bản xuất trong ngày; hãy đợi đến khi một bản hết hạn',
+  },
+  matcher_unavailable: {
+    en: 'The matcher cannot be reached at the moment.',
+    vi: 'Hiện không thể kết nối tới matcher.',
+  },
   login_failed: { en: 'E-mail or password is wrong.', vi: 'E-mail hoặc mật khẩu không đúng.' },
 } as const
 

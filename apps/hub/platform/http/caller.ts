@@ -1,5 +1,6 @@
 // The caller of a request, as every route sees it, and the calls of identity by which the pipeline reads it from the
 // database.
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { Executor } from '../db/connect.ts'
 
 export type Caller = {
@@ -43,7 +44,7 @@ export const sessionCookie = 'hub_session'
 
 export type Identity = {
   /** Returns the caller of a request, by its Authorization header or else its session cookie. Throws 401. */
-  readonly authenticate: (db: Executor, request: Request) => Promise<Caller>
+  readonly authenticate: (db: Executor, request: IncomingRequest) => Promise<Caller>
   /** Returns the company to work in, given X-Company-Id. Throws 403 for a company outside the caller's scope. */
   readonly companyOf: (db: Executor, caller: Caller, header: string | null) => Promise<string>
 }

@@ -11,7 +11,7 @@ import {
   isEqual,
   type PageBy,
   type PageOfRows,
-  pageOfRows,
+  PageReader,
   type RowRange,
   type RowSource,
   rowOfId,
@@ -141,6 +141,7 @@ export function collection<Row, R extends TSchema, F extends Filters = Nothing, 
   const conditions: Filters = { ...definition.filters, ...definition.within }
   const within = schemasOf(definition.within)
   const source: RowSource<Row> = { ...definition, pageBy: definition.pageBy ?? 'rows' }
+  const pages = new PageReader(source)
   const ownerOf = OWNER_IDS[scope.owner]
   const found = async (db: Executor, ownerId: string, id: string, locks: boolean): Promise<Row> => {
     const row = isUuid(id) ? await rowOfId(db, source, ownerId, scope.where(ownerId), id, locks) : null
@@ -164,7 +165,7 @@ export function collection<Row, R extends TSchema, F extends Filters = Nothing, 
       const asked = { ownerId, owned: scope.where(ownerId), where: allOf(conditionsOf(conditions, given, asker)) }
       const { db } = asker.hub.database
       const counted = definition.count?.(asker, given) ?? null
-      return pageOfRows(db, source, asked, range, counted ? () => counted : undefined)
+      return pages.read(db, asked, range, counted ? () => counted : undefined)
     },
   }
 }

@@ -1,7 +1,9 @@
 // The origin of the links that the hub hands out. A client can send any Host header, and a link made from it would lead
 // the reader wherever that client wants. So the header counts only where it names this hub.
+
 import { hostname, networkInterfaces } from 'node:os'
 import { isLoopback, isWildcard } from '../../../../core/config/address.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { HubConfig } from '../../config.ts'
 
 /** The scheme of a URL whose origin the hub does not know: responses then contain relative paths. */
@@ -38,9 +40,11 @@ export class Links {
   }
 
   /** The URL of a request, with the origin that links in its response may have. */
-  urlOf(request: Request): URL {
+  urlOf(request: IncomingRequest): URL {
     const asked = new URL(request.url)
-    const origin = this.config.public_url?.replace(/\/+$/, '') ?? (this.isOwn(asked) ? asked.origin : UNKNOWN)
+    const known = this.config.public_url
+    if (known === null && this.isOwn(asked)) return asked
+    const origin = known?.replace(/\/+$/, '') ?? UNKNOWN
     return new URL(`${origin}${asked.pathname}${asked.search}`)
   }
 

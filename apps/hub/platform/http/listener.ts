@@ -3,9 +3,11 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { codeOf, isLoopback, listenAdvice, splitAddress, urlOf } from '../../../../core/config/address.ts'
-import { fetchHandler } from '../../../http/fetch-handler.ts'
+import { hostedHandler } from '../../../http/fetch-handler.ts'
 import type { Refusal } from '../../../http/http-connection.ts'
 import { assertPortIsFree, type Certificate, type HttpListener, listenHttp } from '../../../http/http-listener.ts'
+import type { HttpRequest } from '../../../http/http-request.ts'
+import type { AnyResponse } from '../../../http/http-response.ts'
 import type { HubConfig } from '../../config.ts'
 
 const IDLE_SECONDS = 60
@@ -40,13 +42,13 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 /** The response of this API to a request that never reaches a route. */
 const refuse = ({ status, message }: Refusal): Response => Response.json({ message }, { status })
 
-/** Serves `fetch` on an address. Throws StartError with the key for an address or a certificate that cannot be used. */
+/** Serves requests on an address. Throws StartError with the key for an address or a certificate that is no use. */
 export function startListener(
   config: HubConfig,
   key: 'listen' | 'ops.listen',
   address: string,
   isTls: boolean,
-  fetch: (request: Request, peer: string) => Promise<Response>,
+  handle: (request: HttpRequest, peer: string) => Promise<AnyResponse>,
 ): Listener {
   const { hostname, port } = splitAddress(address)
   let certificate: Certificate | null
@@ -68,7 +70,8 @@ export function startListener(
       port,
       certificate,
       idleSeconds: IDLE_SECONDS,
-      handle: fetchHandler({ scheme, fetch, refuse }),
+      connectionsMax: config.connections_max,
+      handle: hostedHandler({ scheme, handle, refuse }),
       refuse,
     })
   } catch (error) {

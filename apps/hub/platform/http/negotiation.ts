@@ -6,13 +6,17 @@ import { type Language, languages } from './api-texts.ts'
 const ANSWERED = ['application/json', 'text/event-stream']
 const ANYTHING = '*/*'
 
-/** False when an Accept header excludes JSON. Parameters of a media type, such as a charset, do not matter. */
-export function acceptsJson(accept: string | null): boolean {
+/**
+ * False when an Accept header excludes JSON and the type of the route's own answer. Parameters of a media type, such as
+ * a charset, do not matter.
+ */
+export function acceptsJson(accept: string | null, answerType = 'application/json'): boolean {
   if (accept === null || accept.trim() === '' || accept === ANYTHING) return true
   const negotiator = new Negotiator({ headers: { accept } })
   const named = negotiator.mediaTypes().map(type => type.toLowerCase())
-  if (named.some(type => ANSWERED.includes(type) || type.endsWith('+json'))) return true
-  return negotiator.mediaTypes(ANSWERED).length > 0
+  const answered = [...ANSWERED, answerType]
+  if (named.some(type => answered.includes(type) || type.endsWith('+json'))) return true
+  return negotiator.mediaTypes(answered).length > 0
 }
 
 /** The best of vi and en by quality value of an Accept-Language header; en by default. */

@@ -1,6 +1,8 @@
 // The checks of every API request: the caller, its address, its rate, the company, the permission, and only then the
 // resource and the data (decision G-08: 401, token IP 403, 429, company 403, permission 403, 404, 422).
 import type { Logger } from 'pino'
+import type { IncomingRequest } from '../../../http/http-request.ts'
+import type { AnyResponse } from '../../../http/http-response.ts'
 import type { Hub } from '../../hub-context.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
 import { ApiError, notFound, permissionDenied } from './api-error.ts'
@@ -14,7 +16,7 @@ import type { Route, RouteContext } from './route.ts'
 
 export const familyOf = (path: string): Family => {
   if (path === '/monitoring/collector' || path.startsWith('/monitoring/collector/')) return 'collector'
-  return path.startsWith('/security/matcher/') ? 'matcher' : 'user'
+  return path === '/security/matcher' || path.startsWith('/security/matcher/') ? 'matcher' : 'user'
 }
 
 function checkAddress(caller: Caller, ip: string): void {
@@ -44,15 +46,26 @@ export type RequestMeta = {
   readonly startedAtMs: number
 }
 
+/**
+ * A matcher is told that it may not call before its requests are counted (decision G-151), and a token that works from
+ * everywhere is no matcher's.
+ */
+function checkMatcher(caller: Caller): void {
+  if (!caller.permissions.has('security.matcher')) throw permissionDenied('security.matcher')
+  if (caller.ipRanges === null)
+    throw new ApiError(403, 'forbidden', words('ip_ranges_needed'), { reason: 'ip_not_allowed' })
+}
+
 async function admit(
   hub: Hub,
-  request: Request,
+  request: IncomingRequest,
   family: Family,
   ip: string,
   headers: ResponseHeaders,
 ): Promise<Caller> {
   const caller = await hub.identity.authenticate(hub.database.db, request)
   checkAddress(caller, ip)
+  if (family === 'matcher') checkMatcher(caller)
   checkRate(hub, family, caller, ip, headers)
   return caller
 }
@@ -61,7 +74,7 @@ async function admit(
  * Returns the company to work in, and throws unless the caller has every permission that the route needs. Empty for
  * collectors and matchers.
  */
-async function companyAllowed(hub: Hub, route: Route, request: Request, caller: Caller): Promise<string> {
+async function companyAllowed(hub: Hub, route: Route, request: IncomingRequest, caller: Caller): Promise<string> {
   const isUser = familyOf(route.path) === 'user'
   const companyId = isUser
     ? await hub.identity.companyOf(hub.database.db, caller, request.headers.get('x-company-id'))
@@ -74,7 +87,13 @@ async function companyAllowed(hub: Hub, route: Route, request: Request, caller: 
  * Whether a caller that was admitted earlier would be admitted now. While the database does not answer, the caller
  * stays admitted; the next check asks again.
  */
-async function isStillAdmitted(hub: Hub, route: Route, request: Request, ip: string, log: Logger): Promise<boolean> {
+async function isStillAdmitted(
+  hub: Hub,
+  route: Route,
+  request: IncomingRequest,
+  ip: string,
+  log: Logger,
+): Promise<boolean> {
   try {
     const caller = await hub.identity.authenticate(hub.database.db, request)
     checkAddress(caller, ip)
@@ -99,11 +118,11 @@ function readParams(decoded: DecodedParams): Record<string, string> {
 export async function runRoute(
   hub: Hub,
   route: Route,
-  request: Request,
+  request: IncomingRequest,
   decoded: DecodedParams,
   requestMeta: RequestMeta,
   isLegacy: boolean,
-): Promise<Response> {
+): Promise<AnyResponse> {
   const family = familyOf(route.path)
   const language = preferredLanguage(request.headers.get('accept-language'))
   const headers: ResponseHeaders = { 'X-Request-Id': requestMeta.requestId, 'Cache-Control': 'no-store' }
@@ -113,11 +132,13 @@ export async function runRoute(
   const routeName = `${route.method} ${route.path}`
   // Most requests log nothing at the usual level, and to make a child logger costs a tenth of a short request.
   const requestLog = () => hub.log.child({ request_id: requestMeta.requestId, route: routeName })
-  let response: Response
+  let response: AnyResponse
   try {
     const caller = await admit(hub, request, family, ip, headers)
     const companyId = await companyAllowed(hub, route, request, caller)
-    if (!acceptsJson(request.headers.get('accept'))) throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
+    // A matcher gives up what is refused with a status that it does not know, and reads JSON whatever it asks for.
+    if (family !== 'matcher' && !acceptsJson(request.headers.get('accept'), route.answerType))
+      throw new ApiError(406, 'not_acceptable', words('not_acceptable'))
     const url = hub.links.urlOf(request)
     const params = readParams(decoded)
     const context: RouteContext = {
@@ -130,7 +151,7 @@ export async function runRoute(
       userAgent: request.headers.get('user-agent')?.slice(0, 512) ?? null,
       language,
       url,
-      signal: request.signal,
+      signal: () => request.signal,
       isStillAdmitted: () => isStillAdmitted(hub, route, request, ip, requestLog()),
     }
     const result = await route.run(context, code => readBody(request, route, family, code))
@@ -148,11 +169,11 @@ export async function runRoute(
 /** A path or method below /api that no route has: 401 first, then 404 or 405. Never throws. */
 export async function runUnknown(
   hub: Hub,
-  request: Request,
+  request: IncomingRequest,
   path: string,
   allowed: readonly string[],
   requestMeta: RequestMeta,
-): Promise<Response> {
+): Promise<AnyResponse> {
   const family = familyOf(path.replace(/^\/api\/v1/, ''))
   const language = preferredLanguage(request.headers.get('accept-language'))
   const headers: ResponseHeaders = { 'X-Request-Id': requestMeta.requestId, 'Cache-Control': 'no-store' }

@@ -1,8 +1,12 @@
 // The body of a request as JSON or text: bounded in bytes and depth, UTF-8, and without characters that the database
 // cannot store.
+
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { isNestedDeeper } from '../../../../core/wire/json-depth.ts'
+import { readZstdFrames } from '../../../../core/wire/zstd-frame.ts'
+import type { IncomingRequest } from '../../../http/http-request.ts'
 import { ApiError, invalidField } from './api-error.ts'
-import { words } from './api-texts.ts'
+import { type TextKey, words } from './api-texts.ts'
 import { faultsError } from './request-schema.ts'
 import type { Family } from './respond.ts'
 import type { Route } from './route.ts'
@@ -13,22 +17,78 @@ const BODY_BYTES_MAX = 2 * MIB
 const BODY_DEPTH_MAX = 100
 
 /** The bytes of a body. Throws 413 when it is larger. */
-export async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
+export async function readBytes(request: IncomingRequest, bytesMax: number): Promise<Uint8Array> {
   const tooLarge = () => new ApiError(413, 'too_large', words('too_large', { limit: bytesMax }))
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge()
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of request.body) {
+  const reader = request.body.getReader()
+  for (;;) {
+    const { done, value: chunk } = await reader.read()
+    if (done || !chunk) break
     size += chunk.byteLength
-    if (size > bytesMax) throw tooLarge()
+    if (size > bytesMax) {
+      await reader.cancel()
+      throw tooLarge()
+    }
     chunks.push(chunk)
   }
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
 }
 
+const MATCHER_BYTES_MAX = 16 * MIB
+const MATCHER_INFLATED_BYTES_MAX = 64 * MIB
+
+/** A matcher's body as it was before it was compressed; null when it is too large, broken or compressed otherwise. */
+function inflated(bytes: Uint8Array, encoding: string): Uint8Array | null {
+  const maxOutputLength = MATCHER_INFLATED_BYTES_MAX
+  try {
+    if (encoding === '' || encoding === 'identity') return bytes
+    if (encoding === 'gzip' || encoding === 'x-gzip') return gunzipSync(bytes, { maxOutputLength })
+    // The decompressor does not notice that a body ended early; its frames tell.
+    if (encoding === 'zstd' && readZstdFrames(bytes)) return zstdDecompressSync(bytes, { maxOutputLength })
+  } catch {
+    // Broken, or larger than it may become.
+  }
+  return null
+}
+
+/**
+ * The JSON body of a matcher, of any media type. Whatever is wrong with it answers 422, since a matcher gives up what
+ * is refused with another status (decision G-167). Characters that the database cannot store are left to the handler.
+ */
+async function readMatcherBody(request: IncomingRequest, code: string): Promise<unknown> {
+  const refused = (key: TextKey, params?: Readonly<Record<string, number>>) =>
+    faultsError(new Map([['body', words(key, params)]]), code)
+  let bytes: Uint8Array
+  try {
+    bytes = await readBytes(request, MATCHER_BYTES_MAX)
+  } catch (error) {
+    if (error instanceof ApiError) throw refused('too_large', { limit: MATCHER_BYTES_MAX })
+    throw error
+  }
+  const whole = inflated(bytes, (request.headers.get('content-encoding') ?? '').trim().toLowerCase())
+  if (whole === null) throw refused('inflate')
+  if (isNestedDeeper(whole, BODY_DEPTH_MAX)) throw refused('too_deep', { max: BODY_DEPTH_MAX })
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(whole))
+  } catch {
+    throw refused('json')
+  }
+}
+
 /** The JSON body, or the text that the route takes instead; an absent body is an empty object. */
-export async function readBody(request: Request, route: Route, family: Family, invalidCode?: string): Promise<unknown> {
+export async function readBody(
+  request: IncomingRequest,
+  route: Route,
+  family: Family,
+  invalidCode?: string,
+): Promise<unknown> {
+  if (family === 'matcher') {
+    const body = await readMatcherBody(request, invalidCode ?? 'invalid_data')
+    return route.keepsText ? body : storable(body)
+  }
   const bytes = await readBytes(request, route.bodyBytesMax ?? BODY_BYTES_MAX)
   if (bytes.byteLength === 0) return {}
   const type = (request.headers.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase()

@@ -28,6 +28,7 @@ export const isEmail = (value: string): boolean => EMAIL.test(value)
 
 FormatRegistry.Set('uuid', isUuid)
 FormatRegistry.Set('date-time', isInstant)
+FormatRegistry.Set('date', value => /^\d{4}-\d{2}-\d{2}$/.test(value) && isInstant(`${value}T00:00:00Z`))
 FormatRegistry.Set('email', isEmail)
 FormatRegistry.Set('time-zone', value => {
   try {
@@ -72,6 +73,8 @@ export const text = (max: number, min = 1) =>
   })
 export const uuid = () => Type.String({ format: 'uuid' })
 export const instant = () => Type.String({ format: 'date-time' })
+/** A day as YYYY-MM-DD. */
+export const date = () => Type.String({ format: 'date', examples: ['2026-02-28'] })
 /** A name of the IANA time zone database. */
 export const timeZone = () => Type.String({ format: 'time-zone', maxLength: 64 })
 export const email = () => Type.String({ format: 'email', maxLength: 254 })

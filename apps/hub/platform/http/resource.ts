@@ -65,21 +65,38 @@ type BulkDefinition<Row, P extends TProperties> = Common & {
 const BULK_MAX = 200
 const NO_BODY = Type.Object({})
 
-export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefinition<Row, R>) {
-  const { path, parameter, tag, of } = definition
-  const find = finderOf(definition)
-  const found = (context: RouteContext) => find(context, context.params[parameter] ?? '')
+class ResourceRoutes<Row, R extends TSchema> {
+  private readonly find: Finder<Row>
+  private readonly onePath: string
   // The compiler knows the type of a generic schema only once it is instantiated, so the type is stated here.
-  const form = Type.Unsafe<{ data: Static<R> }>(answer(of.response))
-  const data = (row: Row, context: RouteContext): { data: Static<R> } => ({ data: of.present(row, context) })
-  const formWith = <P extends TProperties>(beside: P) =>
-    Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: of.response, ...beside }))
-  const formOfMany = () =>
-    Type.Unsafe<{ data: readonly Static<R>[]; refused: readonly Refusal[] }>(bulkResponse(of.response))
-  const onePath = `${path}/:${parameter}`
+  private readonly form: ReturnType<typeof Type.Unsafe<{ data: Static<R> }>>
+
+  constructor(private readonly definition: ResourceDefinition<Row, R>) {
+    this.find = finderOf(definition)
+    this.onePath = `${definition.path}/:${definition.parameter}`
+    this.form = Type.Unsafe<{ data: Static<R> }>(answer(definition.of.response))
+  }
+
+  /** The row of the path. Throws 404. */
+  readonly resource = (context: RouteContext): Promise<Row> =>
+    this.find(context, context.params[this.definition.parameter] ?? '')
+
+  private data(row: Row, context: RouteContext): { data: Static<R> } {
+    return { data: this.definition.of.present(row, context) }
+  }
+
+  private formWith<P extends TProperties>(beside: P) {
+    const { response } = this.definition.of
+    return Type.Unsafe<{ data: Static<R> } & Static<TObject<P>>>(Type.Object({ data: response, ...beside }))
+  }
+
+  private formOfMany() {
+    const { response } = this.definition.of
+    return Type.Unsafe<{ data: readonly Static<R>[]; refused: readonly Refusal[] }>(bulkResponse(response))
+  }
 
   /** A call on the row of the path. The response shows the row after the call. */
-  const onRow = <B extends TObject = typeof NO_BODY>(
+  private onRow<B extends TObject = typeof NO_BODY>(
     method: Method,
     rowPath: string,
     {
@@ -88,156 +105,157 @@ export function resourceRoutes<Row, R extends TSchema>(definition: ResourceDefin
     }: Common &
       WithBody<B> &
       Further<OnResource<Row>> & { readonly status?: number; readonly act: OnRow<Row, Static<B>> },
-  ): Route =>
-    route({
+  ): Route {
+    return route({
       ...rest,
       method,
       path: rowPath,
-      tag,
-      resource: found,
-      answer: form,
-      handle: async context => data(await act(context, context.resource, context.body), context),
+      tag: this.definition.tag,
+      resource: this.resource,
+      answer: this.form,
+      handle: async context => this.data(await act(context, context.resource, context.body), context),
+    })
+  }
+
+  readonly show = (common: Common): Route =>
+    route({
+      ...common,
+      method: 'GET',
+      path: this.onePath,
+      tag: this.definition.tag,
+      resource: this.resource,
+      answer: this.form,
+      handle: async context => this.data(context.resource, context),
     })
 
-  return {
-    resource: found,
-    show: (common: Common): Route =>
-      route({
-        ...common,
-        method: 'GET',
-        path: onePath,
-        tag,
-        resource: found,
-        answer: form,
-        handle: async context => data(context.resource, context),
-      }),
+  readonly create = <B extends TObject>({
+    act,
+    ...rest
+  }: Common &
+    Further<RouteContext> & {
+      readonly body: B
+      readonly act: (context: RouteContext, body: Static<B>) => Promise<Row>
+    }): Route =>
+    route({
+      ...rest,
+      method: 'POST',
+      path: this.definition.path,
+      tag: this.definition.tag,
+      status: 201,
+      answer: this.form,
+      handle: async context => this.data(await act(context, context.body), context),
+    })
 
-    create: <B extends TObject>({
-      act,
-      ...rest
-    }: Common &
-      Further<RouteContext> & {
-        readonly body: B
-        readonly act: (context: RouteContext, body: Static<B>) => Promise<Row>
-      }): Route =>
-      route({
-        ...rest,
-        method: 'POST',
-        path,
-        tag,
-        status: 201,
-        answer: form,
-        handle: async context => data(await act(context, context.body), context),
-      }),
+  /** Create, with further members that only this response has: a secret, a token. */
+  readonly createWith = <B extends TObject, P extends TProperties>({
+    act,
+    beside,
+    ...rest
+  }: Common & {
+    readonly body: B
+    readonly beside: P
+    readonly act: (context: RouteContext, body: Static<B>) => Promise<With<Row, P>>
+  }): Route =>
+    route({
+      ...rest,
+      method: 'POST',
+      path: this.definition.path,
+      tag: this.definition.tag,
+      status: 201,
+      answer: this.formWith(beside),
+      handle: async context => {
+        const made = await act(context, context.body)
+        return { ...this.data(made.row, context), ...made.beside }
+      },
+    })
 
-    /** Create, with further members that only this response has: a secret, a token. */
-    createWith: <B extends TObject, P extends TProperties>({
+  readonly change = <B extends TObject>(
+    definition: Common & Further<OnResource<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+  ): Route => this.onRow<B>('PATCH', this.onePath, definition)
+
+  readonly replace = <B extends TObject>(
+    definition: Common & Further<OnResource<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
+  ): Route => this.onRow<B>('PUT', this.onePath, definition)
+
+  /** Answers 204. */
+  readonly delete = ({
+    act,
+    ...common
+  }: Common & { readonly act: (context: RouteContext, row: Row) => Promise<void> }): Route =>
+    route({
+      ...common,
+      method: 'DELETE',
+      path: this.onePath,
+      tag: this.definition.tag,
+      resource: this.resource,
+      handle: async context => {
+        await act(context, context.resource)
+        return undefined
+      },
+    })
+
+  /** POST (or PUT) of an action on the row or on a part of it. */
+  readonly act = <B extends TObject = typeof NO_BODY>(
+    name: string,
+    definition: Common &
+      WithBody<B> & { readonly method?: Method; readonly status?: number; readonly act: OnRow<Row, Static<B>> },
+  ): Route => {
+    const { method = 'POST', ...rest } = definition
+    return this.onRow<B>(method, `${this.onePath}/${name}`, rest)
+  }
+
+  readonly actWith = <P extends TProperties>(
+    name: string,
+    {
       act,
       beside,
       ...rest
     }: Common & {
-      readonly body: B
       readonly beside: P
-      readonly act: (context: RouteContext, body: Static<B>) => Promise<With<Row, P>>
-    }): Route =>
-      route({
-        ...rest,
-        method: 'POST',
-        path,
-        tag,
-        status: 201,
-        answer: formWith(beside),
-        async handle(context) {
-          const made = await act(context, context.body)
-          return { ...data(made.row, context), ...made.beside }
-        },
-      }),
-
-    change: <B extends TObject>(
-      definition: Common & Further<OnResource<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
-    ): Route => onRow<B>('PATCH', onePath, definition),
-
-    replace: <B extends TObject>(
-      definition: Common & Further<OnResource<Row>> & { readonly body: B; readonly act: OnRow<Row, Static<B>> },
-    ): Route => onRow<B>('PUT', onePath, definition),
-
-    /** Answers 204. */
-    delete: ({
-      act,
-      ...common
-    }: Common & { readonly act: (context: RouteContext, row: Row) => Promise<void> }): Route =>
-      route({
-        ...common,
-        method: 'DELETE',
-        path: onePath,
-        tag,
-        resource: found,
-        async handle(context) {
-          await act(context, context.resource)
-          return undefined
-        },
-      }),
-
-    /** POST (or PUT) of an action on the row or on a part of it. */
-    act: <B extends TObject = typeof NO_BODY>(
-      name: string,
-      definition: Common &
-        WithBody<B> & { readonly method?: Method; readonly status?: number; readonly act: OnRow<Row, Static<B>> },
-    ): Route => {
-      const { method = 'POST', ...rest } = definition
-      return onRow<B>(method, `${onePath}/${name}`, rest)
+      readonly act: (context: RouteContext, row: Row) => Promise<With<Row, P>>
     },
-
-    actWith: <P extends TProperties>(
-      name: string,
-      {
-        act,
-        beside,
-        ...rest
-      }: Common & {
-        readonly beside: P
-        readonly act: (context: RouteContext, row: Row) => Promise<With<Row, P>>
+  ): Route =>
+    route({
+      ...rest,
+      method: 'POST',
+      path: `${this.onePath}/${name}`,
+      tag: this.definition.tag,
+      resource: this.resource,
+      answer: this.formWith(beside),
+      handle: async context => {
+        const changed = await act(context, context.resource)
+        return { ...this.data(changed.row, context), ...changed.beside }
       },
-    ): Route =>
-      route({
-        ...rest,
-        method: 'POST',
-        path: `${onePath}/${name}`,
-        tag,
-        resource: found,
-        answer: formWith(beside),
-        async handle(context) {
-          const changed = await act(context, context.resource)
-          return { ...data(changed.row, context), ...changed.beside }
-        },
-      }),
+    })
 
-    /** POST /bulk/… with many ids: acts on each row that it can, and names the others with the reason (bulk.ts). */
-    bulk: <P extends TProperties>(
-      name: string,
-      { act, ids, idsMax = BULK_MAX, body, ...common }: BulkDefinition<Row, P>,
-    ): Route => {
-      const schema = Type.Object({ [ids]: listOf(uuid(), idsMax, 1), ...body })
-      return route<typeof NO_BODY, TObject, null, ReturnType<typeof formOfMany>>({
-        ...common,
-        method: 'POST',
-        path: `${path}/bulk/${name}`,
-        tag,
-        body: schema,
-        answer: formOfMany(),
-        may404: true,
-        async handle(context) {
-          // The schema above has validated it.
-          const given = context.body as Static<TObject<P>> & Readonly<Record<string, unknown>>
-          const { done, refused } = await forEachId(
-            given[ids] as readonly string[],
-            context.language,
-            id => find(context, id),
-            id => act(context, id, given),
-          )
-          return { data: done.map(row => of.present(row, context)), refused }
-        },
-      })
-    },
+  /** POST /bulk/… with many ids: acts on each row that it can, and names the others with the reason (bulk.ts). */
+  readonly bulk = <P extends TProperties>(
+    name: string,
+    { act, ids, idsMax = BULK_MAX, body, ...common }: BulkDefinition<Row, P>,
+  ): Route => {
+    const schema = Type.Object({ [ids]: listOf(uuid(), idsMax, 1), ...body })
+    return route<typeof NO_BODY, TObject, null, ReturnType<typeof this.formOfMany>>({
+      ...common,
+      method: 'POST',
+      path: `${this.definition.path}/bulk/${name}`,
+      tag: this.definition.tag,
+      body: schema,
+      answer: this.formOfMany(),
+      may404: true,
+      handle: async context => {
+        // The schema above has validated it.
+        const given = context.body as Static<TObject<P>> & Readonly<Record<string, unknown>>
+        const { done, refused } = await forEachId(
+          given[ids] as readonly string[],
+          context.language,
+          id => this.find(context, id),
+          id => act(context, id, given),
+        )
+        return { data: done.map(row => this.definition.of.present(row, context)), refused }
+      },
+    })
   }
 }
+
+export const resourceRoutes = <Row, R extends TSchema>(definition: ResourceDefinition<Row, R>) =>
+  new ResourceRoutes(definition)

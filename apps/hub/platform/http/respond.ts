@@ -1,5 +1,6 @@
 // One place that turns results and errors into responses: JSON, the error form of the family, never a stack or SQL.
 import type { Logger } from 'pino'
+import { type AnyResponse, type PlainResponse, plainHead } from '../../../http/http-response.ts'
 import { sqlState } from '../db/connect.ts'
 import { ApiError } from './api-error.ts'
 import { type Language, render, words } from './api-texts.ts'
@@ -9,11 +10,9 @@ export type Family = 'user' | 'collector' | 'matcher'
 
 export type ResponseHeaders = Record<string, string>
 
-function json(status: number, body: unknown, headers: ResponseHeaders): Response {
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' },
-  })
+function json(status: number, body: unknown, headers: ResponseHeaders): PlainResponse {
+  const head = `${plainHead(status, headers)}Content-Type: application/json; charset=utf-8\r\n`
+  return { status, head, body: JSON.stringify(body) }
 }
 
 /** The response for the value that a handler returned. */
@@ -23,13 +22,13 @@ export function respond(
   family: Family,
   headers: ResponseHeaders,
   nowMs: number,
-): Response {
+): AnyResponse {
   if (result instanceof Response) {
     for (const [name, value] of Object.entries(headers)) result.headers.set(name, value)
     return result
   }
-  if (result === undefined) return new Response(null, { status: 204, headers })
-  if (family === 'user') return json(status, result, headers)
+  if (result === undefined) return { status: 204, head: plainHead(204, headers), body: '' }
+  if (family !== 'collector') return json(status, result, headers)
   return json(status, { ...(result as object), server_time: new Date(nowMs).toISOString() }, headers)
 }
 
@@ -37,7 +36,10 @@ export function respond(
 function isTransient(error: unknown): boolean {
   const state = sqlState(error)
   if (state !== null) return /^(08|40|53|55|57)/.test(state)
-  return error instanceof Error && /^(CONNECT|ECONN|CONNECTION_)/.test(String((error as { code?: unknown }).code ?? ''))
+  // The library of queries wraps what the connection tells.
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
+    if (/^(CONNECT|ECONN|CONNECTION_)/.test(String((at as { code?: unknown }).code ?? ''))) return true
+  return false
 }
 
 /**
@@ -54,6 +56,9 @@ export function toApiError(error: unknown, log: Logger): ApiError {
   return new ApiError(500, 'server_error', words('server_error'))
 }
 
+/** Codes that matchers know by another word (decisions G-151, G-168). */
+const MATCHER_CODES: Readonly<Record<string, string>> = { unavailable: 'server_error', invalid_request: 'invalid_data' }
+
 /** The error in the common error format (decision G-06). */
 export function respondError(
   error: ApiError,
@@ -61,7 +66,7 @@ export function respondError(
   language: Language,
   headers: ResponseHeaders,
   nowMs: number,
-): Response {
+): PlainResponse {
   const all = {
     ...headers,
     'Content-Language': language,
@@ -69,12 +74,13 @@ export function respondError(
     ...error.more.headers,
   }
   const message = render(error.text, language)
+  const code = family === 'matcher' ? (MATCHER_CODES[error.code] ?? error.code) : error.code
   if (family !== 'user') {
     const fields = Object.entries(error.more.errors ?? {}).map(
       ([field, texts]) => `${field}: ${texts.map(text => render(text, language)).join(', ')}`,
     )
     const body: Record<string, unknown> = {
-      error: { code: error.code, message: fields.length > 0 ? fields.slice(0, 10).join('; ') : message },
+      error: { code, message: fields.length > 0 ? fields.slice(0, 10).join('; ') : message },
     }
     if (family === 'collector') body.server_time = new Date(nowMs).toISOString()
     return json(error.status, body, all)

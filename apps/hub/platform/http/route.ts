@@ -22,7 +22,8 @@ export type RouteContext = {
   readonly userAgent: string | null
   readonly language: Language
   readonly url: URL
-  readonly signal: AbortSignal
+  /** Made when it is asked for. */
+  readonly signal: () => AbortSignal
   /**
    * Whether the caller would be admitted again now: for a response that stays open. Not counted as a request; never
    * rejects.
@@ -56,6 +57,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly textBody?: TextBody
   /** The error code for invalid data in the collector and matcher families. */
   readonly invalidCode?: string
+  /** True when the handler of a matcher's route sees to characters that the database cannot store. */
+  readonly keepsText?: boolean
   /**
    * Faults of a body that its schema cannot express, by field. Called for any JSON object whose schema check failed, so
    * that one response lists all faults; when the schema check passes, the handler makes the same check.
@@ -103,6 +106,7 @@ export type Route = {
   readonly pathParameters: Readonly<Record<string, TSchema>>
   readonly bodyBytesMax: number | null
   readonly textBody: TextBody | null
+  readonly keepsText: boolean
   readonly run: (context: RouteContext, readBody: (invalidCode?: string) => Promise<unknown>) => Promise<unknown>
 }
 
@@ -136,6 +140,7 @@ export function route<
     pathParameters: definition.pathParameters ?? {},
     bodyBytesMax: definition.bodyBytesMax ?? null,
     textBody: definition.textBody ?? null,
+    keepsText: definition.keepsText ?? false,
     async run(context, readBody) {
       const resource = (definition.resource ? await definition.resource(context) : null) as S
       const query = (definition.query ? parseQuery(definition.query, context.url.searchParams) : {}) as Static<Q>

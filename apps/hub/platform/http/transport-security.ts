@@ -1,5 +1,7 @@
 // Which session cookie counts and which security headers a response has, by whether the browser speaks https with the
 // hub or with a proxy that the hub trusts.
+import type { HttpRequest, IncomingRequest } from '../../../http/http-request.ts'
+import { type AnyResponse, headerLines } from '../../../http/http-response.ts'
 import type { HubConfig } from '../../config.ts'
 import { isTrustedProxy } from './addresses.ts'
 import { sessionCookie } from './caller.ts'
@@ -14,7 +16,7 @@ const SECURE_PREFIX = '__Host-'
  * Whether the browser speaks https: with the hub itself, or with a trusted proxy that says so or that stands behind an
  * https `public_url`.
  */
-export function isSecure(config: HubConfig, request: Request, peer: string): boolean {
+export function isSecure(config: HubConfig, request: IncomingRequest, peer: string): boolean {
   if (config['tls.cert_file'] !== null || request.url.startsWith('https:')) return true
   if (!isTrustedProxy(peer, config.trusted_proxies)) return false
   const forwarded = request.headers.get('x-forwarded-proto')?.split(',')[0]?.trim().toLowerCase()
@@ -28,7 +30,7 @@ export const cookieName = (secure: boolean): string => (secure ? `${SECURE_PREFI
  * Removes all session cookies from a request but the one that counts, which gets its plain name: over https the one
  * with the prefix. There the plain one does not count, since any neighbouring host can set it.
  */
-export function chooseSessionCookie(request: Request, secure: boolean): void {
+export function chooseSessionCookie(request: HttpRequest, secure: boolean): void {
   const header = request.headers.get('cookie')
   if (header === null || !header.includes(sessionCookie)) return
   const cookies = header.split(';').map(cookie => cookie.trim())
@@ -46,12 +48,14 @@ export function chooseSessionCookie(request: Request, secure: boolean): void {
  */
 const NOTHING_ALLOWED = "default-src 'none'; frame-ancestors 'none'"
 
-/** Adds the headers that every answer has. */
-export function secureResponse(config: HubConfig, response: Response, secure: boolean): Response {
-  const { headers } = response
-  headers.set('X-Content-Type-Options', 'nosniff')
-  if (!headers.has('Content-Security-Policy')) headers.set('Content-Security-Policy', NOTHING_ALLOWED)
+/** Adds the headers that every answer has. A plain response has no policy of its own. */
+export function secureResponse(config: HubConfig, response: AnyResponse, secure: boolean): AnyResponse {
   const seconds = Math.floor(config['tls.hsts_max_age'] / 1000)
-  if (secure && seconds > 0) headers.set('Strict-Transport-Security', `max-age=${seconds}`)
+  const added: Record<string, string> = { 'X-Content-Type-Options': 'nosniff' }
+  if (secure && seconds > 0) added['Strict-Transport-Security'] = `max-age=${seconds}`
+  const isPlain = !(response instanceof Response)
+  if (isPlain || !response.headers.has('Content-Security-Policy')) added['Content-Security-Policy'] = NOTHING_ALLOWED
+  if (isPlain) return { ...response, head: response.head + headerLines(added) }
+  for (const name in added) response.headers.set(name, added[name]!)
   return response
 }

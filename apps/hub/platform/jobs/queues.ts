@@ -30,6 +30,24 @@ const queues = {
     leaseSeconds: 120,
     tellsFailure: true,
   },
+  /** The tries of `collector.purge` (decision G-161). */
+  'matcher.purge': {
+    waitsSeconds: [30, 60, 120, 300, 600, 600, 600, 600, 600],
+    leaseSeconds: 120,
+    atOnceMax: 4,
+    atOnceOfGroupMax: null,
+    isKeyed: true,
+    tellsFailure: true,
+  },
+  /** Grouped by company: one export of a company is written at a time. */
+  'security.export': {
+    waitsSeconds: [10, 60],
+    leaseSeconds: 1800,
+    atOnceMax: 2,
+    atOnceOfGroupMax: 1,
+    isKeyed: false,
+    tellsFailure: true,
+  },
   /**
    * Keyed by company, so that a company's notifications are sent in order. Two jobs of a company may run at once, so
    * that a job of a lost hub does not hold up the company until its lease ends.
@@ -45,6 +63,15 @@ const queues = {
   /** Grouped by webhook. */
   'notifications.webhook': { ...delivery, waitsSeconds: [10, 30, 120, 600, 3600], atOnceMax: 64, atOnceOfGroupMax: 2 },
   'notifications.email': { ...delivery, waitsSeconds: [10, 30, 60, 300], atOnceMax: 8, atOnceOfGroupMax: null },
+  /** Rates findings of vulnerabilities whose reference data changed; a job asks for the next one until none is left. */
+  'security.rate': {
+    waitsSeconds: [5, 30, 300, 3600],
+    leaseSeconds: 300,
+    atOnceMax: 1,
+    atOnceOfGroupMax: null,
+    isKeyed: false,
+    tellsFailure: false,
+  },
   /** Keyed by task. */
   schedule: {
     waitsSeconds: [10, 60],

@@ -26,6 +26,8 @@ const TAGS: Readonly<Record<string, string>> = {
   Silences: 'Windows in which alerts are kept and not told.',
   'Monitoring overview and settings': 'The company at a glance, its settings, the collectors.',
   'Collector endpoints': 'For service accounts of collectors only.',
+  'Matcher endpoints': 'For service accounts of security matchers only.',
+  Security: 'Findings of scan hosts, and what is done about them.',
   Notifications: "The caller's bell, and what a company sends.",
   Webhooks: 'Signed calls of addresses of yours.',
   'Identity and permissions': 'Users, roles, companies, teams.',
@@ -104,6 +106,13 @@ const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   token_hash: 'SHA-256 of a token, in hex: answers the one agent, current or previous token, instead of a page.',
   subject: 'The type or the id of a subject.',
   actor: 'Only what this user did.',
+  server_id: 'Only those of this server.',
+  kev: '`1`: only vulnerabilities that are known to be exploited; `0`: only the others.',
+  q: 'Only packages whose name holds this text.',
+  name: 'The exact name of a binary or source package.',
+  version_lt: 'Only versions before this one.',
+  version_gte: 'Only this version and later ones.',
+  cursor: 'Where the page before ended: its `next_cursor`.',
 }
 
 const words = (name: string): string => name.replaceAll('_', ' ')
@@ -137,6 +146,7 @@ function parametersOf(route: Route, family: Family): Json[] {
 function failuresOf(route: Route, family: Family): number[] {
   const hasBody = route.bodySchema !== null
   const isFound = route.path.includes(':') || route.may404
+  if (family === 'matcher') return [401, 403, ...(isFound ? [404] : []), 422, 429, 500, 503]
   return [
     401,
     403,
@@ -147,11 +157,11 @@ function failuresOf(route: Route, family: Family): number[] {
     ...(hasBody || route.querySchema !== null || route.method !== 'GET' ? [422] : []),
     429,
     500,
-    ...(family === 'matcher' ? [] : [503]),
+    503,
   ]
 }
 
-/** Collectors and matchers read the time of the hub in every answer. */
+/** Collectors read the time of the hub in every answer. */
 function withServerTime(schema: unknown): unknown {
   if (!isObject(schema) || !isObject(schema.properties)) return schema
   const required: unknown[] = Array.isArray(schema.required) ? schema.required : []
@@ -173,7 +183,7 @@ function success(route: Route, family: Family, components: Components): Json {
     }
   const plain = components.reference(route.answerSchema)
   const example = exampleOf(route.answerSchema)
-  const isService = family !== 'user'
+  const isService = family === 'collector'
   const timed = isService && isObject(example) ? { ...example, server_time: '2026-01-31T12:00:00.000Z' } : example
   return {
     description: route.status === 202 ? 'Taken; it is done in the background.' : 'Done.',

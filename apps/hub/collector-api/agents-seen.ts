@@ -1,0 +1,93 @@
+// POST /agents/seen and POST /heartbeat: collectors report their agents and themselves (decisions G-31, G-32, G-40).
+import { type Static, Type } from '@sinclair/typebox'
+import { sql } from 'drizzle-orm'
+import { limits } from '../../../core/limits.ts'
+import type { Hub } from '../hub-context.ts'
+import { inTransaction } from '../platform/db/transaction.ts'
+import { notFound } from '../platform/http/api-error.ts'
+import { instant, integer, listOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+
+export const seenBody = Type.Object({
+  collector_id: optional(uuid()),
+  agents: listOf(
+    Type.Object({
+      agent_id: uuid(),
+      last_seen_at: instant(),
+      /** Reported by the agent itself: an agent without a version must not make the whole report invalid. */
+      agent_version: optional(text(64, 0)),
+      proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+    }),
+    limits.seenPerRequest,
+  ),
+})
+
+type SeenRow = { id: string; is_attached: boolean }
+
+/**
+ * Raises last_seen_at (it never falls, and is never in the future), stores the versions, and attaches agents without a
+ * collector, or whose collector stopped sending heartbeats, to the reporting one. Returns the unknown ids.
+ */
+export async function recordSeen(
+  hub: Hub,
+  body: Static<typeof seenBody>,
+): Promise<{ updated: number; unknown: string[] }> {
+  const nowIso = new Date(hub.now()).toISOString()
+  // One row for each agent, always in the same order: two collectors that report the same agents cannot deadlock.
+  const byId = new Map(body.agents.map(agent => [agent.agent_id.toLowerCase(), agent]))
+  const records = [...byId]
+    .map(([agent_id, agent]) => ({ ...agent, agent_id }))
+    .sort((a, b) => (a.agent_id < b.agent_id ? -1 : 1))
+  return inTransaction(hub.database.db, async tx => {
+    const [collector] = body.collector_id
+      ? await tx.db.execute<{ id: string }>(sql`select id from monitoring_collectors where id = ${body.collector_id}`)
+      : []
+    const collectorId = collector?.id ?? null
+    const rows = await tx.db.execute<SeenRow>(sql`
+      with given as (
+        select x.agent_id, x.last_seen_at, x.agent_version, x.proto_version from jsonb_to_recordset(${JSON.stringify(records)}::jsonb)
+          as x (agent_id uuid, last_seen_at timestamptz, agent_version text, proto_version integer)),
+      locked as (
+        select a.id, g.last_seen_at, g.agent_version, g.proto_version,
+          (${collectorId}::uuid is not null and a.collector_id is distinct from ${collectorId}::uuid and (
+            a.collector_id is null or not exists (select 1 from monitoring_collectors c where c.id = a.collector_id
+              and c.last_heartbeat_at > ${nowIso}::timestamptz - make_interval(secs => ${limits.collectorOnlineMs / 1000})))
+          ) as is_attached
+        from monitoring_agents a join given g on g.agent_id = a.id where a.state <> 'revoked' order by a.id for update of a)
+      update monitoring_agents a set
+        last_seen_at = greatest(a.last_seen_at, least(l.last_seen_at, ${nowIso}::timestamptz)),
+        agent_version = coalesce(nullif(btrim(l.agent_version, E' \\t\\u00a0'), ''), a.agent_version),
+        proto_version = coalesce(l.proto_version, a.proto_version),
+        collector_id = case when l.is_attached then ${collectorId}::uuid else a.collector_id end
+      from locked l where a.id = l.id returning a.id, l.is_attached`)
+    tx.touch(
+      'agents',
+      rows.filter(row => row.is_attached).map(row => row.id),
+    )
+    const ids = JSON.stringify([...byId.keys()])
+    const known = await tx.db.execute<{ id: string }>(sql`
+      select id from monitoring_agents where id in (select x::uuid from jsonb_array_elements_text(${ids}::jsonb) x)`)
+    const knownIds = new Set(known.map(row => row.id))
+    return { updated: rows.length, unknown: [...byId.keys()].filter(id => !knownIds.has(id)) }
+  })
+}
+
+/** The largest value of an integer column. */
+const COUNT_MAX = 2_147_483_647
+
+export const heartbeatBody = Type.Object({
+  collector_id: uuid(),
+  version: optional(text(64)),
+  agent_count: optional(integer(0, COUNT_MAX)),
+  ingest_rps: optional(Type.Number({ minimum: 0 })),
+  outbox_depth: optional(integer(0, COUNT_MAX)),
+})
+
+export async function recordHeartbeat(hub: Hub, body: Static<typeof heartbeatBody>): Promise<{ collector_id: string }> {
+  const rows = await hub.database.db.execute<{ id: string }>(sql`
+    update monitoring_collectors set last_heartbeat_at = ${new Date(hub.now()).toISOString()},
+      version = coalesce(${body.version ?? null}, version), agent_count = coalesce(${body.agent_count ?? null}, agent_count),
+      ingest_rps = ${body.ingest_rps ?? null}, outbox_depth = ${body.outbox_depth ?? null}
+    where id = ${body.collector_id} returning id`)
+  if (!rows[0]) throw notFound()
+  return { collector_id: rows[0].id }
+}

@@ -1,0 +1,315 @@
+// POST /enroll: a collector exchanges a licence for an agent token (document 1 "Collector-facing endpoints", document 3
+// "Agent to collector"; decisions G-24 to G-30). Order of checks: hash, revocation, expiry, use count, collector pin,
+// quota, server and pairing; a refusal consumes no use of the licence.
+import { randomUUID } from 'node:crypto'
+import { type Static, Type } from '@sinclair/typebox'
+import { and, eq, sql } from 'drizzle-orm'
+import { stateAtEnrollment } from '../../../core/lifecycle/agent.ts'
+import { enrollRefusal } from '../../../core/lifecycle/license.ts'
+import { plainAddress, rateKeyOf } from '../../../core/network/ip-address.ts'
+import { type AuditEntry, writeAudit } from '../audit/audit.ts'
+import type { Hub } from '../hub-context.ts'
+import { newAgentToken, tokenHash } from '../identity/secrets.ts'
+import { type AgentQuota, countedAgents, lockAgentQuota } from '../plans/agent-quota.ts'
+import { checkCompanyLimit } from '../plans/company-limits.ts'
+import { agents, licenses, type ServerStatus, servers } from '../platform/db/schema.ts'
+import { inTransaction, type Tx, uuidList } from '../platform/db/transaction.ts'
+import { ApiError, tooManyRequests } from '../platform/http/api-error.ts'
+import { type TextKey, words } from '../platform/http/api-texts.ts'
+import { listOf, optional, text, uuid } from '../platform/http/request-schema.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { refreshScopes } from '../scopes/scope.ts'
+
+const osField = optional(text(128))
+
+export const enrollBody = Type.Object({
+  license: text(256),
+  /**
+   * May be empty: the licence is checked first, and a server without a name is paired by another field, or not at all.
+   */
+  hostname: text(253, 0),
+  ip_addresses: optional(listOf(text(64), 256)),
+  machine_id: optional(text(128)),
+  os: optional(Type.Object({ family: osField, name: osField, version: osField, kernel: osField, arch: osField })),
+  agent_version: optional(text(64)),
+  proto_version: optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  collector_id: optional(uuid()),
+})
+/** The server's facts as the server sent them; null instead of a name that identifies no server. */
+type EnrollBody = Omit<Static<typeof enrollBody>, 'hostname'> & { readonly hostname: string | null }
+
+/** Why an enrollment is refused, with a message that the agent's operator can act on. */
+const REFUSALS = {
+  invalid_token: 'license_invalid',
+  token_revoked: 'license_revoked',
+  token_expired: 'license_expired',
+  token_used: 'license_used',
+  already_enrolled: 'already_enrolled',
+  binding_failed: 'binding_failed',
+  quota_exceeded: 'quota_exceeded',
+} as const satisfies Readonly<Record<string, TextKey>>
+
+const refused = (status: number, code: keyof typeof REFUSALS): ApiError =>
+  new ApiError(status, code, words(REFUSALS[code]))
+
+type Pairing = { readonly serverId: string; readonly status: ServerStatus; readonly isNew: boolean }
+
+/** The server to pair with: the licence's, else one found by address, else by hostname, inside the company only. */
+async function findServer(
+  tx: Tx,
+  companyId: string,
+  pinnedId: string | null,
+  body: EnrollBody,
+): Promise<{ id: string; status: ServerStatus } | null> {
+  const alive = and(eq(servers.companyId, companyId), sql`${servers.deletedAt} is null`)
+  const columns = { id: servers.id, status: servers.status }
+  if (pinnedId !== null) {
+    const [pinned] = await tx.db
+      .select(columns)
+      .from(servers)
+      .where(and(alive, eq(servers.id, pinnedId)))
+    return pinned ?? null
+  }
+  const addresses = (body.ip_addresses ?? []).map(plainAddress)
+  const [byAddress] = await tx.db
+    .select(columns)
+    .from(servers)
+    .where(
+      and(alive, sql`${servers.ipAddress} in (select jsonb_array_elements_text(${JSON.stringify(addresses)}::jsonb))`),
+    )
+    .orderBy(servers.createdAt)
+    .limit(1)
+  if (byAddress || body.hostname === null) return byAddress ?? null
+  const [byHostname] = await tx.db
+    .select(columns)
+    .from(servers)
+    .where(and(alive, sql`lower(${servers.hostname}) = lower(${body.hostname})`))
+    .orderBy(servers.createdAt)
+    .limit(1)
+  return byHostname ?? null
+}
+
+/** Reports that the company has no room for another server, with the error code that agents know. */
+async function refuseOverLimit(check: Promise<void>): Promise<void> {
+  try {
+    await check
+  } catch (error) {
+    throw error instanceof ApiError ? error.withCode('binding_failed') : error
+  }
+}
+
+/** Creates a server that waits for approval, from the facts that it sent. */
+async function createDraft(hub: Hub, tx: Tx, companyId: string, hostname: string, body: EnrollBody): Promise<Pairing> {
+  const id = randomUUID()
+  const taken = await tx.db.execute(sql`select 1 from servers
+    where company_id = ${companyId} and lower(name) = lower(${hostname}) and deleted_at is null`)
+  await tx.db.insert(servers).values({
+    id,
+    companyId,
+    name: taken.length === 0 ? hostname : `${hostname} ${id.slice(0, 8)}`,
+    hostname,
+    ipAddress: body.ip_addresses?.[0] ?? null,
+    operatingSystem: body.os?.name ?? null,
+    status: 'draft',
+    origin: 'agent',
+  })
+  await refuseOverLimit(checkCompanyLimit(hub, tx, companyId, 'servers'))
+  tx.touch('servers', [id])
+  await refreshScopes(hub, tx, companyId, [id])
+  return { serverId: id, status: 'draft', isNew: true }
+}
+
+async function pair(hub: Hub, tx: Tx, companyId: string, pinnedId: string | null, body: EnrollBody): Promise<Pairing> {
+  const found = await findServer(tx, companyId, pinnedId, body)
+  if (found) return { serverId: found.id, status: found.status, isNew: false }
+  const [setting] = await tx.db.execute<{ auto_create_server: boolean }>(
+    sql`select auto_create_server from monitoring_settings where company_id = ${companyId}`,
+  )
+  if (pinnedId !== null || !setting?.auto_create_server || body.hostname === null) throw refused(422, 'binding_failed')
+  return createDraft(hub, tx, companyId, body.hostname, body)
+}
+
+async function checkQuota(tx: Tx, quota: AgentQuota): Promise<void> {
+  if (quota.max !== null && (await countedAgents(tx.db, quota)) >= quota.max) throw refused(422, 'quota_exceeded')
+}
+
+/**
+ * When the machine_id is already enrolled under another hostname, the server is a clone: returns that hostname. Throws
+ * for the same server.
+ */
+async function checkServer(tx: Tx, companyId: string, body: EnrollBody): Promise<string | null> {
+  if (!body.machine_id) return null
+  const same = await tx.db.execute<{ hostname: string | null }>(sql`
+    select hostname from monitoring_agents
+    where company_id = ${companyId} and machine_id = ${body.machine_id} and state <> 'revoked'`)
+  const nameOf = (hostname: string | null): string => hostname?.toLowerCase() ?? ''
+  if (same.some(agent => nameOf(agent.hostname) === nameOf(body.hostname))) throw refused(409, 'already_enrolled')
+  return same[0]?.hostname ?? null
+}
+
+type Forwarder = {
+  /** The collector that forwards the enrollment; null when it is not known, or token and body disagree. */
+  readonly through: string | null
+  /** The collector that the body names, if there is one with that id. */
+  readonly named: string | null
+}
+
+/**
+ * The token identifies the forwarding collector, since a body can name any. The body's counts only when the token
+ * belongs to no collector.
+ */
+async function forwarderOf(tx: Tx, context: RouteContext, asked: string | null): Promise<Forwarder> {
+  const rows = await tx.db.execute<{ id: string; is_own: boolean }>(sql`
+    select id, coalesce(service_user_id = ${context.caller.user.id}, false) as is_own from monitoring_collectors
+    where service_user_id = ${context.caller.user.id} or id = ${asked}`)
+  const own = rows.find(row => row.is_own)?.id ?? null
+  const named = rows.find(row => row.id === asked?.toLowerCase())?.id ?? null
+  if (asked === null || own === null) return { through: own ?? named, named }
+  return { through: own === named ? own : null, named }
+}
+
+type Enrolled = {
+  readonly agent_id: string
+  readonly company_id: string
+  readonly server_id: string
+  readonly agent_token: string
+  readonly config: { readonly interval_seconds: number }
+}
+
+async function enrollLocked(context: RouteContext, tx: Tx, companyId: string, body: EnrollBody): Promise<Enrolled> {
+  const { hub } = context
+  const quota = await lockAgentQuota(tx, companyId)
+  const [license] = await tx.db
+    .select()
+    .from(licenses)
+    .where(eq(licenses.tokenHash, tokenHash(body.license)))
+    .for('update')
+  if (!license) throw refused(401, 'invalid_token')
+  const { through, named } = await forwarderOf(tx, context, body.collector_id ?? null)
+  const refusal = enrollRefusal(
+    {
+      revokedAtMs: license.revokedAt?.getTime() ?? null,
+      supersededAtMs: license.supersededAt?.getTime() ?? null,
+      expiresAtMs: license.expiresAt?.getTime() ?? null,
+      usedCount: license.usedCount,
+      maxUses: license.maxUses,
+      collectorId: license.collectorId,
+    },
+    through,
+    hub.now(),
+  )
+  if (refusal) throw refused(refusal.status, refusal.code)
+  await checkQuota(tx, quota)
+  const cloneOf = await checkServer(tx, companyId, body)
+  const pairing = await pair(hub, tx, companyId, license.serverId, body)
+  const occupied = await tx.db.execute(sql`select 1 from monitoring_agents
+    where server_id = ${pairing.serverId} and state <> 'revoked' limit 1`)
+  if (occupied.length > 0) throw refused(409, 'already_enrolled')
+
+  const token = newAgentToken()
+  const agentId = randomUUID()
+  await tx.db.insert(agents).values({
+    id: agentId,
+    companyId,
+    serverId: pairing.serverId,
+    // An agent belongs to the collector that the body names; without one, the first report to /agents/seen attaches it.
+    collectorId: named,
+    licenseId: license.id,
+    tokenHash: tokenHash(token),
+    machineId: body.machine_id ?? null,
+    hostname: body.hostname,
+    osFamily: body.os?.family ?? null,
+    osVersion: body.os?.version ?? null,
+    arch: body.os?.arch ?? null,
+    agentVersion: body.agent_version ?? null,
+    protoVersion: body.proto_version ?? null,
+    state: stateAtEnrollment(pairing.status),
+    enrolledAt: new Date(hub.now()),
+  })
+  tx.touch('agents', [agentId])
+  await tx.db
+    .update(licenses)
+    .set({ usedCount: license.usedCount + 1, lastUsedAt: new Date(hub.now()) })
+    .where(eq(licenses.id, license.id))
+  await auditEnrollment(context, tx, { companyId, agentId, license, pairing, body, cloneOf })
+  const [setting] = await tx.db.execute<{ default_interval: number }>(
+    sql`select default_interval from monitoring_settings where company_id = ${companyId}`,
+  )
+  return {
+    agent_id: agentId,
+    company_id: companyId,
+    server_id: pairing.serverId,
+    agent_token: token,
+    config: { interval_seconds: setting?.default_interval ?? 0 },
+  }
+}
+
+type EnrollmentInput = {
+  companyId: string
+  agentId: string
+  license: { id: string }
+  pairing: Pairing
+  body: EnrollBody
+  cloneOf: string | null
+}
+
+async function auditEnrollment(context: RouteContext, tx: Tx, facts: EnrollmentInput): Promise<void> {
+  const entry: Omit<AuditEntry, 'action'> = {
+    companyId: facts.companyId,
+    actor: { type: 'collector', id: context.caller.user.id, name: context.caller.user.name },
+    subject: { type: 'agent', id: facts.agentId, name: facts.body.hostname },
+    ip: sourceAddress(context),
+    userAgent: context.userAgent,
+    changes: {
+      server_id: { old: null, new: facts.pairing.serverId },
+      license_id: { old: null, new: facts.license.id },
+      draft_server: { old: null, new: facts.pairing.isNew },
+    },
+  }
+  await writeAudit(tx, { ...entry, action: 'agent.enroll' })
+  if (facts.cloneOf === null) return
+  const changes = {
+    hostname: { old: facts.cloneOf, new: facts.body.hostname },
+    machine_id: { old: facts.body.machine_id, new: facts.body.machine_id },
+  }
+  await writeAudit(tx, { ...entry, action: 'agent.clone_detected', changes })
+}
+
+/** The agent's address: the first of X-Forwarded-For, trusted because the token is a collector's. */
+const sourceAddress = (context: RouteContext): string =>
+  plainAddress(context.forwardedFor?.split(',')[0]?.trim() || context.ip)
+
+/** Enrolls a server. Attempts are limited by the address of the server. */
+export async function enroll(context: RouteContext, given: Static<typeof enrollBody>): Promise<Enrolled> {
+  const { hub } = context
+  const body: EnrollBody = { ...given, hostname: given.hostname.trim() || null }
+  const address = sourceAddress(context)
+  const rateKey = `enroll ${rateKeyOf(address)}`
+  const failures = hub.failureWindows.peek(rateKey, hub.config['rate.enroll_failures'])
+  if (!failures.allowed) throw tooManyRequests(failures.retryAfterSeconds)
+  const attempts = hub.requestWindows.take(rateKey, hub.config['rate.enroll_per_minute'])
+  if (!attempts.allowed) throw tooManyRequests(attempts.retryAfterSeconds)
+  try {
+    const found = await hub.database.db.execute<{ company_id: string }>(sql`
+      select l.company_id from monitoring_licenses l join companies c on c.id = l.company_id
+      where l.token_hash = ${tokenHash(body.license)} and c.deleted_at is null`)
+    const companyId = found[0]?.company_id
+    if (companyId === undefined) throw refused(401, 'invalid_token')
+    return await inTransaction(hub.database.db, tx => enrollLocked(context, tx, companyId, body))
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500)
+      hub.failureWindows.take(rateKey, hub.config['rate.enroll_failures'])
+    throw error
+  }
+}
+
+/** Follows the successors of a licence to the newest one: an agent that rotates moves there. */
+export async function newestLicense(tx: Tx, licenseId: string): Promise<string> {
+  const rows = await tx.db.execute<{ id: string }>(sql`
+    with recursive chain as (
+      select id, superseded_by, 0 as depth from monitoring_licenses where id = any(${uuidList([licenseId])}::uuid[])
+      union all select l.id, l.superseded_by, c.depth + 1 from monitoring_licenses l join chain c on l.id = c.superseded_by
+        where c.depth < 1000)
+    select id from chain order by depth desc limit 1`)
+  return rows[0]?.id ?? licenseId
+}

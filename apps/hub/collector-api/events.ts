@@ -1,0 +1,313 @@
+// POST /events: events of collectors applied to alerts, once each, in one transaction a batch (document 2 "Hub
+// processing rules"; decisions G-94 to G-102). Set-based: a batch of 200 costs about ten statements, whatever its size.
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import { type AlertEvent, eventPairKey } from '../../../core/alerting/evaluate/event.ts'
+import type { Severity } from '../../../core/alerting/rules/rule.ts'
+import { applyEvent, type EventContext } from '../../../core/lifecycle/alert.ts'
+import { storeAlerts } from '../alerts/alert-rows.ts'
+import type { Hub } from '../hub-context.ts'
+import { enqueueNotifications, type Notification } from '../notifications/outbox.ts'
+import { inTransaction, lockCompanies, type Tx, together, uuidList } from '../platform/db/transaction.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
+import { type AlertSet, loadAlertSet } from './alert-set.ts'
+import { batchOf, eventOf, type RejectReason } from './event-parse.ts'
+import { groupCandidates } from './group-candidates.ts'
+
+type EventsResponse = {
+  readonly accepted: string[]
+  readonly rejected: { readonly event_id: string; readonly reason: RejectReason }[]
+}
+
+type DownRule = {
+  id: string
+  company_id: string
+  severity: Severity
+  enabled: boolean
+  all: boolean
+  /** Of the batch's servers, those that the scope resolves to. */
+  covered: string[]
+}
+
+/** The servers, rules and agents that the batch refers to. */
+type Lookups = {
+  readonly serverIds: ReadonlySet<string>
+  /** Lost servers that a wide-area incident may claim. */
+  readonly groupableIds: ReadonlySet<string>
+  readonly rules: ReadonlyMap<string, { id: string; kind: string; company_id: string }>
+  readonly downRules: ReadonlyMap<string, DownRule>
+  readonly agentByServer: ReadonlyMap<string, string>
+  readonly agentIds: ReadonlySet<string>
+}
+
+const pair = (companyId: string, id: string): string => `${companyId} ${id}`
+
+/** The agent that an agent event is about: its label, else its series_key. */
+function namedAgent(event: AlertEvent): string | null {
+  const id = event.labels.agent_id ?? event.series_key.replace(/^agent:/, '')
+  return isUuid(id) ? id.toLowerCase() : null
+}
+
+/** Events that never open an alert: the fields of the existing alert stay. */
+const CLOSING: ReadonlySet<string> = new Set(['alert.resolved', 'agent.up', 'group_update', 'group_resolved'])
+
+const lossesOf = (events: readonly AlertEvent[]) => events.filter(event => event.type === 'agent.down')
+
+/** The agent_down rules of the companies with `agent.down` events; no other event needs them. */
+async function loadDownRules(tx: Tx, events: readonly AlertEvent[]): Promise<DownRule[]> {
+  const losses = lossesOf(events)
+  if (losses.length === 0) return []
+  const companyIds = uuidList(new Set(losses.map(event => event.company_id)))
+  const serverIds = uuidList(new Set(losses.map(event => event.server_id)))
+  return tx.db.execute<DownRule>(sql`
+    select id, company_id, severity, enabled, (scope->>'all')::boolean as all,
+      array(select unnest(resolved_server_ids) intersect select unnest(${serverIds}::uuid[]))::text[] as covered
+    from monitoring_rules where company_id = any(${companyIds}::uuid[]) and kind = 'agent_down' and deleted_at is null`)
+}
+
+async function loadLookups(tx: Tx, events: readonly AlertEvent[]): Promise<Lookups> {
+  const serverIds = uuidList(new Set(events.map(event => event.server_id)))
+  const opening = events.filter(event => !CLOSING.has(event.type))
+  const openingServerIds = uuidList(new Set(opening.map(event => event.server_id)))
+  const ruleIds = uuidList(new Set(opening.map(event => event.rule_id).filter(isUuid)))
+  const named = opening.filter(event => event.type.startsWith('agent.')).map(namedAgent)
+  const agentIds = uuidList(new Set(named.filter(id => id !== null)))
+  const [servers, rules, downRules, agents, groupable] = await together([
+    tx.db.execute<{ id: string; company_id: string }>(
+      sql`select id, company_id from servers where id = any(${serverIds}::uuid[]) and deleted_at is null`,
+    ),
+    tx.db.execute<{ id: string; kind: string; company_id: string }>(
+      sql`select id, kind, company_id from monitoring_rules where id = any(${ruleIds}::uuid[])`,
+    ),
+    loadDownRules(tx, events),
+    tx.db.execute<{ id: string; company_id: string; server_id: string | null; state: string }>(sql`
+      select id, company_id, server_id, state from monitoring_agents
+      where id = any(${agentIds}::uuid[]) or (server_id = any(${openingServerIds}::uuid[]) and state <> 'revoked')
+      order by enrolled_at`),
+    groupCandidates(tx, new Set(lossesOf(events).map(event => event.server_id))),
+  ])
+  return {
+    serverIds: new Set(servers.map(row => pair(row.company_id, row.id))),
+    groupableIds: new Set(groupable.map(row => row.id)),
+    rules: new Map(rules.map(row => [row.id, row])),
+    downRules: new Map(downRules.map(row => [row.company_id, row])),
+    agentByServer: new Map(
+      agents
+        .filter(row => row.server_id !== null && row.state !== 'revoked')
+        .map(row => [pair(row.company_id, row.server_id ?? ''), row.id]),
+    ),
+    agentIds: new Set(agents.map(row => pair(row.company_id, row.id))),
+  }
+}
+
+function contextOf(event: AlertEvent, around: Lookups, nowMs: number): EventContext {
+  const known = around.rules.get(event.rule_id.toLowerCase())
+  const down = around.downRules.get(event.company_id)
+  const named = event.type.startsWith('agent.') ? namedAgent(event) : null
+  const isNamedKnown = named !== null && around.agentIds.has(pair(event.company_id, named))
+  return {
+    newId: randomUUID(),
+    nowMs,
+    rule: known && known.company_id === event.company_id ? known : null,
+    agentDownRule: down
+      ? {
+          id: down.id,
+          severity: down.severity,
+          applies: down.enabled && (down.all || down.covered.includes(event.server_id)),
+        }
+      : null,
+    agentId: isNamedKnown ? named : (around.agentByServer.get(pair(event.company_id, event.server_id)) ?? null),
+  }
+}
+
+/** The highest processed seq of a pair-key, and its newest alert. */
+type Processed = { readonly seq: number; readonly alertId: string | null }
+
+async function loadProcessed(tx: Tx, events: readonly AlertEvent[]): Promise<Map<string, Processed>> {
+  const records = events.map(event => ({
+    server_id: event.server_id,
+    rule_key: event.rule_id,
+    series_key: event.series_key,
+  }))
+  const rows = await tx.db.execute<{
+    server_id: string
+    rule_key: string
+    series_key: string
+    seq: string
+    alert_id: string | null
+  }>(sql`
+    select s.server_id, s.rule_key, s.series_key, s.seq, s.alert_id from monitoring_event_seqs s
+    join (select distinct server_id, rule_key, series_key from jsonb_to_recordset(${JSON.stringify(records)}::jsonb)
+      as k (server_id uuid, rule_key text, series_key text)) k using (server_id, rule_key, series_key)`)
+  return new Map(
+    rows.map(row => [
+      eventPairKey({ server_id: row.server_id, rule_id: row.rule_key, series_key: row.series_key }),
+      { seq: Number(row.seq), alertId: row.alert_id },
+    ]),
+  )
+}
+
+async function loadSeenIds(tx: Tx, events: readonly AlertEvent[]): Promise<Set<string>> {
+  if (events.length === 0) return new Set()
+  const eventIds = events.map(event => event.event_id)
+  const rows = await tx.db.execute<{ event_id: string }>(sql`
+    select event_id from monitoring_alert_events
+    where event_id in (select jsonb_array_elements_text(${JSON.stringify(eventIds)}::jsonb))`)
+  return new Set(rows.map(row => row.event_id))
+}
+
+/** What earlier batches have stored. */
+type History = {
+  readonly seen: Set<string>
+  readonly seqs: Map<string, number>
+  readonly book: AlertSet
+}
+
+/**
+ * With `looksForIds` every event is looked up by its id. Without, only events whose seq is already processed: a
+ * collector that sends an event again sends it with its seq, so nearly every batch is spared a look-up in the largest
+ * index of all.
+ */
+async function loadHistory(tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<History> {
+  const processed = await loadProcessed(tx, events)
+  const doubtful = looksForIds
+    ? events
+    : events.filter(event => event.seq <= (processed.get(eventPairKey(event))?.seq ?? -1))
+  const newestIds = [...processed.values()].flatMap(({ alertId }) => alertId ?? [])
+  const [seen, book] = await together([loadSeenIds(tx, doubtful), loadAlertSet(tx, events, newestIds)])
+  return { seen, seqs: new Map([...processed].map(([key, { seq }]) => [key, seq])), book }
+}
+
+/**
+ * An event that is already stored came with another seq or key: the batch must be applied again, with a look-up of
+ * every id.
+ */
+class SeenBefore extends Error {}
+
+type Applied = { readonly event: AlertEvent; readonly alertId: string | null }
+
+/** Logs the events. Returns how many of them were new. */
+async function storeLog(tx: Tx, applied: readonly Applied[]): Promise<number> {
+  const log = applied.map(({ event, alertId }) => ({
+    id: randomUUID(),
+    company_id: event.company_id,
+    server_id: event.server_id,
+    alert_id: alertId,
+    event_id: event.event_id,
+    seq: event.seq,
+    type: event.type,
+    occurred_at: event.occurred_at,
+    payload: event,
+  }))
+  const inserted = await tx.db.execute(sql`
+    insert into monitoring_alert_events (id, company_id, server_id, alert_id, event_id, seq, type, occurred_at, payload)
+    select x.id, x.company_id, x.server_id, x.alert_id, x.event_id, x.seq, x.type, x.occurred_at, x.payload
+    from jsonb_to_recordset(${JSON.stringify(log)}::jsonb) as x (id uuid, company_id uuid, server_id uuid,
+      alert_id uuid, event_id text, seq bigint, type text, occurred_at timestamptz, payload jsonb)
+    on conflict (event_id) do nothing`)
+  return inserted.count
+}
+
+/** Stores for each pair-key the highest processed seq and the newest alert. */
+async function storeMarks(tx: Tx, applied: readonly Applied[], { seqs, book }: History): Promise<void> {
+  const newest = new Map(applied.map(({ event }) => [eventPairKey(event), event]))
+  const marks = [...newest].map(([key, event]) => ({
+    server_id: event.server_id,
+    rule_key: event.rule_id,
+    series_key: event.series_key,
+    seq: seqs.get(key) ?? event.seq,
+    alert_id: book.newestIdOf(key),
+  }))
+  await tx.db.execute(sql`
+    insert into monitoring_event_seqs as s (server_id, rule_key, series_key, seq, alert_id)
+    select x.server_id, x.rule_key, x.series_key, x.seq, x.alert_id
+    from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb)
+      as x (server_id uuid, rule_key text, series_key text, seq bigint, alert_id uuid)
+    on conflict (server_id, rule_key, series_key) do update set seq = greatest(s.seq, excluded.seq), alert_id = excluded.alert_id`)
+}
+
+type EventResult = 'applied' | 'seen' | 'old' | RejectReason
+type Result = { readonly event: AlertEvent; readonly result: EventResult }
+
+/**
+ * Applies a batch. Events that were stored before and outdated ones are accepted and dropped; a rejected event does not
+ * stop the others.
+ */
+export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
+  const rejected: EventsResponse['rejected'] = []
+  const events: AlertEvent[] = []
+  for (const raw of batchOf(body)) {
+    const event = eventOf(raw)
+    if (typeof event !== 'string') {
+      events.push(event)
+      continue
+    }
+    rejected.push({ event_id: raw.event_id, reason: event })
+    hub.metrics.events.inc({ type: event === 'unsupported_type' ? 'other' : String(raw.type), result: event })
+  }
+  const results = await applyOnce(hub, events)
+  const accepted = new Set(results.filter(item => item.result !== 'unknown_server').map(item => item.event.event_id))
+  for (const { event, result } of results) {
+    hub.metrics.events.inc({ type: event.type, result })
+    if (result === 'unknown_server' && !accepted.has(event.event_id))
+      rejected.push({ event_id: event.event_id, reason: result })
+  }
+  return { accepted: [...accepted], rejected }
+}
+
+/** Applies events in one transaction; when an id turns out to be stored only at the end, in a second one. */
+async function applyOnce(hub: Hub, events: readonly AlertEvent[]): Promise<Result[]> {
+  if (events.length === 0) return []
+  const act = (looksForIds: boolean) => inTransaction(hub.database.db, tx => applyEvents(hub, tx, events, looksForIds))
+  try {
+    return await act(false)
+  } catch (error) {
+    if (error instanceof SeenBefore) return act(true)
+    throw error
+  }
+}
+
+/**
+ * Applies events in one transaction. Throws SeenBefore for an event that turns out to be stored only when it is logged.
+ */
+async function applyEvents(hub: Hub, tx: Tx, events: readonly AlertEvent[], looksForIds: boolean): Promise<Result[]> {
+  await lockCompanies(tx, new Set(events.map(event => event.company_id)))
+  // Both reads are sent together, since the company stays locked until they are answered.
+  const [around, history] = await together([loadLookups(tx, events), loadHistory(tx, events, looksForIds)])
+  const { seen, seqs, book } = history
+  const results: Result[] = []
+  const applied: Applied[] = []
+  let told: Notification[] = []
+  for (const event of events) {
+    const key = eventPairKey(event)
+    const result: EventResult = !around.serverIds.has(pair(event.company_id, event.server_id))
+      ? 'unknown_server'
+      : seen.has(event.event_id)
+        ? 'seen'
+        : event.seq <= (seqs.get(key) ?? -1)
+          ? 'old'
+          : 'applied'
+    results.push({ event, result })
+    if (result !== 'applied') continue
+    seen.add(event.event_id)
+    seqs.set(key, event.seq)
+    const outcome = applyEvent(book.viewOf(event), event, contextOf(event, around, hub.now()))
+    for (const alert of outcome.changed) {
+      book.store(alert)
+      // Collectors send the lost servers of an incident before the incident, whose notification covers them too.
+      if (alert.state === 'grouped') told = told.filter(item => item.alert.id !== alert.id)
+    }
+    applied.push({ event, alertId: outcome.alertId })
+    if (outcome.notify) told.push(outcome.notify)
+  }
+  if (applied.length > 0) {
+    await storeAlerts(tx, book.created(), book.changed())
+    const [loggedCount] = await together([
+      storeLog(tx, applied),
+      storeMarks(tx, applied, history),
+      enqueueNotifications(hub, tx, told, around.groupableIds),
+    ])
+    if (loggedCount < applied.length && !looksForIds) throw new SeenBefore()
+  }
+  return results
+}

@@ -1,0 +1,167 @@
+// Requests to accept findings or to call them false, and what becomes of them: another person approves or rejects,
+// anybody who may manage withdraws, and time ends them (decisions G-154, G-174, G-177).
+import { randomUUID } from 'node:crypto'
+import { eq, type SQL, sql } from 'drizzle-orm'
+import { DAY_MS } from '../../../../core/limits.ts'
+import { auditByHub, auditRequest } from '../../audit/audit.ts'
+import type { Hub } from '../../hub-context.ts'
+import { securityExceptions } from '../../platform/db/schema-security.ts'
+import { allowLongStatements, inTransaction, type Tx, uuidList } from '../../platform/db/transaction.ts'
+import { ApiError, invalidField } from '../../platform/http/api-error.ts'
+import { words } from '../../platform/http/api-texts.ts'
+import type { RouteContext } from '../../platform/http/route.ts'
+import { type FindingFilter, findingConditions, hiddenKinds } from '../findings/finding-filter.ts'
+import { addNotice } from '../notices/notices.ts'
+import { beginException, endException } from './exception-findings.ts'
+import { type ExceptionRow, exceptionCollection } from './exception-list.ts'
+
+const DAYS_MAX = 365
+/** The most findings of one request: all of them change in one transaction. */
+const FINDINGS_MAX = 100_000
+
+type ExceptionRequest = {
+  readonly type: 'accepted' | 'false_positive'
+  readonly reason: string
+  readonly expires_at?: string | null | undefined
+  readonly finding_ids?: readonly string[] | null | undefined
+  readonly filter?: FindingFilter | null | undefined
+}
+
+const subjectOf = ({ exception }: ExceptionRow) => ({
+  type: 'security_exception',
+  id: exception.id,
+  name: exception.reason.slice(0, 100),
+})
+
+function checkExpiry({ type, expires_at }: ExceptionRequest, nowMs: number): void {
+  if (!expires_at) {
+    if (type === 'accepted') throw invalidField('expires_at', 'required')
+    return
+  }
+  const atMs = Date.parse(expires_at)
+  if (atMs <= nowMs) throw invalidField('expires_at', 'future')
+  if (type === 'accepted' && atMs - nowMs > DAYS_MAX * DAY_MS)
+    throw invalidField('expires_at', 'at_most_days', { days: DAYS_MAX })
+}
+
+/** The findings that a request names, as a condition. Findings that are resolved need no exception. */
+function chosen(context: RouteContext, { finding_ids, filter }: ExceptionRequest): SQL {
+  if ((finding_ids == null) === (filter == null)) throw invalidField('finding_ids', 'ids_or_filter')
+  const hidden_kinds = hiddenKinds(context.caller)
+  const asked = findingConditions(context.companyId, { ...filter, hidden_kinds })
+  if (finding_ids != null) return sql`${asked} and id = any(${uuidList(finding_ids)}::uuid[])`
+  return sql`${asked} and status <> 'resolved'`
+}
+
+async function checkIds(tx: Tx, where: SQL, ids: readonly string[]): Promise<void> {
+  const rows = await tx.db.execute<{ id: string; status: string }>(
+    sql`select id, status from security_findings where ${where}`,
+  )
+  const known = new Set(rows.map(row => row.id))
+  const index = ids.findIndex(id => !known.has(id.toLowerCase()))
+  if (index >= 0) throw invalidField(`finding_ids.${index}`, 'unknown_reference')
+  const over = rows.find(row => row.status === 'resolved')
+  if (over) throw invalidField('finding_ids', 'state_refused', { state: over.status })
+}
+
+export async function requestException(context: RouteContext, input: ExceptionRequest): Promise<ExceptionRow> {
+  const { hub, companyId } = context
+  checkExpiry(input, hub.now())
+  const where = chosen(context, input)
+  return inTransaction(hub.database.db, async tx => {
+    const id = randomUUID()
+    if (input.finding_ids != null) await checkIds(tx, where, input.finding_ids)
+    await tx.db.insert(securityExceptions).values({
+      id,
+      companyId,
+      type: input.type,
+      reason: input.reason,
+      expiresAt: input.expires_at ? new Date(input.expires_at) : null,
+      requestedBy: context.caller.user.id,
+      requestedAt: new Date(hub.now()),
+    })
+    const named = await tx.db.execute(sql`
+      insert into security_exception_findings (exception_id, finding_id)
+      select ${id}::uuid, id from security_findings where ${where} limit ${FINDINGS_MAX + 1}`)
+    if (named.count === 0) throw invalidField('filter', 'finds_nothing')
+    if (named.count > FINDINGS_MAX) throw invalidField('filter', 'list_max', { max: FINDINGS_MAX })
+    await tx.db.update(securityExceptions).set({ findingCount: named.count }).where(eq(securityExceptions.id, id))
+    const row = await exceptionCollection.find(tx.db, companyId, id)
+    await addNotice(hub, tx, { companyId, type: 'security.exception.requested', exceptionId: id })
+    await auditRequest(tx, context, 'security.exception.request', subjectOf(row))
+    return row
+  })
+}
+
+type Decision = 'approve' | 'reject' | 'withdraw'
+const DECIDED = { approve: 'approved', reject: 'rejected', withdraw: 'withdrawn' } as const
+
+/** A pending one can be decided in any way; an approved one can only be withdrawn. */
+function checkState({ exception }: ExceptionRow, decision: Decision, nowMs: number): void {
+  const { status, expiresAt } = exception
+  const isOver = expiresAt !== null && expiresAt.getTime() <= nowMs
+  const state = status === 'pending' && isOver ? 'expired' : status
+  if (state === 'pending' || (state === 'approved' && decision === 'withdraw')) return
+  throw invalidField('status', 'state_refused', { state })
+}
+
+async function decide(context: RouteContext, { exception }: ExceptionRow, decision: Decision): Promise<ExceptionRow> {
+  const { hub, companyId, caller } = context
+  return inTransaction(hub.database.db, async tx => {
+    await allowLongStatements(tx)
+    const before = await exceptionCollection.lock(tx, companyId, exception.id)
+    checkState(before, decision, hub.now())
+    if (decision === 'approve' && before.exception.requestedBy === caller.user.id)
+      throw new ApiError(403, 'forbidden', words('own_exception'))
+    const now = new Date(hub.now())
+    const { id, type, status } = before.exception
+    await tx.db
+      .update(securityExceptions)
+      .set({
+        status: DECIDED[decision],
+        ...(decision === 'withdraw' ? { endedAt: now } : { decidedBy: caller.user.id, decidedAt: now }),
+      })
+      .where(eq(securityExceptions.id, id))
+    if (decision === 'approve') await beginException(tx, id, type)
+    if (decision === 'withdraw' && status === 'approved') await endException(tx, id, hub.now())
+    if (decision !== 'withdraw')
+      await addNotice(hub, tx, { companyId, type: 'security.exception.decided', exceptionId: id })
+    const after = await exceptionCollection.find(tx.db, companyId, id)
+    await auditRequest(tx, context, `security.exception.${decision}`, subjectOf(after), {
+      status: { old: status, new: DECIDED[decision] },
+    })
+    return after
+  })
+}
+
+export const approveException = (context: RouteContext, row: ExceptionRow) => decide(context, row, 'approve')
+export const rejectException = (context: RouteContext, row: ExceptionRow) => decide(context, row, 'reject')
+export async function withdrawException(context: RouteContext, row: ExceptionRow): Promise<void> {
+  await decide(context, row, 'withdraw')
+}
+
+/** Ends an exception whose time is over; false when somebody else was first. */
+async function expire(hub: Hub, id: string): Promise<void> {
+  await inTransaction(hub.database.db, async tx => {
+    await allowLongStatements(tx)
+    const now = new Date(hub.now()).toISOString()
+    const [ended] = await tx.db.execute<{ company_id: string; reason: string; was_approved: boolean }>(sql`
+      update security_exceptions e set status = 'expired', ended_at = ${now}::timestamptz
+      from (select id, status from security_exceptions where id = ${id} for update) before
+      where e.id = before.id and before.status in ('pending', 'approved') and e.expires_at <= ${now}::timestamptz
+      returning e.company_id, e.reason, before.status = 'approved' as was_approved`)
+    if (!ended) return
+    if (ended.was_approved) await endException(tx, id, hub.now())
+    await addNotice(hub, tx, { companyId: ended.company_id, type: 'security.exception.expired', exceptionId: id })
+    const subject = { type: 'security_exception', id, name: ended.reason.slice(0, 100) }
+    await auditByHub(tx, ended.company_id, 'security.exception.expire', subject)
+  })
+}
+
+/** Exceptions whose time is over, each in a transaction of its own: it can have a great many findings. */
+export async function expireExceptions(hub: Hub): Promise<void> {
+  const due = await hub.database.db.execute<{ id: string }>(sql`
+    select id from security_exceptions where status in ('pending', 'approved') and expires_at is not null
+      and expires_at <= ${new Date(hub.now()).toISOString()}::timestamptz`)
+  for (const { id } of due) await expire(hub, id)
+}

@@ -1,0 +1,55 @@
+// Rows of security_finding_events, the log of what the matcher told, and what was opened and resolved each day.
+import { sql } from 'drizzle-orm'
+import type { Tx } from '../../platform/db/transaction.ts'
+import type { Envelope } from './event-parse.ts'
+import type { KnownHost } from './known-hosts.ts'
+
+export type EventRecord = { readonly event: Envelope; readonly host: KnownHost; readonly findingId: string | null }
+
+/** The ids of events that are stored already. */
+export async function loadKnownIds(tx: Tx, events: readonly Envelope[]): Promise<Set<string>> {
+  const ids = JSON.stringify(events.map(event => event.event_id))
+  const rows = await tx.db.execute<{ event_id: string }>(sql`
+    select event_id from security_finding_events
+    where event_id in (select x collate "C" from jsonb_array_elements_text(${ids}::jsonb) x)`)
+  return new Set(rows.map(row => row.event_id))
+}
+
+/** Returns how many were stored: fewer than given when another transaction was first with an id. */
+export async function storeEvents(tx: Tx, records: readonly EventRecord[], nowMs: number): Promise<number> {
+  const log = records.map(({ event, host, findingId }) => ({
+    event_id: event.event_id,
+    company_id: host.companyId,
+    host_id: host.hostId,
+    server_id: host.serverId,
+    finding_id: findingId,
+    seq: event.seq,
+    type: event.type,
+    occurred_at: new Date(event.occurred_at).toISOString(),
+    payload: event.payload,
+  }))
+  const stored = await tx.db.execute(sql`
+    insert into security_finding_events (event_id, company_id, host_id, server_id, finding_id, seq, type, occurred_at, payload, received_at)
+    select x.event_id, x.company_id, x.host_id, x.server_id, x.finding_id, x.seq, x.type, x.occurred_at, x.payload,
+      ${new Date(nowMs).toISOString()}::timestamptz
+    from jsonb_to_recordset(${JSON.stringify(log)}::jsonb) as x (event_id text, company_id uuid, host_id uuid, server_id uuid,
+      finding_id uuid, seq bigint, type text, occurred_at timestamptz, payload jsonb)
+    order by x.event_id collate "C" on conflict (event_id) do nothing`)
+  return stored.count
+}
+
+/** Adds to what was opened and resolved, by company and day in UTC. */
+export async function storeDays(
+  tx: Tx,
+  days: ReadonlyMap<string, { readonly opened: number; readonly resolved: number }>,
+): Promise<void> {
+  if (days.size === 0) return
+  const changes = [...days].map(([key, counts]) => {
+    const [company_id, day] = key.split(' ')
+    return { company_id, day, ...counts }
+  })
+  await tx.db.execute(sql`
+    insert into security_finding_day_changes (company_id, day, opened, resolved)
+    select x.company_id, x.day, x.opened, x.resolved
+    from jsonb_to_recordset(${JSON.stringify(changes)}::jsonb) as x (company_id uuid, day date, opened bigint, resolved bigint)`)
+}

@@ -1,0 +1,205 @@
+// POST /security/matcher/events: events applied to findings and scans, once each, in one transaction a batch (document
+// 3 "Security matcher to hub"). Set-based: a batch of 200 costs about ten statements, whatever its size.
+import { randomUUID } from 'node:crypto'
+import {
+  applyFindingEvent,
+  type Finding,
+  type RunningException,
+  type VulnerabilityReference,
+} from '../../../../core/lifecycle/finding.ts'
+import type { Hub } from '../../hub-context.ts'
+import { inTransaction, type Tx, together } from '../../platform/db/transaction.ts'
+import {
+  findingKeyOf,
+  insertFindings,
+  lockFindings,
+  type StoredFinding,
+  updateFindings,
+} from '../findings/finding-rows.ts'
+import { batchOf, type Envelope, readContent } from './event-parse.ts'
+import { type EventRecord, loadKnownIds, storeDays, storeEvents } from './event-rows.ts'
+import { hostOf, type KnownHost, lockHosts } from './known-hosts.ts'
+import { exceptionKeyOf, linkExceptions, loadExceptions, loadReferences } from './related-rows.ts'
+import { loadScanSeqs, type NewScan, storeScans } from './scan-rows.ts'
+
+type RejectReason = 'unknown_server' | 'unsupported_type' | 'invalid_payload'
+/** `old`: its seq is not greater than the last one; `unknown`: it resolves a finding that there is none of. */
+type EventResult = 'applied' | 'seen' | 'old' | 'unknown' | RejectReason
+type Result = { readonly event: Envelope; readonly result: EventResult }
+
+type EventsResponse = {
+  readonly accepted: string[]
+  readonly rejected: { readonly event_id: string; readonly reason: RejectReason }[]
+}
+
+/** An event that will be stored: its host is known and its payload is read. */
+type Admitted = { readonly event: Envelope; readonly host: KnownHost; readonly content: ContentOf }
+type ContentOf = Exclude<ReturnType<typeof readContent>, string>
+
+/** Another transaction stored an event or a finding of the batch after this one had looked: it is run again. */
+class Overtaken extends Error {}
+
+const isRejected = (result: EventResult): result is RejectReason =>
+  result === 'unknown_server' || result === 'unsupported_type' || result === 'invalid_payload'
+
+/** What the batch found stored, and what it makes of it. */
+class Book {
+  readonly created = new Map<string, Finding>()
+  readonly changed = new Map<string, Finding>()
+  readonly scans = new Map<string, NewScan>()
+  readonly days = new Map<string, { opened: number; resolved: number }>()
+
+  constructor(
+    private readonly stored: ReadonlyMap<string, StoredFinding>,
+    private readonly scanSeqs: ReadonlyMap<string, number>,
+    private readonly references: ReadonlyMap<string, VulnerabilityReference>,
+    private readonly exceptions: ReadonlyMap<string, RunningException>,
+  ) {}
+
+  private exceptionFor(key: string, content: ContentOf, host: KnownHost): RunningException | null {
+    const own = this.stored.get(key)?.exception
+    if (own || content.type !== 'seen' || host.serverId === null) return own ?? null
+    return this.exceptions.get(exceptionKeyOf(host.serverId, content.columns)) ?? null
+  }
+
+  /** The id of the finding that the event is of, and what became of the event. */
+  apply({ event, host, content }: Admitted): { findingId: string | null; result: EventResult } {
+    if (content.type === 'scanned') return { findingId: null, result: this.applyScan(event, host, content) }
+    const key = findingKeyOf({ companyId: host.companyId, findingKey: content.findingKey })
+    const before = this.created.get(key) ?? this.changed.get(key) ?? this.stored.get(key)?.finding ?? null
+    const after = applyFindingEvent(
+      before,
+      { ...content, ...host, seq: event.seq, occurredAtMs: Date.parse(event.occurred_at) },
+      {
+        newId: randomUUID(),
+        reference: content.type === 'seen' ? (this.references.get(content.columns.vuln_id) ?? null) : null,
+        exception: this.exceptionFor(key, content, host),
+      },
+    )
+    if (after === null) return { findingId: null, result: 'unknown' }
+    if (after === before) return { findingId: after.id, result: 'old' }
+    if (this.stored.has(key)) this.changed.set(key, after)
+    else this.created.set(key, after)
+    this.count(event, before, after)
+    return { findingId: after.id, result: 'applied' }
+  }
+
+  private applyScan(event: Envelope, host: KnownHost, scan: NewScan['scan']): EventResult {
+    const last = this.scans.get(host.hostId)?.seq ?? this.scanSeqs.get(host.hostId) ?? -1
+    if (event.seq <= last) return 'old'
+    this.scans.set(host.hostId, { host, seq: event.seq, occurredAt: event.occurred_at, scan })
+    return 'applied'
+  }
+
+  private count(event: Envelope, before: Finding | null, after: Finding): void {
+    const isOpened = after.status !== 'resolved' && (before === null || before.status === 'resolved')
+    const isResolved = after.status === 'resolved' && before?.status !== 'resolved'
+    if (!isOpened && !isResolved) return
+    const key = `${after.companyId} ${new Date(event.occurred_at).toISOString().slice(0, 10)}`
+    const day = this.days.get(key) ?? { opened: 0, resolved: 0 }
+    this.days.set(key, { opened: day.opened + Number(isOpened), resolved: day.resolved + Number(isResolved) })
+  }
+}
+
+async function openBook(tx: Tx, admitted: readonly Admitted[]): Promise<Book> {
+  const findings = admitted.flatMap(({ host, content }) =>
+    content.type === 'scanned' ? [] : [{ companyId: host.companyId, findingKey: content.findingKey }],
+  )
+  const seen = admitted.flatMap(({ host, content }) => (content.type === 'seen' ? [{ host, content }] : []))
+  const [stored, scanSeqs, references, exceptions] = await together([
+    lockFindings(tx, findings),
+    loadScanSeqs(
+      tx,
+      new Set(admitted.filter(({ content }) => content.type === 'scanned').map(({ host }) => host.hostId)),
+    ),
+    loadReferences(tx, new Set(seen.map(({ content }) => content.columns.vuln_id))),
+    loadExceptions(
+      tx,
+      seen.flatMap(({ host, content }) =>
+        host.serverId === null
+          ? []
+          : [{ serverId: host.serverId, companyId: host.companyId, columns: content.columns }],
+      ),
+    ),
+  ])
+  return new Book(stored, scanSeqs, references, exceptions)
+}
+
+/** Sorts the events of a batch into those that will be stored and those that are known or refused. */
+async function admit(tx: Tx, events: readonly Envelope[]): Promise<{ admitted: Admitted[]; results: Result[] }> {
+  const [hosts, known] = await together([lockHosts(tx, events), loadKnownIds(tx, events)])
+  const admitted: Admitted[] = []
+  const results: Result[] = []
+  for (const event of events) {
+    if (known.has(event.event_id)) {
+      results.push({ event, result: 'seen' })
+      continue
+    }
+    const host = hostOf(event, hosts)
+    const content = host === null ? 'unknown_server' : readContent(event)
+    if (host === null || typeof content === 'string') {
+      results.push({ event, result: typeof content === 'string' ? content : 'unknown_server' })
+      continue
+    }
+    known.add(event.event_id)
+    admitted.push({ event, host, content })
+  }
+  return { admitted, results }
+}
+
+/** Applies a batch in one transaction. Throws Overtaken. */
+async function applyEvents(hub: Hub, tx: Tx, events: readonly Envelope[]): Promise<Result[]> {
+  const { admitted, results } = await admit(tx, events)
+  if (admitted.length === 0) return results
+  const book = await openBook(tx, admitted)
+  const records: EventRecord[] = []
+  for (const item of admitted) {
+    const { findingId, result } = book.apply(item)
+    records.push({ event: item.event, host: item.host, findingId })
+    results.push({ event: item.event, result })
+  }
+  const created = [...book.created.values()]
+  const [insertedCount, , storedCount] = await together([
+    insertFindings(tx, created),
+    updateFindings(tx, [...book.changed.values()]),
+    storeEvents(tx, records, hub.now()),
+    storeScans(tx, [...book.scans.values()]),
+    storeDays(tx, book.days),
+    linkExceptions(tx, created),
+  ])
+  if (insertedCount < created.length || storedCount < records.length) throw new Overtaken()
+  return results
+}
+
+const RUNS_MAX = 5
+
+async function applyOnce(hub: Hub, events: readonly Envelope[]): Promise<Result[]> {
+  for (let run = 1; ; run++) {
+    try {
+      return await inTransaction(hub.database.db, tx => applyEvents(hub, tx, events))
+    } catch (error) {
+      if (run === RUNS_MAX || !(error instanceof Overtaken)) throw error
+    }
+  }
+}
+
+/** Applies a batch. Known and old events are accepted; one that is rejected does not stop the others. */
+export async function receiveEvents(hub: Hub, body: unknown): Promise<EventsResponse> {
+  const events = batchOf(body)
+  const results = await applyOnce(hub, events)
+  const reasons = new Map<string, RejectReason>()
+  const accepted = new Set<string>()
+  for (const { event, result } of results) {
+    hub.metrics.securityEvents.inc({ type: result === 'unsupported_type' ? 'other' : event.type, result })
+    if (isRejected(result)) reasons.set(event.event_id, result)
+    else accepted.add(event.event_id)
+  }
+  const ids = [...new Set(events.map(event => event.event_id))]
+  return {
+    accepted: ids.filter(id => accepted.has(id)),
+    rejected: ids.flatMap(id => {
+      const reason = reasons.get(id)
+      return reason === undefined || accepted.has(id) ? [] : [{ event_id: id, reason }]
+    }),
+  }
+}

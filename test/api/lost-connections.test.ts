@@ -1,0 +1,101 @@
+// Connections to the database that end in the middle of their work, as at its restart: the hub goes on, what was asked
+// meanwhile is told to come again, and half a transaction is never kept.
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import postgres from 'postgres'
+import { openDatabase } from '../../apps/hub/platform/db/connect.ts'
+import { newDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { type Tenant, TestHub } from './hub-harness.ts'
+
+setDefaultTimeout(60_000)
+const ROUNDS = 15
+const CALLS_AT_ONCE = 24
+let hub: TestHub
+let tenant: Tenant
+let killer: postgres.Sql
+
+beforeAll(async () => {
+  hub = await TestHub.start()
+  tenant = await hub.tenant()
+  killer = postgres(hub.databaseUrl, { max: 1, onnotice: () => {} })
+})
+afterAll(async () => {
+  await killer.end()
+  await hub.stop()
+})
+
+const endAll = (client: postgres.Sql) => client`
+  select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()`
+
+test('while connections to the database are lost, requests get their answer or 503, and the hub goes on', async () => {
+  const statuses = new Map<number, number>()
+  let isOver = false
+  let names = 0
+  const made: string[] = []
+  const caller = async (index: number): Promise<void> => {
+    while (!isOver) {
+      const name = `server-${++names}`
+      const { status } =
+        index % 3 === 0
+          ? await tenant.call('GET', '/servers')
+          : await tenant.call('POST', '/servers', { name, hostname: `${name}.example.net` })
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      if (status === 201) made.push(name)
+    }
+  }
+  const callers = Array.from({ length: CALLS_AT_ONCE }, (_, index) => caller(index))
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = statuses.get(201) ?? 0
+    await until('servers to be made again', () => (statuses.get(201) ?? 0) > before)
+    await endAll(killer)
+  }
+  isOver = true
+  await Promise.all(callers)
+  expect([...statuses.keys()].sort()).toEqual([200, 201, 503])
+  const stored = await killer<{ name: string }[]>`select name from servers`
+  expect(made.filter(name => !stored.some(row => row.name === name))).toEqual([])
+})
+
+test('what a transaction asks for after its connection was lost is not done, also when the connection is there again', async () => {
+  const url = await newDatabase()
+  const database = openDatabase(url, 1)
+  const other = postgres(url, { max: 1 })
+  try {
+    await other`create table kept (id integer)`
+    const asked = database.db.transaction(async tx => {
+      await tx.execute(sql`insert into kept values (1)`)
+      await endAll(other)
+      // The pool has one connection: it is the same one that is made anew.
+      await until('the connection to be there again', () =>
+        database.db.execute(sql`select 1`).then(
+          () => true,
+          () => false,
+        ),
+      )
+      await tx.execute(sql`insert into kept values (2)`)
+    })
+    await expect(asked).rejects.toThrow()
+    expect(await other`select id from kept`).toHaveLength(0)
+  } finally {
+    await Promise.all([database.close(), other.end()])
+  }
+})
+
+test('a reserved connection that is lost refuses what follows, and the pool has it again', async () => {
+  const url = await newDatabase()
+  const database = openDatabase(url, 1)
+  const other = postgres(url, { max: 1 })
+  try {
+    const reserved = await database.client.reserve()
+    await reserved`create table held (id integer)`
+    await endAll(other)
+    await expect(reserved`insert into held values (1)`.execute()).rejects.toThrow()
+    await expect(reserved`insert into held values (2)`.execute()).rejects.toThrow()
+    reserved.release()
+    const rows = await until('the pool to answer', () => database.client`select id from held`.catch(() => null))
+    expect(rows).toHaveLength(0)
+  } finally {
+    await Promise.all([database.close(), other.end()])
+  }
+})
