@@ -1,0 +1,227 @@
+// Batches of events for the hub: read in the order of their commit, removed when the hub has them, and set aside when
+// it will never take them (MAT-163 to MAT-168). A batch is not current any more when a purge took events out of it.
+import type { Database } from 'bun:sqlite'
+import type { SecurityEvent } from '../../../core/matching/finding-event.ts'
+import { type EventFrame, securityEvent } from './event-payload.ts'
+import type { HostRow } from './host-rows.ts'
+import { type OutboxRow, untoldEvents } from './outbox.ts'
+import type { Resyncs } from './resync.ts'
+import type { Retellings } from './retelling.ts'
+import type { StateParts } from './state-parts.ts'
+import type { DeadLetter, EventBatch } from './state-types.ts'
+import { decodeEvents, encodeEvents, type WaitingEvent } from './waiting-event.ts'
+
+const BATCH_EVENTS = 200
+const REASON_CHARACTERS = 500
+
+type BatchPlace = {
+  readonly company: number
+  readonly revision: number
+  /** By row of the outbox: how many of its first events are told once the batch is settled. */
+  readonly told: ReadonlyMap<number, number>
+  readonly sources: ReadonlyMap<string, EventSource>
+}
+
+/** `version`: that of the host when the event was made. */
+type EventSource = {
+  readonly row: OutboxRow
+  readonly seq: number
+  readonly event: WaitingEvent
+  readonly version: number
+}
+
+type DeadRow = {
+  readonly id: number
+  readonly company: number
+  readonly host: number
+  readonly event_id: string
+  readonly at_ms: number
+  readonly reason: string
+  readonly seq: number
+  readonly occurred_ms: number
+  readonly db_version: number
+  readonly body: Uint8Array
+}
+
+export class Delivery {
+  readonly #parts: StateParts
+  readonly #resyncs: Resyncs
+  readonly #retellings: Retellings
+  readonly #places = new WeakMap<EventBatch, BatchPlace>()
+  readonly #companies
+  readonly #companyId
+  readonly #addDead
+  readonly #dead
+  readonly #deadById
+  readonly #dropDead
+  readonly #countDead
+
+  constructor(database: Database, parts: StateParts, resyncs: Resyncs, retellings: Retellings) {
+    this.#parts = parts
+    this.#resyncs = resyncs
+    this.#retellings = retellings
+    this.#companies = database.prepare<{ readonly company_id: string }, [number]>(
+      'SELECT company_id FROM company WHERE id = ?',
+    )
+    this.#companyId = (company: number): string => this.#companies.get(company)?.company_id ?? ''
+    const columns = 'id, company, host, event_id, at_ms, reason, seq, occurred_ms, db_version, body'
+    this.#addDead = database.prepare<unknown, Omit<DeadRow, 'id'>>(
+      `INSERT OR IGNORE INTO dead_letter (${columns.slice(4)}) VALUES
+       (:company, :host, :event_id, :at_ms, :reason, :seq, :occurred_ms, :db_version, :body)`,
+    )
+    this.#dead = database.prepare<DeadRow, [number, number]>(
+      `SELECT ${columns} FROM dead_letter WHERE id > ? ORDER BY id LIMIT ?`,
+    )
+    this.#deadById = database.prepare<DeadRow, [number]>(`SELECT ${columns} FROM dead_letter WHERE id = ?`)
+    this.#dropDead = database.prepare<unknown, [number]>('DELETE FROM dead_letter WHERE id = ?')
+    this.#countDead = database.prepare<{ readonly count: number }, []>('SELECT count(*) AS count FROM dead_letter')
+  }
+
+  companiesWaiting(): string[] {
+    const waiting = new Map(this.#parts.outbox.companies())
+    for (const company of this.#resyncs.companies()) if (!waiting.has(company)) waiting.set(company, Infinity)
+    return [...waiting].sort((a, b) => a[1] - b[1]).map(([company]) => this.#companyId(company))
+  }
+
+  async nextBatch(companyId: string): Promise<EventBatch | null> {
+    const company = this.#parts.hosts.company(companyId)
+    if (company === undefined) return null
+    await this.#resyncs.makeNext(company, BATCH_EVENTS)
+    const revision = this.#parts.eventsRevision(company)
+    const hosts = new Map<number, HostRow | null>()
+    const told = new Map<number, number>()
+    const sources = new Map<string, EventSource>()
+    const events: SecurityEvent[] = []
+    let oldestAtMs = Infinity
+    for (const row of this.#parts.outbox.head(company, BATCH_EVENTS)) {
+      if (!hosts.has(row.host)) hosts.set(row.host, this.#parts.hosts.byId.get(row.host))
+      const host = hosts.get(row.host)
+      const untold = untoldEvents(row).slice(0, BATCH_EVENTS - events.length)
+      told.set(row.id, row.settled + untold.length)
+      oldestAtMs = Math.min(oldestAtMs, row.at_ms)
+      // A host that was deleted has no waiting events; its row cannot be missing while they are there.
+      if (!host) continue
+      for (const { seq, event } of untold) {
+        const made = securityEvent(this.#parts, frameOf(row, host, seq), event)
+        sources.set(made.event_id, { row, seq, event, version: host.version })
+        events.push(made)
+      }
+    }
+    if (events.length === 0) return null
+    const batch: EventBatch = { companyId, events, oldestAtMs }
+    this.#places.set(batch, { company, revision, told, sources })
+    return batch
+  }
+
+  isCurrent(batch: EventBatch): boolean {
+    const place = this.#places.get(batch)
+    return place !== undefined && this.#parts.eventsRevision(place.company) === place.revision
+  }
+
+  settle(
+    batch: EventBatch,
+    dead: readonly { readonly eventId: string; readonly reason: string }[],
+    unknownServer: readonly string[],
+  ): Promise<boolean> {
+    return this.#parts.writer.write(() => {
+      const place = this.#places.get(batch)
+      // What was purged meanwhile is neither told again nor a dead letter.
+      if (place === undefined || this.#parts.purged.get(place.company) !== undefined) return false
+      const waiting = this.#parts.outbox.head(place.company, BATCH_EVENTS)
+      for (const row of waiting) {
+        const told = place.told.get(row.id)
+        if (told !== undefined && told > row.settled) this.#parts.outbox.settle(row, told)
+      }
+      const rowsLeft = new Set(waiting.map(row => row.id))
+      for (const { eventId, reason } of dead) {
+        const source = place.sources.get(eventId)
+        // What was purged meanwhile is no dead letter either.
+        if (source && rowsLeft.has(source.row.id)) this.#bury(eventId, reason, source)
+      }
+      const refused = unknownServer.flatMap(eventId => place.sources.get(eventId) ?? [])
+      return this.#noteRefused(refused.filter(({ row }) => rowsLeft.has(row.id)))
+    })
+  }
+
+  /** True when hosts wait for what the feed says of them. */
+  #noteRefused(refused: readonly EventSource[]): boolean {
+    const byHost = Map.groupBy(refused, ({ row }) => row.host)
+    let isWaiting = false
+    for (const [host, sources] of byHost) {
+      const version = Math.max(...sources.map(source => source.version))
+      const events = sources.map(({ event }) => event)
+      if (this.#retellings.refused(host, version, events)) isWaiting = true
+    }
+    return isWaiting
+  }
+
+  deadLetters(after: number, limit: number): DeadLetter[] {
+    return this.#dead.all(after, limit).flatMap(row => {
+      const host = this.#parts.hosts.byId.get(row.host)
+      const [waiting] = decodeEvents(row.body)
+      if (host === null || waiting === undefined) return []
+      const frame = { host, seq: row.seq, occurredAtMs: row.occurred_ms, dbVersion: row.db_version }
+      const event = securityEvent(this.#parts, frame, waiting)
+      const { id, reason } = row
+      return [{ id, companyId: host.company_id, eventId: row.event_id, atMs: row.at_ms, reason, event }]
+    })
+  }
+
+  get deadLetterCount(): number {
+    return this.#countDead.get()?.count ?? 0
+  }
+
+  retryDeadLetters(ids: readonly number[] | null): Promise<number> {
+    return this.#takeDead(ids, row =>
+      this.#parts.outbox.add(
+        {
+          company: row.company,
+          host: row.host,
+          at_ms: row.occurred_ms,
+          first_seq: row.seq,
+          db_version: row.db_version,
+        },
+        decodeEvents(row.body),
+      ),
+    )
+  }
+
+  dropDeadLetters(ids: readonly number[] | null): Promise<number> {
+    return this.#takeDead(ids, () => {})
+  }
+
+  #takeDead(ids: readonly number[] | null, each: (row: DeadRow) => void): Promise<number> {
+    return this.#parts.writer.write(() => {
+      const rows =
+        ids === null ? this.#dead.all(0, Number.MAX_SAFE_INTEGER) : ids.flatMap(id => this.#deadById.get(id) ?? [])
+      for (const row of rows) {
+        each(row)
+        this.#dropDead.run(row.id)
+      }
+      return rows.length
+    })
+  }
+
+  #bury(eventId: string, reason: string, source: EventSource): void {
+    const { row, seq, event } = source
+    this.#parts.marks.addEvents([event])
+    this.#addDead.run({
+      company: row.company,
+      host: row.host,
+      event_id: eventId,
+      at_ms: this.#parts.options.now(),
+      reason: reason.slice(0, REASON_CHARACTERS),
+      seq,
+      occurred_ms: row.at_ms,
+      db_version: row.db_version,
+      body: encodeEvents([event]),
+    })
+  }
+}
+
+const frameOf = (row: OutboxRow, host: HostRow, seq: number): EventFrame => ({
+  host,
+  seq,
+  occurredAtMs: row.at_ms,
+  dbVersion: row.db_version,
+})

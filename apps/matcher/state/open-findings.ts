@@ -1,0 +1,45 @@
+// The open findings of a host as one compact blob: numbers of shared finding contents, each with the time at which the
+// host's finding opened (MAT section 9). Most findings of a host opened together, so times stand once.
+import { NumberReader, NumberWriter } from './number-list.ts'
+
+/** Number of the content → first_seen in ms. */
+export type OpenFindings = Map<number, number>
+
+const writer = new NumberWriter()
+
+export function encodeFindings(findings: OpenFindings): Uint8Array {
+  const times = [...new Set(findings.values())].sort((a, b) => a - b)
+  const places = new Map(times.map((time, place) => [time, place]))
+  writer.write(times.length)
+  let before = 0
+  for (const time of times) {
+    writer.write(time - before)
+    before = time
+  }
+  before = 0
+  for (const id of Int32Array.from(findings.keys()).sort()) {
+    writer.write(id - before)
+    before = id
+    if (times.length > 1) writer.write(places.get(findings.get(id)!)!)
+  }
+  return writer.take()
+}
+
+export function decodeFindings(bytes: Uint8Array): OpenFindings {
+  const reader = new NumberReader(bytes)
+  const times: number[] = []
+  let before = 0
+  for (let left = reader.read(); left > 0; left--) {
+    before += reader.read()
+    times.push(before)
+  }
+  const findings: OpenFindings = new Map()
+  before = 0
+  while (!reader.isAtEnd) {
+    before += reader.read()
+    const time = times[times.length > 1 ? reader.read() : 0]
+    if (time === undefined) throw new Error('cannot read the state: a finding refers to a time that is not there')
+    findings.set(before, time)
+  }
+  return findings
+}

@@ -1,0 +1,112 @@
+// Whether a file is a whole vulnerability database of this program's form, before anything is matched with it: after an
+// import (MAT-071), and with every row looked at when it came from elsewhere (MAT-067 to 069).
+import { Database } from 'bun:sqlite'
+import { SourceRefused } from './input/source-refused.ts'
+import { compareText, sha256 } from './rules-text.ts'
+import { FILE_FORMAT, isOwnSchema } from './schema.ts'
+import { isObject, isPackageName, isRecordId, textsOf } from './sources/source.ts'
+
+const STATUSES: readonly unknown[] = ['fixed', 'no_fix', 'wont_fix', 'undetermined']
+const CHANNELS: readonly unknown[] = ['standard', 'esm', 'elts']
+const TEXTS = ['introduced', 'fixed', 'last_affected', 'module', 'flavour'] as const
+const LISTS = ['versions', 'arches', 'binaries'] as const
+const RULE_KEYS = new Set<string>([
+  'vuln',
+  'advisories',
+  'status',
+  'channel',
+  'severity',
+  'minor',
+  'no_distro_fix',
+  ...TEXTS,
+  ...LISTS,
+])
+
+const isTextList = (value: unknown): boolean => Array.isArray(value) && textsOf(value).length === value.length
+
+function isRule(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    isRecordId(value.vuln) &&
+    isTextList(value.advisories) &&
+    STATUSES.includes(value.status) &&
+    CHANNELS.includes(value.channel) &&
+    typeof value.severity === 'string' &&
+    typeof value.minor === 'boolean' &&
+    typeof value.no_distro_fix === 'boolean' &&
+    TEXTS.every(key => value[key] === undefined || typeof value[key] === 'string') &&
+    LISTS.every(key => value[key] === undefined || isTextList(value[key])) &&
+    Object.keys(value).every(key => RULE_KEYS.has(key))
+  )
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+const isListOf = (text: string, isItem: (item: unknown) => boolean): boolean => {
+  const value = parsed(text)
+  return Array.isArray(value) && value.every(isItem)
+}
+
+/** Throws SourceRefused unless SQLite finds the file whole and its tables are those of this program. */
+export function checkWhole(database: Database): void {
+  const pages = database.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').all()
+  if (pages.length !== 1 || pages[0]!.integrity_check !== 'ok') throw new SourceRefused('the database file is damaged')
+  const schema = database.query<{ sql: string | null }, []>('select sql from sqlite_schema').all()
+  if (!isOwnSchema(schema.map(({ sql }) => sql))) throw new SourceRefused('it is not a vulnerability database')
+  const format = Number(metaValue(database, 'format'))
+  if (format !== FILE_FORMAT)
+    throw new SourceRefused(`its form is ${format}, this program reads ${FILE_FORMAT}: use a newer matcher`)
+}
+
+export function metaValue(database: Database, key: string): string {
+  return database.query<{ value: string }, [string]>('select value from meta where key = ?').get(key)?.value ?? ''
+}
+
+type AffectedRow = { release_id: string; package: string; by: string; digest: Uint8Array; rules: string }
+
+/** Looks at every row: what a file from elsewhere claims must not end the matcher later. Returns its version. */
+function checkRows(database: Database): number {
+  const rows = database
+    .query<AffectedRow, []>('select release_id, package, "by", digest, rules from affected')
+    .iterate()
+  for (const row of rows) {
+    const isKnown = row.by === 'source' || row.by === 'binary'
+    if (!isKnown || !isPackageName(row.package) || !isListOf(row.rules, isRule))
+      throw new SourceRefused('a row of its advisories is malformed')
+    if (compareText(sha256(row.rules).toString('hex'), Buffer.from(row.digest).toString('hex')) !== 0)
+      throw new SourceRefused('a row of its advisories does not have its digest')
+  }
+  const lists = database
+    .query<{ a: string; b: string }, []>(
+      `select aliases as a, "references" as b from vuln union all select successors as a, '[]' as b from release`,
+    )
+    .iterate()
+  const isText = (item: unknown): boolean => typeof item === 'string'
+  for (const { a, b } of lists)
+    if (!isListOf(a, isText) || !isListOf(b, isText))
+      throw new SourceRefused('a row of its vulnerabilities is malformed')
+  const version = Number(metaValue(database, 'db_version'))
+  if (!isVersion(version)) throw new SourceRefused('it has no version')
+  return version
+}
+
+/** yyyymmddNN (MAT-070), whatever the count. */
+export const isVersion = (version: number): boolean =>
+  Number.isSafeInteger(version) && version >= 1_000_000_000 && version <= 99_999_999_999
+
+/** Checks a database file, every row of it. Returns its version. */
+export function checkFile(path: string): number {
+  const database = new Database(path, { readonly: true })
+  try {
+    checkWhole(database)
+    return checkRows(database)
+  } finally {
+    database.close()
+  }
+}

@@ -1,0 +1,165 @@
+// A whole matcher between scanners and a hub: what becomes of a report, and of what the hub asks.
+import { afterEach, describe, expect, test } from 'bun:test'
+import { randomUUID } from 'node:crypto'
+import { startOpsServer } from '../../apps/http/ops-server.ts'
+import { until } from '../support/until.ts'
+import { nameDatabase } from './databases.ts'
+import { openFindings, Rig } from './rig.ts'
+import { packagesOf, reportOf } from './scan-client.ts'
+
+const rigs: Rig[] = []
+afterEach(async () => {
+  for (const rig of rigs.splice(0)) await rig.dispose()
+})
+
+async function startRig(options: ConstructorParameters<typeof Rig>[0] = {}): Promise<Rig> {
+  const rig = await new Rig(options).start()
+  rigs.push(rig)
+  await until('the first whole sync', () => rig.state.feed().syncedAtMs !== null)
+  return rig
+}
+
+const withDatabase = (fixes: Parameters<typeof nameDatabase>[1]) => ({
+  prepare: async (dir: string) => void (await nameDatabase(dir, fixes)),
+})
+const vulnsOf = (rig: Rig, hostId: string): string[] =>
+  [...openFindings(rig.told(hostId)).values()].map(finding => finding.vuln_id).toSorted()
+const openssl = { openssl: { 'CVE-2024-0001': '3.0.13-1~deb12u1', 'CVE-2024-0002': null } }
+
+describe('reports', () => {
+  test('[MAT-032] [MAT-053] enroll, report, attach: findings are at the hub within 2 s, and name the server once there is one', async () => {
+    const rig = await startRig(withDatabase(openssl))
+    await until('the database', () => rig.state.currentVersion() > 0)
+    const client = await rig.enrolled('web')
+    const startedMs = performance.now()
+    const answer = await client.report(reportOf('web'))
+    expect(answer.body).toMatchObject({ match_status: 'ok', open_findings: 2 })
+    await until('both findings', () => vulnsOf(rig, client.hostId).length === 2)
+    expect(performance.now() - startedMs).toBeLessThan(2_000)
+    expect(vulnsOf(rig, client.hostId)).toEqual(['CVE-2024-0001', 'CVE-2024-0002'])
+    expect(rig.told(client.hostId).every(event => event.server_id === null)).toBe(true)
+    const server = randomUUID()
+    rig.hub.putHost({ host_id: client.hostId, server_id: server })
+    await until('the server', () => rig.state.host(client.hostId)?.serverId === server)
+    const packages = packagesOf(['libssl3', '3.0.13-1~deb12u1', 'openssl'])
+    await client.report(reportOf('web', { packages }))
+    await until('the resolution', () => vulnsOf(rig, client.hostId).length === 1)
+    await rig.delivered()
+    const last = rig.told(client.hostId).slice(-3)
+    expect(last.map(event => [event.type, event.server_id])).toContainEqual(['finding.resolved', server])
+    expect(last.at(-1)).toMatchObject({ type: 'server.scanned', server_id: server })
+  })
+
+  test('[MAT-153] [MAT-254] without a database the packages are kept, and the first database matches them within 5 s', async () => {
+    const rig = await startRig()
+    const client = await rig.enrolled('early')
+    expect((await client.report(reportOf('early'))).body).toMatchObject({ match_status: 'no_db', open_findings: 0 })
+    const startedMs = performance.now()
+    const version = await nameDatabase(rig.dir, openssl)
+    await until('the findings', () => vulnsOf(rig, client.hostId).length === 2)
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
+    expect(rig.state.currentVersion()).toBe(version)
+    await rig.stop()
+    await rig.start()
+    expect(rig.state.currentVersion()).toBe(version)
+    expect(rig.state.counters().findingsOpen).toBe(2)
+  })
+
+  test('[MAT-183] another database is followed while the matcher runs, and only what changed is told', async () => {
+    const rig = await startRig(withDatabase(openssl))
+    await until('the database', () => rig.state.currentVersion() > 0)
+    const [one, two] = [await rig.enrolled('one'), await rig.enrolled('two')]
+    await one.report(reportOf('one'))
+    await two.report(reportOf('two', { packages: packagesOf(['bash', '5.2.15-2']) }))
+    await rig.delivered()
+    const before = rig.told().length
+    await nameDatabase(rig.dir, { ...openssl, bash: { 'CVE-2024-0003': '5.2.21-1' } })
+    await until('the new finding', () => vulnsOf(rig, two.hostId).length === 1)
+    await rig.state.rematched()
+    await rig.delivered()
+    const added = rig.told().slice(before)
+    expect(added.map(event => event.type)).toEqual(['finding.opened', 'finding.opened'])
+    expect(new Set(added.map(event => event.host_id))).toEqual(new Set([one.hostId, two.hostId]))
+  })
+})
+
+describe('the hub', () => {
+  test('[MAT-222] [MAT-223] it gets a heartbeat, and reference data of what is open', async () => {
+    const rig = await startRig(withDatabase(openssl))
+    await until('the database', () => rig.state.currentVersion() > 0)
+    const client = await rig.enrolled('web')
+    await client.report(reportOf('web'))
+    await until('the reference data', () => rig.hub.vulnerabilities.size === 2, 20_000)
+    expect(rig.hub.vulnerabilities.get('CVE-2024-0001')).toMatchObject({ kev: false, aliases: [], kev_due_date: null })
+    const [beat] = rig.hub.to('/heartbeat')
+    expect(beat?.body).toEqual({ version: expect.any(String), db_version: expect.any(Number), queue_depth: 0 })
+  })
+
+  test('[MAT-220] the last known settings are kept while the hub is away, and over a restart', async () => {
+    const rig = await startRig()
+    rig.hub.settings.set(rig.company, { scan_interval_hours: 6, version: 9 })
+    const client = await rig.enrolled('web')
+    await rig.hub.stop()
+    const told = (await client.report(reportOf('web'))).body.settings
+    expect(told).toMatchObject({ interval_seconds: 21_600, version: 9 })
+    await rig.stop()
+    await rig.start()
+    expect(rig.state.settings(rig.company)).toMatchObject({ scanIntervalHours: 6, version: 9 })
+    rig.hub.restart()
+    await rig.delivered()
+    expect(rig.told(client.hostId)).toHaveLength(1)
+  })
+
+  test('[MAT-050] [MAT-051] the feed is read page by page to its end, and a lower version changes nothing', async () => {
+    const rig = new Rig()
+    rig.hub.pageMax = 7
+    const hosts = Array.from({ length: 40 }, () => randomUUID())
+    const publicKey = rig.hub.putHost({ host_id: randomUUID() }).public_key || 'A'.repeat(43).concat('=')
+    for (const host_id of hosts) rig.hub.putHost({ host_id, company_id: rig.company, public_key: publicKey })
+    rigs.push(await rig.start())
+    await until('the first whole sync', () => rig.state.feed().syncedAtMs !== null)
+    expect(hosts.every(hostId => rig.state.host(hostId)?.companyId === rig.company)).toBe(true)
+    expect(rig.hub.to('/scan-hosts').length).toBeGreaterThan(5)
+    // The record without a key and a company cannot be read, and holds up none of the others.
+    expect(rig.lines.some(line => line.includes('records of the feed cannot be read'))).toBe(true)
+    const [first] = hosts
+    rig.hub.putHost({ host_id: first!, deleted: true })
+    await until('the deletion', () => rig.state.host(first!)?.state !== 'active')
+  })
+
+  test('[MAT-234] readiness names the part that fails', async () => {
+    const rig = new Rig()
+    rig.hub.script = ({ path }) => (path === '/scan-hosts' ? rig.hub.error(500, 'server_error') : null)
+    rigs.push(await rig.start())
+    const ops = startOpsServer('127.0.0.1:0', [], rig.metrics, rig.matcher.ready)
+    const failing = async () => ((await (await fetch(`${ops.url}/readyz`)).json()) as { failing: string[] }).failing
+    expect(await failing()).toEqual(['hub'])
+    rig.hub.script = () => null
+    await until('the first sync', async () => (await failing()).length === 0)
+    rig.hub.token = 'another'
+    await until('the refusal', async () => (await failing()).includes('unauthorized'))
+    rig.hub.token = 'service-token-of-the-matcher'
+    await until('the right token', async () => (await failing()).length === 0)
+    const text = await (await fetch(`${ops.url}/metrics`)).text()
+    for (const name of ['reports_total', 'match_seconds_bucket', 'outbox_depth', 'db_version 0', 'feed_age_seconds'])
+      expect(text).toContain(`svc_matcher_${name}`)
+    await ops.stop()
+  })
+
+  test('new tokens are taken without a restart', async () => {
+    const rig = await startRig()
+    rig.hub.token = 'another'
+    await until('the refusal', () => rig.matcher.ready.some(part => part.name === 'unauthorized' && !part.isReady()))
+    const client = await rig.enrolled('x').catch(error => String(error))
+    expect(client).toContain('503')
+    await rig.matcher.reload({
+      ...rig.config,
+      'hub.token': 'another',
+      'admin.token': 'new',
+      'admin.token_previous': null,
+    })
+    await until('the new token', () => rig.matcher.ready.every(part => part.isReady()))
+    expect((await rig.admin('GET', '/status')).status).toBe(401)
+    expect((await rig.admin('GET', '/status', 'new')).status).toBe(200)
+  })
+})

@@ -1,0 +1,259 @@
+// Downloads against a scripted server: what is asked, what is refused, what is tried again (MAT-061, 063).
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { FETCH_DEFAULTS, type Fetched, fetchFile } from '../../../apps/matcher/vulndb/fetch-file.ts'
+import { DatabaseFolder } from '../../../apps/matcher/vulndb/folder.ts'
+import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
+import { type UpdateResult, update } from '../../../apps/matcher/vulndb/update.ts'
+import { DeafListener } from '../../support/deaf-listener.ts'
+import { importCommandOfTests, scratchFolder } from './support.ts'
+
+type Answer = (request: Request) => Response | Promise<Response>
+
+async function withServer<T>(answer: Answer, work: (url: string, paths: string[]) => Promise<T>): Promise<T> {
+  const paths: string[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 60,
+    fetch: request => {
+      paths.push(new URL(request.url).pathname)
+      return answer(request)
+    },
+  })
+  try {
+    return await work(`http://127.0.0.1:${server.port}`, paths)
+  } finally {
+    await server.stop(true)
+  }
+}
+
+const OPTIONS = { bytesMax: 1000, stallMs: 30_000, connectMs: 10_000, tries: 3, retryMs: 1 }
+const NEW = { etag: '', lastModified: '' }
+
+const fetchTo = async (url: string, more: Partial<typeof OPTIONS> = {}, known = NEW): Promise<[Fetched, string]> => {
+  using scratch = scratchFolder()
+  const path = join(scratch.path, 'file')
+  const signal = new AbortController().signal
+  const fetched = await fetchFile(url, path, known, { ...OPTIONS, ...more, signal })
+  return [fetched, existsSync(path) ? readFileSync(path, 'utf8') : '']
+}
+
+const refuses = async (url: string, reason: string, more: Partial<typeof OPTIONS> = {}): Promise<void> => {
+  await expect(fetchTo(url, more)).rejects.toThrow(reason)
+}
+
+describe('a download', () => {
+  test('[MAT-061] is asked with what the version before was answered, and 304 is nothing new', async () => {
+    const seen: (string | null)[][] = []
+    const answer = (request: Request): Response => {
+      seen.push([request.headers.get('if-none-match'), request.headers.get('if-modified-since')])
+      return seen.length > 1
+        ? new Response(null, { status: 304 })
+        : new Response('x', { headers: { etag: '"a"', 'last-modified': 'Sun, 22 Nov 2026 00:00:00 GMT' } })
+    }
+    await withServer(answer, async url => {
+      const [fetched, text] = await fetchTo(url)
+      expect(text).toBe('x')
+      if (fetched.kind !== 'fetched') throw new Error(fetched.kind)
+      const [again] = await fetchTo(url, {}, fetched)
+      expect(again).toEqual({ kind: 'unchanged' })
+    })
+    expect(seen).toEqual([
+      [null, null],
+      ['"a"', 'Sun, 22 Nov 2026 00:00:00 GMT'],
+    ])
+  })
+
+  test('[MAT-063] of plain http is refused but from loopback, and so is a redirect to it', async () => {
+    await expect(fetchTo('http://example.test/x')).rejects.toThrow('its address is not https')
+    await expect(fetchTo('ftp://127.0.0.1/x')).rejects.toThrow('its address is not https')
+    const to = (location: string) => () => new Response(null, { status: 302, headers: { location } })
+    const hop = 'it redirects to an address that is not https'
+    await withServer(to('http://example.test/x'), url => refuses(url, hop))
+    await withServer(to('ftp://127.0.0.1/x'), url => refuses(url, hop))
+    await withServer(to('file:///etc/hostname'), url => refuses(url, hop))
+    await withServer(to('/again'), async (url, paths) => {
+      await refuses(url, 'it redirects more than 5 times')
+      expect(paths).toHaveLength(6)
+    })
+    const once: Answer = request =>
+      new URL(request.url).pathname === '/new'
+        ? new Response('new')
+        : new Response(null, { status: 301, headers: { location: '/new' } })
+    await withServer(once, async url => expect((await fetchTo(url))[1]).toBe('new'))
+  })
+
+  test('[MAT-063] of a file of this host is read where it lies, and is nothing new while it is the same', async () => {
+    using scratch = scratchFolder()
+    const path = join(scratch.path, 'file.json')
+    await Bun.write(path, 'x')
+    const url = pathToFileURL(path).href
+    const [fetched] = await fetchTo(url)
+    expect(fetched).toMatchObject({ kind: 'fetched', path })
+    if (fetched.kind !== 'fetched') throw new Error(fetched.kind)
+    expect((await fetchTo(url, {}, fetched))[0]).toEqual({ kind: 'unchanged' })
+    expect((await fetchTo(`${url}.absent`))[0]).toEqual({ kind: 'absent' })
+    await refuses(url, 'larger than', { bytesMax: 0 })
+  })
+
+  test('[MAT-063] is bounded, announced or not', async () => {
+    const tooLarge = 'it is larger than db.source_max_bytes (1000)'
+    await withServer(
+      () => new Response('x'.repeat(1001)),
+      url => refuses(url, tooLarge),
+    )
+    const endless = () => new ReadableStream({ pull: controller => controller.enqueue(new Uint8Array(400)) })
+    await withServer(
+      () => new Response(endless()),
+      url => refuses(url, tooLarge),
+    )
+  })
+
+  test('[MAT-063] that stalls is given up and tried again, three times in all', async () => {
+    const stalled = () => new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(10)) })
+    await withServer(
+      () => new Response(stalled()),
+      async (url, paths) => {
+        await refuses(url, 'it stalled', { stallMs: 100, connectMs: 100 })
+        expect(paths).toHaveLength(3)
+      },
+    )
+  })
+
+  test('[MAT-063] that finds nobody to take its connection is given up long before a stall', async () => {
+    await using deaf = await DeafListener.start()
+    const startedMs = performance.now()
+    await refuses(deaf.url, 'it takes no connection', { connectMs: 50, stallMs: 60_000 })
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+  })
+
+  test('[MAT-063] an answer that is slow has the time of a stall, not that of a connection', async () => {
+    await withServer(
+      () => new Promise<Response>(() => {}),
+      url => refuses(url, 'it stalled', { connectMs: 500, stallMs: 1500, tries: 1 }),
+    )
+    const { connectMs, stallMs, tries } = FETCH_DEFAULTS
+    expect({ connectMs, stallMs, tries }).toEqual({ connectMs: 10_000, stallMs: 60_000, tries: 3 })
+  })
+
+  test('[MAT-063] that fails by chance is tried again, and what will not change is not', async () => {
+    let count = 0
+    await withServer(
+      () => (++count < 3 ? new Response('', { status: 503 }) : new Response('x')),
+      async url => {
+        expect((await fetchTo(url))[1]).toBe('x')
+      },
+    )
+    expect(count).toBe(3)
+    await withServer(
+      () => new Response('', { status: 403 }),
+      async (url, paths) => {
+        await refuses(url, 'it answers 403')
+        expect(paths).toHaveLength(1)
+      },
+    )
+  })
+})
+
+describe("Red Hat's files", () => {
+  const vex = (cve: string, status: object): string =>
+    JSON.stringify({
+      document: { tracking: {} },
+      product_tree: {
+        branches: [
+          {
+            product: {
+              product_id: 'rhel9',
+              product_identification_helper: { cpe: 'cpe:/o:redhat:enterprise_linux:9' },
+            },
+          },
+          { product: { product_id: 'bash', product_identification_helper: { purl: 'pkg:rpm/redhat/bash?arch=src' } } },
+        ],
+        relationships: [
+          {
+            full_product_name: { product_id: 'rhel9:bash' },
+            product_reference: 'bash',
+            relates_to_product_reference: 'rhel9',
+          },
+        ],
+      },
+      vulnerabilities: [{ cve, product_status: status }],
+    })
+  const affected = { known_affected: ['rhel9:bash'] }
+
+  function tar(files: Record<string, string>): Buffer {
+    const blocks = Object.entries(files).flatMap(([name, text]) => {
+      const header = Buffer.alloc(512)
+      header.write(name, 0)
+      header.write(`${Buffer.byteLength(text).toString(8).padStart(11, '0')}\0`, 124)
+      header.write('0', 156)
+      header.write('ustar\x0000', 257)
+      const body = Buffer.alloc(Math.ceil(Buffer.byteLength(text) / 512) * 512)
+      body.write(text)
+      return [header, body]
+    })
+    return Buffer.concat([...blocks, Buffer.alloc(1024)])
+  }
+
+  const updateFrom = async (folder: DatabaseFolder, url: string): Promise<UpdateResult> =>
+    await update({
+      folder,
+      wanted: [{ source: 'redhat', from: { url } }],
+      acceptShrink: false,
+      mirror: null,
+      fetch: { ...OPTIONS, bytesMax: 2 ** 30, signal: new AbortController().signal },
+      command: importCommandOfTests,
+      now: Date.now,
+    })
+
+  test('[MAT-084] the archive comes first, then only what changed and was deleted since', async () => {
+    using scratch = scratchFolder()
+    const folder = new DatabaseFolder(join(scratch.path, 'vulndb'))
+    let changes = '"2024/cve-2024-0001.json","2026-11-01T10:00:00+00:00"\n'
+    let deletions = ''
+    const files: Record<string, () => string | Uint8Array> = {
+      '/vex/archive_latest.txt': () => 'csaf_vex_2026-11-02.tar.zst\n',
+      '/vex/csaf_vex_2026-11-02.tar.zst': () =>
+        Bun.zstdCompressSync(
+          tar(
+            Object.fromEntries(
+              Array.from({ length: 9 }, (_, at) => at + 1)
+                .filter(id => id !== 4)
+                .map(id => [`2024/cve-2024-000${id}.json`, vex(`CVE-2024-000${id}`, affected)]),
+            ),
+          ),
+        ),
+      '/vex/changes.csv': () => changes,
+      '/vex/deletions.csv': () => deletions,
+      '/vex/2024/cve-2024-0002.json': () => vex('CVE-2024-0002', { known_not_affected: ['rhel9:bash'] }),
+      '/vex/2024/cve-2024-0004.json': () => vex('CVE-2024-0004', affected),
+    }
+    const answer: Answer = request => {
+      const file = files[new URL(request.url).pathname]
+      return file === undefined ? new Response('', { status: 404 }) : new Response(file())
+    }
+    const vulns = (): string[] => {
+      const reader = openAdvisories(folder.current()!.file)
+      try {
+        return (reader.affected('rhel:9', 'bash', 'source')?.rules ?? []).map(({ vuln }) => vuln)
+      } finally {
+        reader.close()
+      }
+    }
+    await withServer(answer, async (url, paths) => {
+      const base = `${url}/vex/`
+      expect((await updateFrom(folder, base)).faults).toEqual({})
+      expect(vulns()).toHaveLength(8)
+      expect((await updateFrom(folder, base)).switched).toBeNull()
+      changes = `"2024/cve-2024-0004.json","2026-11-20T10:00:00+00:00"\n"2024/cve-2024-0002.json","2026-11-19T10:00:00+00:00"\n${changes}`
+      deletions = '"2024/cve-2024-0003.json","2026-11-20T11:00:00+00:00"\n'
+      paths.length = 0
+      expect((await updateFrom(folder, base)).faults).toEqual({})
+      expect(vulns()).toEqual([1, 4, 5, 6, 7, 8, 9].map(id => `CVE-2024-000${id}`))
+      expect(paths.some(path => path.endsWith('.tar.zst'))).toBeFalse()
+    })
+  })
+})
