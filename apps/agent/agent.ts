@@ -8,6 +8,8 @@ import { Alarm, type Clock, systemClock } from './clock.ts'
 import { HostFiles, type HostRoots, linuxRoots } from './collectors/host-files.ts'
 import { type AskStatFs, askStatFs, StatFsAsker } from './collectors/stat-fs.ts'
 import { type AgentOptions, agentVersion } from './config.ts'
+import { ScanLane } from './scan/scan-lane.ts'
+import { ScanStore } from './scan/scan-store.ts'
 import { Session, type SessionIdentity } from './session.ts'
 import { BatchBuffer } from './state/buffer.ts'
 import { type Identity, licenseHash, readIdentity, writeIdentity } from './state/identity.ts'
@@ -98,6 +100,8 @@ class Agent implements RunningAgent {
   readonly #enrolled = Promise.withResolvers<string | null>()
   #client: CollectorClient | null = null
   #session: Session | null = null
+  readonly #scan: ScanLane
+  #scanning: Promise<void> = Promise.resolve()
   readonly #lock: StateLock
   readonly #trial: OwnTrial | null
   #isStopping = false
@@ -112,6 +116,7 @@ class Agent implements RunningAgent {
     this.#parts = parts
     this.#lock = lock
     this.#trial = trial
+    this.#scan = new ScanLane(parts)
     void trial?.lost.then(installation => {
       this.#successor = installation
       this.#endWork()
@@ -136,6 +141,8 @@ class Agent implements RunningAgent {
 
   start(): void {
     const { log } = this.#parts
+    // On its own: packages are reported whether the collector answers or not.
+    this.#scanning = this.#scan.run()
     this.#work = this.#run()
       .then(
         () => this.#giveWay(),
@@ -155,7 +162,7 @@ class Agent implements RunningAgent {
     this.#trial?.stop()
     this.#endWork()
     this.#client?.close()
-    await this.#work
+    await Promise.all([this.#work, this.#scanning])
     this.#enrolled.resolve(this.agentId)
   }
 
@@ -163,6 +170,7 @@ class Agent implements RunningAgent {
     this.#isStopping = true
     this.#alarm.ring()
     this.#session?.stop()
+    this.#scan.stop()
   }
 
   async #run(): Promise<void> {
@@ -200,6 +208,8 @@ class Agent implements RunningAgent {
   async #replaceBy(version: string): Promise<void> {
     const { installation, log } = this.#parts
     if (installation === null) return
+    this.#scan.stop()
+    await this.#scanning
     this.#lock.release()
     try {
       const isDecided = await tryStagedVersion(version, installation, this.#parts, this.#alarm, () => this.#isStopping)
@@ -278,6 +288,7 @@ class Agent implements RunningAgent {
   #adopt(identity: Identity, config: AgentConfig | null): boolean {
     const { dir, settings, log } = this.#parts
     settings.forget()
+    new ScanStore(dir).forgetRemote()
     new BatchBuffer(dir.bufferPath(), settings.current.bufferBytesMax, log).clear()
     let isSaved = true
     try {

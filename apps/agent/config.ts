@@ -20,7 +20,7 @@ import {
   text,
 } from '../../core/config/keys.ts'
 import { type ConfigSources, resolveConfig } from '../../core/config/resolve.ts'
-import { limits } from '../../core/limits.ts'
+import { DAY_MS, limits } from '../../core/limits.ts'
 import packageFile from '../../package.json' with { type: 'json' }
 
 /** Set by the build of a release; absent when run from source. */
@@ -28,6 +28,8 @@ declare const SVC_BUILD_VERSION: string | undefined
 export const agentVersion: string = typeof SVC_BUILD_VERSION === 'string' ? SVC_BUILD_VERSION : packageFile.version
 /** In the state directory, once the host is enrolled. */
 export const IDENTITY_FILE = 'token'
+/** There too, once the host is a scan host. */
+export const SCAN_HOST_FILE = 'scan-host'
 export const DEFAULT_CONFIG_FILE = '/etc/svc-agent/agent.yaml'
 
 export const agentKeys = {
@@ -53,7 +55,15 @@ export const agentKeys = {
   'collectors.net_exclude': list([], 'Interfaces to leave out'),
   'collectors.uptime': boolean(true, 'Uptime'),
   checks: map('Checks of this host by id: type, and name, port and proto, target, or url and expect_status'),
-  'tls.ca_file': text(null, 'PEM file of the authority that signs the collector certificate'),
+  'scan.matcher_url': text(
+    null,
+    'Address of the matcher that packages are reported to, https; nothing is scanned without',
+  ),
+  'scan.enrol_code': secret('Code that makes this host a scan host; needed once'),
+  'scan.interval': duration(DAY_MS, 'How often packages are reported; the matcher may want them less often', {
+    min: 3_600_000,
+  }),
+  'tls.ca_file': text(null, 'PEM file of the authority that signs the certificates of collector and matcher'),
   'log.level': text('info', 'How much is logged', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   renew_period: duration(limits.renewPeriodMs, 'Age at which the token is renewed', { min: 60_000 }),
   'update.channel': text('stable', 'Release channel that is looked at for updates'),
@@ -82,6 +92,12 @@ export type AgentOptions = {
   readonly caPem: string | null
   readonly renewPeriodMs: number
   readonly logLevel: string
+  readonly scan: {
+    /** Null: nothing is scanned, unless the collector names a matcher. */
+    readonly matcherUrl: string | null
+    readonly enrolCode: string | null
+    readonly intervalMs: number
+  }
   readonly update: {
     readonly channel: string
     readonly publicKeyPem: string | null
@@ -94,7 +110,7 @@ export type AgentOptions = {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Why an address of a collector cannot be used; null when it can. Plain http is for this host only. */
+/** Why an address of a collector or a matcher cannot be used; null when it can. Plain http is for this host only. */
 export function collectorUrlFault(url: string): string | null {
   if (!URL.canParse(url)) return 'must be an address such as https://collector.example.com'
   const { protocol, hostname, username, password, search, hash } = new URL(url)
@@ -206,14 +222,20 @@ function settingsOf(config: Config<typeof agentKeys>, faults: ConfigFault[]): Ag
   return settings
 }
 
+const withoutCredentials = (url: string): string => url.replace(/\/\/[^/]*@/, '//')
+
 /** The options of a run out of file, environment and command line, and every fault in them. */
 export function resolveAgentOptions(sources: ConfigSources): { options: AgentOptions; faults: ConfigFault[] } {
   const { config, faults } = resolveConfig(agentKeys, sources)
   const url = config.collector_url
   if (url !== null) {
     const fault = collectorUrlFault(url)
-    if (fault !== null) faults.push({ key: 'collector_url', value: url.replace(/\/\/[^/]*@/, '//'), message: fault })
+    if (fault !== null) faults.push({ key: 'collector_url', value: withoutCredentials(url), message: fault })
   }
+  const matcherUrl = config['scan.matcher_url']
+  const matcherFault = matcherUrl === null ? null : collectorUrlFault(matcherUrl)
+  if (matcherUrl !== null && matcherFault !== null)
+    faults.push({ key: 'scan.matcher_url', value: withoutCredentials(matcherUrl), message: matcherFault })
   const options: AgentOptions = {
     collectorUrl: url,
     license: config.license,
@@ -224,6 +246,7 @@ export function resolveAgentOptions(sources: ConfigSources): { options: AgentOpt
     caPem: readPem('tls.ca_file', config['tls.ca_file'], faults),
     renewPeriodMs: config.renew_period,
     logLevel: config['log.level'],
+    scan: { matcherUrl, enrolCode: config['scan.enrol_code'], intervalMs: config['scan.interval'] },
     update: {
       channel: config['update.channel'],
       publicKeyPem: readReleaseKey(config['update.public_key_file'], faults),
@@ -260,8 +283,10 @@ export function loadAgentOptions(
       return readFileSync(secretPath, 'utf8')
     },
   })
-  // A licence is needed once: an operator may remove its file from a host that is enrolled.
-  const isEnrolled = existsSync(join(resolved.options.stateDir, IDENTITY_FILE))
-  const isNeedless = ({ key, value }: ConfigFault) => key === 'license_file' && missing.has(value) && isEnrolled
+  // Licence and code are needed once: an operator may remove their files from a host that is enrolled.
+  const isKept = (name: string) => existsSync(join(resolved.options.stateDir, name))
+  const isNeedless = ({ key, value }: ConfigFault) =>
+    missing.has(value) &&
+    ((key === 'license_file' && isKept(IDENTITY_FILE)) || (key === 'scan.enrol_code_file' && isKept(SCAN_HOST_FILE)))
   return { options: resolved.options, faults: [...fileFaults, ...resolved.faults.filter(fault => !isNeedless(fault))] }
 }

@@ -1,13 +1,17 @@
-// The `agent` executable: run, install, enroll, status, check-config.
+// The `agent` executable: run, install, enroll, status, scan, check-config.
 import { readFileSync, rmSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { type Logger, pino } from 'pino'
 import type { ConfigFault } from '../../core/config/keys.ts'
+import { isObject } from '../../core/json-object.ts'
 import { replaceFile } from '../files/replace-file.ts'
 import { type RunningAgent, startAgent } from './agent.ts'
 import { HostFiles, linuxRoots } from './collectors/host-files.ts'
 import { type AgentOptions, agentVersion, DEFAULT_CONFIG_FILE, loadAgentOptions } from './config.ts'
 import { install } from './install.ts'
+import { runScanCommand, type ScanCommand } from './scan/scan-command.ts'
+import { readScanStatus } from './scan/scan-status.ts'
+import { ScanStore } from './scan/scan-store.ts'
 import { writeIdentity } from './state/identity.ts'
 import { StateDir } from './state/state-dir.ts'
 import { StateLock } from './state/state-lock.ts'
@@ -28,6 +32,7 @@ type InstallFlags = {
   root?: string
 }
 type StatusFlags = CommonFlags & { json?: boolean }
+type ScanFlags = CommonFlags & ScanCommand
 
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const complain = (line: string) => void process.stderr.write(`${line}\n`)
@@ -141,8 +146,9 @@ async function enrollOnce(flags: EnrollFlags): Promise<void> {
     }
     writeIdentity(dir, outcome.identity)
     forgetMove(dir)
-    // Both belong to whoever was enrolled here before.
+    // These belong to whoever was enrolled here before.
     dir.remove('config')
+    new ScanStore(dir).forgetRemote()
     dir.clearBuffer()
     lock.release()
     say(`enrolled as agent ${outcome.identity.agentId}`)
@@ -184,7 +190,7 @@ function isProcess(pid: number): boolean {
 }
 
 function showStatus(flags: StatusFlags): void {
-  const { stateDir } = loadOrExit(flags)
+  const { stateDir, scan: scanOptions } = loadOrExit(flags)
   let text: string | null = null
   try {
     text = readStatus(stateDir)
@@ -192,29 +198,43 @@ function showStatus(flags: StatusFlags): void {
     complain(`cannot read the status: ${messageOf(error)}`)
     process.exit(1)
   }
-  if (text === null) {
+  const scanned = readScanStatus(stateDir, scanOptions.matcherUrl !== null)
+  if (text === null && scanned === null) {
     complain(`no status in ${stateDir}: the agent has not run`)
     process.exit(1)
   }
+  const parsed: unknown = JSON.parse(text ?? '{}')
+  const status = { ...(isObject(parsed) ? parsed : {}), scan: scanned }
   if (flags.json) {
-    say(text.trim())
+    say(JSON.stringify(status, null, 2))
     return
   }
-  const parsed: unknown = JSON.parse(text)
-  const facts = Object.entries(typeof parsed === 'object' && parsed !== null ? parsed : {})
-  const pid = Number(facts.find(([name]) => name === 'pid')?.[1])
-  const lines = isProcess(pid) ? [] : ['the agent is not running; when it last ran:']
-  for (const [name, value] of facts) {
-    const isInstant = name.endsWith('_ms') && typeof value === 'number'
-    const shown = isInstant
-      ? new Date(value).toISOString()
-      : Array.isArray(value)
-        ? value.join('; ')
-        : String(value ?? '-')
-    lines.push(`${name.replace(/_ms$/, '').replaceAll('_', ' ').padEnd(18)} ${shown || '-'}`)
-  }
+  const { scan: _, ...agent } = status
+  const pid = 'pid' in agent ? Number(agent.pid) : Number.NaN
+  const isRunning = Number.isInteger(pid) && isProcess(pid)
   // In one piece: a reader such as `head` may leave after the first lines.
-  say(lines.join('\n'))
+  say(
+    [
+      ...(isRunning ? [] : ['the agent is not running; when it last ran:']),
+      ...Object.entries(agent).map(([name, value]) => statusLine(name, value)),
+      ...Object.entries(scanned ?? {}).map(([name, value]) => statusLine(`scan_${name}`, value)),
+    ].join('\n'),
+  )
+}
+
+function statusLine(name: string, value: unknown): string {
+  const isInstant = name.endsWith('_ms') && typeof value === 'number'
+  const shown = isInstant
+    ? new Date(value).toISOString()
+    : Array.isArray(value)
+      ? value.join('; ')
+      : String(value ?? '-')
+  return `${name.replace(/_ms$/, '').replaceAll('_', ' ').padEnd(18)} ${shown || '-'}`
+}
+
+async function scan(flags: ScanFlags): Promise<void> {
+  const isDone = await runScanCommand(loadOrExit(flags), flags, { say, complain, log: makeLog('silent') })
+  if (!isDone) process.exit(1)
 }
 
 const withCommon = (command: Command): Command =>
@@ -246,6 +266,11 @@ withCommon(program.command('enroll').description('exchange a licence for a token
 withCommon(program.command('status').description('what the agent on this host says of itself'))
   .option('--json', 'as JSON')
   .action(showStatus)
+withCommon(program.command('scan').description('list the packages of this host, as its report to a matcher has them'))
+  .option('--json', 'print the report itself')
+  .option('--root <dir>', 'read the files below this folder, and no running kernel')
+  .option('--send', 'send it to the matcher, enrolling before with scan.enrol_code when that is needed')
+  .action(scan)
 withCommon(program.command('check-config').description('say every fault of the configuration')).action(
   (flags: CommonFlags) => {
     loadOrExit(flags)

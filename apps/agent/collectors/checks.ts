@@ -1,5 +1,6 @@
 // Runs the checks of every cycle: at most ten at a time, none twice at once, each result stamped with when it was ready
 // (decision G-62).
+import pTimeout from 'p-timeout'
 import type { Logger } from 'pino'
 import type { Check } from '../../../core/agent/check.ts'
 import type { Sample } from '../../../core/agent/requests-of-cycles.ts'
@@ -32,10 +33,7 @@ export class CheckRunner {
   /** Resolves when all checks are done, or after `ms`. */
   async awaitDone(ms: number): Promise<void> {
     if (this.#running.size === 0) return
-    const { promise: deadline, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, ms)
-    await Promise.race([this.#drained(), deadline])
-    clearTimeout(timer)
+    await pTimeout(this.#drained(), { milliseconds: ms, fallback: () => {} })
   }
 
   /** The results that are ready, each once. */

@@ -1,6 +1,7 @@
 // Sizes of file systems, without ever waiting for one that does not answer: a dead NFS server must not stop the agent.
 // File systems of other hosts are asked by a child process, because a call that hangs would take a thread of this one.
 import { statfs } from 'node:fs/promises'
+import pTimeout from 'p-timeout'
 import { type Mount, mayHang, type StatFs } from '../../../core/agent/proc-disk.ts'
 
 export type AskStatFs = (mount: Mount) => Promise<StatFs>
@@ -48,25 +49,23 @@ export class StatFsAsker {
   async size(mount: Mount): Promise<StatFs | null> {
     if (this.#open.has(mount.mount)) return null
     this.#open.add(mount.mount)
-    const { promise: deadline, resolve } = Promise.withResolvers<null>()
-    const timer = setTimeout(() => resolve(null), this.#answerMs)
-    try {
-      const wait = this.#turn()
-      if (wait !== null && (await Promise.race([wait.begins, deadline])) === null) {
-        wait.giveUp()
-        this.#open.delete(mount.mount)
-        return null
-      }
-      const answer = this.#ask(mount)
-        .catch(() => null)
-        .finally(() => this.#open.delete(mount.mount))
-      const size = await Promise.race([answer, deadline])
-      // A question that stays open gives its turn to others all the same.
-      this.#endTurn()
-      return size
-    } finally {
-      clearTimeout(timer)
+    const endsAt = performance.now() + this.#answerMs
+    const wait = this.#turn()
+    const hasBegun =
+      wait === null || (await pTimeout(wait.begins, { milliseconds: this.#answerMs, fallback: () => false }))
+    if (!hasBegun) {
+      wait?.giveUp()
+      this.#open.delete(mount.mount)
+      return null
     }
+    const answer = this.#ask(mount)
+      .catch(() => null)
+      .finally(() => this.#open.delete(mount.mount))
+    const leftMs = Math.max(1, endsAt - performance.now())
+    const size = await pTimeout(answer, { milliseconds: leftMs, fallback: () => null })
+    // A question that stays open gives its turn to others all the same.
+    this.#endTurn()
+    return size
   }
 
   /** Null when it is the caller's turn at once. */

@@ -26,6 +26,8 @@ export class SettingsInForce {
    * collector_url as the collector sent it; '' when it sent none, and for an agent that locks remote configuration out.
    */
   offeredCollectorUrl = ''
+  /** Where the collector has packages reported to, under the same rule; null when it says nothing of it. */
+  offeredScan: { readonly matcherUrl: string; readonly enrolCode: string } | null = null
 
   constructor(options: AgentOptions, dir: StateDir, status: StatusReport, log: Logger) {
     this.#options = options
@@ -71,6 +73,7 @@ export class SettingsInForce {
     this.appliedEtag = ''
     this.heldEtag = ''
     this.offeredCollectorUrl = ''
+    this.offeredScan = null
     this.#publish()
   }
 
@@ -80,6 +83,7 @@ export class SettingsInForce {
     this.#status.warn('config', merged.warnings)
     this.heldEtag = config.etag
     this.offeredCollectorUrl = allowRemoteConfig ? config.collectorUrl : ''
+    this.offeredScan = allowRemoteConfig && config.scan ? config.scan : null
     this.#current = merged.settings
     this.appliedEtag = merged.isApplied ? config.etag : ''
     return merged.isApplied

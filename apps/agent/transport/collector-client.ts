@@ -52,7 +52,8 @@ const CAUSES: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
 }
 
-function causeOf(error: unknown, collectorUrl: string): string {
+/** Why there is no response, in words for an operator. */
+export function noResponseCause(error: unknown, collectorUrl: string): string {
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? String(error.code) : ''
   const words = error.name === 'TimeoutError' ? `no answer within ${REQUEST_TIMEOUT_MS / 1000} s` : CAUSES[code]
@@ -102,7 +103,7 @@ export class CollectorClient {
       log.debug({ path: request.path, status, code: error.code, request_id: requestId }, 'collector answered')
       return { kind: 'answer', status, code: error.code, retryAfterMs, body, message, requestId }
     } catch (error) {
-      const cause = causeOf(error, request.collectorUrl ?? this.#collectorUrl)
+      const cause = noResponseCause(error, request.collectorUrl ?? this.#collectorUrl)
       log.debug({ path: request.path, cause, request_id: requestId }, 'collector did not answer')
       return { kind: 'no_answer', cause, body: new Uint8Array(), message: cause, requestId }
     }
