@@ -16,6 +16,7 @@ const executables: Readonly<Record<string, readonly string[]>> = {
   'collector-worker': ['apps/collector/worker/main.ts', shardThread, samplesThread],
   hub: ['apps/hub/main.ts'],
   agent: ['apps/agent/main.ts'],
+  matcher: ['apps/matcher/main.ts'],
   standalone: ['apps/standalone/main.ts', shardThread, samplesThread, ...ingestThreads],
 }
 

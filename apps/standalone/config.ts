@@ -8,11 +8,13 @@ import { trustedProxyFaults } from '../../core/network/trusted-proxies.ts'
 import { type AgentOptions, agentKeys, resolveAgentOptions } from '../agent/config.ts'
 import { type AllCollectorConfig, allCollectorKeys } from '../collector/config.ts'
 import { type HubConfig, hubKeys } from '../hub/config.ts'
+import { type MatcherConfig, matcherKeys } from '../matcher/config.ts'
 
 /** Addresses of the three listeners come from the command line; a `listen` in the file would be ambiguous. */
 const { listen: _hubListen, ...hubOwn } = hubKeys
 const { listen: _ingestListen, ...collectorOwn } = allCollectorKeys
-const siteKeys = { ...agentKeys, ...hubOwn, ...collectorOwn } as const
+const { listen: _scanListen, 'admin.listen': _matcherAdminListen, ...matcherOwn } = matcherKeys
+const siteKeys = { ...agentKeys, ...matcherOwn, ...hubOwn, ...collectorOwn } as const
 
 export type SiteOptions = {
   readonly configFile: string | null
@@ -21,6 +23,11 @@ export type SiteOptions = {
   readonly agentListen: string
   readonly adminListen: string
   readonly opsListen: string
+  readonly matcherListen: string
+  readonly matcherAdminListen: string
+  readonly matcher: boolean
+  /** `auto`, `off`, or the path of a bundle (MAT-253). */
+  readonly securityDb: string
 }
 
 /** Values that are known only while the site starts: secrets, addresses, the database. */
@@ -30,7 +37,10 @@ export type SiteConfig = {
   readonly hub: (facts: SiteInfo) => HubConfig
   readonly collector: (facts: SiteInfo) => AllCollectorConfig
   readonly agent: (facts: SiteInfo) => AgentOptions
+  readonly matcher: (facts: SiteInfo) => MatcherConfig
   readonly logLevel: string
+  /** Of all listeners but that of health. */
+  readonly scheme: 'http' | 'https'
 }
 
 function readDocument(path: string | null): unknown {
@@ -87,7 +97,18 @@ export function loadSiteConfig(options: SiteOptions): { site: SiteConfig; faults
       const file = agentDocument(document)
       return resolveAgentOptions({ ...sources, file, options: { ...facts } }).options
     },
+    matcher: facts => ({
+      ...config,
+      data_dir: options.dataDir,
+      listen: options.matcherListen,
+      'admin.listen': options.matcherAdminListen,
+      // The site has one listener for health and metrics.
+      'ops.listen': null,
+      'db.update_interval': options.securityDb === 'auto' ? config['db.update_interval'] : 'off',
+      ...facts,
+    }),
     logLevel: config['log.level'],
+    scheme: config['tls.cert_file'] === null ? 'http' : 'https',
   }
   return { site, faults }
 }

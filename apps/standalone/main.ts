@@ -3,19 +3,26 @@ import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import packageFile from '../../package.json' with { type: 'json' }
-import { describeFault } from '../collector/config.ts'
 import { threadFiles } from '../collector/thread-files.ts'
 import { replaceFile } from '../files/replace-file.ts'
+import { WORKER_COMMAND } from '../matcher/vulndb/import/job.ts'
+import { runImportWorker } from '../matcher/vulndb/import/worker.ts'
+import { describeFault } from '../process/config-file.ts'
 import { loadSiteConfig, type SiteOptions } from './config.ts'
 import { openDataDir, reason, StartFault } from './data-dir.ts'
-import { checkAddress } from './ports.ts'
+import { checkAddress, freeAddress } from './ports.ts'
 import { type RunningSite, type SiteInfo, startSite } from './site.ts'
 
 const STOP_LIMIT_MS = 15_000
+const MATCHER_LISTEN = '127.0.0.1:8084'
+const MATCHER_ADMIN_LISTEN = '127.0.0.1:8085'
 
 const threads = threadFiles(import.meta.url)
 
-type Options = SiteOptions & {
+/** What was given: null for an address of the matcher that was not. */
+type Options = Omit<SiteOptions, 'matcherListen' | 'matcherAdminListen'> & {
+  readonly matcherListen: string | null
+  readonly matcherAdminListen: string | null
   readonly localAgent: boolean
   readonly readyFile: string | null
   readonly checkConfig: boolean
@@ -32,6 +39,10 @@ function readOptions(argv: readonly string[]): Options {
     .option('--agent-listen <host:port>', 'agent API', '127.0.0.1:8081')
     .option('--admin-listen <host:port>', 'collector admin API', '127.0.0.1:8082')
     .option('--ops-listen <host:port>', '/healthz, /readyz, /metrics', '127.0.0.1:8083')
+    .option('--matcher-listen <host:port>', 'scan API of the security matcher (default: "127.0.0.1:8084")')
+    .option('--matcher-admin-listen <host:port>', 'internal API of the security matcher (default: "127.0.0.1:8085")')
+    .option('--no-matcher', 'no security matcher')
+    .option('--security-db <auto|off|file>', 'vulnerability database: fetched, none, or a bundle to import', 'auto')
     .option('--no-local-agent', 'no agent for this host')
     .option('--ready-file <file>', 'written once everything answers, removed at the stop')
     .exitOverride()
@@ -50,9 +61,24 @@ function readOptions(argv: readonly string[]): Options {
     agentListen: text('agentListen'),
     adminListen: text('adminListen'),
     opsListen: text('opsListen'),
+    matcherListen: given.matcherListen === undefined ? null : text('matcherListen'),
+    matcherAdminListen: given.matcherAdminListen === undefined ? null : text('matcherAdminListen'),
+    matcher: given.matcher !== false,
+    securityDb: text('securityDb'),
     localAgent: given.localAgent !== false,
     readyFile: given.readyFile === undefined ? null : resolve(text('readyFile')),
     checkConfig: asked === 'check-config',
+  }
+}
+
+/** The addresses of the matcher: a site on free ports, or beside another site, has it on free ports too. */
+async function withMatcherAddresses(options: Options): Promise<Options & SiteOptions> {
+  const isOnFreePorts = options.hubListen.endsWith(':0')
+  const chosen = (given: string | null, usual: string) => given ?? (isOnFreePorts ? '127.0.0.1:0' : freeAddress(usual))
+  return {
+    ...options,
+    matcherListen: await chosen(options.matcherListen, MATCHER_LISTEN),
+    matcherAdminListen: await chosen(options.matcherAdminListen, MATCHER_ADMIN_LISTEN),
   }
 }
 
@@ -76,6 +102,8 @@ function showSite(facts: SiteInfo): void {
   line(`  REST API        ${facts.hub_url}/api/v1      documentation: ${facts.hub_url}/docs`)
   line(`  Agents          ${facts.agent_url}/agent/v1`)
   line(`  Admin API       ${facts.admin_url}/internal/v1`)
+  if (facts.matcher_url)
+    line(`  Packages        ${facts.matcher_url}/scan/v1      security: ${facts.hub_url}/api/v1/security/overview`)
   line(`  Health          ${facts.ops_url}/readyz      metrics: ${facts.ops_url}/metrics`)
   line()
   line(`  Login           ${loginText(facts)}`)
@@ -107,7 +135,8 @@ function stopOnSignal(stop: () => Promise<void>): void {
 }
 
 async function main(): Promise<void> {
-  const options = readOptions(process.argv.slice(2))
+  const asked = readOptions(process.argv.slice(2))
+  const options = await withMatcherAddresses(asked)
   const { site: config, faults } = loadSiteConfig(options)
   if (faults.length > 0)
     throw new StartFault(
@@ -121,6 +150,8 @@ async function main(): Promise<void> {
   await checkAddress('--agent-listen', options.agentListen)
   await checkAddress('--admin-listen', options.adminListen)
   await checkAddress('--ops-listen', options.opsListen)
+  await checkAddress('--matcher-listen', options.matcherListen)
+  await checkAddress('--matcher-admin-listen', options.matcherAdminListen)
   const dataDir = openDataDir(options.dataDir)
   // A file that a killed process left names addresses that nobody serves.
   if (options.readyFile) rmSync(options.readyFile, { force: true })
@@ -141,6 +172,7 @@ async function main(): Promise<void> {
     threads,
     withLocalAgent: options.localAgent,
     progress: part => line(`starting ${part}`),
+    say: line,
     onFailure: error => {
       line(`failed: ${error.message}; start again, nothing acknowledged is lost`)
       process.exit(70)
@@ -152,7 +184,8 @@ async function main(): Promise<void> {
 }
 
 try {
-  await main()
+  // An import of the vulnerability database is a process of its own, this executable started again.
+  await (process.argv[2] === WORKER_COMMAND ? runImportWorker() : main())
 } catch (error) {
   if (error instanceof CommanderError) process.exit(error.exitCode)
   process.stderr.write(`standalone: ${reason(error)}\n`)

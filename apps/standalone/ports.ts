@@ -50,6 +50,15 @@ export async function checkAddress(option: string, address: string): Promise<voi
   })
 }
 
+/** The address, or a free port of loopback where another process has it: for a default that nobody asked for. */
+export async function freeAddress(address: string): Promise<string> {
+  const isFree = await checkAddress('', address).then(
+    () => true,
+    () => false,
+  )
+  return isFree ? address : '127.0.0.1:0'
+}
+
 function told(error: Error): string {
   const code = 'code' in error ? error.code : ''
   if (code === 'EADDRINUSE') return 'another process has it; stop that one, or give this one another port'

@@ -17,6 +17,7 @@ import {
   rmSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import pTimeout from 'p-timeout'
 import { type FileOwner, writeNewFile } from '../files/replace-file.ts'
 import { freePort } from './ports.ts'
 import { findPrograms, type PostgresPrograms, programsFor, serverUser } from './postgres-programs.ts'
@@ -201,7 +202,7 @@ export async function startPostgres(directory: string, password: string, logPath
     url: `postgres://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`,
     stop: async () => {
       child.stdin?.end()
-      await Promise.race([exited, Bun.sleep(STOP_TIMEOUT_MS)])
+      await pTimeout(exited, { milliseconds: STOP_TIMEOUT_MS, fallback: () => null })
     },
   }
 }

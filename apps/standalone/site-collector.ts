@@ -10,7 +10,6 @@ import { AgentFeeds } from '../collector/hub-link/agent-feeds.ts'
 import { Heartbeat } from '../collector/hub-link/heartbeat.ts'
 import { HubClient } from '../collector/hub-link/hub-client.ts'
 import { type RunningIngest, startIngest } from '../collector/ingest/ingest.ts'
-import { type OpsServer, startOpsServer } from '../collector/ops-server.ts'
 import { RegistryStore } from '../collector/store/registry/file-registry-store.ts'
 import { AgentRegistry } from '../collector/store/registry/registry.ts'
 import { type CollectorMetrics, createCollectorMetrics } from '../collector/telemetry.ts'
@@ -18,6 +17,7 @@ import type { ThreadFiles } from '../collector/thread-files.ts'
 import { productVersion as version } from '../collector/version.ts'
 import { type RunningWorker, startWorker } from '../collector/worker/worker.ts'
 import { feedStatus } from '../collector/worker/worker-status.ts'
+import { type OpsServer, startOpsServer } from '../http/ops-server.ts'
 import type { RunningHub } from '../hub/hub.ts'
 import { isMigrated } from '../hub/platform/db/migrate.ts'
 
@@ -30,6 +30,8 @@ type SiteCollectorParts = {
   readonly config: AllCollectorConfig
   /** Where /healthz, /readyz and /metrics of the site are served. */
   readonly opsListen: string
+  /** Metrics of what else the site runs, asked at every scrape: parts that start later are added. */
+  readonly otherMetrics: readonly (() => Promise<string>)[]
   readonly hub: RunningHub
   readonly collectorId: string
   /** The token by which the hub knows the collector. */
@@ -131,7 +133,7 @@ const startHeartbeat = (
 ): Heartbeat =>
   new Heartbeat({
     hub,
-    facts: () => ({
+    body: () => ({
       version,
       agent_count: ingest.agentsSeen(AGENTS_SEEN_MS),
       ingest_rps: ingest.requestsPerSecond(),
@@ -142,7 +144,7 @@ const startHeartbeat = (
   })
 
 const startOps = (
-  { config, opsListen, hub: { hub } }: SiteCollectorParts,
+  { config, opsListen, otherMetrics, hub: { hub } }: SiteCollectorParts,
   metrics: CollectorMetrics,
   worker: RunningWorker,
   registry: AgentRegistry,
@@ -156,5 +158,5 @@ const startOps = (
       { name: 'samples store', isReady: () => worker.isReady() },
       { name: 'registry', isReady: () => registry.isFilled },
     ],
-    [() => hub.metrics.registry.metrics()],
+    otherMetrics,
   )

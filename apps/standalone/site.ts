@@ -1,19 +1,22 @@
 // A whole site in one process: database, hub, collector, and an agent for this host, started in that order and
 // stopped in the other. Every part is the one that runs alone elsewhere; only the wiring is here.
 import { randomBytes } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
 import type { Logger } from 'pino'
 import { type RunningAgent, startAgent } from '../agent/agent.ts'
+import { SCAN_HOST_FILE } from '../agent/config.ts'
 import { createLogger } from '../collector/telemetry.ts'
 import { ensureFirstSite, type FirstSite } from '../hub/bootstrap.ts'
 import { type RunningHub, startHub } from '../hub/hub.ts'
 import { makeHubRole } from '../hub/platform/db/hub-role.ts'
+import type { OpenMatcher } from '../matcher/open-matcher.ts'
 import type { SiteConfig, SiteOptions } from './config.ts'
 import type { DataDir } from './data-dir.ts'
 import { freePort } from './ports.ts'
 import { startPostgres } from './postgres.ts'
 import { type SiteThreads, startSiteCollector } from './site-collector.ts'
+import { scanHostOf, startSiteMatcher } from './site-matcher.ts'
 
 /** The facts in the ready file and on the terminal. */
 export type SiteInfo = {
@@ -31,6 +34,12 @@ export type SiteInfo = {
   readonly collector_token: string
   readonly matcher_token: string
   readonly license: string
+  /** The scan API, the internal API and its token; null without a matcher. */
+  readonly matcher_url: string | null
+  readonly matcher_admin_url: string | null
+  readonly matcher_admin_token: string | null
+  /** Null without a local agent. */
+  readonly scan_host_id: string | null
   readonly data_dir: string
   readonly pid: number
 }
@@ -60,6 +69,8 @@ type SiteStart = {
   readonly threads: SiteThreads
   readonly withLocalAgent: boolean
   readonly progress: Progress
+  /** A line on the terminal. */
+  readonly say: (line: string) => void
   readonly onFailure: (error: Error) => void
 }
 
@@ -77,16 +88,22 @@ export async function startSite(start: SiteStart): Promise<RunningSite> {
 
 async function startParts(start: SiteStart, started: AsyncDisposableStack): Promise<RunningSite> {
   const { options, config, dataDir, progress } = start
-  for (const folder of ['logs', 'collector', 'agent']) mkdirSync(dataDir.of(folder), { recursive: true, mode: 0o700 })
+  for (const folder of ['logs', 'collector', 'agent', 'matcher'])
+    mkdirSync(dataDir.of(folder), { recursive: true, mode: 0o700 })
   const log = createLogger(config.logLevel, 'all', dataDir.of('logs', 'site.log'))
   const secrets = openSecrets(dataDir)
   const databaseUrl = await startDatabase(start, secrets, started)
 
   progress('hub')
-  const listen = { admin: withPort(options.adminListen), agent: withPort(options.agentListen) }
+  const listen = {
+    admin: withPort(options.adminListen),
+    agent: withPort(options.agentListen),
+    matcherAdmin: options.matcher ? withPort(options.matcherAdminListen) : null,
+  }
   const hub = await startSiteHub(start, databaseUrl, listen, secrets, log)
   started.defer(() => hub.stop())
   const first = await ensureFirst(start, hub, listen, secrets)
+  const otherMetrics = [() => hub.hub.metrics.registry.metrics()]
 
   const collector = await startSiteCollector(
     {
@@ -101,6 +118,7 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
         'admin.listen': listen.admin,
       }),
       opsListen: options.opsListen,
+      otherMetrics,
       hub,
       collectorId: first.collectorId,
       token: secrets.collector_token!,
@@ -108,7 +126,10 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
     },
     started,
   )
-  const agent = start.withLocalAgent ? await startLocalAgent(start, collector.agentUrl, secrets.license!, log) : null
+  const given = { hub, first, secrets, log }
+  const matcher = listen.matcherAdmin === null ? null : await startMatcher(start, listen.matcherAdmin, given, started)
+  if (matcher) otherMetrics.push(() => matcher.metrics.scrape())
+  const agent = start.withLocalAgent ? await startLocalAgent(start, collector.agentUrl, matcher, given) : null
   if (agent) started.defer(() => agent.stop())
 
   const facts: SiteInfo = {
@@ -125,6 +146,11 @@ async function startParts(start: SiteStart, started: AsyncDisposableStack): Prom
     collector_token: secrets.collector_token!,
     matcher_token: secrets.matcher_token!,
     license: secrets.license!,
+    matcher_url: matcher?.scanUrl ?? null,
+    matcher_admin_url: matcher?.adminUrl ?? null,
+    matcher_admin_token: matcher ? secrets.matcher_admin_token! : null,
+    scan_host_id:
+      matcher && first.localServerId ? await scanHostOf(hub.hub, first.localServerId, first.scanCode !== null) : null,
     data_dir: dataDir.path,
     pid: process.pid,
   }
@@ -153,6 +179,7 @@ function openSecrets(dataDir: DataDir): Secrets {
     postgres_password: newSecret(),
     database_password: newSecret(),
     admin_token: newSecret(),
+    matcher_admin_token: newSecret(),
     ...dataDir.secrets,
   }
   dataDir.saveSecrets(secrets)
@@ -172,13 +199,13 @@ async function startDatabase(
   return makeHubRole(postgres.url, secrets.database_password!)
 }
 
-/** Where the collector is going to serve: the hub is told of it first. */
-type CollectorListen = { readonly admin: string; readonly agent: string }
+/** Where collector and matcher are going to serve: the hub is told of it first. */
+type PartListen = { readonly admin: string; readonly agent: string; readonly matcherAdmin: string | null }
 
 const startSiteHub = (
   { config }: SiteStart,
   databaseUrl: string,
-  listen: CollectorListen,
+  listen: PartListen,
   secrets: Secrets,
   log: Logger,
 ): Promise<RunningHub> =>
@@ -186,16 +213,22 @@ const startSiteHub = (
     config: config.hub({
       'database.url': databaseUrl,
       'collector.admin_token': secrets.admin_token!,
-      'collector.admin_url': `http://${listen.admin}`,
+      'collector.admin_url': `${config.scheme}://${listen.admin}`,
+      ...(listen.matcherAdmin === null
+        ? {}
+        : {
+            'matcher.url': `${config.scheme}://${listen.matcherAdmin}`,
+            'matcher.token': secrets.matcher_admin_token!,
+          }),
     }),
     log,
   })
 
 /** Company, user, collector and their tokens, made where they are not there yet; the tokens are kept. */
 async function ensureFirst(
-  { dataDir, withLocalAgent }: SiteStart,
+  { options, config, dataDir, withLocalAgent }: SiteStart,
   { hub }: RunningHub,
-  listen: CollectorListen,
+  listen: PartListen,
   secrets: Secrets,
 ): Promise<FirstSite> {
   const first = await ensureFirstSite(hub, {
@@ -205,10 +238,16 @@ async function ensureFirst(
       matcherToken: secrets.matcher_token,
       license: secrets.license,
     },
-    collectorAdminUrl: `http://${listen.admin}`,
+    collectorAdminUrl: `${config.scheme}://${listen.admin}`,
     collectorAdminToken: secrets.admin_token!,
-    collectorBaseUrl: `http://${listen.agent}`,
-    localHost: withLocalAgent ? { hostname: hostname(), ipAddresses: ownAddresses() } : null,
+    collectorBaseUrl: `${config.scheme}://${listen.agent}`,
+    localHost: withLocalAgent
+      ? {
+          hostname: hostname(),
+          ipAddresses: ownAddresses(),
+          needsScanCode: options.matcher && !existsSync(dataDir.of('agent', SCAN_HOST_FILE)),
+        }
+      : null,
   })
   Object.assign(secrets, {
     api_token: first.apiToken,
@@ -220,13 +259,49 @@ async function ensureFirst(
   return first
 }
 
+type Started = { readonly hub: RunningHub; readonly first: FirstSite; readonly secrets: Secrets; readonly log: Logger }
+
+async function startMatcher(
+  start: SiteStart,
+  adminListen: string,
+  given: Started,
+  started: AsyncDisposableStack,
+): Promise<OpenMatcher> {
+  const { config, dataDir, options, progress, say } = start
+  const { hub, first, secrets, log } = given
+  progress('security matcher')
+  return startSiteMatcher(
+    {
+      config: config.matcher({
+        data_dir: dataDir.of('matcher'),
+        'admin.listen': adminListen,
+        'admin.token': secrets.matcher_admin_token!,
+        'hub.url': hub.url,
+        'hub.token': secrets.matcher_token!,
+        matcher_id: first.matcherId,
+      }),
+      securityDb: options.securityDb,
+      log: log.child({ part: 'matcher' }),
+      say,
+    },
+    started,
+  )
+}
+
+/** The agent of this host; its packages are reported to the matcher, if there is one. */
 async function startLocalAgent(
   { config, dataDir, progress }: SiteStart,
-  url: string,
-  license: string,
-  log: ReturnType<typeof createLogger>,
+  agentUrl: string,
+  matcher: OpenMatcher | null,
+  { first, secrets, log }: Started,
 ): Promise<RunningAgent> {
   progress('agent for this host')
-  const options = config.agent({ collector_url: url, license, state_dir: dataDir.of('agent') })
+  const options = config.agent({
+    collector_url: agentUrl,
+    license: secrets.license!,
+    state_dir: dataDir.of('agent'),
+    ...(matcher ? { 'scan.matcher_url': matcher.scanUrl } : {}),
+    ...(first.scanCode ? { 'scan.enrol_code': first.scanCode } : {}),
+  })
   return startAgent({ options, log: log.child({ part: 'agent' }), firstSendImmediately: true })
 }

@@ -3,7 +3,7 @@
 import { EvaluationStore } from '../../apps/collector/store/file-evaluation-store.ts'
 import type { WrittenSnapshot } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
-import type { RuleNote } from '../../core/alerting/durability/rule-change-record.ts'
+import type { RuleChangeRecord } from '../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 import type { Fuse, SimStore } from './durable.ts'
 
@@ -72,15 +72,15 @@ export class DiskStore implements SimStore {
     return this.inner.loadSnapshot(shard)
   }
 
-  keepRules(thread: number, notes: readonly RuleNote[]): void {
+  keepRules(thread: number, notes: readonly RuleChangeRecord[]): void {
     this.fuse.run(() => {
       this.onRules()
       this.inner.keepRules(thread, notes)
     })
   }
 
-  ruleNotes(thread: number): RuleNote[] {
-    return this.inner.ruleNotes(thread)
+  ruleChanges(thread: number): RuleChangeRecord[] {
+    return this.inner.ruleChanges(thread)
   }
 
   passRules(thread: number, position: number): void {

@@ -3,7 +3,7 @@
 import type { BusGroup, BusReader } from '../../apps/collector/bus/bus.ts'
 import type { ShardStore } from '../../apps/collector/store/shard-store.ts'
 import type { JournalRecord } from '../../core/alerting/durability/journal-record.ts'
-import type { RuleNote } from '../../core/alerting/durability/rule-change-record.ts'
+import type { RuleChangeRecord } from '../../core/alerting/durability/rule-change-record.ts'
 import type { AlertEvent } from '../../core/alerting/evaluate/event.ts'
 
 /** The process died. */
@@ -162,19 +162,19 @@ export class MemoryStore implements SimStore {
     return this.snapshots.get(shard)?.slice() ?? null
   }
 
-  keepRules(_thread: number, notes: readonly RuleNote[]): void {
+  keepRules(_thread: number, notes: readonly RuleChangeRecord[]): void {
     this.fuse.run(() => {
       this.onRules()
       for (const note of notes) this.notes.push(JSON.stringify(note))
     })
   }
 
-  ruleNotes(): RuleNote[] {
-    return this.notes.map(text => JSON.parse(text) as RuleNote)
+  ruleChanges(): RuleChangeRecord[] {
+    return this.notes.map(text => JSON.parse(text) as RuleChangeRecord)
   }
 
   passRules(_thread: number, position: number): void {
-    const notes = this.ruleNotes()
+    const notes = this.ruleChanges()
     const last = new Map(notes.map((note, index) => [note.ruleId, index]))
     const kept = notes
       .filter((note, index) => note.position > position || last.get(note.ruleId) === index)

@@ -4,12 +4,13 @@ import { join, resolve } from 'node:path'
 import { until } from './until.ts'
 
 const root = resolve(import.meta.dir, '../..')
-export type ExecutableName = 'hub' | 'collector-ingest' | 'collector-worker' | 'agent'
+export type ExecutableName = 'hub' | 'collector-ingest' | 'collector-worker' | 'agent' | 'matcher'
 const mains: Record<ExecutableName, string> = {
   hub: 'apps/hub/main.ts',
   'collector-ingest': 'apps/collector/ingest/main.ts',
   'collector-worker': 'apps/collector/worker/main.ts',
   agent: 'apps/agent/main.ts',
+  matcher: 'apps/matcher/main.ts',
 }
 
 /** Runs a command of an executable to its end. `input` goes to standard input. */

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { openRedis, whenReady } from '../../apps/collector/store/redis/redis-client.ts'
 import { freePort } from '../../apps/standalone/ports.ts'
 import { until } from './until.ts'
 
@@ -68,6 +69,21 @@ export async function startTestRedis(options: { maxMemory?: number } = {}): Prom
       client.disconnect()
       await kill()
       rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A server and a connection as the product opens one, for all tests of a file. */
+export async function openTestRedis() {
+  const server = await startTestRedis()
+  const redis = openRedis({ url: server.url, name: 'test', onTrouble: () => {}, onRecovered: () => {} })
+  await whenReady(redis)
+  return {
+    server,
+    redis,
+    close: async () => {
+      redis.disconnect()
+      await server.close()
     },
   }
 }

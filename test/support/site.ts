@@ -20,6 +20,10 @@ type SiteInfo = {
   readonly collector_token: string
   readonly matcher_token: string
   readonly license: string
+  readonly matcher_url: string | null
+  readonly matcher_admin_url: string | null
+  readonly matcher_admin_token: string | null
+  readonly scan_host_id: string | null
   readonly data_dir: string
   readonly pid: number
 }
@@ -69,6 +73,8 @@ export async function startSiteProcess(options: SiteOptions = {}): Promise<SiteP
       '--ready-file',
       readyFile,
       ...(options.config ? ['--config', configFile] : []),
+      // No test asks other hosts for advisories.
+      ...(options.args?.includes('--security-db') ? [] : ['--security-db', 'off']),
       ...(options.args ?? []),
     ],
     { cwd: dir, stdout: 'pipe', stderr: 'pipe', stdin: 'ignore' },

@@ -85,8 +85,12 @@ test('[OPS-020] health, readiness and metrics of the whole answer without authen
     'svc_bus_lag',
     'svc_outbox_depth',
     'hub_http_requests_total',
+    'svc_matcher_hosts',
   ])
     expect(metrics).toContain(name)
+  // What a metric is may be said once only, or scrapers refuse the page.
+  const types = metrics.split('\n').filter(line => line.startsWith('# TYPE '))
+  expect(types).toHaveLength(new Set(types).size)
 })
 
 test('a second start goes on where the first stopped: the same company, tokens that still work, no password again', async () => {

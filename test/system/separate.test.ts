@@ -23,6 +23,7 @@ const config: Record<ExecutableName, string> = {
   'collector-ingest': path('collector.yaml'),
   'collector-worker': path('collector.yaml'),
   agent: path('agent.yaml'),
+  matcher: path('matcher.yaml'),
 }
 const executable = (name: ExecutableName, word: readonly string[] = []): Executable =>
   new Executable(name, [...word, '--config', config[name]], path(`${name}.ready`))
