@@ -20,6 +20,11 @@ const benches: Readonly<Record<string, readonly string[]>> = {
   'whole-path': ['whole-path.ts', '2000', '20', '150'],
   latency: ['latency.ts', '100'],
   hub: ['hub.ts'],
+  matching: ['matching.ts'],
+  security: ['security.ts', 'scan', 'fleet'],
+  'match-debsecan': ['security.ts', 'match-debsecan'],
+  'findings-list': ['security/hub.ts'],
+  'hub-events': ['security/hub-events.ts'],
 }
 
 const words = process.argv.slice(2).filter(word => word !== '--')

@@ -1,12 +1,12 @@
 // How long does the purge of one company among many take, and how long do inserts of others wait meanwhile? What does a
-// day of the janitor cost, 24 sweeps over companies of different retention? Options: companies, days, series a company
+// day of retention cost, 24 sweeps over companies of different retention? Options: companies, days, series a company
 // (one point in 5 minutes).
 
 import type { ClickHouse } from '../apps/collector/store/clickhouse/clickhouse.ts'
 import { companiesWithSamples, rememberRetention } from '../apps/collector/store/clickhouse/retention-memory.ts'
 import { expireSamples, purgeSamples, reclaim } from '../apps/collector/store/clickhouse/samples-delete.ts'
 import { runRollups } from '../apps/collector/store/clickhouse/samples-rollups.ts'
-import { Janitor } from '../apps/collector/worker/samples/retention-sweep.ts'
+import { RetentionSweeper } from '../apps/collector/worker/samples/retention-sweep.ts'
 import { readRecording, serverSeries } from './samples-fleet.ts'
 import { companyOf, cpuMsOf, openBenchStore, rounded, say, serverOf, storeFleet } from './samples-store.ts'
 
@@ -84,12 +84,12 @@ say('samples-delete', {
   longest_insert_alone_ms: max(alone),
 })
 
-await janitorsDay(store)
+await retentionDay(store)
 await remove()
 
-async function janitorsDay(store: ClickHouse): Promise<void> {
+async function retentionDay(store: ClickHouse): Promise<void> {
   let clockMs = today + HOUR_MS
-  const janitor = new Janitor({
+  const sweeper = new RetentionSweeper({
     samples: {
       companies: () => companiesWithSamples(store),
       rememberRetention: (...args) => rememberRetention(store, ...args),
@@ -111,14 +111,14 @@ async function janitorsDay(store: ClickHouse): Promise<void> {
       throw new Error(what, { cause: error })
     },
   })
-  await janitor.sweep()
+  await sweeper.sweep()
   clockMs += DAY_MS
   const sweeps: number[] = []
   const before = await rowsOf('samples_raw')
   const cpuMs = await cpuMsOf(async () => {
     for (let hour = 0; hour < 24; hour++, clockMs += HOUR_MS) {
       const began = performance.now()
-      await janitor.sweep()
+      await sweeper.sweep()
       sweeps.push(performance.now() - began)
     }
     // What was deleted is taken off the disk in the background: that is part of the cost.

@@ -1,0 +1,17 @@
+// What the security family costs, part by part: `bun bench/security.ts [PART…]`, without a name all of them. A part is
+// a file of bench/security/ with one function that answers with the members of its lines.
+import { benchFleet } from './security/fleet.ts'
+import { benchMatchDebsecan } from './security/match-debsecan.ts'
+import { benchScan } from './security/scan.ts'
+
+const parts: Readonly<Record<string, () => Promise<readonly Record<string, unknown>[]>>> = {
+  scan: benchScan,
+  fleet: () => benchFleet(),
+  'match-debsecan': benchMatchDebsecan,
+}
+
+const wanted = process.argv.slice(2)
+for (const [name, run] of Object.entries(parts)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  for (const answer of await run()) console.log(JSON.stringify({ bench: 'security', part: name, ...answer }))
+}
