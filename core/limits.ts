@@ -113,6 +113,10 @@ export const limits = {
   heartbeatIntervalMs: 30 * SECOND_MS,
 
   queryPointsMax: 11_000,
+  /** An answer about several metrics leaves metrics out that come after so many points. */
+  queryMetricsPointsMax: 200_000,
+  /** Series of one server that are listed; those of the metrics that come first in the catalogue count first. */
+  querySeriesListedMax: 5_000,
   queryPointsDefault: 500,
   queryStepMinMs: 30 * SECOND_MS,
   queryRangeMaxMs: 400 * DAY_MS,

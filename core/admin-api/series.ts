@@ -1,4 +1,5 @@
-// GET /servers/{server_id}/series (document 3 "Series response").
+// GET /servers/{server_id}/series (document 3 "Series response"). Pages of the hub ask /series/by-metric and /metrics
+// beside it.
 import { isObject } from '../json-object.ts'
 import { dataOf, labelsOf } from './envelope.ts'
 
@@ -12,10 +13,9 @@ type SeriesOfServer = {
   readonly points: readonly (readonly [tsMs: number, value: number])[]
 }
 
-export type SeriesResponse = {
+type RangeResponse = {
   readonly server_id: string
   readonly company_id: string
-  readonly metric: string
   readonly agg: string
   readonly from: string
   readonly to: string
@@ -25,17 +25,46 @@ export type SeriesResponse = {
   readonly retention_previous_days?: number
   readonly retention_grace_until?: string
   readonly retention_locked_before?: string
-  readonly series: readonly SeriesOfServer[]
+}
+export type SeriesResponse = RangeResponse & { readonly metric: string; readonly series: readonly SeriesOfServer[] }
+
+/** GET /servers/{server_id}/series/by-metric. */
+export type MetricsResponse = RangeResponse & {
+  /** In the order in which they were asked for; a metric without points in the range has no series. */
+  readonly metrics: readonly { readonly metric: string; readonly series: readonly SeriesOfServer[] }[]
+  /** Metrics that would have made the answer too large: to be asked for in a call of their own. */
+  readonly left_out: readonly string[]
+}
+
+/** GET /servers/{server_id}/metrics: every series that is stored of a server, whenever it was sent last. */
+export type SeriesListResponse = {
+  readonly server_id: string
+  readonly company_id: string
+  /** In the order of the catalogue. */
+  readonly metrics: readonly { readonly metric: string; readonly labels: readonly Readonly<Record<string, string>>[] }[]
+  /** Not all series are listed. */
+  readonly truncated: boolean
 }
 
 /** Path and query of the request. Absent and empty parameters are left out. */
-export function seriesPath(companyId: string, serverId: string, query: SeriesQuery): string {
+export const seriesPath = (companyId: string, serverId: string, query: SeriesQuery): string =>
+  `/servers/${serverId}/series?${searchOf(companyId, query)}`
+
+/** The same for several metrics; null asks for all. */
+export const metricsPath = (
+  companyId: string,
+  serverId: string,
+  metrics: readonly string[] | null,
+  query: Omit<SeriesQuery, 'metric'>,
+): string => `/servers/${serverId}/series/by-metric?${searchOf(companyId, { ...query, metrics: metrics?.join(',') })}`
+
+export const seriesListPath = (companyId: string, serverId: string): string =>
+  `/servers/${serverId}/metrics?company_id=${companyId}`
+
+function searchOf(companyId: string, query: Readonly<Record<string, string | null | undefined>>): URLSearchParams {
   const search = new URLSearchParams({ company_id: companyId })
-  for (const name of seriesParameters) {
-    const value = query[name]
-    if (value) search.set(name, value)
-  }
-  return `/servers/${serverId}/series?${search}`
+  for (const [name, value] of Object.entries(query)) if (value) search.set(name, value)
+  return search
 }
 
 function toPoint(raw: unknown): readonly [number, number][] {
@@ -58,4 +87,42 @@ export function parseSeriesResponse(
 ): (Readonly<Record<string, unknown>> & { readonly series: readonly unknown[] }) | null {
   const data = dataOf(body)
   return data && Array.isArray(data.series) ? { ...data, series: data.series } : null
+}
+
+/** The metrics of a response, malformed ones left out; null when the response is malformed. */
+export function parseMetricsResponse(
+  body: unknown,
+): Pick<
+  MetricsResponse,
+  'from' | 'to' | 'step_seconds' | 'retention_days' | 'retention_locked_before' | 'metrics' | 'left_out'
+> | null {
+  const data = dataOf(body)
+  if (!data || !Array.isArray(data.metrics)) return null
+  const { from, to, step_seconds, retention_days, retention_locked_before } = data
+  if (typeof from !== 'string' || typeof to !== 'string' || typeof step_seconds !== 'number') return null
+  return {
+    from,
+    to,
+    step_seconds,
+    ...(typeof retention_days === 'number' ? { retention_days } : {}),
+    ...(typeof retention_locked_before === 'string' ? { retention_locked_before } : {}),
+    metrics: data.metrics.flatMap((raw: unknown) =>
+      isObject(raw) && typeof raw.metric === 'string' && Array.isArray(raw.series)
+        ? [{ metric: raw.metric, series: seriesOf({ series: raw.series }) }]
+        : [],
+    ),
+    left_out: Array.isArray(data.left_out) ? data.left_out.map(String) : [],
+  }
+}
+
+/** The series of a list, malformed ones left out; null when the response is malformed. */
+export function parseSeriesList(body: unknown): Pick<SeriesListResponse, 'metrics' | 'truncated'> | null {
+  const data = dataOf(body)
+  if (!data || !Array.isArray(data.metrics)) return null
+  const metrics = data.metrics.flatMap((raw: unknown) =>
+    isObject(raw) && typeof raw.metric === 'string' && Array.isArray(raw.labels)
+      ? [{ metric: raw.metric, labels: raw.labels.map(labelsOf) }]
+      : [],
+  )
+  return { metrics, truncated: data.truncated === true }
 }

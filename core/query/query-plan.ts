@@ -1,7 +1,7 @@
 // How a series request is answered: from which table, with which step, from which instant on (document 3 "Series
 // parameters", decisions G-133 and G-134). The samples store turns a plan into SQL and decides nothing.
 import { DAY_MS, limits } from '../limits.ts'
-import type { Aggregate, SeriesFault, SeriesRequest } from './series-request.ts'
+import type { Aggregate, RangeRequest, SeriesFault, SeriesRequest } from './series-request.ts'
 
 export type SeriesSource = 'raw' | '5m' | '1h'
 
@@ -14,10 +14,9 @@ export const cellMs: Readonly<Record<Exclude<SeriesSource, 'raw'>, number>> = { 
  */
 const RAW_SLACK_MS = 60_000
 
-export type SeriesPlan = {
+export type RangePlan = {
   readonly companyId: string
   readonly serverId: string
-  readonly metric: string
   readonly agg: Aggregate
   /** The range that the response states, both ends included. */
   readonly fromMs: number
@@ -31,6 +30,7 @@ export type SeriesPlan = {
   /** When the rollup has no cells of the range, the raw samples are read. */
   readonly fallsBackToRaw: boolean
 }
+export type SeriesPlan = RangePlan & { readonly metric: string }
 
 type PlanContext = {
   readonly serverId: string
@@ -41,11 +41,16 @@ type PlanContext = {
 
 const ceilTo = (value: number, unit: number): number => Math.ceil(value / unit) * unit
 
-/** Plans a request; returns a fault when it asks for too many points. */
-export function planSeries(
-  request: SeriesRequest,
-  context: PlanContext,
-): { readonly plan: SeriesPlan } | { readonly fault: SeriesFault } {
+type Planned<T> = { readonly plan: T } | { readonly fault: SeriesFault }
+
+/** Plans a request for one metric; returns a fault when it asks for too many points. */
+export function planSeries(request: SeriesRequest, context: PlanContext): Planned<SeriesPlan> {
+  const planned = planRange(request, context)
+  return 'fault' in planned ? planned : { plan: { ...planned.plan, metric: request.metric } }
+}
+
+/** Plans a request, whatever its metrics; returns a fault when a series of it would have too many points. */
+export function planRange(request: RangeRequest, context: PlanContext): Planned<RangePlan> {
   const { nowMs, readFromMs } = context
   const isEmpty = request.toMs < readFromMs
   const fromMs = isEmpty ? request.fromMs : Math.max(request.fromMs, readFromMs)
@@ -66,7 +71,6 @@ export function planSeries(
     plan: {
       companyId: request.companyId,
       serverId: context.serverId,
-      metric: request.metric,
       agg: request.agg,
       fromMs,
       toMs: request.toMs,

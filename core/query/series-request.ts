@@ -1,27 +1,28 @@
-// What GET /internal/v1/servers/{id}/series may ask (document 3 "Series parameters", decisions G-133 and G-134): parses
-// the parameters into a request, or returns every fault with its field.
+// What GET /internal/v1/servers/{id}/series and /series/by-metric may ask (document 3 "Series parameters", decisions
+// G-133 and G-134): parses the parameters into a request, or returns every fault with its field.
 import { parseDuration } from '../config/resolve.ts'
 import { DAY_MS, limits } from '../limits.ts'
-import { metricByName } from '../series/catalogue.ts'
+import { metrics as catalogue, metricByName } from '../series/catalogue.ts'
 import { isUuid } from '../series/uuid.ts'
 
 export const aggregates = ['avg', 'min', 'max', 'last'] as const
 export type Aggregate = (typeof aggregates)[number]
 
 /** The query string as it came, by name; absent is undefined. */
-export type SeriesParams = Readonly<
-  Record<'company_id' | 'metric' | 'from' | 'to' | 'step' | 'agg', string | undefined>
->
+type RangeParams = Readonly<Record<'company_id' | 'from' | 'to' | 'step' | 'agg', string | undefined>>
+export type SeriesParams = RangeParams & { readonly metric: string | undefined }
 
-export type SeriesRequest = {
+export type RangeRequest = {
   readonly companyId: string
-  readonly metric: string
   readonly agg: Aggregate
   readonly fromMs: number
   readonly toMs: number
   /** The step that was asked for, or null for the default. */
   readonly stepMs: number | null
 }
+export type SeriesRequest = RangeRequest & { readonly metric: string }
+/** Metrics of the catalogue, each once, in the order in which they were named. */
+type MetricsRequest = RangeRequest & { readonly metrics: readonly string[] }
 
 export type SeriesFault = { readonly field: string; readonly message: string }
 
@@ -59,21 +60,42 @@ const isAggregate = (text: string): text is Aggregate => aggregates.some(aggrega
 const INSTANT_EXPECTED =
   'must be an RFC 3339 time (2026-01-31T12:00:00Z; write a plus sign in a URL as %2B) or epoch seconds'
 
+type TellFault = (field: string, message: string) => void
+type Parsed<T> = { readonly request: T } | { readonly faults: readonly SeriesFault[] }
+
 /** Reads the parameters of a series query. `planSeries` checks the number of points, since it chooses the step. */
-export function parseSeriesRequest(
-  params: SeriesParams,
+export function parseSeriesRequest(params: SeriesParams, nowMs: number): Parsed<SeriesRequest> {
+  const metric = params.metric ?? ''
+  const parsed = parseRange(params, nowMs, fault => {
+    if (metric === '') fault('metric', 'is required')
+    else if (!metricByName(metric)) fault('metric', 'must be a metric of the catalogue')
+  })
+  return 'faults' in parsed ? parsed : { request: { ...parsed.request, metric } }
+}
+
+/** Reads the parameters of a query for several metrics, separated by commas; absent means every metric. */
+export function parseMetricsRequest(
+  params: RangeParams & { readonly metrics: string | undefined },
   nowMs: number,
-): { readonly request: SeriesRequest } | { readonly faults: readonly SeriesFault[] } {
+): Parsed<MetricsRequest> {
+  const named = params.metrics === undefined ? catalogue.map(({ name }) => name) : params.metrics.split(',')
+  const metrics = [...new Set(named)]
+  const parsed = parseRange(params, nowMs, fault => {
+    const odd = metrics.find(name => !metricByName(name))
+    if (odd !== undefined) fault('metrics', 'must be metrics of the catalogue, separated by commas')
+  })
+  return 'faults' in parsed ? parsed : { request: { ...parsed.request, metrics } }
+}
+
+function parseRange(params: RangeParams, nowMs: number, checkMetric: (fault: TellFault) => void): Parsed<RangeRequest> {
   const faults: SeriesFault[] = []
-  const fault = (field: string, message: string): void => {
+  const fault: TellFault = (field, message) => {
     faults.push({ field, message })
   }
   const companyId = params.company_id?.toLowerCase() ?? ''
   if (companyId === '') fault('company_id', 'is required')
   else if (!isUuid(companyId)) fault('company_id', 'must be a UUID')
-  const metric = params.metric ?? ''
-  if (metric === '') fault('metric', 'is required')
-  else if (!metricByName(metric)) fault('metric', 'must be a metric of the catalogue')
+  checkMetric(fault)
   const agg = params.agg ?? 'avg'
   if (!isAggregate(agg)) fault('agg', `must be one of ${aggregates.join(', ')}`)
 
@@ -90,10 +112,10 @@ export function parseSeriesRequest(
     fault('step', `must be at least ${limits.queryStepMinMs / 1000} seconds`)
 
   if (faults.length > 0 || fromMs === null || toMs === null || !isAggregate(agg)) return { faults }
-  return { request: { companyId, metric, agg, fromMs, toMs, stepMs } }
+  return { request: { companyId, agg, fromMs, toMs, stepMs } }
 }
 
-function checkRange(fromMs: number, toMs: number, fault: (field: string, message: string) => void): void {
+function checkRange(fromMs: number, toMs: number, fault: TellFault): void {
   const { queryRangeMaxMs: rangeMaxMs } = limits
   if (fromMs >= toMs) fault('from', 'must be before to')
   else if (toMs - fromMs > rangeMaxMs) fault('from', `must be at most ${rangeMaxMs / DAY_MS} days before to`)

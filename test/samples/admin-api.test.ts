@@ -9,6 +9,7 @@ import { faultsHeader, parseFaults } from '../../core/admin-api/envelope.ts'
 import type { RejectedRule } from '../../core/alerting/rules/rule.ts'
 import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
 import type { Tombstone } from '../../core/retention/tombstone.ts'
+import { metrics as catalogue } from '../../core/series/catalogue.ts'
 import { briefly, engineUrl, entryOf, freshDatabase, openTestBus } from '../support/clickhouse.ts'
 import { until } from '../support/until.ts'
 
@@ -418,6 +419,48 @@ describe('the admin API', () => {
       const response = await call('GET', path)
       expect(response.status).toBe(200)
       expect((await dataOf(response)).series).toEqual([])
+    }
+  })
+
+  test('several metrics in one call, every series of each, and a list of the series that there are; the tenant wall holds', async () => {
+    const path = (what: string, company: string) => `/internal/v1/servers/${SERVER}/${what}company_id=${company}`
+    const two = 'series/by-metric?metrics=disk_used_percent,cpu_usage_percent&'
+    const data = await dataOf(await call('GET', path(two, COMPANY)))
+    expect(data).toMatchObject({ server_id: SERVER, company_id: COMPANY, agg: 'avg', step_seconds: 30, left_out: [] })
+    const points = [
+      [expect.any(Number), 1],
+      [expect.any(Number), 7],
+    ]
+    expect(data.metrics).toEqual([
+      { metric: 'disk_used_percent', series: [{ labels: { mount: '/' }, points }] },
+      { metric: 'cpu_usage_percent', series: [{ labels: {}, points }] },
+    ])
+    const all = await dataOf(await call('GET', path('series/by-metric?', COMPANY)))
+    expect(all.metrics).toHaveLength(catalogue.length)
+    expect(await dataOf(await call('GET', path('metrics?', COMPANY)))).toEqual({
+      server_id: SERVER,
+      company_id: COMPANY,
+      metrics: [
+        { metric: 'cpu_usage_percent', labels: [{}] },
+        { metric: 'disk_used_percent', labels: [{ mount: '/' }] },
+      ],
+      truncated: false,
+    })
+    const foreign = await dataOf(await call('GET', path(two, OTHER_COMPANY)))
+    expect(foreign.metrics).toEqual([
+      { metric: 'disk_used_percent', series: [] },
+      { metric: 'cpu_usage_percent', series: [] },
+    ])
+    expect(await dataOf(await call('GET', path('metrics?', OTHER_COMPANY)))).toMatchObject({ metrics: [] })
+    for (const [query, field] of [
+      ['metrics=cpu_usage_percent', 'company_id'],
+      [`company_id=${COMPANY}&metrics=cpu_usage_percent,odd`, 'metrics'],
+      [`company_id=${COMPANY}&metrics=`, 'metrics'],
+      [`company_id=${COMPANY}&agg=sum`, 'agg'],
+      [`company_id=${COMPANY}&from=0&step=30`, 'from'],
+    ] as const) {
+      const refused = await call('GET', `/internal/v1/servers/${SERVER}/series/by-metric?${query}`)
+      expect([refused.status, faultyFields(refused)]).toEqual([400, [field]])
     }
   })
 

@@ -9,7 +9,7 @@ import { pushAgent, revokeAgent } from './agents.ts'
 import type { AdminDeps } from './deps.ts'
 import { purgeData } from './purge.ts'
 import { reloadFeed } from './reload.ts'
-import { serverSeries } from './series.ts'
+import { seriesByMetric, seriesList, serverSeries } from './series.ts'
 import { collectorStatus, companySummary, serverAlerting, serverStatus } from './status.ts'
 
 const routesOf = (deps: AdminDeps): readonly AdminRoute[] => [
@@ -18,6 +18,8 @@ const routesOf = (deps: AdminDeps): readonly AdminRoute[] => [
   ...reloadFeeds.map(feed => ({ method: 'POST' as const, path: reloadPath(feed), act: () => reloadFeed(deps, feed) })),
   { method: 'GET', path: '/servers/:server_id/status', act: call => serverStatus(deps, call) },
   { method: 'GET', path: '/servers/:server_id/series', act: call => serverSeries(deps, call) },
+  { method: 'GET', path: '/servers/:server_id/series/by-metric', act: call => seriesByMetric(deps, call) },
+  { method: 'GET', path: '/servers/:server_id/metrics', act: call => seriesList(deps, call) },
   { method: 'GET', path: '/servers/:server_id/alerting', act: call => serverAlerting(deps, call) },
   { method: 'GET', path: '/companies/:company_id/summary', act: call => companySummary(deps, call) },
   { method: 'DELETE', path: '/companies/:company_id/data', act: call => purgeData(deps, call, 'company') },

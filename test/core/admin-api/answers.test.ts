@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'bun:test'
+import { alertingPath, parseAlerting } from '../../../core/admin-api/alerting.ts'
 import { dataOf, faultsHeader, faultsText, messageOfRefusal, parseFaults } from '../../../core/admin-api/envelope.ts'
-import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
+import {
+  metricsPath,
+  parseMetricsResponse,
+  parseSeriesList,
+  parseSeriesResponse,
+  seriesListPath,
+  seriesOf,
+  seriesPath,
+} from '../../../core/admin-api/series.ts'
 import { parseOnline, parseServerStatus } from '../../../core/admin-api/status.ts'
 
 const NOT_ANSWERS = [null, undefined, 'x', 7, [], {}, { data: null }, { data: [] }, { data: 'x' }]
@@ -57,5 +66,65 @@ describe('answers of the admin API', () => {
     expect(seriesPath('c', 's', { metric: 'cpu_load1', from: '2026-01-01T00:00:00+01:00', to: null, step: '' })).toBe(
       '/servers/s/series?company_id=c&metric=cpu_load1&from=2026-01-01T00%3A00%3A00%2B01%3A00',
     )
+  })
+
+  test('several metrics are one parameter; all of them are none', () => {
+    expect(metricsPath('c', 's', ['cpu_load1', 'uptime_seconds'], { agg: 'max' })).toBe(
+      '/servers/s/series/by-metric?company_id=c&agg=max&metrics=cpu_load1%2Cuptime_seconds',
+    )
+    expect(metricsPath('c', 's', null, {})).toBe('/servers/s/series/by-metric?company_id=c')
+    expect([seriesListPath('c', 's'), alertingPath('c', 's')]).toEqual([
+      '/servers/s/metrics?company_id=c',
+      '/servers/s/alerting?company_id=c',
+    ])
+  })
+
+  test('answers about several metrics, lists of series and decisions: odd items are left out, odd answers are null', () => {
+    const range = { from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T01:00:00.000Z', step_seconds: 30 }
+    const series = [
+      {
+        labels: { mount: '/' },
+        points: [
+          [1, 2],
+          ['x', 3],
+        ],
+      },
+      'odd',
+    ]
+    expect(
+      parseMetricsResponse({
+        data: { ...range, retention_days: 7, metrics: [{ metric: 'disk_used_percent', series }, 5, { metric: 'x' }] },
+      }),
+    ).toEqual({
+      ...range,
+      retention_days: 7,
+      metrics: [{ metric: 'disk_used_percent', series: [{ labels: { mount: '/' }, points: [[1, 2]] }] }],
+      left_out: [],
+    })
+    expect(parseMetricsResponse({ data: { metrics: [] } })).toBeNull()
+    expect(parseSeriesList({ data: { metrics: [{ metric: 'm', labels: [{ a: 1 }] }, null], truncated: 1 } })).toEqual({
+      metrics: [{ metric: 'm', labels: [{ a: '1' }] }],
+      truncated: false,
+    })
+    expect(parseSeriesList({ data: {} })).toBeNull()
+    const decided = { rule_id: 'r', series_key: 'cpu_load1', state: 'firing' as const, decision: 'open: 5 > 4 holds' }
+    expect(
+      parseAlerting({ data: { series: [decided, { ...decided, state: 'odd' }], rules: [{ rule_id: 'q' }, 7] } }),
+    ).toEqual({
+      series: [
+        {
+          ...decided,
+          rule_name: '',
+          since: null,
+          last_value: null,
+          last_sample_at: null,
+          flapping: false,
+          no_data: false,
+          suppressed_by: null,
+        },
+      ],
+      rules: [],
+    })
+    expect(parseAlerting({ data: [] })).toBeNull()
   })
 })

@@ -1,7 +1,7 @@
 // Reads samples. Every statement is bound to a company and server, every value is a bound parameter, and a point that
 // was sent several times counts once.
 import { LRUCache } from 'lru-cache'
-import { cellMs, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
+import { cellMs, type RangePlan, type SeriesPlan, type SeriesSource } from '../../../../core/query/query-plan.ts'
 import type { Aggregate } from '../../../../core/query/series-request.ts'
 import { CHUNK_SPAN_MS, eachPoint, lastPoint } from '../../../../core/samples/block/chunk.ts'
 import { NativeReader } from '../../../../core/samples/block/native-reader.ts'
@@ -19,6 +19,14 @@ type SeriesPoints = { readonly labels: Record<string, string>; readonly points: 
 export type SeriesResponse = {
   readonly series: SeriesPoints[]
   /** The source that the query read in the end, for telemetry. */
+  readonly source: SeriesSource
+}
+type MetricSeries = SeriesPoints & { readonly metric: string }
+export type MetricsResponse = {
+  /** In the order of the metrics asked for, then of their keys. */
+  readonly series: MetricSeries[]
+  /** Metrics that were not read, since the answer had its points. */
+  readonly leftOut: readonly string[]
   readonly source: SeriesSource
 }
 
@@ -112,22 +120,25 @@ type ValuesOfSeries = ReadonlyMap<bigint, PointsOfSeries>
 
 /** The series of an answer. */
 function seriesOf(
-  { agg, stepMs }: SeriesPlan,
+  { agg, stepMs }: RangePlan,
   cells: ValuesOfSeries,
   samples: ValuesOfSeries,
   definitions: readonly Definition[],
-): SeriesPoints[] {
-  const series: SeriesPoints[] = []
+): MetricSeries[] {
+  const series: MetricSeries[] = []
   for (const { id, key } of definitions) {
     const points: [tsMs: number, value: number][] = []
     for (const { startMs, part, weight } of bucketsOf(agg, [cells.get(id), samples.get(id)], stepMs)) {
       const value = agg === 'avg' ? part / weight : part
       if (Number.isFinite(value)) points.push([startMs, value])
     }
-    if (points.length > 0) series.push({ labels: parseSeriesKey(key).labels, points })
+    if (points.length > 0) series.push({ ...parseSeriesKey(key), points })
   }
   return series
 }
+
+const pointCountOf = (series: readonly MetricSeries[]): number =>
+  series.reduce((count, { points }) => count + points.length, 0)
 
 const metricOf = (key: string): string => {
   const labelsAt = key.indexOf('{')
@@ -204,27 +215,60 @@ export class SamplesReader {
     return definitions
   }
 
-  /** Answers a plan. Cells of its source are complete and correct before `completeMs`. */
+  /** Answers a plan for one metric. Cells of its source are complete and correct before `completeMs`. */
   async querySeries(plan: SeriesPlan, completeMs: number): Promise<SeriesResponse> {
-    if (plan.isEmpty) return { series: [], source: plan.source }
-    const definitions = await this.definitionsOf(plan.companyId, plan.serverId, [plan.metric])
-    if (definitions.length === 0) return { series: [], source: plan.source }
-    const { source } = plan
-    if (source !== 'raw') {
-      const { series, cellCount } = await this.readParts(plan, source, definitions, completeMs)
-      if (cellCount > 0 || !plan.fallsBackToRaw) return { series, source }
-    }
-    const { series } = await this.readParts(plan, 'raw', definitions, Number.NEGATIVE_INFINITY)
-    return { series, source: 'raw' }
+    const answer = await this.queryMetrics(plan, [plan.metric], completeMs, Number.POSITIVE_INFINITY)
+    return { series: answer.series.map(({ labels, points }) => ({ labels, points })), source: answer.source }
   }
 
-  /** Reads series by series, a few at a time: cells before `completeMs`, samples from there. */
+  /**
+   * The same for several metrics, in their order. Once the answer has `pointsMax` points, metrics that are not read to
+   * their end are left out; the first one never is.
+   */
+  async queryMetrics(
+    plan: RangePlan,
+    metrics: readonly string[],
+    completeMs: number,
+    pointsMax: number,
+  ): Promise<MetricsResponse> {
+    const { source, companyId, serverId } = plan
+    if (plan.isEmpty) return { series: [], leftOut: [], source }
+    const placeOf = new Map(metrics.map((metric, index) => [metric, index]))
+    const place = ({ key }: Definition): number => placeOf.get(metricOf(key)) ?? metrics.length
+    const found = await this.definitionsOf(companyId, serverId, metrics)
+    const definitions = [...found].sort((one, other) => place(one) - place(other))
+    if (source === 'raw')
+      return { ...(await this.readParts(plan, 'raw', definitions, Number.NEGATIVE_INFINITY, pointsMax)), source }
+    const ofCells = await this.readParts(plan, source, definitions, completeMs, pointsMax)
+    const { withCells, leftOut } = ofCells
+    const bare = definitions.filter(({ key }) => !withCells.has(metricOf(key)) && !leftOut.includes(metricOf(key)))
+    if (!plan.fallsBackToRaw || bare.length === 0) return { ...ofCells, source }
+    const kept = ofCells.series.filter(({ metric }) => withCells.has(metric))
+    const left = Math.max(0, pointsMax - pointCountOf(kept))
+    const ofSamples = await this.readParts(plan, 'raw', bare, Number.NEGATIVE_INFINITY, left)
+    const order = (one: MetricSeries, other: MetricSeries) => placeOf.get(one.metric)! - placeOf.get(other.metric)!
+    return {
+      series: [...kept, ...ofSamples.series].sort(order),
+      leftOut: [...leftOut, ...ofSamples.leftOut],
+      source: kept.length > 0 ? source : 'raw',
+    }
+  }
+
+  /**
+   * Reads series by series, a few at a time: cells before `completeMs`, samples from there. `withCells` are the metrics
+   * that have cells.
+   */
   private async readParts(
-    plan: SeriesPlan,
+    plan: RangePlan,
     source: SeriesSource,
     definitions: readonly Definition[],
     completeMs: number,
-  ): Promise<{ readonly series: SeriesPoints[]; readonly cellCount: number }> {
+    pointsMax: number,
+  ): Promise<{
+    readonly series: MetricSeries[]
+    readonly leftOut: readonly string[]
+    readonly withCells: ReadonlySet<string>
+  }> {
     const { agg, toMs } = plan
     const readFromMs = Math.max(plan.fromMs, plan.oldestMs)
     const fromMs = source === 'raw' ? readFromMs : Math.floor(readFromMs / cellMs[source]) * cellMs[source]
@@ -232,19 +276,32 @@ export class SamplesReader {
     const none: ValuesOfSeries = new Map()
     const days = Math.max(1, Math.ceil((toMs - youngFromMs) / DAY_MS))
     const together = Math.max(1, Math.floor(SERIES_DAYS_MAX / days))
-    const series: SeriesPoints[] = []
-    let cellCount = 0
+    const series: MetricSeries[] = []
+    const withCells = new Set<string>()
+    const first = definitions[0] && metricOf(definitions[0].key)
+    let points = 0
     for (let at = 0; at < definitions.length; at += together) {
       const some = definitions.slice(at, at + together)
+      if (points >= pointsMax && metricOf(some[0]!.key) !== first) {
+        const leftOut = [...new Set(definitions.slice(at).map(({ key }) => metricOf(key)))]
+        return { series: series.filter(({ metric }) => !leftOut.includes(metric)), leftOut, withCells }
+      }
       // Both statements run concurrently, since planning them takes longer than running them.
       const [cells, young] = await Promise.all([
         source === 'raw' ? none : this.cells(plan, source, some, fromMs, completeMs),
         toMs < completeMs ? none : this.points(plan, some, agg, youngFromMs, toMs),
       ])
-      for (const { tsMs } of cells.values()) cellCount += tsMs.length
-      series.push(...seriesOf(plan, cells, young, some))
+      for (const { id, key } of some) if ((cells.get(id)?.tsMs.length ?? 0) > 0) withCells.add(metricOf(key))
+      const read = seriesOf(plan, cells, young, some)
+      points += pointCountOf(read)
+      series.push(...read)
     }
-    return { series, cellCount }
+    return { series, leftOut: [], withCells }
+  }
+
+  /** Keys of the series of a server that belong to `metrics`, ordered by key. */
+  async keysOfServer(companyId: string, serverId: string, metrics: readonly string[]): Promise<string[]> {
+    return (await this.definitionsOf(companyId, serverId, metrics)).map(({ key }) => key)
   }
 
   /**
@@ -252,7 +309,7 @@ export class SamplesReader {
    * latest version.
    */
   private async cells(
-    { companyId, serverId, agg, toMs }: SeriesPlan,
+    { companyId, serverId, agg, toMs }: RangePlan,
     source: Exclude<SeriesSource, 'raw'>,
     definitions: readonly Definition[],
     fromMs: number,

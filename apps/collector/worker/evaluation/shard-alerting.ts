@@ -1,6 +1,7 @@
 // "Why did it (not) fire?" for one server: the last decision on every series that a rule covers, and for every other
 // rule of its company why it covers none. A rule that does not appear is disabled or deleted in the hub.
 
+import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
 import { type EvaluatedRule, violates } from '../../../../core/alerting/evaluate/evaluate-sample.ts'
 import { isInScope } from '../../../../core/alerting/rules/binding.ts'
 import { matchesLabels } from '../../../../core/alerting/rules/matchers.ts'
@@ -9,7 +10,7 @@ import type { EvaluationState } from '../../../../core/alerting/state/evaluation
 import { labelsOf, shownKey } from '../../../../core/alerting/state/series-dictionary.ts'
 import type { ServerSeries } from '../../../../core/alerting/state/server-series.ts'
 import { FIRING, FLAG_NO_DATA, PENDING } from '../../../../core/alerting/state/state-table.ts'
-import type { RuleAlerting, SeriesAlerting, ServerAlerting } from './shard-messages.ts'
+import type { ServerAlerting } from './shard-messages.ts'
 
 const instant = (ms: number): string | null => (Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : null)
 const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000))

@@ -1,7 +1,7 @@
 // Messages between the main thread of a worker and its shard threads. Rules, silences and attributes go to the threads
 // as plain data; events do not come back this way but through the outbox.
 
-import type { SuppressReason } from '../../../../core/alerting/evaluate/event.ts'
+import type { RuleAlerting, SeriesAlerting } from '../../../../core/admin-api/alerting.ts'
 import type { SilenceRecord } from '../../../../core/alerting/evaluate/suppression.ts'
 import type { RuleRecord } from '../../../../core/alerting/rules/rule.ts'
 import type { EvaluationSettings, ServerAttributes } from '../../../../core/alerting/state/evaluation-state.ts'
@@ -102,25 +102,6 @@ export type ShardStatus = {
   readonly snapshotBytes: number
   readonly undefinedSeries: number
 }
-
-/** Why a rule did or did not fire on one series (GET /internal/v1/servers/{id}/alerting). */
-export type SeriesAlerting = {
-  readonly rule_id: string
-  readonly rule_name: string
-  readonly series_key: string
-  readonly state: 'ok' | 'pending' | 'firing'
-  readonly since: string | null
-  readonly last_value: number | null
-  readonly last_sample_at: string | null
-  readonly flapping: boolean
-  readonly no_data: boolean
-  /** Why people would not be notified of an event now; null = they would be. */
-  readonly suppressed_by: SuppressReason | null
-  readonly decision: string
-}
-
-/** Why a rule of the company covers no series of the server. The name is null for an invalid rule. */
-export type RuleAlerting = { readonly rule_id: string; readonly rule_name: string | null; readonly decision: string }
 
 export type ServerAlerting = {
   readonly companyId: string

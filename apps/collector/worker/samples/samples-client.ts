@@ -97,6 +97,10 @@ export async function startSamples(options: SamplesClientOptions) {
     setRetentionDays: (days: ReadonlyMap<string, number | null>): void =>
       tell({ kind: 'retention', retentionDays: [...days] }),
     querySeries: (...args: SamplesCalls['querySeries']['args']) => calls.call('querySeries', ...args),
+    /** Several metrics of a plan; what would make the answer too large is left out and named. */
+    queryMetrics: (...args: SamplesCalls['queryMetrics']['args']) => calls.call('queryMetrics', ...args),
+    /** The keys of the series of a server that are stored or buffered, ordered. */
+    seriesKeys: (...args: SamplesCalls['seriesKeys']['args']) => calls.call('seriesKeys', ...args),
     latestValues: (...args: SamplesCalls['latestValues']['args']) => calls.call('latestValues', ...args),
     /** Deletes everything of a company (`serverId` null) or of one server. */
     purge: (...args: SamplesCalls['purge']['args']) => calls.call('purge', ...args),

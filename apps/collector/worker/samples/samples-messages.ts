@@ -1,9 +1,9 @@
 // Messages between the main thread and the samples thread.
 
-import type { SeriesPlan } from '../../../../core/query/query-plan.ts'
+import type { RangePlan, SeriesPlan } from '../../../../core/query/query-plan.ts'
 import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.ts'
-import type { SeriesResponse } from '../../store/clickhouse/samples-query.ts'
+import type { MetricsResponse, SeriesResponse } from '../../store/clickhouse/samples-query.ts'
 import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
 import type { LatestValue } from './latest-values.ts'
 
@@ -55,6 +55,8 @@ export type SamplesStats = {
 /** Every call of the main thread: its arguments and its answer. */
 export type SamplesCalls = {
   querySeries: { args: [plan: SeriesPlan]; result: SeriesResponse }
+  queryMetrics: { args: [plan: RangePlan, metrics: readonly string[]]; result: MetricsResponse }
+  seriesKeys: { args: [companyId: string, serverId: string, metrics: readonly string[]]; result: string[] }
   latestValues: {
     args: [companyId: string, serverId: string, metrics: readonly string[], sinceMs: number]
     result: LatestValue[]

@@ -6,7 +6,8 @@ import { setMaxListeners } from 'node:events'
 import pTimeout from 'p-timeout'
 import { backoffMs } from '../../../../core/backoff.ts'
 import { shardOfServer } from '../../../../core/bus/entry.ts'
-import { cellMs, type SeriesPlan } from '../../../../core/query/query-plan.ts'
+import { limits } from '../../../../core/limits.ts'
+import { cellMs, type RangePlan } from '../../../../core/query/query-plan.ts'
 import type { BufferedSource } from '../../../../core/samples/latest/buffered-points.ts'
 import { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import { type ClickHouse, causeOf, openClickHouse } from '../../store/clickhouse/clickhouse.ts'
@@ -191,8 +192,10 @@ class SamplesThread {
   private handlers(): Handlers<SamplesCalls> {
     const { store } = this
     return {
-      querySeries: plan =>
-        this.reader.querySeries(plan, plan.source === 'raw' ? 0 : this.rightBeforeMs(plan, plan.source)),
+      querySeries: plan => this.reader.querySeries(plan, this.rightBeforeMs(plan)),
+      queryMetrics: (plan, metrics) =>
+        this.reader.queryMetrics(plan, metrics, this.rightBeforeMs(plan), limits.queryMetricsPointsMax),
+      seriesKeys: (...args) => this.reader.keysOfServer(...args),
       latestValues: (...args) => this.latest.read(...args),
       purge: (companyId, serverId) => this.purge(companyId, serverId),
       expire: (expiries, isDryRun) => this.expire(expiries, isDryRun),
@@ -207,7 +210,8 @@ class SamplesThread {
   }
 
   /** Up to where the cells of a server are computed and nothing came for them since. */
-  private rightBeforeMs({ companyId, serverId }: SeriesPlan, source: '5m' | '1h'): number {
+  private rightBeforeMs({ companyId, serverId, source }: RangePlan): number {
+    if (source === 'raw') return 0
     const lateMs = Math.min(
       this.lateCellTracker.oldestOf({ companyId, serverId }),
       this.writer.oldestCellOf(companyId, serverId),
