@@ -68,6 +68,9 @@ const quietRule = async (): Promise<string> =>
       scope: { all: true },
     })
   ).body.data.id
+/** A worker that needs longer than an answer may take says so, and is asked again. */
+const reloadRules = () =>
+  until('the reload', async () => (await rig.admin('POST', '/reload/rules')).status === 202, PROMPT_MS)
 const feeds = async () => (await rig.status()) as { rules: Record<string, unknown>; silences: Record<string, unknown> }
 
 test('[SYNC-001] [SYNC-016] a worker that starts from nothing takes rules and silences of all companies, however much one of them names', async () => {
@@ -92,10 +95,8 @@ test('[SYNC-003] a server that all of one company names is deleted: the rule tha
   const [victim] = await sql`select id from servers where company_id = ${crowd.companyId} limit 1`
   expect((await crowd.call('DELETE', `/servers/${victim?.id}`)).status).toBe(204)
   await quietRule()
-  const startedAt = performance.now()
-  expect((await rig.admin('POST', '/reload/rules')).status).toBe(202)
+  await reloadRules()
   const after = (await feeds()).rules
-  expect(performance.now() - startedAt).toBeLessThan(PROMPT_MS)
   expect([after.last_sync_error, after.loaded]).toEqual([null, Number(before.loaded) + 1])
   expect(Number(after.since)).toBe(Number(before.since) + RULES + 1)
 })
@@ -109,6 +110,6 @@ test('[SYNC-011] [SYNC-020] deleting it all leaves tombstones that cost nothing'
     headers: { authorization: `Bearer ${collector.token}` },
   })
   expect((await response.text()).length).toBeLessThan(RULES * 300)
-  expect((await rig.admin('POST', '/reload/rules')).status).toBe(202)
+  await reloadRules()
   expect((await feeds()).rules.loaded).toBe(2 * STARTS_WITH + 2)
 })
