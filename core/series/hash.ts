@@ -1,16 +1,8 @@
-// The only file of core that hashes with node:crypto: identities that must be the same in every process and for ever.
-import { hash } from 'node:crypto'
+// Identities that must be the same in every process and for ever, in a browser too: `#sha256` (package.json) is
+// sha256.ts, and sha256-in-browser.ts in what is bundled for browsers.
+import { sha256Hex } from '#sha256'
 
-/** SHA-256 of UTF-8 text, lowercase hex. */
-export function sha256Hex(text: string): string {
-  return hash('sha256', text, 'hex')
-}
-
-/** The first 8 bytes of SHA-256 as (low, high) unsigned 32-bit words. */
-export function sha256Words(text: string): { lo: number; hi: number } {
-  const digest = hash('sha256', text, 'buffer')
-  return { lo: digest.readUInt32LE(0), hi: digest.readUInt32LE(4) }
-}
+export { sha256Hex, sha256Words } from '#sha256'
 
 /** A UUID (version 8, RFC 9562: content made by a hash) derived from text: the same text, the same UUID. */
 export function uuidFromText(text: string): string {

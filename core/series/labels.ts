@@ -30,6 +30,10 @@ export function truncateUtf8(text: string, bytesMax: number): string {
   return decoder.decode(bytes.subarray(0, end))
 }
 
+/** True when `text` has at most `bytesMax` bytes of UTF-8. */
+export const fitsUtf8 = (text: string, bytesMax: number): boolean =>
+  text.length * 3 <= bytesMax || encoder.encode(text).length <= bytesMax
+
 /** A label value as it is stored: at most 128 bytes of UTF-8, cut at a whole character. */
 export const truncateLabelValue = (value: string): string => truncateUtf8(value, limits.labelValueBytesMax)
 

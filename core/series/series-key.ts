@@ -2,7 +2,7 @@
 // decision G-72), and the 64-bit id derived from it that the bus, the evaluation and the samples store use.
 import { limits } from '../limits.ts'
 import { sha256Hex, sha256Words } from './hash.ts'
-import { type Labels, truncateUtf8 } from './labels.ts'
+import { fitsUtf8, type Labels, truncateUtf8 } from './labels.ts'
 
 /** A series id: the first 64 bits of SHA-256 of the full series key, as two unsigned 32-bit words. */
 export type SeriesId = { readonly lo: number; readonly hi: number }
@@ -31,7 +31,7 @@ export function seriesKey(metric: string, labels: Labels): string {
 }
 
 export function shortenSeriesKey(full: string): string {
-  if (Buffer.byteLength(full) <= limits.seriesKeyBytesMax) return full
+  if (fitsUtf8(full, limits.seriesKeyBytesMax)) return full
   return `${truncateUtf8(full, HEAD_BYTES)}~${sha256Hex(full).slice(0, HASH_CHARS)}`
 }
 

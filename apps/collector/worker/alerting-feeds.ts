@@ -2,8 +2,9 @@
 // and in force once every thread runs them.
 import type { Logger } from 'pino'
 import type { SilenceRecord } from '../../../core/alerting/evaluate/suppression.ts'
+import { compileRule } from '../../../core/alerting/rules/compile-rule.ts'
 import { packRule } from '../../../core/alerting/rules/packed-rule.ts'
-import { compileRule, type RuleRecord } from '../../../core/alerting/rules/rule.ts'
+import type { RuleRecord } from '../../../core/alerting/rules/rule.ts'
 import type { WorkerConfig } from '../config.ts'
 import { FeedSync, isExpiredSilence, isGone } from '../hub-link/feed-sync.ts'
 import type { HubClient } from '../hub-link/hub-client.ts'

@@ -2,7 +2,8 @@
 
 import { sql } from 'drizzle-orm'
 import { parseSeriesResponse, seriesOf, seriesPath } from '../../../core/admin-api/series.ts'
-import { compileMatchers, matchesLabels } from '../../../core/alerting/rules/matchers.ts'
+import { compileMatchers } from '../../../core/alerting/rules/matchers.ts'
+import { matchesLabels } from '../../../core/alerting/rules/matches-labels.ts'
 import { limits } from '../../../core/limits.ts'
 import type { Hub } from '../hub-context.ts'
 import { uuidList } from '../platform/db/transaction.ts'

@@ -1,12 +1,13 @@
 // Would a rule have fired? The backtest runs stored samples of one server through the same evaluation as a worker does:
-// the same batches, sweeps and flapping. So it finds the events that a worker would have emitted.
-import { EntryReader, encodeEntry } from '../../bus/entry.ts'
+// the same batches, sweeps and flapping. So it finds the events that a worker would have emitted. It runs in the hub
+// and in browsers, and therefore without regular expressions: the caller has matched the labels.
+import { EntryEncoder, EntryReader } from '../../bus/entry.ts'
 import { limits } from '../../limits.ts'
 import type { Labels } from '../../series/labels.ts'
 import { SampleBatch } from '../../series/sample-batch.ts'
 import { fullSeriesKey, seriesId } from '../../series/series-key.ts'
-import type { RawRule } from '../rules/rule.ts'
-import { compileRuleSet } from '../rules/rule-set.ts'
+import { compileEverywhere, type RawRule } from '../rules/rule.ts'
+import { setOfOne } from '../rules/rule-set.ts'
 import { setRules } from '../rules/rule-slots.ts'
 import { EvaluationState } from '../state/evaluation-state.ts'
 import { applyEntry } from './evaluator.ts'
@@ -17,9 +18,15 @@ import { sweepFlapping, sweepServers, sweepStates } from './sweep.ts'
 export type ReplayedSeries = { readonly labels: Labels; readonly points: readonly (readonly [number, number])[] }
 
 type Replay = {
+  /** Valid; its scope and matchers are not looked at. */
   readonly rule: RawRule
   readonly serverId: string
   readonly series: readonly ReplayedSeries[]
+  /**
+   * When the server sent a batch, ascending: a series that is absent from one has no data, while nothing is known of
+   * the series of a server that is silent. Without it, only points of the series say that the server sent.
+   */
+  readonly heardAtMs?: ArrayLike<number>
   /** The server's reporting interval, estimated from its samples. */
   readonly stepMs: number
   readonly toMs: number
@@ -37,7 +44,7 @@ export type Firing = {
   readonly peakValue: number | null
 }
 
-const SWEEP_MS = 30_000
+const SWEEP_MS = limits.presenceSweepMs
 const settings = {
   noDataAfterMs: limits.noDataAfterMs,
   flapping: {
@@ -50,7 +57,10 @@ const settings = {
 /** Turns the series of a server into batches: one batch for each point in time. */
 class Batches {
   private readonly next: number[]
+  private nextHeard = 0
   private readonly ids: readonly { readonly full: string; readonly lo: number; readonly hi: number }[]
+  private readonly batch = new SampleBatch()
+  private readonly encoder = new EntryEncoder()
 
   constructor(private readonly replay: Replay) {
     this.next = replay.series.map(() => 0)
@@ -60,9 +70,9 @@ class Batches {
     })
   }
 
-  /** The time of the earliest point that no batch has taken yet; null when none is left. */
+  /** The earliest time that no batch has taken yet; null when none is left. */
   private nextTsMs(): number | null {
-    let earliest: number | null = null
+    let earliest: number | null = this.replay.heardAtMs?.[this.nextHeard] ?? null
     this.replay.series.forEach(({ points }, index) => {
       const tsMs = points[this.next[index] ?? 0]?.[0]
       if (tsMs !== undefined && (earliest === null || tsMs < earliest)) earliest = tsMs
@@ -70,10 +80,13 @@ class Batches {
     return earliest
   }
 
+  /** The next batch; its entry is valid until the next call. */
   take(): { readonly tsMs: number; readonly entry: Uint8Array } | null {
     const tsMs = this.nextTsMs()
     if (tsMs === null) return null
-    const batch = new SampleBatch()
+    const { batch } = this
+    batch.clear()
+    while (this.replay.heardAtMs?.[this.nextHeard] === tsMs) this.nextHeard++
     this.replay.series.forEach(({ points }, index) => {
       const at = this.next[index] ?? 0
       const point = points[at]
@@ -100,16 +113,17 @@ class Batches {
       seq: 0,
       intervalSeconds: Math.round(stepMs / 1000),
     }
-    return { tsMs, entry: encodeEntry(header, batch) }
+    return { tsMs, entry: this.encoder.encode(header, batch) }
   }
 }
 
-/** All events that the rule would have emitted for the server's samples, in order, without reminders. */
+/**
+ * All events that the rule would have emitted for the server's samples, in order, without reminders. A worker sweeps
+ * every 10 s; here that is each full 10 s, so what time alone does (no data) is up to 10 s off.
+ */
 export function replayRule(replay: Replay): AlertEvent[] {
   const evaluation = new EvaluationState(settings)
-  const everywhere = { ...replay.rule.scope, all: true }
-  const rule: RawRule = { ...replay.rule, scope: everywhere, renotify_seconds: 0, enabled: true, deleted: false }
-  setRules(evaluation, compileRuleSet([rule], evaluation.rules))
+  setRules(evaluation, setOfOne(compileEverywhere({ ...replay.rule, renotify_seconds: 0 })))
   const reader = new EntryReader()
   const batches = new Batches(replay)
   const events: AlertEvent[] = []
@@ -127,7 +141,7 @@ export function replayRule(replay: Replay): AlertEvent[] {
   let position = 0
   for (let batch = batches.take(); batch !== null; batch = batches.take()) {
     if (Number.isNaN(nowMs)) {
-      nowMs = batch.tsMs
+      nowMs = Math.ceil(batch.tsMs / SWEEP_MS) * SWEEP_MS
       startedAtMs = batch.tsMs
     }
     sweepUntil(batch.tsMs - 1)

@@ -9,7 +9,7 @@ import { labelsOf } from '../state/series-dictionary.ts'
 import { type ServerSeries, TO_BIND } from '../state/server-series.ts'
 import { FIRING, NO_ROW } from '../state/state-table.ts'
 import { bindSeries, isInScope } from './binding.ts'
-import { matchesLabels } from './matchers.ts'
+import { matchesLabels } from './matches-labels.ts'
 import type { CompiledRule } from './rule.ts'
 import type { CompanyRules } from './rule-set.ts'
 

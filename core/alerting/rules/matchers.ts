@@ -1,18 +1,11 @@
-// Which series of a metric a rule covers. Each label must equal a text, be in a list or match a regular expression; all
-// matchers must hold (document 1 "Rule sync envelope" 5, decision G-71). Matching runs once for each series and
-// rule-set version, never for each sample.
+// The matchers of a rule, compiled: each label must equal a text, be in a list or match a regular expression (document
+// 1 "Rule sync envelope" 5, decision G-71).
 import { limits } from '../../limits.ts'
-import type { Labels } from '../../series/labels.ts'
-import { compileRegex, type Regex } from './regex.ts'
+import type { Matcher } from './matches-labels.ts'
+import { compileRegex } from './regex.ts'
 
 /** The wire form: label -> string (equals), list of strings (member of), or {regex}. */
 export type RawMatchers = Readonly<Record<string, string | readonly string[] | { readonly regex: string }>>
-
-export type Matcher = { readonly label: string } & (
-  | { readonly kind: 'equals'; readonly value: string }
-  | { readonly kind: 'list'; readonly values: ReadonlySet<string> }
-  | { readonly kind: 'regex'; readonly regex: Regex }
-)
 
 type MatcherFault = {
   reason: 'matcher_label' | 'matcher_regex' | 'matcher_list'
@@ -67,17 +60,6 @@ export function compileMatchers(
   }
   faults.sort((a, b) => FAULT_ORDER.indexOf(a.reason) - FAULT_ORDER.indexOf(b.reason))
   return { matchers, faults }
-}
-
-/** True when every matcher holds; a missing label has the value "". */
-export function matchesLabels(matchers: readonly Matcher[], labels: Labels): boolean {
-  for (const matcher of matchers) {
-    const value = labels[matcher.label] ?? ''
-    if (matcher.kind === 'equals' && value !== matcher.value) return false
-    if (matcher.kind === 'list' && !matcher.values.has(value)) return false
-    if (matcher.kind === 'regex' && !matcher.regex.matches(value)) return false
-  }
-  return true
 }
 
 /** One text for equal matchers, whatever the order of keys and lists: part of a rule's signature (decision G-83). */

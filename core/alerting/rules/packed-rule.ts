@@ -19,11 +19,14 @@ export function packRule(raw: RuleRecord): RuleRecord {
   const text = new TextEncoder().encode(JSON.stringify(raw))
   const record = new Uint8Array(new SharedArrayBuffer(text.length))
   record.set(text)
+  const ids = packServerIds([listed, resolved])
+  const serverIds = new Uint32Array(new SharedArrayBuffer(ids.byteLength))
+  serverIds.set(ids)
   return {
     ...raw,
     scope: { ...scope, server_ids: [] },
     resolved_server_ids: [],
-    packed: { serverIds: packServerIds([listed, resolved]), record },
+    packed: { serverIds, record },
   }
 }
 

@@ -1,5 +1,5 @@
-// The servers that a rule names, packed into shared memory with 16 bytes for each id. A rule that lists 100,000 servers
-// is 1.6 MB once, not a set of strings in every thread.
+// The servers that a rule names, packed with 16 bytes for each id. A rule that lists 100,000 servers is 1.6 MB and not
+// a set of strings; packed-rule.ts puts it into memory that all threads share.
 import { isUuid } from '../../series/uuid.ts'
 
 /** Four 32-bit words for each id, most significant first; ids ascend, and none stands twice. */
@@ -13,7 +13,7 @@ export function packServerIds(lists: readonly (readonly string[])[]): ServerIds 
   // The hub usually sends them sorted.
   const isAscending = given.every((id, index) => index === 0 || given[index - 1]! < id)
   const ids = (isAscending ? given : [...new Set(given)].sort()).filter(isUuid)
-  const words = new Uint32Array(new SharedArrayBuffer(ids.length * WORDS * 4))
+  const words = new Uint32Array(ids.length * WORDS)
   ids.forEach((id, index) => {
     for (let word = 0; word < WORDS; word++) words[index * WORDS + word] = wordOf(id, word)
   })

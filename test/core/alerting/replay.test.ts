@@ -76,10 +76,24 @@ describe('a rule over stored samples', () => {
     ])
     expect(spans({ no_data: 'ignore' }, { '/': quiet, '/data': [10, 10] })).toEqual([])
   })
-  test('matchers choose the series', () => {
-    expect(spans({ matchers: { mount: '/data' }, for_seconds: 0 }, { '/': [99, 99], '/data': [95, 50] })).toEqual([
+  test("matchers and scope are the caller's: whatever series it gives is judged", () => {
+    expect(spans({ matchers: { mount: '/other' }, for_seconds: 0 }, { '/data': [95, 50] })).toEqual([
       '/data 0-1 recovered 95',
     ])
+  })
+  test('a lone series that ends has no data while its server is heard, and nothing is told while it is not', () => {
+    const heard = (count: number) => Array.from({ length: count }, (_, step) => START_MS + step * STEP_MS)
+    const opened = (heardAtMs: readonly number[]) =>
+      replayRule({
+        rule: rule({ no_data: 'alert' }),
+        serverId: SERVER,
+        series: [{ labels: { mount: '/' }, points: points([10, 10]) }],
+        heardAtMs,
+        stepMs: STEP_MS,
+        toMs: START_MS + 30 * STEP_MS,
+      }).map(event => event.type)
+    expect(opened(heard(30))).toEqual(['alert.opened'])
+    expect(opened(heard(2))).toEqual([])
   })
   test('without samples nothing fires', () => {
     expect(spans({}, { '/': [] })).toEqual([])

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
+import { compileRule } from '../../../core/alerting/rules/compile-rule.ts'
 import { packRule } from '../../../core/alerting/rules/packed-rule.ts'
-import { compileRule, type RuleRecord } from '../../../core/alerting/rules/rule.ts'
+import type { RuleRecord } from '../../../core/alerting/rules/rule.ts'
 import { hasServerId, packServerIds } from '../../../core/alerting/rules/server-ids.ts'
 import { uuidFromText } from '../../../core/series/hash.ts'
 import { ruleRecord } from '../../support/rule-record.ts'
