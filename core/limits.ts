@@ -134,6 +134,11 @@ export const limits = {
   licenseNameMax: 255,
   licenseUsesMax: 1000,
 
+  /** Refused enrollments that are kept (decision G-180). */
+  refusalsPerCompany: 1_000,
+  refusalDays: 7,
+  refusalAddressesMax: 16,
+
   /**
    * Limits of one company, unless the operator's configuration sets others. They exist because every collector keeps
    * the records of every company.
@@ -142,6 +147,7 @@ export const limits = {
   serversPerCompanyMax: 250_000,
   rulesPerCompany: 2_000,
   silencesPerCompany: 1_000,
+  silenceRuleIdsMax: 200,
   checksPerCompany: 1_000,
   companiesPerCompany: 100,
   /** Ids of servers in all rules, silences and checks of a company, listed and resolved. */

@@ -353,7 +353,7 @@ function decisionsOf(line: string): number[] {
 }
 
 describe('migrations', () => {
-  test('every migration is applied by its program, and the numbers follow each other', () => {
+  test('every migration is applied by its program, and no number is given twice', () => {
     const programs = {
       'sql/hub': 'apps/hub/platform/db/migrate.ts',
       'sql/samples': 'apps/collector/store/clickhouse/samples-schema.ts',
@@ -362,14 +362,13 @@ describe('migrations', () => {
       Object.entries(programs).flatMap(([folder, program]) => {
         const names = filesUnder(folder).filter(path => path.endsWith('.sql'))
         const text = readFileSync(join(root, program), 'utf8')
-        return names
-          .sort()
-          .flatMap((path, index) => [
-            ...(text.includes(`/${path}'`) ? [] : [`${path} is applied by nobody: name it in ${program}`]),
-            ...(Number(basename(path).slice(0, 4)) === index + 1
-              ? []
-              : [`${path} is the ${index + 1}th: number it so`]),
-          ])
+        return names.sort().flatMap((path, index) => [
+          ...(text.includes(`/${path}'`) ? [] : [`${path} is applied by nobody: name it in ${program}`]),
+          // Numbers may be left out: branches that grow side by side reserve their own.
+          ...(index > 0 && basename(path).slice(0, 4) === basename(names[index - 1] ?? '').slice(0, 4)
+            ? [`${path} has the number of another one: take the next`]
+            : []),
+        ])
       }),
     )
   })

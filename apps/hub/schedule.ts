@@ -6,6 +6,7 @@ import { addUpAuditCounts } from './audit/audit-count.ts'
 import { purgeAtCollectors } from './collectors/collector-jobs.ts'
 import { purgeCompany } from './companies/companies.ts'
 import type { Hub } from './hub-context.ts'
+import { forgetOldRefusals } from './licenses/refusals.ts'
 import { tellLeftOver } from './notifications/outbox.ts'
 import { tellEndedSuppressions } from './notifications/suppression-end.ts'
 import { applyRetention } from './plans/plan.ts'
@@ -19,6 +20,7 @@ import { watchSecurity } from './security/notices/watch.ts'
 import { forgetOldFindings } from './security/retention.ts'
 import { inviteAgents } from './security/scan-hosts/agent-codes.ts'
 import { applyScanQuotas } from './security/scan-hosts/scan-quota.ts'
+import { keepWindowsAhead } from './silences/windows.ts'
 
 type Task = { readonly name: string; readonly periodSeconds: number; readonly run: (hub: Hub) => Promise<void> }
 
@@ -107,6 +109,7 @@ export async function cleanUp(hub: Hub): Promise<void> {
     await db.execute(sql`delete from ${sql.identifier(table)} where deleted_at < ${old}`)
   await db.execute(sql`delete from monitoring_feed_tombstones where deleted_at < ${old}`)
   await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${AUDIT_DAYS})`)
+  await forgetOldRefusals(db)
   await addUpAuditCounts(db)
   await db.execute(sql`delete from audit_log_counts where count = 0`)
   await inTransaction(db, async tx => {
@@ -145,6 +148,7 @@ const tasks: readonly Task[] = [
   { name: 'finding_counts', periodSeconds: 5, run: hub => addUpFindingCounts(hub.database.db) },
   { name: 'scan_invitations', periodSeconds: MINUTE, run: inviteAgents },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
+  { name: 'silence_windows', periodSeconds: HOUR, run: keepWindowsAhead },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },
   { name: 'clean_up', periodSeconds: DAY, run: cleanUp },
 ]

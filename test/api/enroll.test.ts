@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { cleanUp } from '../../apps/hub/schedule.ts'
 import { sha256Hex } from '../../core/series/hash.ts'
 import { type Answer, type Json, type Tenant, TestHub } from './hub-harness.ts'
 
@@ -221,10 +222,10 @@ describe('pairing', () => {
   })
 
   test('[ENR-025] [ENR-026] without a pin the address counts first, then the hostname', async () => {
-    const byAddress = await server({ name: 'by address', hostname: 'a', ip_address: '10.9.8.7' })
+    const byAddress = await server({ name: 'by address', hostname: 'a', ip_address: '10.77.66.55' })
     const byName = await server({ name: 'by name', hostname: 'named-host' })
     const { token } = await license()
-    const first = await enroll(token, newHost({ hostname: 'named-host', ip_addresses: ['fe80::1', '10.9.8.7'] }))
+    const first = await enroll(token, newHost({ hostname: 'named-host', ip_addresses: ['fd00:77::1', '10.77.66.55'] }))
     expect(first.body.data.server_id).toBe(byAddress.id)
     const second = await enroll(token, newHost({ hostname: 'NAMED-host', ip_addresses: ['10.0.0.250'] }))
     expect(second.body.data.server_id).toBe(byName.id)
@@ -269,5 +270,63 @@ describe('brute force', () => {
     } finally {
       await strict.running.stop()
     }
+  })
+})
+
+describe('[G-180] refusals stand at their license', () => {
+  const refusedOf = async (id: string, by: Tenant = tenant): Promise<Json[]> =>
+    (await by.call('GET', `/monitoring/licenses/${id}/agents`)).body.refused
+
+  test('with reason, hostname, addresses and time, newest first; of an unknown license nothing is kept', async () => {
+    const own = await hub.tenant()
+    const { token, data } = await license({ max_uses: 2 }, own)
+    expect(await refusedOf(data.id, own)).toEqual([])
+    const stranger = newHost({ ip_addresses: ['10.77.66.55', 'fd00:77::1'] })
+    expect(codeOf(await enroll(token, stranger))).toEqual([422, 'binding_failed'])
+    const twice = newHost()
+    await server({ name: twice.hostname, hostname: twice.hostname }, own)
+    expect((await enroll(token, twice)).status).toBe(201)
+    expect(codeOf(await enroll(token, twice))).toEqual([409, 'already_enrolled'])
+    await own.call('POST', `/monitoring/licenses/${data.id}/revoke`)
+    expect(codeOf(await enroll(token, newHost({ hostname: ' ' })))).toEqual([401, 'token_revoked'])
+    expect(codeOf(await enroll('lic_unknown', newHost()))).toEqual([401, 'invalid_token'])
+    const refused = await refusedOf(data.id, own)
+    expect(refused.map(each => [each.reason, each.hostname, each.ip_addresses])).toEqual([
+      ['token_revoked', null, []],
+      ['already_enrolled', twice.hostname, []],
+      ['binding_failed', stranger.hostname, ['10.77.66.55', 'fe80::1']],
+    ])
+    expect(Math.abs(Date.parse(refused[0]?.refused_at) - Date.now())).toBeLessThan(60_000)
+    expect((await own.call('GET', `/monitoring/licenses/${data.id}/agents`)).body.data).toHaveLength(1)
+  })
+
+  test('the quota of the plan and a license pinned to another collector are told too, to the own company alone', async () => {
+    const small = await hub.tenant({ agent_quota: 1 })
+    const other = await hub.collector()
+    const { token, data } = await license({ max_uses: 1, collector_id: other.id }, small)
+    expect(codeOf(await enroll(token, newHost()))).toEqual([401, 'invalid_token'])
+    expect((await refusedOf(data.id, small)).map(each => each.reason)).toEqual(['invalid_token'])
+    expect((await tenant.call('GET', `/monitoring/licenses/${data.id}/agents`)).status).toBe(404)
+  })
+
+  test('the newest thousand of a company are kept, for a week', async () => {
+    const own = await hub.tenant()
+    const { token, data } = await license({}, own)
+    await hub.hub.database.client`
+      insert into monitoring_enrollment_refusals (company_id, license_id, reason, hostname, refused_at)
+      select ${own.companyId}, ${data.id}, 'binding_failed', 'old-' || n, now() - make_interval(days => case when n <= 500 then 8 else 0 end)
+      from generate_series(1, 1000) n`
+    expect(await refusedOf(data.id, own)).toHaveLength(500)
+    expect(codeOf(await enroll(token, newHost()))).toEqual([422, 'binding_failed'])
+    const kept = async () =>
+      (
+        await hub.hub.database.client<{ hostname: string }[]>`
+          select hostname from monitoring_enrollment_refusals where company_id = ${own.companyId} order by id`
+      ).map(row => row.hostname)
+    const hostnames = await kept()
+    expect([hostnames.length, hostnames[0], hostnames.at(-1)]).toEqual([1000, 'old-2', `host-${hostCount}`])
+    await cleanUp(hub.hub)
+    expect(await kept()).toHaveLength(501)
+    expect(await refusedOf(data.id, own)).toHaveLength(501)
   })
 })

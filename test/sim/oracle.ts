@@ -342,7 +342,7 @@ export class Oracle {
       threshold: watch.isNoData ? null : rule.threshold,
       severity: rule.severity,
       version: rule.version,
-      suppressed: this.suppression(watch.companyId, watch.serverId, facts.atMs),
+      suppressed: this.suppression(watch.companyId, watch.serverId, watch.ruleId, facts.atMs),
       reason: null,
       durationSeconds: null,
       peak: null,
@@ -352,13 +352,15 @@ export class Oracle {
     })
   }
 
-  private suppression(companyId: string, serverId: string, atMs: number): string | null {
+  /** `ruleId` null: an event of no rule. No world has a rule of kind agent_down. */
+  private suppression(companyId: string, serverId: string, ruleId: string | null, atMs: number): string | null {
     const status = this.attributes.get(serverId)?.status
     if (status === 'decommissioned' || status === 'maintenance') return status
     const isSilent = this.silences.some(
       silence =>
         silence.company_id === companyId &&
         (silence.scope.all || silence.scope.server_ids?.includes(serverId)) &&
+        (silence.rule_ids === undefined || (ruleId !== null && silence.rule_ids.includes(ruleId))) &&
         atMs >= Date.parse(silence.starts_at) &&
         atMs < Date.parse(silence.ends_at),
     )
@@ -416,7 +418,7 @@ export class Oracle {
       threshold: Math.max(3 * this.intervalSeconds(serverId, server), 90),
       severity: 'critical',
       version: 0,
-      suppressed: this.suppression(server.companyId, serverId, atMs),
+      suppressed: this.suppression(server.companyId, serverId, null, atMs),
       reason: null,
       durationSeconds,
       peak: null,

@@ -203,6 +203,7 @@ class PlanMaker {
         company_id: uuid('c', random.between(1, 2)),
         sync_version: 1,
         scope: { all: isAll, server_ids: isAll ? [] : [random.pick(this.servers).serverId] },
+        ...(random.chance(0.3) ? { rule_ids: [uuid('1', random.between(1, 4)), uuid('1', random.between(1, 4))] } : {}),
         starts_at: new Date(startsAtMs).toISOString(),
         ends_at: new Date(startsAtMs + random.between(30, 900) * SECOND).toISOString(),
       })

@@ -80,6 +80,7 @@ export const silenceRecord = record('SilenceRecord', {
   starts_at: time(),
   ends_at: time(),
   reason: string(),
+  rule_ids: absent(listed(id())),
 })
 
 export const checkRecord = record('CheckRecord', {

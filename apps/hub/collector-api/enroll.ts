@@ -10,6 +10,7 @@ import { plainAddress, rateKeyOf } from '../../../core/network/ip-address.ts'
 import { type AuditEntry, writeAudit } from '../audit/audit.ts'
 import type { Hub } from '../hub-context.ts'
 import { newAgentToken, tokenHash } from '../identity/secrets.ts'
+import { noteRefusal, type RefusalReason, refusalReasons } from '../licenses/refusals.ts'
 import { type AgentQuota, countedAgents, lockAgentQuota } from '../plans/agent-quota.ts'
 import { checkCompanyLimit } from '../plans/company-limits.ts'
 import { agents, licenses, type ServerStatus, servers } from '../platform/db/schema.ts'
@@ -47,10 +48,9 @@ const REFUSALS = {
   already_enrolled: 'already_enrolled',
   binding_failed: 'binding_failed',
   quota_exceeded: 'quota_exceeded',
-} as const satisfies Readonly<Record<string, TextKey>>
+} as const satisfies Readonly<Record<RefusalReason, TextKey>>
 
-const refused = (status: number, code: keyof typeof REFUSALS): ApiError =>
-  new ApiError(status, code, words(REFUSALS[code]))
+const refused = (status: number, code: RefusalReason): ApiError => new ApiError(status, code, words(REFUSALS[code]))
 
 type Pairing = { readonly serverId: string; readonly status: ServerStatus; readonly isNew: boolean }
 
@@ -279,6 +279,25 @@ async function auditEnrollment(context: RouteContext, tx: Tx, facts: EnrollmentI
 const sourceAddress = (context: RouteContext): string =>
   plainAddress(context.forwardedFor?.split(',')[0]?.trim() || context.ip)
 
+type LicenseOfCompany = { readonly id: string; readonly company_id: string }
+
+/** Enrolls with a licence of that company; a refusal is kept for the company to see (decision G-180). */
+async function enrollKnown(context: RouteContext, license: LicenseOfCompany, body: EnrollBody): Promise<Enrolled> {
+  const { hub } = context
+  const companyId = license.company_id
+  try {
+    return await inTransaction(hub.database.db, tx => enrollLocked(context, tx, companyId, body))
+  } catch (error) {
+    const reason = error instanceof ApiError ? refusalReasons.find(code => code === error.code) : undefined
+    if (reason !== undefined) {
+      const ipAddresses = (body.ip_addresses ?? []).map(plainAddress)
+      const refusal = { companyId, licenseId: license.id, reason, hostname: body.hostname, ipAddresses }
+      await noteRefusal(hub.database.db, refusal, hub.now())
+    }
+    throw error
+  }
+}
+
 /** Enrolls a server. Attempts are limited by the address of the server. */
 export async function enroll(context: RouteContext, given: Static<typeof enrollBody>): Promise<Enrolled> {
   const { hub } = context
@@ -290,12 +309,11 @@ export async function enroll(context: RouteContext, given: Static<typeof enrollB
   const attempts = hub.requestWindows.take(rateKey, hub.config['rate.enroll_per_minute'])
   if (!attempts.allowed) throw tooManyRequests(attempts.retryAfterSeconds)
   try {
-    const found = await hub.database.db.execute<{ company_id: string }>(sql`
-      select l.company_id from monitoring_licenses l join companies c on c.id = l.company_id
+    const [license] = await hub.database.db.execute<LicenseOfCompany>(sql`
+      select l.id, l.company_id from monitoring_licenses l join companies c on c.id = l.company_id
       where l.token_hash = ${tokenHash(body.license)} and c.deleted_at is null`)
-    const companyId = found[0]?.company_id
-    if (companyId === undefined) throw refused(401, 'invalid_token')
-    return await inTransaction(hub.database.db, tx => enrollLocked(context, tx, companyId, body))
+    if (!license) throw refused(401, 'invalid_token')
+    return await enrollKnown(context, license, body)
   } catch (error) {
     if (error instanceof ApiError && error.status < 500)
       hub.failureWindows.take(rateKey, hub.config['rate.enroll_failures'])

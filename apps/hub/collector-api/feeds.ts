@@ -177,6 +177,7 @@ type SilenceFeedRow = ScopedRow & {
   readonly starts_at: string
   readonly ends_at: string
   readonly reason: string
+  readonly rule_ids: readonly string[]
 }
 
 /**
@@ -190,9 +191,9 @@ const SILENCES: LiveRows = {
     sql`(r.deleted_at is not null or r.cancelled_at is not null
       or r.ends_at < now() - make_interval(secs => ${limits.silenceKeepMs / 1000}))`,
     sql`r.starts_at, r.ends_at, r.reason`,
-    SCOPE,
+    { ...SCOPE, rule_ids: sql`r.rule_ids::text[]` },
   ),
-  bytes: sql`feed_bytes`,
+  bytes: sql`feed_bytes + 40 * cardinality(rule_ids)`,
 }
 
 /** The members that a silence always has, without content. */
@@ -210,6 +211,7 @@ function presentSilence(row: SilenceFeedRow): FeedRecord {
     starts_at: iso(row.starts_at),
     ends_at: iso(row.ends_at),
     reason: row.reason,
+    ...(row.rule_ids.length > 0 ? { rule_ids: row.rule_ids } : {}),
     deleted: false,
   }
 }

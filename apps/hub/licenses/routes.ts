@@ -1,15 +1,16 @@
-// REST: /monitoring/licenses (document 1 "Licenses").
+// REST: /monitoring/licenses (document 1 "Licenses"; decision G-180).
 import { Type } from '@sinclair/typebox'
 import { limits } from '../../../core/limits.ts'
 import { agentCollection } from '../agents/agent-list.ts'
 import { list } from '../platform/http/list.ts'
 import { instant, integer, optional, text, uuid } from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
-import { answer } from '../platform/http/response-schema.ts'
+import { answer, listed } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { licenseCollection } from './license-list.ts'
 import { licenseToken, quotaResponse } from './license-response.ts'
 import { createLicense, quotaOf, regenerateLicense, revokeLicense, updateLicense } from './licenses.ts'
+import { refusalResponse, refusalsOf } from './refusals.ts'
 
 const TAG = 'Monitoring licenses'
 const PATH = '/monitoring/licenses'
@@ -67,10 +68,16 @@ export const licenseRoutes: readonly Route[] = [
   list({
     path: `${PATH}/:license/agents`,
     tag: TAG,
-    summary: 'Agents enrolled with a license',
+    summary: 'Agents enrolled with a license, and the enrollments that were refused within a week',
     permissions: VIEW,
     resource: license.resource,
     of: agentCollection,
     within: ({ resource }) => ({ license_id: resource.license.id }),
+    beside: {
+      answer: { refused: listed(refusalResponse) },
+      read: async ({ hub, companyId, resource }) => ({
+        refused: await refusalsOf(hub.database.db, companyId, resource.license.id),
+      }),
+    },
   }),
 ]

@@ -14,7 +14,8 @@ const IS_SUPPRESSED_NOW = sql`(
   exists (select 1 from servers s where s.id = a.server_id and s.status in ('maintenance', 'decommissioned'))
   or exists (select 1 from monitoring_silences q where q.company_id = a.company_id and q.deleted_at is null
     and q.cancelled_at is null and q.starts_at <= now() and q.ends_at > now()
-    and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))))`
+    and ((q.scope->>'all')::boolean or a.server_id = any(q.resolved_server_ids))
+    and (cardinality(q.rule_ids) = 0 or a.rule_id = any(q.rule_ids))))`
 
 /** Sends the notifications that suppressions held back and that are due now that these have ended. */
 export async function tellEndedSuppressions(hub: Hub): Promise<void> {

@@ -103,7 +103,8 @@ const SCOPED: readonly {
   {
     feed: 'silences',
     table: 'monitoring_silences',
-    also: sql`and r.cancelled_at is null and r.ends_at > now() - make_interval(secs => ${limits.silenceKeepMs / 1000})`,
+    also: sql`and r.cancelled_at is null and (r.windows_until is not null
+      or r.ends_at > now() - make_interval(secs => ${limits.silenceKeepMs / 1000}))`,
   },
   { feed: 'checks', table: 'monitoring_checks' },
 ]

@@ -1,7 +1,19 @@
-// REST: /monitoring/silences (decision G-121).
+// REST: /monitoring/silences (decisions G-121, G-178, G-179).
 import { Type } from '@sinclair/typebox'
+import { frequencies } from '../../../core/lifecycle/silence-windows.ts'
+import { limits } from '../../../core/limits.ts'
 import { list } from '../platform/http/list.ts'
-import { instant, optional, scope, text } from '../platform/http/request-schema.ts'
+import {
+  instant,
+  integer,
+  listOf,
+  oneOf,
+  optional,
+  scope,
+  text,
+  timeZone,
+  uuid,
+} from '../platform/http/request-schema.ts'
 import { resourceRoutes } from '../platform/http/resource.ts'
 import { answer } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
@@ -13,6 +25,16 @@ const TAG = 'Silences'
 const PATH = '/monitoring/silences'
 const MANAGE = ['monitoring.manage']
 const REASON_MAX = 500
+/** What a silence may have beside its first window. Null is what is absent: all rules, a single window. */
+const ruleIds = optional(listOf(uuid(), limits.silenceRuleIdsMax))
+const recurrence = optional(
+  Type.Object({
+    frequency: oneOf(frequencies),
+    weekdays: optional(listOf(integer(1, 7), 7)),
+    until: optional(instant()),
+    time_zone: optional(timeZone()),
+  }),
+)
 const silence = resourceRoutes({ path: PATH, parameter: 'silence', tag: TAG, of: silenceCollection })
 
 export const silenceRoutes: readonly Route[] = [
@@ -25,6 +47,8 @@ export const silenceRoutes: readonly Route[] = [
       starts_at: optional(instant()),
       ends_at: instant(),
       reason: text(REASON_MAX),
+      rule_ids: ruleIds,
+      recurrence,
     }),
     act: createSilence,
   }),
@@ -32,12 +56,12 @@ export const silenceRoutes: readonly Route[] = [
     method: 'POST',
     path: `${PATH}/preview`,
     tag: TAG,
-    summary: 'The servers and open alerts that a scope covers',
+    summary: 'The servers and open alerts that a silence would cover',
     permissions: MANAGE,
-    body: Type.Object({ scope: scope() }),
+    body: Type.Object({ scope: scope(), rule_ids: ruleIds }),
     answer: answer(silencePreview),
     handle: async ({ hub, companyId, body }) => ({
-      data: await previewSilence(hub.database.db, companyId, body.scope),
+      data: await previewSilence(hub.database.db, companyId, body),
     }),
   }),
   silence.show({ summary: 'Show a silence', permissions: MANAGE }),
@@ -49,6 +73,8 @@ export const silenceRoutes: readonly Route[] = [
       starts_at: optional(instant()),
       ends_at: Type.Optional(instant()),
       reason: Type.Optional(text(REASON_MAX)),
+      rule_ids: ruleIds,
+      recurrence,
     }),
     act: (context, row, body) => updateSilence(context, row.silence.id, body),
   }),

@@ -1,5 +1,7 @@
-// Silences as people see them (decision G-121).
-import { desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
+// Silences as people see them (decisions G-121, G-179): a silence that recurs is one, however many windows of it are
+// rows.
+import { desc, eq, getTableColumns, isNull, type SQL, sql } from 'drizzle-orm'
+import { currentWindow, type SilenceWindow } from '../../../core/lifecycle/silence-windows.ts'
 import { silences } from '../platform/db/schema.ts'
 import { users } from '../platform/db/schema-identity.ts'
 import { collection, filter, ofCompany } from '../platform/http/collection.ts'
@@ -10,21 +12,36 @@ import { type SilenceStatus, silenceResponse, silenceStatuses } from './silence-
 const { resolvedServerIds: _resolved, ...shownColumns } = getTableColumns(silences)
 const RESOLVED_COUNT = sql<number>`cardinality(${silences.resolvedServerIds})`
 
-const STATUS = sql`case when ${silences.cancelledAt} is not null then 'cancelled'
-  when ${silences.endsAt} <= now() then 'expired' when ${silences.startsAt} > now() then 'scheduled' else 'active' end`
+/** Whether a window of the silence, itself or a later one, meets this condition on `w`. */
+const hasWindow = (condition: SQL): SQL => sql`exists (select 1 from monitoring_silences w
+  where (w.id = ${silences.id} or w.recurrence_of = ${silences.id}) and w.deleted_at is null and w.ends_at > now() and ${condition})`
 
-export function statusOf(
-  silence: Pick<typeof silences.$inferSelect, 'cancelledAt' | 'startsAt' | 'endsAt'>,
-  nowMs: number,
-): SilenceStatus {
+const STATUS = sql`case when ${silences.cancelledAt} is not null then 'cancelled'
+  when ${hasWindow(sql`w.starts_at <= now()`)} then 'active' when ${hasWindow(sql`true`)} then 'scheduled' else 'expired' end`
+
+type Windows = Pick<typeof silences.$inferSelect, 'cancelledAt' | 'startsAt' | 'endsAt' | 'recurrence'>
+
+/** The window of a silence that holds, else the next one; null when it is cancelled, or all are over. */
+function windowOf({ cancelledAt, startsAt, endsAt, recurrence }: Windows, nowMs: number): SilenceWindow | null {
+  const first = { startsAtMs: startsAt.getTime(), endsAtMs: endsAt.getTime() }
+  return cancelledAt === null ? currentWindow(first, recurrence, nowMs) : null
+}
+
+export function statusOf(silence: Windows, nowMs: number): SilenceStatus {
   if (silence.cancelledAt !== null) return 'cancelled'
-  if (silence.endsAt.getTime() <= nowMs) return 'expired'
-  return silence.startsAt.getTime() > nowMs ? 'scheduled' : 'active'
+  const window = windowOf(silence, nowMs)
+  if (window === null) return 'expired'
+  return window.startsAtMs > nowMs ? 'scheduled' : 'active'
+}
+
+function presentWindow(silence: Windows, nowMs: number) {
+  const window = windowOf(silence, nowMs)
+  return window && { starts_at: new Date(window.startsAtMs), ends_at: new Date(window.endsAtMs) }
 }
 
 export const silenceCollection = collection({
   table: silences,
-  scope: ofCompany(silences.companyId, isNull(silences.deletedAt)),
+  scope: ofCompany(silences.companyId, sql`${isNull(silences.deletedAt)} and ${isNull(silences.recurrenceOf)}`),
   filters: { status: filter(oneOf(silenceStatuses), status => sql`${STATUS} = ${status}`) },
   select: db =>
     db
@@ -41,6 +58,9 @@ export const silenceCollection = collection({
     starts_at: silence.startsAt,
     ends_at: silence.endsAt,
     reason: silence.reason,
+    rule_ids: silence.ruleIds,
+    recurrence: silence.recurrence,
+    current_window: presentWindow(silence, hub.now()),
     status: statusOf(silence, hub.now()),
     created_by: creator,
     created_at: silence.createdAt,

@@ -1,5 +1,6 @@
-// Silences as the API answers them (decision G-121).
+// Silences as the API answers them (decisions G-121, G-178, G-179).
 import { Type } from '@sinclair/typebox'
+import { frequencies } from '../../../core/lifecycle/silence-windows.ts'
 import { alertResponse } from '../alerts/alert-response.ts'
 import { oneOf } from '../platform/http/request-schema.ts'
 import {
@@ -25,6 +26,18 @@ export const silenceResponse = named('Silence', {
   starts_at: time(),
   ends_at: time(),
   reason: string(),
+  /** Empty: the events of all rules. */
+  rule_ids: listed(id()),
+  recurrence: nullable(
+    Type.Object({
+      frequency: oneOf(frequencies),
+      weekdays: listed(Type.Integer({ minimum: 1, maximum: 7 })),
+      until: nullable(time()),
+      time_zone: string(),
+    }),
+  ),
+  // The window that holds, else the next one; null when all are over.
+  current_window: nullable(Type.Object({ starts_at: time(), ends_at: time() })),
   status: oneOf(silenceStatuses),
   created_by: nullable(reference),
   created_at: time(),

@@ -1,7 +1,14 @@
-// Silences: windows in which events of a scope are stored but not told (document 1 "Silence"; decision G-121).
+// Silences: windows in which events of a scope are stored but not told (document 1 "Silence"; decisions G-121, G-178,
+// G-179).
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import type { RuleScope, Severity } from '../../../core/alerting/rules/rule.ts'
+import {
+  currentWindow,
+  type frequencies,
+  type Recurrence,
+  WINDOW_LENGTH_MAX_MS,
+} from '../../../core/lifecycle/silence-windows.ts'
 import { DAY_MS } from '../../../core/limits.ts'
 import { alertsByIds, presentAlerts } from '../alerts/alert-list.ts'
 import { auditRequest, changesBetween } from '../audit/audit.ts'
@@ -25,41 +32,107 @@ import {
   validScope,
 } from '../scopes/scope.ts'
 import { findSilence, type SilenceRow, silenceCollection, statusOf } from './silence-list.ts'
+import { storeWindows } from './windows.ts'
 
 const { present } = silenceCollection
 const DAYS_MAX = 366
 const PREVIEW_SHOWN = 15
+
+type RecurrenceInput = {
+  readonly frequency: (typeof frequencies)[number]
+  readonly weekdays?: readonly number[] | null | undefined
+  readonly until?: string | null | undefined
+  readonly time_zone?: string | null | undefined
+}
 
 type SilenceInput = {
   readonly scope?: ScopeInput | undefined
   readonly starts_at?: string | null | undefined
   readonly ends_at?: string | undefined
   readonly reason?: string | undefined
+  readonly rule_ids?: readonly string[] | null | undefined
+  readonly recurrence?: RecurrenceInput | null | undefined
 }
 
-type Window = { readonly scope: RuleScope; readonly startsAt: Date; readonly endsAt: Date; readonly reason: string }
+type Silence = {
+  readonly scope: RuleScope
+  readonly startsAt: Date
+  readonly endsAt: Date
+  readonly reason: string
+  readonly ruleIds: string[]
+  readonly recurrence: Recurrence | null
+}
 
-/** Throws 422 for a scope that names nothing or foreign servers, and for a window that is none. */
-async function checkSilence(db: Executor, companyId: string, silence: Window, nowMs: number): Promise<void> {
+const toRuleIds = (ids: readonly string[] | null): string[] => [...new Set((ids ?? []).map(id => id.toLowerCase()))]
+
+const toRecurrence = (input: RecurrenceInput | null): Recurrence | null =>
+  input && {
+    frequency: input.frequency,
+    weekdays: [...new Set(input.weekdays ?? [])].sort(),
+    until: input.until ? new Date(input.until).toISOString() : null,
+    time_zone: input.time_zone ?? 'UTC',
+  }
+
+/** What is wrong with the windows of a silence, by field. */
+function windowFaults({ startsAt, endsAt, recurrence }: Silence, nowMs: number): [field: string, fault: Words][] {
+  const [startMs, endMs] = [startsAt.getTime(), endsAt.getTime()]
+  const days = recurrence === null ? DAYS_MAX : WINDOW_LENGTH_MAX_MS / DAY_MS
+  if (endMs <= startMs) return [['ends_at', words('after_start')]]
+  if (endMs - startMs > days * DAY_MS) return [['ends_at', words('at_most_days', { days })]]
+  if (recurrence === null) return endMs <= nowMs ? [['ends_at', words('future')]] : []
+  if (recurrence.until !== null && Date.parse(recurrence.until) <= startMs)
+    return [['recurrence.until', words('after_start')]]
+  const isOver = currentWindow({ startsAtMs: startMs, endsAtMs: endMs }, recurrence, nowMs) === null
+  return isOver ? [['recurrence.until', words('future')]] : []
+}
+
+/** The rules that the company does not have, of those that are named. */
+async function areRulesUnknown(db: Executor, companyId: string, ruleIds: readonly string[]): Promise<boolean> {
+  if (ruleIds.length === 0) return false
+  const known = await db.execute(sql`select 1 from monitoring_rules
+    where company_id = ${companyId} and deleted_at is null and id = any(${uuidList(ruleIds)}::uuid[])`)
+  return known.length < ruleIds.length
+}
+
+/**
+ * Throws 422 for a scope that names nothing or foreign servers, for foreign rules, and for a window that is none. Rules
+ * that the silence has already may have been deleted since.
+ */
+async function checkSilence(
+  db: Executor,
+  companyId: string,
+  silence: Silence,
+  givenRuleIds: readonly string[],
+  nowMs: number,
+): Promise<void> {
   const faults: Map<string, Words> = await scopeFaults(db, companyId, silence.scope)
-  const [startMs, endMs] = [silence.startsAt.getTime(), silence.endsAt.getTime()]
-  if (endMs <= startMs) faults.set('ends_at', words('after_start'))
-  else if (endMs <= nowMs) faults.set('ends_at', words('future'))
-  else if (endMs - startMs > DAYS_MAX * DAY_MS) faults.set('ends_at', words('at_most_days', { days: DAYS_MAX }))
+  for (const [field, fault] of windowFaults(silence, nowMs)) faults.set(field, fault)
+  if (await areRulesUnknown(db, companyId, givenRuleIds)) faults.set('rule_ids', words('unknown_reference'))
   if (faults.size > 0) throw faultsError(faults, 'invalid_request')
 }
 
-/** Whatever changed: a new place in the feed, and the collectors are told after the commit. */
+/** Whatever changed: a new place in the feed for each window, and the collectors are told after the commit. */
 async function announce(context: RouteContext, tx: Tx, id: string): Promise<void> {
   tx.touch('silences', [id])
+  const [stored] = await tx.db.select().from(silences).where(eq(silences.id, id))
+  if (stored) await storeWindows(tx, stored, context.hub.now())
   await reloadCollectors(context.hub, tx, 'silences')
 }
 
 type Covered = { id: string; severity: Severity; total: number; by_severity: number; rank: number }
 
-/** How many servers and open alerts a scope would cover, with the first servers and the newest alerts. */
-export async function previewSilence(db: Executor, companyId: string, input: ScopeInput) {
-  const asked = await validScope(db, companyId, input)
+/**
+ * How many servers and open alerts a silence would cover, with the first servers and the newest alerts. With rules: the
+ * alerts of these alone.
+ */
+export async function previewSilence(
+  db: Executor,
+  companyId: string,
+  input: { readonly scope: ScopeInput; readonly rule_ids?: readonly string[] | null | undefined },
+) {
+  const ruleIds = toRuleIds(input.rule_ids ?? null)
+  if (await areRulesUnknown(db, companyId, ruleIds)) throw invalidField('rule_ids', 'unknown_reference')
+  const asked = await validScope(db, companyId, input.scope)
   const ids = await resolveScope(db, companyId, asked)
   const list = uuidList(ids)
   const servers = await db.execute<{ id: string; name: string }>(sql`
@@ -71,7 +144,8 @@ export async function previewSilence(db: Executor, companyId: string, input: Sco
       row_number() over (order by opened_at desc, id desc)::int as rank,
       row_number() over (partition by severity)::int as of_severity
       from monitoring_alerts where company_id = ${companyId} and state in ('open', 'acknowledged')
-        and server_id = any(${list}::uuid[])) x
+        and server_id = any(${list}::uuid[])
+        and (${ruleIds.length === 0} or rule_id = any(${uuidList(ruleIds)}::uuid[]))) x
     where x.rank <= ${PREVIEW_SHOWN} or x.of_severity = 1 order by x.rank`)
   const newest = covered.filter(row => row.rank <= PREVIEW_SHOWN).map(row => row.id)
   const bySeverity = { info: 0, warning: 0, critical: 0 }
@@ -93,20 +167,22 @@ export async function createSilence(
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
     await lockCompany(tx, companyId)
-    const silence: Window = {
+    const silence: Silence = {
       scope: toScope(input.scope),
       startsAt: input.starts_at ? new Date(input.starts_at) : new Date(hub.now()),
       endsAt: new Date(input.ends_at),
       reason: input.reason,
+      ruleIds: toRuleIds(input.rule_ids ?? null),
+      recurrence: toRecurrence(input.recurrence ?? null),
     }
-    await checkSilence(tx.db, companyId, silence, hub.now())
+    await checkSilence(tx.db, companyId, silence, silence.ruleIds, hub.now())
     const id = randomUUID()
     const resolvedServerIds = await resolvedIds(tx.db, companyId, silence.scope)
     const createdBy = context.caller.user.id
     await tx.db.insert(silences).values({ id, companyId, ...silence, resolvedServerIds, createdBy })
+    await announce(context, tx, id)
     await checkCompanyLimit(hub, tx, companyId, 'silences')
     if (resolvedServerIds.length > 0) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
-    await announce(context, tx, id)
     const row = await findSilence(tx.db, companyId, id)
     await auditRequest(tx, context, 'silence.create', subjectOf(row))
     return row
@@ -125,13 +201,15 @@ export async function updateSilence(context: RouteContext, id: string, patch: Si
     const before = await findSilence(tx.db, companyId, id)
     refuseOver(before, hub.now())
     const { silence } = before
-    const fresh: Window = {
+    const fresh: Silence = {
       scope: patch.scope ? toScope(patch.scope) : silence.scope,
       startsAt: patch.starts_at ? new Date(patch.starts_at) : silence.startsAt,
       endsAt: patch.ends_at ? new Date(patch.ends_at) : silence.endsAt,
       reason: patch.reason ?? silence.reason,
+      ruleIds: patch.rule_ids === undefined ? silence.ruleIds : toRuleIds(patch.rule_ids),
+      recurrence: patch.recurrence === undefined ? silence.recurrence : toRecurrence(patch.recurrence),
     }
-    await checkSilence(tx.db, companyId, fresh, hub.now())
+    await checkSilence(tx.db, companyId, fresh, patch.rule_ids ? fresh.ruleIds : [], hub.now())
     const resolvedServerIds = await resolvedIds(tx.db, companyId, fresh.scope)
     await tx.db
       .update(silences)
@@ -139,14 +217,18 @@ export async function updateSilence(context: RouteContext, id: string, patch: Si
       .where(eq(silences.id, id))
     await announce(context, tx, id)
     const after = await findSilence(tx.db, companyId, id)
-    if (after.silence.serverIdCount > silence.serverIdCount) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
+    const isMore = after.silence.serverIdCount > silence.serverIdCount
+    if (isMore || patch.recurrence) await checkCompanyLimit(hub, tx, companyId, 'scope_ids')
+    if (patch.recurrence) await checkCompanyLimit(hub, tx, companyId, 'silences')
     const changes = changesBetween(present(before, context), present(after, context))
     await auditRequest(tx, context, 'silence.update', subjectOf(after), changes)
     return after
   })
 }
 
-/** Ends a silence now: it is cancelled, and leaves the feed as a tombstone. */
+/**
+ * Ends a silence now, with all windows that it would still have: it is cancelled, and leaves the feed as a tombstone.
+ */
 export async function endSilence(context: RouteContext, id: string): Promise<SilenceRow> {
   const { hub, companyId } = context
   return inTransaction(hub.database.db, async tx => {
@@ -154,7 +236,8 @@ export async function endSilence(context: RouteContext, id: string): Promise<Sil
     const before = await findSilence(tx.db, companyId, id)
     refuseOver(before, hub.now())
     const now = new Date(hub.now())
-    await tx.db.update(silences).set({ cancelledAt: now, endsAt: now }).where(eq(silences.id, id))
+    const endsAt = before.silence.endsAt < now ? before.silence.endsAt : now
+    await tx.db.update(silences).set({ cancelledAt: now, endsAt }).where(eq(silences.id, id))
     await announce(context, tx, id)
     await auditRequest(tx, context, 'silence.end', subjectOf(before))
     return findSilence(tx.db, companyId, id)
@@ -168,7 +251,7 @@ export async function deleteSilence(context: RouteContext, id: string): Promise<
     const before = await findSilence(tx.db, companyId, id)
     await tx.db
       .update(silences)
-      .set({ ...NO_SCOPE, deletedAt: new Date(hub.now()) })
+      .set({ ...NO_SCOPE, recurrence: null, deletedAt: new Date(hub.now()) })
       .where(eq(silences.id, id))
     await announce(context, tx, id)
     await auditRequest(tx, context, 'silence.delete', subjectOf(before))

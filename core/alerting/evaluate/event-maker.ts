@@ -37,7 +37,7 @@ export function seriesEvent(
   states.seq[row] = seq
   const { compiled } = rule
   const isNoData = evaluation.isNoData(row)
-  const suppression = evaluation.suppressionOf(server.companyId, server.serverId, facts.occurredAtMs)
+  const suppression = evaluation.suppressionOf(server.companyId, server.serverId, [compiled.id], facts.occurredAtMs)
   return {
     event_id: eventId(server.serverId, compiled.id, seriesKey, seq, facts.type),
     type: facts.type,

@@ -116,7 +116,8 @@ function emitAgent(
   presence.seq = seq
   const attributes = evaluation.attributes.get(server.serverId)
   const seriesKey = `agent:${presence.agentId}`
-  const suppression = evaluation.suppressionOf(server.companyId, server.serverId, nowMs)
+  const { agentDownIds } = evaluation.companyRules(server.companyId)
+  const suppression = evaluation.suppressionOf(server.companyId, server.serverId, agentDownIds, nowMs)
   const intervalSeconds = presenceIntervalSeconds(presence.intervalSeconds, attributes?.intervalSeconds ?? 0)
   const event: AlertEvent = {
     event_id: eventId(server.serverId, agentDownRuleId, seriesKey, seq, type),

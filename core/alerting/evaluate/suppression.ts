@@ -17,6 +17,8 @@ export type RawSilence = {
     readonly resolved_server_ids?: readonly string[]
   }
   readonly resolved_server_ids?: readonly string[]
+  /** Absent or empty: all rules (decision G-178). */
+  readonly rule_ids?: readonly string[]
   readonly starts_at: string
   readonly ends_at: string
   readonly reason?: string
@@ -31,6 +33,8 @@ type Silence = {
   readonly companyId: string
   readonly all: boolean
   readonly serverIds: ReadonlySet<string>
+  /** The rules whose events it covers; null: all, and events of no rule. */
+  readonly ruleIds: ReadonlySet<string> | null
   readonly startsAtMs: number
   /** The silence no longer holds at this instant. */
   readonly endsAtMs: number
@@ -44,7 +48,7 @@ const isListOrAbsent = (value: unknown): boolean => value === undefined || value
 
 /** Whether a record has the shape of the feed's: it came from outside and is unchecked. */
 const isReadable = (record: SilenceRecord): record is SilenceRecord & RawSilence => {
-  const { company_id, scope, resolved_server_ids, starts_at, ends_at } = record
+  const { company_id, scope, resolved_server_ids, rule_ids, starts_at, ends_at } = record
   return (
     typeof company_id === 'string' &&
     typeof starts_at === 'string' &&
@@ -52,7 +56,8 @@ const isReadable = (record: SilenceRecord): record is SilenceRecord & RawSilence
     isObject(scope) &&
     isListOrAbsent(scope.server_ids) &&
     isListOrAbsent(scope.resolved_server_ids) &&
-    isListOrAbsent(resolved_server_ids)
+    isListOrAbsent(resolved_server_ids) &&
+    isListOrAbsent(rule_ids)
   )
 }
 
@@ -77,6 +82,7 @@ export function compileSilences(records: Iterable<SilenceRecord>): SilenceSet {
         ...(raw.scope.resolved_server_ids ?? []),
         ...(raw.resolved_server_ids ?? []),
       ]),
+      ruleIds: raw.rule_ids?.length ? new Set(raw.rule_ids) : null,
       startsAtMs,
       endsAtMs,
     }
@@ -106,19 +112,22 @@ export function activeSilences(set: SilenceSet, atMs: number): number {
 
 /**
  * Why an event of this server at `occurredAtMs` is suppressed; null when it is not. `serverStatus` is the server's
- * present status.
+ * present status. `ruleIds` are the rules that the event counts for: none for group events, which no silence of single
+ * rules covers (decision G-178).
  */
 export function suppressReason(
   silences: SilenceSet,
   companyId: string,
   serverId: string,
+  ruleIds: readonly string[],
   serverStatus: string,
   occurredAtMs: number,
 ): SuppressReason | null {
   if (serverStatus === 'decommissioned' || serverStatus === 'maintenance') return serverStatus
   for (const silence of silences.byCompany.get(companyId) ?? []) {
     if (occurredAtMs < silence.startsAtMs || occurredAtMs >= silence.endsAtMs) continue
-    if (silence.all || silence.serverIds.has(serverId)) return 'silence'
+    if (!silence.all && !silence.serverIds.has(serverId)) continue
+    if (silence.ruleIds === null || ruleIds.some(id => silence.ruleIds?.has(id))) return 'silence'
   }
   return null
 }

@@ -43,13 +43,15 @@ export function compileRuleSet(records: Iterable<RuleRecord>, previous: RuleSet)
       .sort()
       .join(',')
     const compiled: CompiledRule[] = []
+    const agentDownIds: string[] = []
     for (const raw of raws) {
       const result = compiledOf(raw)
       if (result.kind === 'compiled') compiled.push(result.rule)
+      else if (result.kind === 'skipped') agentDownIds.push(raw.id)
     }
     loaded += compiled.length
     const held = previous.fingerprints.get(companyId) === fingerprint ? previous.companies.get(companyId) : undefined
-    companies.set(companyId, held ?? companyRules(compiled))
+    companies.set(companyId, held ?? companyRules(compiled, agentDownIds))
     fingerprints.set(companyId, fingerprint)
   }
   return { companies, loaded, rejected, fingerprints, results }

@@ -10,6 +10,8 @@ import type { CompiledRule, CompileResult, RejectedRule } from './rule.ts'
 export type CompanyRules = {
   readonly byId: ReadonlyMap<string, CompiledRule>
   readonly byMetric: ReadonlyMap<string, readonly CompiledRule[]>
+  /** Ids of its enabled rules of kind agent_down: a silence of one of them covers agent.down and agent.up. */
+  readonly agentDownIds: readonly string[]
 }
 
 export type RuleSet = {
@@ -22,7 +24,7 @@ export type RuleSet = {
   readonly results: ReadonlyMap<string, CompileResult>
 }
 
-export const emptyCompanyRules: CompanyRules = { byId: new Map(), byMetric: new Map() }
+export const emptyCompanyRules: CompanyRules = { byId: new Map(), byMetric: new Map(), agentDownIds: [] }
 export const emptyRuleSet: RuleSet = {
   companies: new Map(),
   loaded: 0,
@@ -31,14 +33,14 @@ export const emptyRuleSet: RuleSet = {
   results: new Map(),
 }
 
-export function companyRules(rules: readonly CompiledRule[]): CompanyRules {
+export function companyRules(rules: readonly CompiledRule[], agentDownIds: readonly string[] = []): CompanyRules {
   const byMetric = new Map<string, CompiledRule[]>()
   for (const rule of rules) {
     const sameMetric = byMetric.get(rule.metric)
     if (sameMetric) sameMetric.push(rule)
     else byMetric.set(rule.metric, [rule])
   }
-  return { byId: new Map(rules.map(rule => [rule.id, rule])), byMetric }
+  return { byId: new Map(rules.map(rule => [rule.id, rule])), byMetric, agentDownIds }
 }
 
 /** A set of one compiled rule. */

@@ -57,7 +57,7 @@ function parseSeries(text: string, atMs: number): ScenarioSeries {
 }
 
 function parseSilence(name: string, rest: readonly string[]): ScenarioAction {
-  const given = options(rest, ['scope', 'in', 'from', 'until', 'company'])
+  const given = options(rest, ['scope', 'rules', 'in', 'from', 'until', 'company'])
   const scope = given.get('scope') ?? 'all'
   const place = given.get('in') ?? 'scope'
   if (place !== 'scope' && place !== 'resolved' && place !== 'top') throw new LineFault('in= is scope, resolved or top')
@@ -68,6 +68,7 @@ function parseSilence(name: string, rest: readonly string[]): ScenarioAction {
       company: given.get('company') ?? 'acme',
       all: scope === 'all',
       serverNames: scope === 'all' ? [] : list(scope),
+      ruleNames: list(given.get('rules') ?? ''),
       place,
       fromMs: duration(given.get('from') ?? '0'),
       untilMs: duration(given.get('until') ?? ''),

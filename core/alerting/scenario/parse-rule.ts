@@ -1,6 +1,15 @@
 // A rule in a scenario: `cpu: cpu_usage_percent{core="0"} > 90 for=5m …` (the format stands in parse.ts).
 import type { RawMatchers } from '../rules/matchers.ts'
-import { type NoDataMode, noDataModes, type Operator, operators, type Severity, severities } from '../rules/rule.ts'
+import {
+  type NoDataMode,
+  noDataModes,
+  type Operator,
+  operators,
+  type RuleKind,
+  ruleKinds,
+  type Severity,
+  severities,
+} from '../rules/rule.ts'
 import type { ScenarioRule } from './scenario.ts'
 import { duration, LineFault, list, number, options, unquoted } from './tokens.ts'
 
@@ -23,7 +32,7 @@ export function parseRule(parts: readonly string[]): ScenarioRule {
     serverNames: scope === 'all' ? [] : list(scope),
     resolvedNames: list(given.get('resolved') ?? ''),
     fields: {
-      kind: given.get('kind') === 'check' ? 'check' : 'threshold',
+      kind: oneOf<RuleKind>(ruleKinds, given.get('kind') ?? 'threshold', 'kind'),
       metric,
       matchers,
       operator: oneOf<Operator>(operators, operator, 'operator'),

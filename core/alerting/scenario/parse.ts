@@ -14,7 +14,7 @@
 //   at 5m heartbeat web-1                      a batch without samples
 //   at 5m rule cpu: …                          the rule is edited (or made) so; its version grows
 //   at 5m disable cpu | enable cpu | delete cpu
-//   at 5m silence quiet scope=all|web-1 in=scope|resolved|top from=5m until=10m company=acme ; at 9m unsilence quiet
+//   at 5m silence quiet scope=all|web-1 rules=cpu in=scope|resolved|top from=5m until=10m ; at 9m unsilence quiet
 //   at 5m status web-1 maintenance|decommissioned|none ; subnet web-1 s2 ; datacenter web-1 d2
 //   at 5m revoke web-1                         its last agent ; at 9m enroll web-1: a new agent of the server
 //   at 5m restart down=10s                     graceful: the bus is drained, the state saved; starts again after `down`

@@ -273,6 +273,7 @@ class ScenarioRun implements ScenarioNames {
           ...(silence.place === 'resolved' ? { resolved_server_ids: ids } : {}),
         },
         ...(silence.place === 'top' ? { resolved_server_ids: ids } : {}),
+        ...(silence.ruleNames.length > 0 ? { rule_ids: silence.ruleNames.map(rule => this.idOf('rule', rule)) } : {}),
         starts_at: new Date(START_MS + silence.fromMs).toISOString(),
         ends_at: new Date(START_MS + silence.untilMs).toISOString(),
       }

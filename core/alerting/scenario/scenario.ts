@@ -56,6 +56,8 @@ export type ScenarioSilence = {
   readonly company: string
   readonly all: boolean
   readonly serverNames: readonly string[]
+  /** Empty: all rules. */
+  readonly ruleNames: readonly string[]
   /** Where the servers stand: scope.server_ids, scope.resolved_server_ids, or beside the scope. */
   readonly place: 'scope' | 'resolved' | 'top'
   readonly fromMs: number

@@ -200,7 +200,7 @@ export class ScenarioWorker {
       sweepGroups(this.groups, {
         attributes: evaluation.attributes,
         parametersOf: this.inputs.groupParametersOf,
-        suppressionOf: (companyId, serverId, atMs) => evaluation.suppressionOf(companyId, serverId, atMs),
+        suppressionOf: (companyId, serverId, atMs) => evaluation.suppressionOf(companyId, serverId, [], atMs),
         isEnabled: this.inputs.isGroupEnabled,
         nowMs,
       }),

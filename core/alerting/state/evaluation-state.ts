@@ -99,9 +99,15 @@ export class EvaluationState {
     if (agentId !== '') this.quietPresence.push({ agentId, state, atMs })
   }
 
-  /** Why people are not notified of an event of this server at that time; null when they are. */
-  suppressionOf(companyId: string, serverId: string, occurredAtMs: number): SuppressReason | null {
-    return suppressReason(this.silences, companyId, serverId, this.attributes.get(serverId)?.status ?? '', occurredAtMs)
+  /** Why people are not notified of an event of this server and these rules at that time; null when they are. */
+  suppressionOf(
+    companyId: string,
+    serverId: string,
+    ruleIds: readonly string[],
+    occurredAtMs: number,
+  ): SuppressReason | null {
+    const status = this.attributes.get(serverId)?.status ?? ''
+    return suppressReason(this.silences, companyId, serverId, ruleIds, status, occurredAtMs)
   }
 
   noteRemovedServer(record: RemovedServerRecord): void {

@@ -154,7 +154,14 @@ export class Groups {
       attributes,
       parametersOf: companyId => this.parametersOf(companyId),
       suppressionOf: (companyId, serverId, occurredAtMs) =>
-        suppressReason(status.silenceSet, companyId, serverId, attributes.get(serverId)?.status ?? '', occurredAtMs),
+        suppressReason(
+          status.silenceSet,
+          companyId,
+          serverId,
+          [],
+          attributes.get(serverId)?.status ?? '',
+          occurredAtMs,
+        ),
       isEnabled: config['alerting.group_down.enabled'],
       nowMs: atMs,
     })

@@ -77,7 +77,7 @@ function seriesAlerting(evaluation: EvaluationState, server: ServerSeries, row: 
   const rule = evaluation.slots[states.rule[row]!]!.rule
   const phase = states.phase[row]!
   const lastValue = states.lastValue[row]!
-  const suppressedBy = evaluation.suppressionOf(server.companyId, server.serverId, nowMs)
+  const suppressedBy = evaluation.suppressionOf(server.companyId, server.serverId, [rule.compiled.id], nowMs)
   return {
     rule_id: rule.compiled.id,
     rule_name: rule.compiled.name,
@@ -129,7 +129,7 @@ function circumstances(evaluation: EvaluationState, row: number, rule: Evaluated
     words.push(
       `flapping: openings, endings and reminders are withheld until ${seconds(settings.flapping.stableMs)} s pass without one`,
     )
-  const suppressedBy = evaluation.suppressionOf(server.companyId, server.serverId, nowMs)
+  const suppressedBy = evaluation.suppressionOf(server.companyId, server.serverId, [rule.compiled.id], nowMs)
   if (suppressedBy) words.push(`suppressed (${suppressedBy}): events are kept, nobody is notified`)
   return words
 }

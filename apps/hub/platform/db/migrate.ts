@@ -26,6 +26,8 @@ import checkLabels from '../../../../sql/hub/0022_check_labels.sql' with { type:
 import addresses from '../../../../sql/hub/0023_addresses.sql' with { type: 'text' }
 import security from '../../../../sql/hub/0024_security.sql' with { type: 'text' }
 import securityLists from '../../../../sql/hub/0025_security_lists.sql' with { type: 'text' }
+import silencesOfRules from '../../../../sql/hub/0030_silences_of_rules.sql' with { type: 'text' }
+import enrollmentRefusals from '../../../../sql/hub/0031_enrollment_refusals.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -55,6 +57,8 @@ export const migrations: readonly Migration[] = [
   { number: 23, name: 'addresses', sql: addresses },
   { number: 24, name: 'security', sql: security },
   { number: 25, name: 'security_lists', sql: securityLists },
+  { number: 30, name: 'silences_of_rules', sql: silencesOfRules },
+  { number: 31, name: 'enrollment_refusals', sql: enrollmentRefusals },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

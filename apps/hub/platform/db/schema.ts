@@ -5,6 +5,7 @@ import type { RawMatchers } from '../../../../core/alerting/rules/matchers.ts'
 import type { NoDataMode, Operator, RuleKind, RuleScope, Severity } from '../../../../core/alerting/rules/rule.ts'
 import type { AgentState } from '../../../../core/lifecycle/agent.ts'
 import type { AlertState, AlertType } from '../../../../core/lifecycle/alert.ts'
+import type { Recurrence } from '../../../../core/lifecycle/silence-windows.ts'
 
 const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
 const version = (name: string) => bigint(name, { mode: 'number' })
@@ -142,6 +143,13 @@ export const silences = pgTable('monitoring_silences', {
   startsAt: at('starts_at').notNull(),
   endsAt: at('ends_at').notNull(),
   reason: text('reason').notNull(),
+  /** Empty: the events of all rules. */
+  ruleIds: uuid('rule_ids').array().notNull().default([]),
+  recurrence: jsonb('recurrence').$type<Recurrence>(),
+  /** Up to when the windows of the recurrence are rows of their own; null: none is to come. */
+  windowsUntil: at('windows_until'),
+  /** Set on such a row: the silence that it is a window of. */
+  recurrenceOf: uuid('recurrence_of'),
   cancelledAt: at('cancelled_at'),
   deletedAt: at('deleted_at'),
   createdBy: uuid('created_by'),

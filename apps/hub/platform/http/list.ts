@@ -1,11 +1,11 @@
 // GET of a collection: filters and paging as its collection says them, 15 rows a page, an exact total (decision G-07).
-import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Collection, Given, Schemas } from './collection.ts'
 import { paged, pageOf, pageQuery } from './paging.ts'
 import { answerPage } from './response-schema.ts'
 import { type Route, type RouteContext, route } from './route.ts'
 
-type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema, S> = {
+type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema, S, P extends TProperties> = {
   readonly path: string
   readonly tag: string
   readonly summary: string
@@ -18,22 +18,30 @@ type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema
   readonly resource?: (context: RouteContext) => Promise<S>
   /** The resource that the rows belong to. A list within a resource has no filters of its own. */
   readonly within?: (context: RouteContext & { readonly resource: S }) => Given<F> & Given<W>
+  /** Further members of the response, beside `data`. */
+  readonly beside?: {
+    readonly answer: P
+    readonly read: (context: RouteContext & { readonly resource: S }) => Promise<Static<TObject<P>>>
+  }
 }
 
 const optionalOf = (schemas: Schemas): TProperties =>
   Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, Type.Optional(schema)]))
 
-export function list<F extends Schemas, W extends Schemas, Row, R extends TSchema, S = null>({
-  of,
-  within,
-  ...definition
-}: ListDefinition<F, W, Row, R, S>): Route {
+export function list<
+  F extends Schemas,
+  W extends Schemas,
+  Row,
+  R extends TSchema,
+  S = null,
+  P extends TProperties = Record<never, never>,
+>({ of, within, beside, ...definition }: ListDefinition<F, W, Row, R, S, P>): Route {
   const query: TObject = Type.Object({ ...(within ? {} : optionalOf(of.filters)), ...pageQuery })
   return route<typeof query, TObject, S, ReturnType<typeof answerPage<R>>>({
     ...definition,
     method: 'GET',
     query,
-    answer: answerPage(of.response),
+    answer: Type.Object({ ...answerPage(of.response).properties, ...beside?.answer }),
     async handle(context) {
       const { page: number, ...filters } = context.query
       const page = pageOf({ page: number as number | undefined })
@@ -43,7 +51,7 @@ export function list<F extends Schemas, W extends Schemas, Row, R extends TSchem
       const data = of.presentPage
         ? await of.presentPage(rows, context, given)
         : rows.map(row => of.present(row, context))
-      return paged(context.url, page, total, data)
+      return { ...paged(context.url, page, total, data), ...(await beside?.read(context)) }
     },
   })
 }
