@@ -171,7 +171,7 @@ export function loadHubConfig(
   return { config, faults }
 }
 
-function isSmtpUrl(text: string): boolean {
+export function isSmtpUrl(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && (url.protocol === 'smtp:' || url.protocol === 'smtps:') && url.hostname !== ''
 }

@@ -13,8 +13,12 @@ import type { Jobs } from './platform/jobs/jobs.ts'
 import type { HubMetrics } from './platform/telemetry.ts'
 import type { MatcherClient } from './security/packages/matcher-client.ts'
 import type { MatcherStatus } from './security/packages/matcher-status.ts'
+import type { SystemState } from './system-state/system-state.ts'
 
 export type Hub = {
+  /** The id of this process among those that share the database. */
+  readonly processId: string
+  readonly startedAtMs: number
   readonly config: HubConfig
   readonly database: Database
   readonly log: Logger
@@ -25,6 +29,7 @@ export type Hub = {
   readonly matcher: MatcherClient
   readonly matcherStatus: MatcherStatus
   readonly jobs: Jobs
+  readonly state: SystemState
   readonly bell: Bell
   readonly links: Links
   readonly streams: OpenStreams

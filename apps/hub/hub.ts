@@ -1,6 +1,6 @@
 // Starts a hub: database, services, listeners. Used by main.ts and by the all-in-one executable.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
@@ -28,6 +28,7 @@ import { installQueues } from './platform/jobs/job-store.ts'
 import { Jobs } from './platform/jobs/jobs.ts'
 import { createMetrics } from './platform/telemetry.ts'
 import { registerMatcherJobs } from './purge/matcher-purge.ts'
+import { joinProcesses } from './queues/processes.ts'
 import { applyReload } from './reload.ts'
 import { apiRoutes } from './routes.ts'
 import { registerSchedule, startSchedule } from './schedule.ts'
@@ -35,6 +36,7 @@ import { registerExportJobs } from './security/exports/exports.ts'
 import { registerRating } from './security/matcher/vulnerabilities.ts'
 import { MatcherClient } from './security/packages/matcher-client.ts'
 import { MatcherStatus } from './security/packages/matcher-status.ts'
+import { SystemState } from './system-state/system-state.ts'
 import { productVersion } from './version.ts'
 import { webPages } from './web/pages.ts'
 
@@ -87,7 +89,10 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   const sealer = await loadSealer(config, database)
   const now = () => Date.now()
   const matcher = new MatcherClient(config, log, metrics)
+  const jobs = new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale'])
   const hub: Hub = {
+    processId: randomUUID(),
+    startedAtMs: now(),
     config,
     database,
     log,
@@ -97,7 +102,8 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     collectors: new CollectorClient(config, database, sealer, log, metrics),
     matcher,
     matcherStatus: new MatcherStatus(matcher),
-    jobs: new Jobs(database, log, metrics, config['jobs.poll'], config['jobs.backoff_scale']),
+    jobs,
+    state: new SystemState(config, database, sealer, jobs, log, now),
     bell: new Bell(),
     links: new Links(config),
     streams: new OpenStreams(config),
@@ -105,6 +111,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     failureWindows: new FixedWindows(10 * MINUTE_MS, now),
     now,
   }
+  await hub.state.refresh()
   registerCollectorJobs(hub)
   registerNotificationJobs(hub)
   registerMatcherJobs(hub)
@@ -180,8 +187,10 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
       : null
     if (ops) listeners.push(ops)
     await hub.bell.start(database, log)
+    await hub.state.start()
     await hub.jobs.start()
     const stopSchedule = startSchedule(hub)
+    const leave = await joinProcesses(hub)
     log.info({ url: api.url, ops_url: ops?.url ?? null, version: productVersion }, 'ready')
     return {
       url: api.url,
@@ -190,14 +199,18 @@ export async function startHub({ config, log, pages = webPages() }: HubOptions):
       reload(fresh) {
         // The certificate first: files that cannot be used leave everything as it is.
         api.reloadCertificate(fresh)
-        const keys = applyReload(config, fresh, log)
+        const keys = applyReload(hub.state.configured, fresh, log)
+        Object.assign(config, Object.fromEntries(keys.map(key => [key, fresh[key]])))
+        hub.state.applyToConfig()
         log.info({ keys }, 'certificate and settings are read again')
       },
       async stop() {
         stopSchedule()
+        hub.state.stop()
         hub.bell.close()
         await Promise.all(listeners.map(listener => listener.stop()))
         await hub.jobs.stop()
+        await leave()
         await database.close()
         log.info('stopped')
       },

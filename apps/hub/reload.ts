@@ -45,10 +45,8 @@ const RELOADED = [
 
 const reloaded = new Set<string>(RELOADED)
 
-/**
- * Takes over what can be taken over; `config` is the one that the running hub looks at. Returns the keys that changed.
- */
-export function applyReload(config: HubConfig, fresh: HubConfig, log: Logger): string[] {
+/** Takes over what can be taken over. Returns the keys that changed. */
+export function applyReload(config: HubConfig, fresh: HubConfig, log: Logger): (keyof HubConfig)[] {
   const keys = Object.keys(fresh) as (keyof HubConfig)[]
   const changed = keys.filter(key => JSON.stringify(config[key]) !== JSON.stringify(fresh[key]))
   const taken = changed.filter(key => reloaded.has(key))

@@ -24,6 +24,7 @@ import { scanHostRoutes } from './security/scan-hosts/routes.ts'
 import { serverRoutes } from './servers/routes.ts'
 import { settingsRoutes } from './settings/routes.ts'
 import { silenceRoutes } from './silences/routes.ts'
+import { systemRoutes } from './system/routes.ts'
 import { teamRoutes } from './teams/routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
@@ -51,6 +52,7 @@ export const apiRoutes: readonly Route[] = [
   ...securityManageRoutes,
   ...auditRoutes,
   ...queueRoutes,
+  ...systemRoutes,
   ...accountRoutes,
   ...matcherRoutes,
   ...scanHostRoutes,

@@ -30,7 +30,6 @@ const DAY = 24 * HOUR
 const CHECK_EVERY_MS = 5_000
 const COMPANY_KEPT_DAYS = 30
 const TOMBSTONE_DAYS = 90
-const AUDIT_DAYS = 400
 const NOTIFICATION_DAYS = 90
 const DELIVERY_DAYS = 30
 
@@ -108,8 +107,9 @@ export async function cleanUp(hub: Hub): Promise<void> {
   for (const table of ['monitoring_rules', 'monitoring_silences', 'monitoring_checks'])
     await db.execute(sql`delete from ${sql.identifier(table)} where deleted_at < ${old}`)
   await db.execute(sql`delete from monitoring_feed_tombstones where deleted_at < ${old}`)
-  await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${AUDIT_DAYS})`)
   await forgetOldRefusals(db)
+  const auditDays = hub.state.valueOf('audit.retention_days')
+  await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${auditDays})`)
   await addUpAuditCounts(db)
   await db.execute(sql`delete from audit_log_counts where count = 0`)
   await inTransaction(db, async tx => {

@@ -59,7 +59,15 @@ export class TestHub {
   ) {}
 
   static async start(settings: Record<string, unknown> = {}): Promise<TestHub> {
-    const databaseUrl = await newHubDatabase()
+    return TestHub.on(await newHubDatabase(), settings)
+  }
+
+  /** A further hub on the database of this one, which goes on without it. */
+  peer(settings: Record<string, unknown> = {}): Promise<TestHub> {
+    return TestHub.on(this.databaseUrl, settings)
+  }
+
+  private static async on(databaseUrl: string, settings: Record<string, unknown>): Promise<TestHub> {
     const { config, faults } = loadHubConfig(undefined, {
       'database.url': databaseUrl,
       listen: '127.0.0.1:0',

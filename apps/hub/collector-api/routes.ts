@@ -97,6 +97,7 @@ export const collectorRoutes: readonly Route[] = [
     status: 201,
     body: enrollBody,
     answer: enrollResponse,
+    refusals: [409],
     handle: async context => ({ data: await enroll(context, context.body) }),
   }),
   route({

@@ -21,6 +21,9 @@ type QueueRow = {
   readonly failed: number
   /** When the one that is due for longest became so; null when nothing is due. */
   readonly due_since: Date | null
+  /** null: it is not paused. */
+  readonly paused_until: Date | null
+  readonly paused_by: { readonly id: string; readonly name: string } | null
 }
 
 type JobRow = {
@@ -50,7 +53,11 @@ const COMPANY = sql`case
 const visibleTo = ({ caller, companyId }: Asker): SQL =>
   caller.actsAsSuperAdmin ? sql`true` : sql`${COMPANY} = ${companyId}`
 
-type CountedQueue = Omit<QueueRow, 'due_since'> & { readonly due_since: string | null }
+type CountedQueue = Omit<QueueRow, 'due_since' | 'paused_until'> & {
+  readonly due_since: string | null
+  readonly paused_until: string | null
+}
+const timeOf = (text: string | null): Date | null => (text === null ? null : new Date(text))
 
 /** Every queue, also those without a job; only jobs that the caller may know of are counted. */
 export async function listQueues(asker: Asker): Promise<QueueRow[]> {
@@ -58,12 +65,14 @@ export async function listQueues(asker: Asker): Promise<QueueRow[]> {
     select q.name, count(*) filter (where j.state < 'active')::int as waiting,
       count(*) filter (where j.state = 'active')::int as running,
       count(*) filter (where j.state = 'failed')::int as failed,
-      min(j.start_after) filter (where j.state < 'active' and j.start_after <= now()) as due_since
+      min(j.start_after) filter (where j.state < 'active' and j.start_after <= now()) as due_since,
+      p.paused_until, case when u.id is not null then jsonb_build_object('id', u.id, 'name', u.name) end as paused_by
     from pgboss.queue q left join pgboss.job j on j.name = q.name and j.state <> 'completed' and (${visibleTo(asker)})
-    group by q.name order by q.name`)
+      left join queue_pauses p on p.queue = q.name and p.paused_until > now() left join users u on u.id = p.paused_by
+    group by q.name, p.queue, u.id order by q.name`)
   return rows
     .filter(row => isQueueName(row.name))
-    .map(row => ({ ...row, due_since: row.due_since === null ? null : new Date(row.due_since) }))
+    .map(row => ({ ...row, due_since: timeOf(row.due_since), paused_until: timeOf(row.paused_until) }))
 }
 
 const SHOWN = sql`
@@ -94,7 +103,7 @@ export const presentJob = (row: JobRow) => ({
   ...row,
   run_at: new Date(row.run_at),
   created_at: new Date(row.created_at),
-  finished_at: row.finished_at === null ? null : new Date(row.finished_at),
+  finished_at: timeOf(row.finished_at),
 })
 
 /** Jobs that failed for good, newest first. */
@@ -120,6 +129,13 @@ async function findJob(context: RouteContext, which: SQL): Promise<JobRow> {
   if (!isUuid(id)) throw notFound()
   const [row] = await context.hub.database.db.execute<JobRow>(sql`
     select ${SHOWN} from pgboss.job j where ${which} and (${visibleTo(context)}) and id = ${id}`)
+  if (!row) throw notFound()
+  return row
+}
+
+/** A queue with its counts. */
+export async function showQueue(asker: Asker, name: QueueName): Promise<QueueRow> {
+  const row = (await listQueues(asker)).find(queue => queue.name === name)
   if (!row) throw notFound()
   return row
 }

@@ -1,5 +1,15 @@
 // Queues and their jobs as the API answers them.
-import { amount, anyObject, id, named, nullable, string, time, wordOf } from '../platform/http/response-schema.ts'
+import {
+  amount,
+  anyObject,
+  id,
+  named,
+  nullable,
+  reference,
+  string,
+  time,
+  wordOf,
+} from '../platform/http/response-schema.ts'
 
 const jobStates = ['waiting', 'running', 'done', 'failed'] as const
 
@@ -9,6 +19,8 @@ export const queueResponse = named('Queue', {
   running: amount(),
   failed: amount(),
   due_since: nullable(time()),
+  paused_until: nullable(time()),
+  paused_by: nullable(reference),
 })
 export const jobResponse = named('Job', {
   id: id(),

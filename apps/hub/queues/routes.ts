@@ -1,8 +1,12 @@
 // REST: /queues, the hub's own work: a company sees the jobs that are its own, super administrators see all.
-import { notFound } from '../platform/http/api-error.ts'
+import { Type } from '@sinclair/typebox'
 import { list } from '../platform/http/list.ts'
+import { boolean, integer, oneOf } from '../platform/http/request-schema.ts'
 import { amount, answer, answerList, id, named } from '../platform/http/response-schema.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { queueNames } from '../platform/jobs/queues.ts'
+import { pauseQueue, resumeQueue } from './pauses.ts'
+import { listWorkers, processResponse } from './processes.ts'
 import {
   failedJob,
   failedJobs,
@@ -12,6 +16,7 @@ import {
   queueOfPath,
   retryAllJobs,
   retryJob,
+  showQueue,
   waitingJob,
   waitingJobs,
 } from './queue-list.ts'
@@ -20,6 +25,7 @@ import { jobResponse, queueResponse } from './queue-response.ts'
 const TAG = 'Queues'
 const VIEW = ['queues.view']
 const MANAGE = ['queues.manage']
+const QUEUE = { queue: oneOf(queueNames) }
 
 export const queueRoutes: readonly Route[] = [
   route({
@@ -30,6 +36,15 @@ export const queueRoutes: readonly Route[] = [
     permissions: VIEW,
     answer: answerList(queueResponse),
     handle: async context => ({ data: await listQueues(context) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/queues/workers',
+    tag: TAG,
+    summary: 'The hubs that run the jobs, and what they run',
+    permissions: VIEW,
+    answer: answerList(processResponse),
+    handle: async context => ({ data: await listWorkers(context) }),
   }),
   list({
     path: '/queues/failed',
@@ -91,11 +106,39 @@ export const queueRoutes: readonly Route[] = [
     summary: 'Show a queue',
     permissions: VIEW,
     resource: queueOfPath,
+    pathParameters: QUEUE,
+    answer: answer(queueResponse),
+    handle: async context => ({ data: await showQueue(context, context.resource) }),
+  }),
+  route({
+    method: 'POST',
+    path: '/queues/:queue/pause',
+    tag: TAG,
+    summary: 'Pause a queue: its jobs are accepted, and wait',
+    permissions: MANAGE,
+    superAdmin: true,
+    resource: queueOfPath,
+    pathParameters: QUEUE,
+    body: Type.Object({ minutes: Type.Optional(integer(1, 1440)), confirm: Type.Optional(boolean()) }),
     answer: answer(queueResponse),
     async handle(context) {
-      const row = (await listQueues(context)).find(queue => queue.name === context.resource)
-      if (!row) throw notFound()
-      return { data: row }
+      await pauseQueue(context, context.resource, context.body)
+      return { data: await showQueue(context, context.resource) }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/queues/:queue/resume',
+    tag: TAG,
+    summary: 'Resume a queue',
+    permissions: MANAGE,
+    superAdmin: true,
+    resource: queueOfPath,
+    pathParameters: QUEUE,
+    answer: answer(queueResponse),
+    async handle(context) {
+      await resumeQueue(context, context.resource)
+      return { data: await showQueue(context, context.resource) }
     },
   }),
   list({

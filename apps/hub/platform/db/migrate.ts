@@ -28,6 +28,7 @@ import security from '../../../../sql/hub/0024_security.sql' with { type: 'text'
 import securityLists from '../../../../sql/hub/0025_security_lists.sql' with { type: 'text' }
 import silencesOfRules from '../../../../sql/hub/0030_silences_of_rules.sql' with { type: 'text' }
 import enrollmentRefusals from '../../../../sql/hub/0031_enrollment_refusals.sql' with { type: 'text' }
+import system from '../../../../sql/hub/0032_system.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -59,6 +60,7 @@ export const migrations: readonly Migration[] = [
   { number: 25, name: 'security_lists', sql: securityLists },
   { number: 30, name: 'silences_of_rules', sql: silencesOfRules },
   { number: 31, name: 'enrollment_refusals', sql: enrollmentRefusals },
+  { number: 32, name: 'system', sql: system },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

@@ -1,7 +1,7 @@
 // An error that becomes a response. Any code below a route may throw it; respond.ts turns it into the response.
 import { type TextKey, type Words, words } from './api-texts.ts'
 
-/** The `reason` member of user-facing errors (decision G-06). */
+/** The `reason` member of user-facing errors (decisions G-06, R-005). */
 type Reason =
   | 'company_not_allowed'
   | 'permission_denied'
@@ -12,6 +12,11 @@ type Reason =
   | 'token_revoked'
   | 'rate_limited'
   | 'company_quota'
+  | 'in_use'
+  | 'version_conflict'
+  | 'not_approver'
+  | 'self_approval'
+  | 'maintenance_mode'
 
 export class ApiError extends Error {
   constructor(
@@ -23,6 +28,8 @@ export class ApiError extends Error {
       readonly reason?: Reason
       readonly errors?: Readonly<Record<string, readonly Words[]>>
       readonly headers?: Readonly<Record<string, string>>
+      /** Further members of the body, for people's programs: what refers to it, the version that it has. */
+      readonly members?: Readonly<Record<string, unknown>>
     } = {},
   ) {
     super(code)
@@ -38,6 +45,9 @@ export const notFound = (): ApiError => new ApiError(404, 'not_found', words('no
 
 export const permissionDenied = (permission: string): ApiError =>
   new ApiError(403, 'forbidden', words('permission_denied', { permission }), { reason: 'permission_denied' })
+
+export const superAdminOnly = (): ApiError =>
+  new ApiError(403, 'forbidden', words('super_admin_only'), { reason: 'permission_denied' })
 
 /** A 422 with one text for each field. */
 export function invalid(errors: Readonly<Record<string, Words>>, code = 'invalid_request'): ApiError {

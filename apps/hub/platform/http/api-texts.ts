@@ -235,6 +235,25 @@ const texts = {
     en: 'the company has {max} exports of the last day; wait until one is gone',
     vi: 'công ty đã có {max} bản xuất trong ngày; hãy đợi đến khi một bản hết hạn',
   },
+  confirm: { en: 'must be true for this', vi: 'phải là true cho thao tác này' },
+  queue_never_paused: {
+    en: 'this queue cannot be paused: the hub itself needs it',
+    vi: 'không thể tạm dừng hàng đợi này: hub cần nó để hoạt động',
+  },
+  maintenance: {
+    en: 'The hub is in maintenance: reading works, changes are refused. {message}',
+    vi: 'Hub đang bảo trì: vẫn đọc được, mọi thay đổi bị từ chối. {message}',
+  },
+  not_settable: {
+    en: 'is set by the configuration of the hub, not over the API',
+    vi: 'được đặt trong cấu hình của hub, không đặt qua API',
+  },
+  level_needed: {
+    en: 'say which value is meant: company or system',
+    vi: 'hãy nêu rõ giá trị của công ty (company) hay của hệ thống (system)',
+  },
+  setting_domain: { en: 'is not a value that this setting can have', vi: 'không phải giá trị hợp lệ của cài đặt này' },
+  no_mail_server: { en: 'no mail server is set (smtp.url)', vi: 'chưa đặt máy chủ thư (smtp.url)' },
   matcher_unavailable: {
     en: 'The matcher cannot be reached at the moment.',
     vi: 'Hiện không thể kết nối tới matcher.',

@@ -5,8 +5,8 @@ import type { IncomingRequest } from '../../../http/http-request.ts'
 import type { AnyResponse } from '../../../http/http-response.ts'
 import type { Hub } from '../../hub-context.ts'
 import { clientAddress, isInRanges } from './addresses.ts'
-import { ApiError, notFound, permissionDenied } from './api-error.ts'
-import { words } from './api-texts.ts'
+import { ApiError, notFound, permissionDenied, superAdminOnly } from './api-error.ts'
+import { type Language, words } from './api-texts.ts'
 import type { Caller } from './caller.ts'
 import { acceptsJson, preferredLanguage } from './negotiation.ts'
 import { readBody } from './request-body.ts'
@@ -27,8 +27,7 @@ function checkAddress(caller: Caller, ip: string): void {
 function checkPermissions(route: Route, caller: Caller): void {
   for (const permission of route.permissions)
     if (!caller.permissions.has(permission)) throw permissionDenied(permission)
-  if (route.superAdmin && !caller.actsAsSuperAdmin)
-    throw new ApiError(403, 'forbidden', words('super_admin_only'), { reason: 'permission_denied' })
+  if (route.superAdmin && !caller.actsAsSuperAdmin) throw superAdminOnly()
   const { accountPermission } = route
   if (accountPermission !== null && caller.accountPermissions?.has(accountPermission) === false)
     throw permissionDenied(accountPermission)
@@ -81,6 +80,20 @@ async function companyAllowed(hub: Hub, route: Route, request: IncomingRequest, 
     : ''
   checkPermissions(route, caller)
   return companyId
+}
+
+const RETRY_SECONDS = 60
+
+/** While the hub is in maintenance, people change nothing; collectors and matchers report on (decision R-068). */
+function checkMaintenance({ state, now }: Hub, route: Route, caller: Caller, language: Language): void {
+  const { mode, messageEn, messageVi, untilMs } = state.maintenance
+  if (mode === 'off' || route.method === 'GET' || familyOf(route.path) !== 'user' || caller.actsAsSuperAdmin) return
+  const left = untilMs === null ? RETRY_SECONDS : Math.max(1, Math.ceil((untilMs - now()) / 1000))
+  const message = (language === 'vi' ? (messageVi ?? messageEn) : (messageEn ?? messageVi)) ?? ''
+  throw new ApiError(503, 'unavailable', words('maintenance', { message }), {
+    reason: 'maintenance_mode',
+    headers: { 'Retry-After': String(left) },
+  })
 }
 
 /**
@@ -136,6 +149,7 @@ export async function runRoute(
   try {
     const caller = await admit(hub, request, family, ip, headers)
     const companyId = await companyAllowed(hub, route, request, caller)
+    checkMaintenance(hub, route, caller, language)
     // A matcher gives up what is refused with a status that it does not know, and reads JSON whatever it asks for.
     if (family !== 'matcher' && !acceptsJson(request.headers.get('accept'), route.answerType))
       throw new ApiError(406, 'not_acceptable', words('not_acceptable'))

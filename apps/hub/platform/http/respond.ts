@@ -87,6 +87,7 @@ export function respondError(
   }
   const body: Record<string, unknown> = { message }
   if (error.more.reason) body.reason = error.more.reason
+  Object.assign(body, error.more.members)
   if (error.status === 422)
     body.errors = Object.fromEntries(
       Object.entries(error.more.errors ?? {}).map(([field, texts]) => [

@@ -77,6 +77,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly answerType?: string
   /** True for a route that can answer 404 although its path has no parameter. */
   readonly may404?: boolean
+  /** Statuses with which this route refuses, beside those of every route of its kind. */
+  readonly refusals?: readonly number[]
   /** Schemas of path parameters that are not uuids. */
   readonly pathParameters?: Readonly<Record<string, TSchema>>
   /** The schema that the document shows for a body that the handler validates itself, member by member. */
@@ -103,6 +105,7 @@ export type Route = {
   readonly answerSchema: TSchema | null
   readonly answerType: string
   readonly may404: boolean
+  readonly refusals: readonly number[]
   readonly pathParameters: Readonly<Record<string, TSchema>>
   readonly bodyBytesMax: number | null
   readonly textBody: TextBody | null
@@ -137,6 +140,7 @@ export function route<
     answerSchema: definition.answer ?? null,
     answerType: definition.answerType ?? 'application/json',
     may404: definition.may404 ?? false,
+    refusals: definition.refusals ?? [],
     pathParameters: definition.pathParameters ?? {},
     bodyBytesMax: definition.bodyBytesMax ?? null,
     textBody: definition.textBody ?? null,

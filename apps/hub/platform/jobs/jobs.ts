@@ -57,7 +57,10 @@ const hasEnded = (response: object): boolean => 'affected' in response && respon
 export class Jobs {
   private readonly store: PgBoss
   private readonly handlers = new Map<QueueName, JobHandler>()
-  private readonly active = new Map<QueueName, Set<Promise<void>>>(queueNames.map(name => [name, new Set()]))
+  /** The jobs that run here, with the time at which each began. */
+  private readonly active = new Map<QueueName, Map<Promise<void>, number>>(queueNames.map(name => [name, new Map()]))
+  /** Until when queues are paused; those of no queue that is known here do nothing. */
+  private pauses: ReadonlyMap<string, number> = new Map()
   /** Jobs that uncommitted transactions have asked for. */
   private readonly asked = new WeakMap<Tx, NewJob[]>()
   private readonly looking = new Map<QueueName, Promise<void>>()
@@ -169,7 +172,7 @@ export class Jobs {
   /** Resolves once the running jobs, and those that were just fetched, have ended. */
   private async ended(): Promise<void> {
     await Promise.all(this.looking.values())
-    await Promise.all([...this.active.values()].flatMap(jobs => [...jobs]))
+    await Promise.all([...this.active.values()].flatMap(jobs => [...jobs.keys()]))
   }
 
   /** Gives jobs that failed for good one more attempt, now. */
@@ -194,6 +197,24 @@ export class Jobs {
         sql`select name as queue, count(*)::int as depth from pgboss.job where ${where} group by name`,
       )),
     ]
+  }
+
+  /** Takes over until when queues are paused. Jobs of a paused queue wait; what already runs ends. */
+  setPauses(pauses: ReadonlyMap<string, number>): void {
+    const before = this.pauses
+    this.pauses = pauses
+    for (const queue of before.keys()) if (!pauses.has(queue)) this.onNotify(queue)
+  }
+
+  private isPaused(name: QueueName): boolean {
+    return (this.pauses.get(name) ?? 0) > Date.now()
+  }
+
+  /** What runs in this process now. */
+  running(): { queue: QueueName; jobs: number; oldest_since: Date }[] {
+    return [...this.active].flatMap(([queue, jobs]) =>
+      jobs.size === 0 ? [] : [{ queue, jobs: jobs.size, oldest_since: new Date(Math.min(...jobs.values())) }],
+    )
   }
 
   private onNotify(queue: string | null): void {
@@ -233,8 +254,8 @@ export class Jobs {
    */
   private async begin(name: QueueName): Promise<void> {
     const { atOnceMax, atOnceOfGroupMax } = queueOf(name)
-    const active = this.active.get(name) ?? new Set()
-    while (this.isRunning && active.size < atOnceMax) {
+    const active = this.active.get(name) ?? new Map()
+    while (this.isRunning && !this.isPaused(name) && active.size < atOnceMax) {
       const room = atOnceMax - active.size
       const jobs = await this.store.fetch<JobPayload>(name, {
         includeMetadata: true,
@@ -248,7 +269,7 @@ export class Jobs {
             active.delete(act)
             this.wake(name)
           })
-        active.add(act)
+        active.set(act, Date.now())
       }
       // With a bound for each group, a fetch can return fewer jobs than there is room for: the next one skips the full
       // groups.

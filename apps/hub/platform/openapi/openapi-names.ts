@@ -27,6 +27,9 @@ function thingsOf(segments: readonly string[]): string {
   return named.map((segment, index) => pascal(index < named.length - 1 ? singular(segment) : segment)).join('')
 }
 
+/** Whether a route answers all of something, without pages. */
+const isList = ({ answerSchema }: Route): boolean => answerSchema?.properties?.data?.type === 'array'
+
 function verbFor(route: Route, segments: readonly string[]): [verb: string, things: string] {
   const last = segments.at(-1) ?? ''
   const before = segments.at(-2)
@@ -38,7 +41,10 @@ function verbFor(route: Route, segments: readonly string[]): [verb: string, thin
   }
   switch (route.method) {
     case 'GET':
-      return [route.querySchema?.properties.page || isPlural(last) ? 'list' : 'get', all]
+      return [
+        route.querySchema?.properties.page || isPlural(last) || (SINGLE.has(last) && isList(route)) ? 'list' : 'get',
+        all,
+      ]
     case 'PUT':
       return ['set', all]
     case 'PATCH':
