@@ -56,27 +56,31 @@ export type EndpointListener = {
   stop(): Promise<void>
 }
 
+type ResponseParts = {
+  readonly log: Logger
+  readonly challenge?: string
+  readonly onResponse?: EndpointListenerParts['onResponse']
+}
+
 /** The response of an endpoint. An unexpected error is logged, and its cause stays out of the response. */
 export async function responseOf(
-  log: Logger,
+  { log, challenge, onResponse }: ResponseParts,
   endpoint: Endpoint,
   request: IncomingRequest,
   peer: () => string,
-  challenge?: string,
 ): Promise<AnyResponse> {
+  let response: AnyResponse
   try {
     const result = await endpoint.handle(request, peer)
-    return result instanceof ApiError ? errorResponse(result, challenge) : result
+    response = result instanceof ApiError ? errorResponse(result, challenge) : result
   } catch (error) {
-    if (isBrokenOff(error)) return errorResponse(badRequest('the body ended early'))
-    log.error({ err: error, endpoint: endpoint.name }, 'cannot answer a request')
-    return errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
+    if (isBrokenOff(error)) response = errorResponse(badRequest('the body ended early'))
+    else {
+      log.error({ err: error, endpoint: endpoint.name }, 'cannot answer a request')
+      response = errorResponse(new ApiError(500, 'server_error', 'internal error', 30))
+    }
   }
-}
-
-async function answer(parts: EndpointListenerParts, endpoint: Endpoint, request: IncomingRequest, peer: () => string) {
-  const response = await responseOf(parts.log, endpoint, request, peer, parts.challenge)
-  parts.onResponse(endpoint.name, request, response.status)
+  onResponse?.(endpoint.name, request, response.status)
   return response
 }
 
@@ -127,10 +131,11 @@ export function startEndpointListener(parts: EndpointListenerParts): EndpointLis
     idleSeconds: IDLE_SECONDS,
     ...(config.connections_max === undefined ? {} : { connectionsMax: config.connections_max }),
     handle: (request, peer) => {
-      const endpoint = endpoints[request.path]
+      // The most requests have no query: their target is a path, and need not be taken apart.
+      const endpoint = endpoints[request.target] ?? endpoints[request.path]
       // HEAD is answered as GET is, without the body.
       const method = request.method === 'HEAD' ? 'GET' : request.method
-      return endpoint?.method === method ? answer(parts, endpoint, request, peer) : notFound(parts, request)
+      return endpoint?.method === method ? responseOf(parts, endpoint, request, peer) : notFound(parts, request)
     },
     refuse: ({ status, message }) =>
       errorResponse(new ApiError(status, status === 500 ? 'server_error' : 'bad_request', message)),

@@ -6,7 +6,7 @@ import type { Socket } from 'bun'
 import { BodyPace } from './body-pace.ts'
 import { HttpRequest } from './http-request.ts'
 import { type AnyResponse, headOf, httpDate, isEventStream, type PlainResponse, wholeBody } from './http-response.ts'
-import { RequestBody } from './request-body.ts'
+import { free, RequestBody } from './request-body.ts'
 import { HEAD_BYTES_MAX, type HeadFault, type RequestHead, readRequestHead } from './request-head.ts'
 
 /** The most bytes buffered while a request is being answered; beyond it the socket is not read. */
@@ -236,7 +236,8 @@ export class HttpConnection implements Connection {
     this.isAnswered = false
     this.isHeadBegun = false
     this.isKeptAlive &&= head.isKeptAlive
-    if (this.at < this.input.length) this.readBody(body)
+    if (body.lend(this.input, this.at)) this.forgetInput()
+    else if (this.at < this.input.length) this.readBody(body)
     this.pace = body.isComplete ? null : new BodyPace(this.options.idleSeconds * 1000, performance.now())
     this.answer(head, body).catch(() => {
       // The response broke off: the connection is closed, so that the client does not take the part for the whole.
@@ -246,19 +247,17 @@ export class HttpConnection implements Connection {
     })
   }
 
-  private async responseTo(request: HttpRequest): Promise<AnyResponse> {
-    try {
-      return await this.options.handle(request, () => this.socket.remoteAddress)
-    } catch {
-      // A handler answers its own errors; an error that escapes it must not leave the client waiting.
-      return this.options.refuse({ status: 500, message: 'internal error' })
-    }
-  }
-
   private async answer(head: RequestHead, body: RequestBody): Promise<void> {
     const request = new HttpRequest(head, body)
     this.request = request
-    let response = await this.responseTo(request)
+    let response: AnyResponse
+    try {
+      response = await this.options.handle(request, () => this.socket.remoteAddress)
+    } catch {
+      // A handler answers its own errors; an error that escapes it must not leave the client waiting.
+      response = this.options.refuse({ status: 500, message: 'internal error' })
+    }
+    body.release()
     if (body.isBroken) {
       this.isKeptAlive = false
       response = this.options.refuse(
@@ -364,10 +363,17 @@ export class HttpConnection implements Connection {
     if (this.at >= this.input.length) this.dropInput()
   }
 
-  /** Nothing else holds the memory of a segment: bodies are copies. It is freed now, not when somebody collects it. */
+  /**
+   * Nothing else holds the memory of a segment: bodies are copies, or have taken it. It is freed now, not when somebody
+   * collects it.
+   */
   private dropInput(): void {
     const { buffer, byteLength } = this.input
-    if (buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength) buffer.transfer(0)
+    if (byteLength === buffer.byteLength) free(buffer)
+    this.forgetInput()
+  }
+
+  private forgetInput(): void {
     this.input = noBytes
     this.at = 0
   }

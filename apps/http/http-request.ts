@@ -11,6 +11,8 @@ export type IncomingRequest = {
     getReader(): { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> }
   } | null
   bytes(): Promise<Uint8Array>
+  /** The whole body without a copy, where it is there: to be read before the response, and not to be kept. */
+  readonly view?: Uint8Array | null
   /** Aborted when the client leaves before its answer is sent. */
   readonly signal: AbortSignal
 }
@@ -80,6 +82,10 @@ export class HttpRequest implements IncomingRequest {
 
   get body(): RequestBody | null {
     return this.ofBody.isEmpty ? null : this.ofBody
+  }
+
+  get view(): Uint8Array | null {
+    return this.ofBody.view
   }
 
   bytes(): Promise<Uint8Array> {

@@ -4,6 +4,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { readZstdFrames } from '../../core/wire/zstd-frame.ts'
 import { type ApiError, badRequest, tooLarge } from './api-error.ts'
 import type { IncomingRequest } from './http-request.ts'
+import { free } from './request-body.ts'
 
 /** What is read of a body that is refused anyway, so that its sender gets to read the answer. */
 const DISCARD_BYTES_MAX = 32 * 1024 * 1024
@@ -44,6 +45,15 @@ export function readBody(request: IncomingRequest, bytesMax: number): Promise<Ui
   if (declared === null) return readStream(request, bytesMax)
   if (Number(declared) > bytesMax) return refuseBody(request, bytesMax)
   return request.bytes()
+}
+
+/**
+ * The same for a reader that needs the bytes no longer than until its response, and keeps nothing of them: a body that
+ * is there is not copied.
+ */
+export function viewBody(request: IncomingRequest, bytesMax: number): Uint8Array | Promise<Uint8Array | ApiError> {
+  const { view } = request
+  return view && view.length <= bytesMax ? view : readBody(request, bytesMax)
 }
 
 /** True for the error of a body whose sender is gone; there is nobody to be answered. */
@@ -91,7 +101,7 @@ async function readStream(request: IncomingRequest, bytesMax: number): Promise<U
  * stays.
  */
 export function giveBack({ buffer, byteLength }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength) buffer.transfer(0)
+  if (byteLength === buffer.byteLength) free(buffer)
 }
 
 /** The body once inflated, at most `bytesMax`, by its Content-Encoding: none, identity, zstd or gzip. */

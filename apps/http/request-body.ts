@@ -1,5 +1,6 @@
 // The body of an HTTP/1 request on its way from a connection to its reader: a length or chunks (RFC 9112, 6 and 7).
 // What nobody reads yet is bounded: beyond it the connection is not read until somebody does.
+import { HEAD_BYTES_MAX } from './request-head.ts'
 
 /** A line with the size of a chunk, its extensions included, and a line of a trailer. */
 const LINE_BYTES_MAX = 1024
@@ -27,6 +28,11 @@ class BodyBroken extends Error {
 
 type Phase = 'data' | 'size' | 'end of chunk' | 'trailer' | 'done'
 
+/** Frees memory that nothing else holds. */
+export function free(buffer: ArrayBufferLike): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength > 0) buffer.transfer(0)
+}
+
 export class RequestBody {
   private phase: Phase
   /** Of the body, or of the chunk, still to come. */
@@ -38,6 +44,8 @@ export class RequestBody {
   private heldBytes = 0
   private isDiscarded = false
   private fault: BodyBroken | null = null
+  /** The whole body where it came in one segment, which nothing else needs; `parts` is empty then. */
+  private lent: Uint8Array | null = null
   private waiting: { resolve: () => void; reject: (fault: BodyBroken) => void } | null = null
 
   /** `bytes` null: chunked; Infinity: until its end is told. `onRead`: somebody reads, and more may come. */
@@ -63,6 +71,38 @@ export class RequestBody {
     return this.fault !== null
   }
 
+  /**
+   * Takes a body that came whole with its head as a view of the segment, without a copy. The segment is the body's from
+   * now on. False where this is not all of the body, or more than the body and a head.
+   */
+  lend(input: Uint8Array, from: number): boolean {
+    if (this.phase !== 'data' || this.bytes !== this.left || input.length - from !== this.left) return false
+    if (from > HEAD_BYTES_MAX || input.byteLength !== input.buffer.byteLength) return false
+    this.lent = input.subarray(from)
+    this.left = 0
+    this.phase = 'done'
+    return true
+  }
+
+  /** All of a body that came in one segment, until `release`; null for others. */
+  get view(): Uint8Array | null {
+    return this.lent
+  }
+
+  /** Nobody reads the view any more. Its memory is freed now, not when somebody collects it. */
+  release(): void {
+    if (this.lent) free(this.lent.buffer)
+    this.lent = null
+  }
+
+  /** Whoever may keep the body gets a copy. */
+  private copyLent(): void {
+    if (!this.lent) return
+    this.parts.push(new Uint8Array(this.lent))
+    this.heldBytes = this.lent.length
+    this.release()
+  }
+
   /** No more is to be given before it is read. */
   get isFull(): boolean {
     return this.heldBytes > HELD_BYTES_MAX && this.waiting === null && !this.isDiscarded
@@ -71,6 +111,7 @@ export class RequestBody {
   /** Nobody will read what is to come. */
   discard(): void {
     this.isDiscarded = true
+    this.release()
     this.parts.length = 0
     this.heldBytes = 0
   }
@@ -160,6 +201,7 @@ export class RequestBody {
   }
 
   private async next(): Promise<Uint8Array | null> {
+    this.copyLent()
     this.onRead()
     if (this.fault) throw this.fault
     if (this.parts.length === 0 && this.phase !== 'done') {
@@ -186,6 +228,7 @@ export class RequestBody {
 
   /** The whole body; the caller has looked at its length. */
   async all(): Promise<Uint8Array> {
+    this.copyLent()
     const first = this.phase === 'done' && this.parts.length <= 1 ? this.parts.pop() : undefined
     if (first || this.isEmpty) return first ?? new Uint8Array(0)
     const parts: Uint8Array[] = []

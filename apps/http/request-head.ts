@@ -57,28 +57,72 @@ const bad = (message: string): HeadFault => ({ status: 400, message })
 /** Names of one field only: a second one would be another request to somebody who takes the first. */
 const single: ReadonlySet<string> = new Set(['content-length', 'host', 'authorization', 'transfer-encoding'])
 
+/** A request line, read: method, target and version. The target is null where it is neither path nor URL. */
+type RequestLine = {
+  readonly method: string
+  readonly target: { readonly target: string; readonly host: string | null } | null
+  readonly isHttp10: boolean
+}
+
+/**
+ * The request line and the names of fields that were read last, as they were sent. Clients of one kind send the same
+ * ones again and again, and to compare costs less than to cut out, to check and to look up.
+ */
+let lastLine = ''
+let lastRequest: RequestLine | null = null
+const lastNames: string[] = []
+const lastKeys: string[] = []
+const LAST_LINE_CHARS_MAX = 256
+const LAST_NAMES_MAX = 32
+
+function readRequestLine(text: string): RequestLine | HeadFault {
+  if (lastRequest && text === lastLine) return lastRequest
+  const parts = REQUEST_LINE.exec(text)
+  if (!parts) return bad('the request line cannot be read')
+  if (parts[3] !== '1' || parts[4]! > '1') return { status: 505, message: 'only HTTP/1.0 and HTTP/1.1 are spoken here' }
+  const request = { method: parts[1]!, target: targetOf(parts[2]!), isHttp10: parts[4] === '0' }
+  if (text.length <= LAST_LINE_CHARS_MAX) {
+    lastLine = text
+    lastRequest = request
+  }
+  return request
+}
+
 /** Reads a head, without its empty line, as one character a byte. */
 export function readRequestHead(text: string): RequestHead | HeadFault {
   const lineEnd = text.indexOf('\r\n')
-  const line = REQUEST_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd))
-  if (!line) return bad('the request line cannot be read')
-  if (line[3] !== '1' || line[4]! > '1') return { status: 505, message: 'only HTTP/1.0 and HTTP/1.1 are spoken here' }
+  const request = readRequestLine(lineEnd < 0 ? text : text.slice(0, lineEnd))
+  if ('status' in request) return request
   if (NO_TEXT.test(text)) return bad('a header field has a control character')
   const fields = new Map<string, string>()
-  for (let at = lineEnd < 0 ? text.length : lineEnd + 2; at < text.length; ) {
+  let count = 0
+  for (let at = lineEnd < 0 ? text.length : lineEnd + 2; at < text.length; count++) {
     const found = text.indexOf('\r\n', at)
     const end = found < 0 ? text.length : found
-    const colon = text.indexOf(':', at)
-    if (colon < 0 || colon >= end) return bad('a header field has no colon')
-    const name = nameOf(text.slice(at, colon))
-    if (name === null) return bad('the name of a header field cannot be read')
-    const value = withoutBlanks(text, colon + 1, end)
+    const sent = lastNames[count]
+    let name: string | null
+    let valueAt: number
+    if (sent !== undefined && text.startsWith(sent, at)) {
+      name = lastKeys[count]!
+      valueAt = at + sent.length
+    } else {
+      const colon = text.indexOf(':', at)
+      if (colon < 0 || colon >= end) return bad('a header field has no colon')
+      valueAt = colon + 1
+      name = nameOf(text.slice(at, colon))
+      if (name === null) return bad('the name of a header field cannot be read')
+      if (count < LAST_NAMES_MAX && valueAt - at <= 64) {
+        lastNames[count] = text.slice(at, valueAt)
+        lastKeys[count] = name
+      }
+    }
+    const value = withoutBlanks(text, valueAt, end)
     const before = fields.get(name)
     if (before !== undefined && single.has(name)) return bad(`header ${name} stands twice`)
     fields.set(name, before === undefined ? value : `${before}${name === 'cookie' ? ';' : ','} ${value}`)
     at = end + 2
   }
-  return framed(line[1]!, line[2]!, line[4] === '0', fields)
+  return framed(request, fields)
 }
 
 /** What makes a target another one to a URL: dot segments, a backslash, a fragment, characters beyond ASCII. */
@@ -94,12 +138,7 @@ function targetOf(sent: string): { target: string; host: string | null } | null 
   return url && { target: url.pathname + url.search, host: isPath ? null : url.host }
 }
 
-function framed(
-  method: string,
-  sentTarget: string,
-  isHttp10: boolean,
-  fields: Map<string, string>,
-): RequestHead | HeadFault {
+function framed({ method, target, isHttp10 }: RequestLine, fields: Map<string, string>): RequestHead | HeadFault {
   if (!isHttp10 && !fields.has('host')) return bad('header host is missing')
   const length = fields.get('content-length')
   const coding = fields.get('transfer-encoding')
@@ -110,15 +149,14 @@ function framed(
   const expect = isHttp10 ? undefined : fields.get('expect')?.toLowerCase()
   if (expect !== undefined && expect !== '100-continue')
     return { status: 417, message: 'the only expectation that is met is 100-continue' }
-  const found = targetOf(sentTarget)
-  if (!found) return bad('the target of the request is neither a path nor a URL')
+  if (!target) return bad('the target of the request is neither a path nor a URL')
   // A target with a host has the last word on it (RFC 9112, 3.2.2).
-  if (found.host !== null) fields.set('host', found.host)
+  if (target.host !== null) fields.set('host', target.host)
   const connection = fields.get('connection')?.toLowerCase()
   const says = (word: string): boolean => connection?.split(',').some(part => part.trim() === word) === true
   return {
     method,
-    target: found.target,
+    target: target.target,
     fields,
     bodyBytes: coding === undefined ? Number(length ?? 0) : null,
     isKeptAlive: isHttp10 ? says('keep-alive') : connection === undefined || !says('close'),

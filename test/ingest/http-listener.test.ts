@@ -5,8 +5,9 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTls } from 'node:tls'
 import type { Handle } from '../../apps/http/http-connection.ts'
 import { type HttpListener, listenHttp } from '../../apps/http/http-listener.ts'
+import { plainHead } from '../../apps/http/http-response.ts'
 import { http2Connection } from '../../apps/http/http2-connection.ts'
-import { openRaw, type RawConnection, statusesOf } from '../support/raw-http.ts'
+import { askRaw, openRaw, type RawConnection, statusesOf } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 import { firstCertificate } from './certificates.ts'
 
@@ -265,6 +266,48 @@ test('a client that waits longer than the time of a silent connection for its an
   answer.resolve()
   await until('the answer', () => waiting.received().includes('late'))
   waiting.socket.destroy()
+})
+
+test('requests that resemble the one before are read by what they say themselves', async () => {
+  const seen: string[] = []
+  const { port } = listen(request => {
+    seen.push(`${request.method} ${request.target} ${JSON.stringify(Object.fromEntries(request.headers))}`)
+    return { status: 204, head: plainHead(204, {}), body: '' }
+  })
+  const heads = [
+    'GET /a HTTP/1.1\r\nHost: x\r\nX-One: 1\r\nX-Two: 2',
+    'GET /a HTTP/1.1\r\nHost: x\r\nX-One: 3\r\nX-Two: 4',
+    'GET /ab HTTP/1.1\r\nHost: x\r\nX-On: 5\r\nX-One-: 6',
+    'PUT /a HTTP/1.1\r\nX-Two: 7\r\nhost: x\r\nX-One: 8',
+  ]
+  await askRaw(`http://127.0.0.1:${port}`, [`${heads.join('\r\n\r\n')}\r\n\r\n`], heads.length)
+  expect(seen).toEqual([
+    'GET /a {"host":"x","x-one":"1","x-two":"2"}',
+    'GET /a {"host":"x","x-one":"3","x-two":"4"}',
+    'GET /ab {"host":"x","x-on":"5","x-one-":"6"}',
+    'PUT /a {"x-two":"7","host":"x","x-one":"8"}',
+  ])
+  const twice = 'GET /a HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n'
+  const bad = 'GET /a HTTP/1.1\r\nHost: x\r\nX-One: a\x01b\r\n\r\n'
+  for (const head of [twice, bad]) expect((await askRaw(`http://127.0.0.1:${port}`, [head], 1)).statuses).toEqual([400])
+})
+
+test('a body in one segment is there without a copy until the answer; who keeps its bytes gets a copy', async () => {
+  const views: (Uint8Array | null | undefined)[] = []
+  const kept: Uint8Array[] = []
+  const { port } = listen(async request => {
+    if (request.target === '/view') views.push(request.view)
+    else kept.push(await request.bytes())
+    const text = Buffer.from(views.at(-1) ?? kept.at(-1)!).toString()
+    return { status: 200, head: plainHead(200, {}), body: text }
+  })
+  const post = (path: string, body: string) =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const url = `http://127.0.0.1:${port}`
+  expect((await askRaw(url, [post('/kept', 'first'), post('/kept', 'second')], 2)).text).toContain('second')
+  expect(kept.map(bytes => Buffer.from(bytes).toString())).toEqual(['first', 'second'])
+  expect((await askRaw(url, [post('/view', 'third')], 1)).text).toContain('third')
+  expect(views[0]?.length).toBe(0)
 })
 
 describe('a body that trickles', () => {

@@ -158,7 +158,9 @@ export class ListenerPool {
       }),
       etagAt: agentIndex => answers.etagAt(agentIndex),
       forward: request =>
-        answerForwarded(endpoints, request, (endpoint, forwarded, peer) => responseOf(log, endpoint, forwarded, peer)),
+        answerForwarded(endpoints, request, (endpoint, forwarded, peer) =>
+          responseOf({ log }, endpoint, forwarded, peer),
+        ),
     })
     return server
   }

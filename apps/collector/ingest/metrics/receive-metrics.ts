@@ -13,7 +13,7 @@ import { MetricsAckSchema, MetricsBatchSchema } from '../../../../proto/gen/svc/
 import { ApiError, badRequest, rateLimited, tooLarge, unavailable } from '../../../http/api-error.ts'
 import type { IncomingRequest } from '../../../http/http-request.ts'
 import { type AnyResponse, plainHead } from '../../../http/http-response.ts'
-import { discardBody, giveBack, inflate, readBody } from '../../../http/read-body.ts'
+import { discardBody, giveBack, inflate, viewBody } from '../../../http/read-body.ts'
 import type { PublishRefusal } from '../../bus/bus.ts'
 import type { AgentRecord } from '../../store/registry/agent-record.ts'
 import type { AgentSession } from '../agents/agent-session.ts'
@@ -86,7 +86,8 @@ export class MetricsReceiver {
     const form = bodyForm(headers.get('content-type'), this.acceptsJson)
     if (form instanceof ApiError) return refuseUnread(request, this.refusals.note(session, form))
     const encoding = headers.get('content-encoding')
-    const body = await readBody(request, this.bodyBytesMax)
+    const read = viewBody(request, this.bodyBytesMax)
+    const body = read instanceof Promise ? await read : read
     if (body instanceof ApiError) return this.refusals.note(session, body)
     if (!session.isOwned) {
       // The session was closed, or another thread acquired it, while the body was being read.
