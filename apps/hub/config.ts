@@ -106,6 +106,10 @@ export const hubKeys = {
     { min: 0, max: 600 * SECOND_MS },
   ),
   'webhooks.allow_private': boolean(false, 'webhooks may go to private addresses and plain http'),
+  'outbound.allowed_ranges': list(
+    [],
+    'private addresses and ranges that the hub may connect to for a company: probes, name servers, devices, webhooks',
+  ),
   'webhooks.timeout': duration(10 * SECOND_MS, 'how long a webhook may take', { min: 100 }),
   'smtp.url': secret('smtp://user:password@host:port; empty: no e-mail is sent'),
   'mail.from': text(null, 'sender of e-mail'),

@@ -39,6 +39,7 @@ const RELOADED = [
   'streams.per_company',
   'streams.per_token',
   'trusted_proxies',
+  'outbound.allowed_ranges',
   'webhooks.allow_private',
   'webhooks.timeout',
 ] as const satisfies readonly (keyof HubConfig)[]

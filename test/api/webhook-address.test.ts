@@ -1,6 +1,7 @@
 // Where webhooks may go: https to public addresses, connected to exactly the address that was checked.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { destinationOf, postTo } from '../../apps/hub/notifications/webhook.ts'
+import { callAddress, isAllowedAddress, readBeginning, resolveTarget } from '../../apps/hub/platform/outbound.ts'
 import { isPublicAddress } from '../../core/network/public-address.ts'
 import { TestHub, until } from './hub-harness.ts'
 
@@ -133,4 +134,49 @@ test('private addresses and plain http are refused unless configured, in every s
   } finally {
     await strict.stop()
   }
+})
+
+describe('the guard of everything that leaves the hub for a company', () => {
+  const config = (allowed: readonly string[], isPrivateAllowed = false) => ({
+    'webhooks.allow_private': isPrivateAllowed,
+    'outbound.allowed_ranges': allowed,
+  })
+  test('[RES-031] private addresses need a range that holds them', () => {
+    for (const address of ['127.0.0.1', '10.1.2.3', 'fe80::1', '::1', '::ffff:10.1.2.3', '192.0.2.1']) {
+      expect(isAllowedAddress(config([]), address)).toBe(false)
+      expect(isAllowedAddress(config([], true), address)).toBe(true)
+    }
+    expect(isAllowedAddress(config(['10.0.0.0/8']), '10.1.2.3')).toBe(true)
+    expect(isAllowedAddress(config(['10.0.0.0/8']), '::ffff:10.1.2.3')).toBe(true)
+    expect(isAllowedAddress(config(['10.0.0.0/8']), '127.0.0.1')).toBe(false)
+    expect(isAllowedAddress(config([]), '8.8.8.8')).toBe(true)
+    expect(isAllowedAddress(config([]), 'localhost')).toBe(false)
+  })
+  test('[RES-033] the metadata of clouds are refused under every configuration', async () => {
+    for (const address of ['169.254.169.254', '::ffff:169.254.169.254', 'fd00:ec2::254']) {
+      expect(isAllowedAddress(config(['0.0.0.0/0', '::/0'], true), address)).toBe(false)
+      expect(await resolveTarget(config(['0.0.0.0/0', '::/0'], true), address)).toEqual({ fault: 'target_not_allowed' })
+    }
+  })
+  test('a name is its addresses, and one that is not known has none', async () => {
+    expect(await resolveTarget(config(['127.0.0.0/8', '::1']), 'localhost')).toHaveProperty('addresses')
+    expect(await resolveTarget(config([]), 'localhost')).toEqual({ fault: 'target_not_allowed' })
+    expect(await resolveTarget(config([]), 'nobody.invalid')).toEqual({ fault: 'dns' })
+  })
+  test('no redirect is followed, and only the beginning of a body is read', async () => {
+    const server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: ({ url }) =>
+        url.endsWith('/away') ? Response.redirect('http://127.0.0.1:1/') : new Response('x'.repeat(1_000_000)),
+    })
+    try {
+      const call = (path: string) =>
+        callAddress(new URL(`http://name.test:${server.port}${path}`), '127.0.0.1', { timeoutMs: 5_000 })
+      expect((await call('/away')).status).toBe(302)
+      expect((await readBeginning(await call('/'))).length).toBe(256 * 1024)
+    } finally {
+      await server.stop(true)
+    }
+  })
 })

@@ -2,40 +2,35 @@
 // that was checked to be public, so that a name whose address changes between check and call reaches no internal host.
 
 import { createHmac } from 'node:crypto'
-import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
 import { eq, sql } from 'drizzle-orm'
-import pTimeout from 'p-timeout'
-import { isPublicAddress } from '../../../core/network/public-address.ts'
 import type { Hub } from '../hub-context.ts'
 import { webhooks } from '../platform/db/schema-identity.ts'
 import { type JobPayload, PermanentJobFailure } from '../platform/jobs/jobs.ts'
+import { callAddress, resolveTarget } from '../platform/outbound.ts'
 import { giveUpDelivery, loadWaitingDelivery, recordTry, refuseDelivery } from './deliveries.ts'
 
-/**
- * Where a webhook may be sent: `addresses` are the ones to connect to; null means that the runtime resolves the name.
- */
-type Destination = { readonly url: URL; readonly addresses: readonly string[] | null }
-
-const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
+/** Where a webhook may be sent: one of the addresses is connected to. */
+type Destination = { readonly url: URL; readonly addresses: readonly string[] }
 
 /** The destination of an address, if it is allowed: https and public, unless the configuration allows private ones. */
 export async function destinationOf(hub: Hub, address: string): Promise<Destination | null> {
   const url = URL.parse(address)
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.username || url.password) return null
-  if (hub.config['webhooks.allow_private']) return { url, addresses: null }
-  if (url.protocol !== 'https:') return null
-  const found = await pTimeout(lookup(hostOf(url), { all: true }), {
-    milliseconds: hub.config['webhooks.timeout'],
-    message: 'no answer in time',
-  })
-  const addresses = found.map(item => item.address)
-  return addresses.length > 0 && addresses.every(isPublicAddress) ? { url, addresses } : null
+  if (url.protocol !== 'https:' && !hub.config['webhooks.allow_private']) return null
+  const resolved = await resolveTarget(hub.config, url.hostname, hub.config['webhooks.timeout'])
+  // A name that is not known now may be later: the delivery is tried again.
+  if ('fault' in resolved && resolved.fault === 'dns') throw new Error('the name does not resolve')
+  return 'fault' in resolved ? null : { url, addresses: resolved.addresses }
 }
 
-/** Whether a webhook may be sent to an address. A name that does not resolve is refused. */
-export const mayCall = async (hub: Hub, address: string): Promise<boolean> =>
-  (await destinationOf(hub, address).catch(() => null)) !== null
+/** Whether a webhook may be sent to an address. A name that does not resolve is refused, where it must be public. */
+export async function mayCall(hub: Hub, address: string): Promise<boolean> {
+  try {
+    return (await destinationOf(hub, address)) !== null
+  } catch {
+    return hub.config['webhooks.allow_private']
+  }
+}
 
 /** The signature header of a webhook body at a time. */
 const webhookSignature = (secret: string, timestampSeconds: number, body: string): string =>
@@ -49,23 +44,9 @@ type Post = {
   readonly ca?: string
 }
 
-/**
- * Posts to a URL, connected to `address` (null: the runtime resolves the name). The Host header and the name in the
- * certificate stay those of the URL. Returns the status; throws on network errors and late responses.
- */
-export async function postTo(url: URL, address: string | null, post: Post): Promise<number> {
-  const target = new URL(url)
-  if (address !== null) target.hostname = isIP(address) === 6 ? `[${address}]` : address
-  const response = await fetch(target, {
-    method: 'POST',
-    headers: { ...post.headers, Host: url.host },
-    redirect: 'manual',
-    // The runtime reuses a kept connection by its address, even for another host name.
-    keepalive: false,
-    signal: AbortSignal.timeout(post.timeoutMs),
-    tls: { ...(isIP(hostOf(url)) === 0 ? { serverName: url.hostname } : {}), ...(post.ca ? { ca: post.ca } : {}) },
-    body: post.body,
-  })
+/** Posts to a URL, connected to `address`. Returns the status; throws on network errors and late responses. */
+export async function postTo(url: URL, address: string, post: Post): Promise<number> {
+  const response = await callAddress(url, address, { method: 'POST', ...post })
   await response.body?.cancel()
   return response.status
 }
@@ -105,7 +86,7 @@ async function deliver(hub: Hub, payload: JobPayload): Promise<void> {
     if (destination) {
       const { url, addresses } = destination
       // Each attempt uses the next address of the name.
-      const address = addresses?.[delivery.tries % addresses.length] ?? null
+      const address = addresses[delivery.tries % addresses.length] ?? ''
       code = await postTo(url, address, { headers, body, timeoutMs: hub.config['webhooks.timeout'] })
       if (code < 200 || code > 299) error = `answered ${code}`
     } else error = 'the address is not allowed'

@@ -181,6 +181,10 @@ const texts = {
   },
   check_exists: { en: 'a check with this type and target exists', vi: 'đã có kiểm tra cùng loại và mục tiêu' },
   url_credentials: { en: 'must not hold credentials', vi: 'không được chứa thông tin đăng nhập' },
+  private_target: {
+    en: 'does not resolve, or leads to an address that the hub may not connect to',
+    vi: 'không phân giải được, hoặc trỏ tới địa chỉ mà hub không được phép kết nối',
+  },
   private_url: { en: 'must be https and lead to a public address', vi: 'phải là https và trỏ tới địa chỉ công khai' },
   not_draft: { en: 'the server is not a draft', vi: 'máy chủ không phải bản nháp' },
   iac_origin: {

@@ -1,0 +1,98 @@
+// The one guard for everything that the hub connects to on behalf of a company (R-013): a name is resolved once, and
+// the connection goes to exactly the address that was checked, so that a name whose address changes between check and
+// call reaches no internal host.
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import pTimeout from 'p-timeout'
+import { IpRanges, parseAddress } from '../../../core/network/ip-address.ts'
+import { isPublicAddress } from '../../../core/network/public-address.ts'
+import type { HubConfig } from '../config.ts'
+
+/** Where clouds answer with the credentials of the host itself. */
+const METADATA = new IpRanges(['169.254.169.254', 'fd00:ec2::254'])
+const LOOKUP_MS = 10_000
+const BODY_BYTES_MAX = 256 * 1024
+
+type OutboundConfig = Pick<HubConfig, 'webhooks.allow_private' | 'outbound.allowed_ranges'>
+
+/** Whether the hub may connect to an address for a company. */
+export function isAllowedAddress(config: OutboundConfig, text: string): boolean {
+  const address = parseAddress(text)
+  if (address === null || METADATA.covers(address)) return false
+  return (
+    config['webhooks.allow_private'] ||
+    isPublicAddress(text) ||
+    new IpRanges(config['outbound.allowed_ranges']).covers(address)
+  )
+}
+
+type Resolved = { readonly addresses: readonly string[] } | { readonly fault: 'dns' | 'target_not_allowed' }
+
+const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, '')
+
+/** The addresses of a host, which may all be connected to. One that may not refuses the host. */
+export async function resolveTarget(config: OutboundConfig, host: string, timeoutMs = LOOKUP_MS): Promise<Resolved> {
+  try {
+    const found = await pTimeout(lookup(withoutBrackets(host), { all: true }), {
+      milliseconds: timeoutMs,
+      message: 'no answer in time',
+    })
+    if (found.length === 0) return { fault: 'dns' }
+    const addresses = found.map(({ address }) => address)
+    return addresses.every(address => isAllowedAddress(config, address))
+      ? { addresses }
+      : { fault: 'target_not_allowed' }
+  } catch {
+    return { fault: 'dns' }
+  }
+}
+
+type OutboundRequest = {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly timeoutMs: number
+  /** Certificates to trust instead of the system's. */
+  readonly ca?: string
+  /** False: whatever certificate the target shows. */
+  readonly verifiesTls?: boolean
+}
+
+/**
+ * Calls a URL, connected to `address`, which was checked. The Host header and the name in the certificate stay those of
+ * the URL. Follows no redirect. Throws on network errors and late responses.
+ */
+export function callAddress(url: URL, address: string, request: OutboundRequest): Promise<Response> {
+  const target = new URL(url)
+  target.hostname = isIP(address) === 6 ? `[${address}]` : address
+  const isNamed = isIP(withoutBrackets(url.hostname)) === 0
+  return fetch(target, {
+    method: request.method ?? 'GET',
+    headers: { ...request.headers, Host: url.host },
+    redirect: 'manual',
+    // The runtime reuses a kept connection by its address, even for another host name.
+    keepalive: false,
+    signal: AbortSignal.timeout(request.timeoutMs),
+    tls: {
+      ...(isNamed ? { serverName: url.hostname } : {}),
+      ...(request.ca ? { ca: request.ca } : {}),
+      ...(request.verifiesTls === false ? { rejectUnauthorized: false } : {}),
+    },
+    ...(request.body === undefined ? {} : { body: request.body }),
+  })
+}
+
+/** The beginning of a body, at most 256 KiB of it; the rest is not read. */
+export async function readBeginning(response: Response, bytesMax = BODY_BYTES_MAX): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  const reader = response.body?.getReader()
+  while (reader && size < bytesMax) {
+    const { done, value } = await reader.read()
+    if (done) break
+    chunks.push(value)
+    size += value.length
+  }
+  await reader?.cancel().catch(() => {})
+  return Buffer.concat(chunks).subarray(0, bytesMax)
+}
