@@ -11,6 +11,7 @@ import type { Links } from './platform/http/links.ts'
 import type { OpenStreams } from './platform/http/open-streams.ts'
 import type { Jobs } from './platform/jobs/jobs.ts'
 import type { HubMetrics } from './platform/telemetry.ts'
+import type { Kinds } from './resources/kind-info.ts'
 import type { MatcherClient } from './security/packages/matcher-client.ts'
 import type { MatcherStatus } from './security/packages/matcher-status.ts'
 import type { SystemState } from './system-state/system-state.ts'
@@ -33,6 +34,8 @@ export type Hub = {
   readonly bell: Bell
   readonly links: Links
   readonly streams: OpenStreams
+  /** What is known of every kind of resource (resources/kind-info.ts). */
+  readonly kinds: Kinds
   /** Windows of 60 seconds for requests. */
   readonly requestWindows: FixedWindows
   /** Windows of 10 minutes for failed enrollments. */

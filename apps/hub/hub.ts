@@ -16,6 +16,7 @@ import type { HubConfig } from './config.ts'
 import type { Hub } from './hub-context.ts'
 import { identity } from './identity/authenticate.ts'
 import { createSealer, type Sealer } from './identity/secrets.ts'
+import { allKinds, kinds } from './kinds.ts'
 import { Bell } from './notifications/bell.ts'
 import { registerNotificationJobs } from './notifications/dispatch.ts'
 import { createApp, type Page } from './platform/app.ts'
@@ -30,6 +31,7 @@ import { createMetrics } from './platform/telemetry.ts'
 import { registerMatcherJobs } from './purge/matcher-purge.ts'
 import { joinProcesses } from './queues/processes.ts'
 import { applyReload } from './reload.ts'
+import { registerRuns } from './resources/runs.ts'
 import { apiRoutes } from './routes.ts'
 import { registerSchedule, startSchedule } from './schedule.ts'
 import { registerExportJobs } from './security/exports/exports.ts'
@@ -107,6 +109,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
     bell: new Bell(),
     links: new Links(config),
     streams: new OpenStreams(config),
+    kinds: allKinds,
     requestWindows: new FixedWindows(MINUTE_MS, now),
     failureWindows: new FixedWindows(10 * MINUTE_MS, now),
     now,
@@ -117,6 +120,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   registerMatcherJobs(hub)
   registerRating(hub)
   registerExportJobs(hub)
+  registerRuns(hub, kinds)
   registerSchedule(hub)
   return hub
 }

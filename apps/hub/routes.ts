@@ -11,6 +11,7 @@ import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
 import { licenseRoutes } from './licenses/routes.ts'
+import { networkRoutes } from './network/routes.ts'
 import { notificationAdminRoutes } from './notifications/admin-routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
@@ -44,6 +45,7 @@ export const apiRoutes: readonly Route[] = [
   ...notificationRoutes,
   ...notificationAdminRoutes,
   ...webhookRoutes,
+  ...networkRoutes,
   ...identityRoutes,
   ...invitationRoutes,
   ...companyRoutes,

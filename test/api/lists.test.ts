@@ -35,6 +35,7 @@ async function makeOneOfEach(by: Call): Promise<string[]> {
     ['/roles', { name: 'watcher', permissions: ['monitoring.view'] }],
     ['/invitations', { email: `${crypto.randomUUID()}@example.net` }],
     ['/companies', { name: 'child' }],
+    ['/subnets', { cidr: '10.0.0.0/24' }],
   ]
   const ids: string[] = []
   for (const [path, body] of made) {

@@ -12,6 +12,7 @@ import { invalidField, notFound } from '../platform/http/api-error.ts'
 import { collection, ofCompany } from '../platform/http/collection.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
 import type { RouteContext } from '../platform/http/route.ts'
+import { disown } from '../resources/owners.ts'
 
 type Member = { readonly id: string; readonly name: string }
 
@@ -71,6 +72,7 @@ export const renameTeam = (context: RouteContext, { team }: TeamRow, { name }: T
 export const deleteTeam = (context: RouteContext, { team }: TeamRow): Promise<void> =>
   changes.delete(context, team.id, async (tx, row) => {
     await refuseTeamAbove(context, tx, row)
+    await disown(context, tx, row.team)
     await tx.db.delete(teams).where(eq(teams.id, team.id))
   })
 

@@ -26,6 +26,8 @@ import checkLabels from '../../../../sql/hub/0022_check_labels.sql' with { type:
 import addresses from '../../../../sql/hub/0023_addresses.sql' with { type: 'text' }
 import security from '../../../../sql/hub/0024_security.sql' with { type: 'text' }
 import securityLists from '../../../../sql/hub/0025_security_lists.sql' with { type: 'text' }
+import resources from '../../../../sql/hub/0026_resources.sql' with { type: 'text' }
+import network from '../../../../sql/hub/0027_network.sql' with { type: 'text' }
 import silencesOfRules from '../../../../sql/hub/0030_silences_of_rules.sql' with { type: 'text' }
 import enrollmentRefusals from '../../../../sql/hub/0031_enrollment_refusals.sql' with { type: 'text' }
 import system from '../../../../sql/hub/0032_system.sql' with { type: 'text' }
@@ -58,6 +60,8 @@ export const migrations: readonly Migration[] = [
   { number: 23, name: 'addresses', sql: addresses },
   { number: 24, name: 'security', sql: security },
   { number: 25, name: 'security_lists', sql: securityLists },
+  { number: 26, name: 'resources', sql: resources },
+  { number: 27, name: 'network', sql: network },
   { number: 30, name: 'silences_of_rules', sql: silencesOfRules },
   { number: 31, name: 'enrollment_refusals', sql: enrollmentRefusals },
   { number: 32, name: 'system', sql: system },

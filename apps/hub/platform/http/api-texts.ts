@@ -79,6 +79,24 @@ const texts = {
   at_most_days: { en: 'must be at most {days} days', vi: 'tối đa {days} ngày' },
   unknown_reference: { en: 'does not exist in this company', vi: 'không tồn tại trong công ty này' },
   taken: { en: 'is already taken', vi: 'đã được sử dụng' },
+  referred_to: {
+    en: 'It is in use: {count} others name it.',
+    vi: 'Đang được sử dụng: có {count} đối tượng khác tham chiếu đến.',
+  },
+  cidr: {
+    en: 'must be an IPv4 or IPv6 block such as 10.0.0.0/24',
+    vi: 'phải là một dải IPv4 hoặc IPv6 như 10.0.0.0/24',
+  },
+  host_bits: {
+    en: 'has host bits: the block is {cidr}',
+    vi: 'có bit host: dải đúng là {cidr}',
+  },
+  ip_address: { en: 'must be an IPv4 or IPv6 address', vi: 'phải là địa chỉ IPv4 hoặc IPv6' },
+  outside_block: { en: 'must lie in {cidr}', vi: 'phải nằm trong {cidr}' },
+  version_conflict: {
+    en: 'It was changed meanwhile: its version is {version}. Read it again.',
+    vi: 'Đã bị thay đổi trong lúc này: phiên bản hiện tại là {version}. Hãy đọc lại.',
+  },
   immutable: { en: 'cannot be changed', vi: 'không thể thay đổi' },
   license_final: {
     en: 'a license that is {status} cannot be changed',

@@ -103,6 +103,10 @@ type Definition<F extends Filters, W extends Filters, Row, R extends TSchema> = 
     readonly filters?: F
     readonly within?: W
     readonly pageBy?: PageBy
+    /** Further orders, each total, by the value of the filter `sort` that chooses one; `order` is the usual one. */
+    readonly sorts?: Readonly<Record<string, RowSource<Row>['order']>>
+    /** A condition of every list, which may depend on its filters; it may throw an ApiError. */
+    readonly always?: (given: Readonly<Record<string, unknown>>, asker: Asker) => Condition
     /** Another way to get the exact total. */
     readonly count?: (asker: Asker, given: Given<SchemasOf<F>> & Given<SchemasOf<W>>) => Promise<number> | null
   }
@@ -142,6 +146,9 @@ export function collection<Row, R extends TSchema, F extends Filters = Nothing, 
   const within = schemasOf(definition.within)
   const source: RowSource<Row> = { ...definition, pageBy: definition.pageBy ?? 'rows' }
   const pages = new PageReader(source)
+  const sorted = new Map(
+    Object.entries(definition.sorts ?? {}).map(([name, order]) => [name, new PageReader({ ...source, order })]),
+  )
   const ownerOf = OWNER_IDS[scope.owner]
   const found = async (db: Executor, ownerId: string, id: string, locks: boolean): Promise<Row> => {
     const row = isUuid(id) ? await rowOfId(db, source, ownerId, scope.where(ownerId), id, locks) : null
@@ -162,10 +169,12 @@ export function collection<Row, R extends TSchema, F extends Filters = Nothing, 
           Object.entries(given).some(([name, value]) => name in within && value !== undefined),
         'a list of what belongs to a resource is within one',
       )
-      const asked = { ownerId, owned: scope.where(ownerId), where: allOf(conditionsOf(conditions, given, asker)) }
+      const where = allOf([definition.always?.(given, asker), ...conditionsOf(conditions, given, asker)])
+      const asked = { ownerId, owned: scope.where(ownerId), where }
       const { db } = asker.hub.database
       const counted = definition.count?.(asker, given) ?? null
-      return pages.read(db, asked, range, counted ? () => counted : undefined)
+      const reader = ('sort' in given ? sorted.get(String(given.sort)) : undefined) ?? pages
+      return reader.read(db, asked, range, counted ? () => counted : undefined)
     },
   }
 }

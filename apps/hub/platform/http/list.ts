@@ -16,7 +16,9 @@ type ListDefinition<F extends Schemas, W extends Schemas, Row, R extends TSchema
   readonly of: Collection<F, W, Row, R>
   /** Finds the resource of the path; throws 404. */
   readonly resource?: (context: RouteContext) => Promise<S>
-  /** The resource that the rows belong to. A list within a resource has no filters of its own. */
+  /** True for a list within a resource that callers may filter all the same. */
+  readonly isFiltered?: boolean
+  /** The resource that the rows belong to. */
   readonly within?: (context: RouteContext & { readonly resource: S }) => Given<F> & Given<W>
   /** Further members of the response, beside `data`. */
   readonly beside?: {
@@ -35,8 +37,8 @@ export function list<
   R extends TSchema,
   S = null,
   P extends TProperties = Record<never, never>,
->({ of, within, beside, ...definition }: ListDefinition<F, W, Row, R, S, P>): Route {
-  const query: TObject = Type.Object({ ...(within ? {} : optionalOf(of.filters)), ...pageQuery })
+>({ of, within, isFiltered = within === undefined, beside, ...definition }: ListDefinition<F, W, Row, R, S, P>): Route {
+  const query: TObject = Type.Object({ ...(isFiltered ? optionalOf(of.filters) : {}), ...pageQuery })
   return route<typeof query, TObject, S, ReturnType<typeof answerPage<R>>>({
     ...definition,
     method: 'GET',

@@ -165,6 +165,7 @@ export async function runRoute(
       userAgent: request.headers.get('user-agent')?.slice(0, 512) ?? null,
       language,
       url,
+      header: name => request.headers.get(name),
       signal: () => request.signal,
       isStillAdmitted: () => isStillAdmitted(hub, route, request, ip, requestLog()),
     }

@@ -236,6 +236,12 @@ export async function parseBody<T extends TObject>(
 export function parseQuery<T extends TObject>(schema: T, search: URLSearchParams): Static<T> {
   const values: Record<string, unknown> = {}
   for (const [name, property] of Object.entries(schema.properties)) {
+    if (property.type === 'array') {
+      const all = search.getAll(name).filter(each => each.trim() !== '')
+      if (all.some(each => each.includes('\0'))) throw faultsError(new Map([[name, words('no_nul')]]))
+      if (all.length > 0) values[name] = all
+      continue
+    }
     const raw = search.get(name)
     if (raw === null || raw.trim() === '') continue
     if (raw.includes('\0')) throw faultsError(new Map([[name, words('no_nul')]]))

@@ -4,6 +4,7 @@ import { type AnyResponse, type PlainResponse, plainHead } from '../../../http/h
 import { sqlState } from '../db/connect.ts'
 import { ApiError } from './api-error.ts'
 import { type Language, render, words } from './api-texts.ts'
+import { Reply } from './reply.ts'
 
 /** Who reads the response: people and their programs, a collector, or the security matcher. */
 export type Family = 'user' | 'collector' | 'matcher'
@@ -26,6 +27,13 @@ export function respond(
   if (result instanceof Response) {
     for (const [name, value] of Object.entries(headers)) result.headers.set(name, value)
     return result
+  }
+  if (result instanceof Reply) {
+    const { body, more } = result
+    const all = { ...headers, ...more.headers }
+    const ownStatus = more.status ?? status
+    if (body === undefined) return { status: ownStatus, head: plainHead(ownStatus, all), body: '' }
+    return json(ownStatus, body, all)
   }
   if (result === undefined) return { status: 204, head: plainHead(204, headers), body: '' }
   if (family !== 'collector') return json(status, result, headers)

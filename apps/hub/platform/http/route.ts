@@ -5,6 +5,7 @@ import { isObject, type Unchecked } from '../../../../core/json-object.ts'
 import type { Hub } from '../../hub-context.ts'
 import type { Language, Words } from './api-texts.ts'
 import type { Caller } from './caller.ts'
+import type { Reply } from './reply.ts'
 import { parseBody, parseQuery } from './request-schema.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -22,6 +23,8 @@ export type RouteContext = {
   readonly userAgent: string | null
   readonly language: Language
   readonly url: URL
+  /** A header of the request by its name; null when it was not sent. */
+  readonly header: (name: string) => string | null
   /** Made when it is asked for. */
   readonly signal: () => AbortSignal
   /**
@@ -75,6 +78,8 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly answer?: A
   /** The media type of the response when it is not JSON. */
   readonly answerType?: string
+  /** What the handler answers with other statuses (a `Reply`): the schema of the body, null for none. */
+  readonly otherResponses?: Readonly<Record<number, TSchema | null>>
   /** True for a route that can answer 404 although its path has no parameter. */
   readonly may404?: boolean
   /** Statuses with which this route refuses, beside those of every route of its kind. */
@@ -85,7 +90,7 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly docBody?: TObject
   readonly handle: (
     context: RouteContext & { readonly query: Static<Q>; readonly body: Static<B>; readonly resource: S },
-  ) => Promise<Static<A>>
+  ) => Promise<Static<A> | Reply>
 }
 
 /** A definition with its types folded away. */
@@ -104,6 +109,7 @@ export type Route = {
   readonly docBody: TObject | null
   readonly answerSchema: TSchema | null
   readonly answerType: string
+  readonly otherResponses: Readonly<Record<number, TSchema | null>>
   readonly may404: boolean
   readonly refusals: readonly number[]
   readonly pathParameters: Readonly<Record<string, TSchema>>
@@ -139,6 +145,7 @@ export function route<
     docBody: definition.docBody ?? definition.body ?? null,
     answerSchema: definition.answer ?? null,
     answerType: definition.answerType ?? 'application/json',
+    otherResponses: definition.otherResponses ?? {},
     may404: definition.may404 ?? false,
     refusals: definition.refusals ?? [],
     pathParameters: definition.pathParameters ?? {},

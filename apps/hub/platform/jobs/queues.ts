@@ -72,6 +72,15 @@ const queues = {
     isKeyed: false,
     tellsFailure: false,
   },
+  /** What leaves the hub for a resource: probes, name servers, device reads. Grouped by company. */
+  'resources.probe': {
+    waitsSeconds: [5, 30],
+    leaseSeconds: 120,
+    atOnceMax: 16,
+    atOnceOfGroupMax: 4,
+    isKeyed: false,
+    tellsFailure: true,
+  },
   /** Keyed by task. */
   schedule: {
     waitsSeconds: [10, 60],

@@ -10,6 +10,7 @@ const STATUS_TEXTS: Readonly<Record<number, string>> = {
   404: 'Not found, or of another company.',
   406: 'The Accept header excludes JSON.',
   409: 'The state of it, or of something else, does not allow this; `reason` says why.',
+  412: 'If-Match names another version than the current one.',
   413: 'The body is too large.',
   415: 'The body is not application/json.',
   422: 'The data are not valid; `errors` has the texts by field.',
@@ -21,6 +22,8 @@ const STATUS_TEXTS: Readonly<Record<number, string>> = {
 const REASONS: Readonly<Record<number, string>> = {
   401: 'invalid_token',
   403: 'permission_denied',
+  409: 'in_use',
+  412: 'version_conflict',
   429: 'rate_limited',
 }
 
@@ -50,9 +53,10 @@ export const errorSchemas: Readonly<Record<string, Json>> = {
         ],
       },
       run_id: { type: 'string', format: 'uuid', description: 'The run that is under way.' },
+      current_version: { type: 'integer', description: 'With reason `version_conflict`: the version that it has now.' },
       referrers: {
         type: 'array',
-        description: 'What refers to it, as far as the caller may see it; the first 20.',
+        description: 'With reason `in_use`: what names it, the first 20 of those that the caller may view.',
         items: {
           type: 'object',
           required: ['kind', 'id', 'name', 'field'],
@@ -64,7 +68,7 @@ export const errorSchemas: Readonly<Record<string, Json>> = {
           },
         },
       },
-      referrers_total: { type: 'integer', minimum: 0 },
+      referrers_total: { type: 'integer', description: 'With reason `in_use`: how many name it in all.' },
       errors: {
         type: 'object',
         description: 'Texts by field, with dots for nested ones. With 422 only.',
@@ -123,7 +127,7 @@ export const errorReference = (status: number, family: Family): Json => ({
 export const errorResponses: Json = Object.fromEntries(
   (['user', 'collector'] as const).flatMap(family =>
     Object.keys(STATUS_TEXTS)
-      .filter(status => status !== '409' || family === 'collector')
+      .filter(status => status !== '412' || family === 'user')
       .map(status => [`${schemaName(family)}${status}`, response(Number(status), family)]),
   ),
 )

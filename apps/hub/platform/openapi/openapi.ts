@@ -29,6 +29,7 @@ const TAGS: Readonly<Record<string, string>> = {
   'Matcher endpoints': 'For service accounts of security matchers only.',
   Security: 'Findings of scan hosts, and what is done about them.',
   Notifications: "The caller's bell, and what a company sends.",
+  Subnets: 'Blocks of addresses, what is used of them, what is free.',
   Webhooks: 'Signed calls of addresses of yours.',
   'Identity and permissions': 'Users, roles, companies, teams.',
   Queues: "The hub's own work: what waits, what failed, who does it.",
@@ -195,6 +196,23 @@ function success(route: Route, family: Family, components: Components): Json {
   }
 }
 
+/** What the route answers with other statuses than its usual one. */
+function otherSuccesses(route: Route, components: Components): Json {
+  const all = { ...REQUEST_ID, ...RATE_HEADERS }
+  return Object.fromEntries(
+    Object.entries(route.otherResponses).map(([status, schema]) => [
+      status,
+      schema === null
+        ? { description: status === '304' ? 'Not modified.' : 'Done; there is nothing to say.', headers: all }
+        : {
+            description: 'Done.',
+            headers: all,
+            content: { 'application/json': { schema: components.reference(schema), example: exampleOf(schema) } },
+          },
+    ]),
+  )
+}
+
 function permissionText(route: Route): string {
   if (route.superAdmin) return 'For super administrators.'
   if (route.accountPermission !== null)
@@ -228,7 +246,11 @@ function operation(route: Route, isLegacy: boolean, components: Components): Jso
     security: [{ bearer: [] }],
     parameters: parametersOf(route, family),
     ...(route.docBody ? { requestBody: requestBody(route, route.docBody, components) } : {}),
-    responses: { [String(route.status)]: success(route, family, components), ...Object.fromEntries(failures) },
+    responses: {
+      [String(route.status)]: success(route, family, components),
+      ...otherSuccesses(route, components),
+      ...Object.fromEntries(failures),
+    },
   }
 }
 

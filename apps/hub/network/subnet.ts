@@ -1,0 +1,159 @@
+// A subnet: a block of addresses of a company (group 21 of the catalogue). The tree of subnets follows from which block
+// lies in which (R-057); nobody chooses it.
+import { Type } from '@sinclair/typebox'
+import { eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { cidr as cidrColumn, inet, uuid as uuidColumn } from 'drizzle-orm/pg-core'
+import { cidrText, holds, networkOf, normalAddress, normalCidr, parseCidr } from '../../../core/network/cidr.ts'
+import { parseAddress } from '../../../core/network/ip-address.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import { invalid, invalidField } from '../platform/http/api-error.ts'
+import { type Words, words } from '../platform/http/api-texts.ts'
+import { filter } from '../platform/http/collection.ts'
+import { isUuid, oneOf, text, uuid } from '../platform/http/request-schema.ts'
+import { id } from '../platform/http/response-schema.ts'
+import { booleanField, choiceField, columnField, integerField, objectsField, textField } from '../resources/field.ts'
+import { columnNamed, defineKind, type RowOf, type Write } from '../resources/kind.ts'
+import { arrangeTree, deriveSubnets, lockTree, placeInTree } from './subnet-tree.ts'
+
+/** The id of no subnet. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
+
+/** The fault of a block; null for one without host bits. */
+function cidrFault(given: string): Words | null {
+  const block = parseCidr(given)
+  if (!block) return words('cidr')
+  const network = networkOf(block)
+  return cidrText(network) === cidrText(block) ? null : words('host_bits', { cidr: cidrText(network) })
+}
+
+const addressFault = (given: string): Words | null => (parseAddress(given) ? null : words('ip_address'))
+
+const addressText = () => text(64)
+const range = Type.Object({ from: addressText(), to: addressText(), note: Type.Optional(text(255, 0)) })
+type Range = { readonly from: string; readonly to: string; readonly note?: string }
+
+/** A block or an address that a filter is given. */
+const blockFilter = (name: string, where: (block: string) => SQL) =>
+  filter(text(64), value => {
+    if (!parseCidr(value) && !parseAddress(value)) throw invalidField(name, 'cidr')
+    return where(value)
+  })
+
+const percent = (fallback: number) => integerField(1, 100, { fallback })
+
+const fields = {
+  /** The block, unless another name is given. */
+  name: textField(255, { fallback: '', search: 'text', sort: true }),
+  cidr: columnField<string>(name => cidrColumn(name), text(64), Type.String(), {
+    required: true,
+    search: 'exact',
+    check: cidrFault,
+    normal: normalCidr,
+  }),
+  vrf: textField(64, { fallback: 'default', filter: true, options: 'vrfs' }),
+  kind: choiceField(['container', 'network', 'pool'], { fallback: 'network', filter: true }),
+  gateway: columnField<string | null>(name => inet(name), addressText(), Type.String(), {
+    check: addressFault,
+    normal: normalAddress,
+  }),
+  vlan_id: integerField(1, 4094, { filter: true }),
+  datacenter: textField(128, { filter: true, options: 'datacenters' }),
+  environment: textField(128, { filter: true, options: 'environments' }),
+  discovery: choiceField(['off', 'observe', 'register'], { fallback: 'observe' }),
+  reserved: objectsField<Range>(range, 100, {}),
+  quarantine_hours: integerField(0, 720, { fallback: 0 }),
+  warn_percent: percent(80),
+  critical_percent: percent(95),
+  full: booleanField({ fallback: false }),
+  assign_servers: booleanField({ fallback: false }),
+  parent_id: columnField<string | null>(name => uuidColumn(name), uuid(), id(), { readOnly: true, manifest: false }),
+  depth: integerField(0, 128, { fallback: 0, readOnly: true }),
+} as const
+
+type Subnet = RowOf<typeof fields>
+
+/** The faults of members that depend on the block. */
+function blockFaults({
+  cidr,
+  gateway,
+  reserved,
+}: Pick<Subnet, 'cidr' | 'gateway' | 'reserved'>): Record<string, Words> {
+  const faults: Record<string, Words> = {}
+  const block = parseCidr(cidr)
+  if (!block) return faults
+  const isInside = (given: string): boolean => {
+    const address = parseAddress(given)
+    return address !== null && holds(block, address)
+  }
+  if (gateway !== null && !isInside(gateway)) faults.gateway = words('outside_block', { cidr })
+  for (const [index, { from, to }] of reserved.entries()) {
+    if (!isInside(from)) faults[`reserved.${index}.from`] = words('outside_block', { cidr })
+    if (!isInside(to)) faults[`reserved.${index}.to`] = words('outside_block', { cidr })
+  }
+  return faults
+}
+
+async function beforeWrite({ tx, before, next }: Write<Subnet>): Promise<void> {
+  if (next.gateway !== null) next.gateway = normalAddress(next.gateway)
+  const faults = blockFaults(next)
+  if (Object.keys(faults).length > 0) throw invalid(faults)
+  const isMoved = before === null || before.cidr !== next.cidr || before.vrf !== next.vrf
+  if (!isMoved) return
+  await lockTree(tx, next.company_id)
+  if (before && next.name === before.cidr) next.name = ''
+  if (next.name === '') next.name = await freeName(tx, next)
+  await placeInTree(tx, next)
+}
+
+/** The block itself, or with its address space where another one has that name. */
+async function freeName(tx: Tx, { id: subnetId, company_id, cidr, vrf }: Subnet): Promise<string> {
+  const [taken] = await tx.db.execute(sql`
+    select 1 from subnets where company_id = ${company_id} and lower(name) = lower(${cidr}) and deleted_at is null
+      and id <> ${subnetId}`)
+  return taken ? `${cidr} (${vrf})` : cidr
+}
+
+const percentText = (level: string) => ({
+  en: `{used_percent} % of {cidr} are used (${level})`,
+  vi: `Đã dùng {used_percent} % của {cidr} (${level})`,
+})
+
+export const subnetKind = defineKind({
+  kind: 'subnet',
+  title: {
+    one: { en: 'subnet', vi: 'mạng con' },
+    many: { en: 'subnets', vi: 'mạng con' },
+  },
+  group: 'Subnets',
+  path: '/subnets',
+  parameter: 'subnet',
+  table: 'subnets',
+  schemaName: 'Subnet',
+  fields,
+  uniqueness: { subnets_cidr: 'cidr' },
+  limit: 10_000,
+  permissions: { view: 'network.view', manage: 'network.manage' },
+  filters: table => ({
+    family: filter(oneOf(['4', '6']), value => sql`family(${columnNamed(table, 'cidr')}) = ${Number(value)}`),
+    parent_id: filter(text(36), value =>
+      value === 'none'
+        ? isNull(columnNamed(table, 'parent_id'))
+        : eq(columnNamed(table, 'parent_id'), isUuid(value) ? value : NOBODY),
+    ),
+    contains: blockFilter('contains', value => sql`${columnNamed(table, 'cidr')} >>= ${value}::inet`),
+    within: blockFilter('within', value => sql`${columnNamed(table, 'cidr')} <<= ${value}::inet`),
+  }),
+  sorts: table => ({ cidr: columnNamed(table, 'cidr') }),
+  derived: { list: { family: Type.Integer(), children_count: Type.Integer() } },
+  conditions: {
+    subnet_filling: { severity: 'warning', text: percentText('warning') },
+    subnet_full: { severity: 'critical', text: percentText('critical') },
+  },
+  iac: { kind: 'subnet', order: 2, key: ['cidr', 'vrf'] },
+  csv: { key: ['cidr', 'vrf'] },
+  hooks: {
+    beforeWrite,
+    afterWrite: ({ tx, before, after }) => arrangeTree(tx, before, after),
+    derive: deriveSubnets,
+  },
+})

@@ -1,0 +1,122 @@
+// What the hub itself finds wrong with a resource (R-008): one open row for each resource and code. They decide the
+// health of the resource, and the hub tells of them (tell-conditions.ts).
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import type { Unchecked } from '../../../core/json-object.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import { type Tx, uuidList } from '../platform/db/transaction.ts'
+import type { Language } from '../platform/http/api-texts.ts'
+import type { ConditionSeverity, KindInfo } from './kind-info.ts'
+
+/** A probed condition opens after this many failed probes in a row (RES-027); a computed one at once. */
+const FAILURES_TO_OPEN = 2
+
+type Finding = {
+  readonly code: string
+  /** Fills the text of the condition, and tells programs what it is about. */
+  readonly detail?: Unchecked
+  /** Instead of the severity that the code has. */
+  readonly severity?: ConditionSeverity
+  readonly isProbed?: boolean
+}
+
+/** The health of resources anew: the worst open condition, unknown while planned or retired (R-009). */
+export async function refreshHealth(tx: Tx, info: KindInfo, companyId: string, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.db.execute(sql`
+    update ${sql.identifier(info.table)} t set health = h.health from (
+      select r.id, case
+        when r.status in ('planned', 'retired') then 'unknown'
+        when bool_or(c.severity = 'critical') then 'critical'
+        when bool_or(c.severity = 'warning') then 'warning'
+        else 'ok' end as health
+      from ${sql.identifier(info.table)} r
+      left join resource_conditions c on c.company_id = r.company_id and c.resource_id = r.id and c.kind = ${info.kind}
+        and c.since is not null and c.resolved_at is null
+      where r.company_id = ${companyId} and r.id = any(${uuidList(ids)}::uuid[]) group by r.id, r.status) h
+    where t.company_id = ${companyId} and t.id = h.id and t.health is distinct from h.health`)
+}
+
+/**
+ * Says what is wrong with resources of a kind now, for the given codes: opens what is new, brings up to date what is
+ * open, ends the others. A resource that `found` does not have has none of the codes.
+ */
+export async function setConditions(
+  tx: Tx,
+  info: KindInfo,
+  companyId: string,
+  resourceIds: readonly string[],
+  codes: readonly string[],
+  found: ReadonlyMap<string, readonly Finding[]>,
+): Promise<void> {
+  if (resourceIds.length === 0) return
+  const rows = [...found].flatMap(([resourceId, findings]) =>
+    findings.map(
+      ({ code, detail = {}, severity = info.conditions[code]?.severity ?? 'warning', isProbed = false }) => ({
+        id: randomUUID(),
+        resource_id: resourceId,
+        code,
+        severity,
+        detail,
+        failures_to_open: isProbed ? FAILURES_TO_OPEN : 1,
+      }),
+    ),
+  )
+  await tx.db.execute(sql`
+    insert into resource_conditions (id, company_id, kind, resource_id, code, severity, detail, failures, since)
+    select x.id, ${companyId}::uuid, ${info.kind}::text, x.resource_id, x.code, x.severity, x.detail, 1,
+      case when x.failures_to_open <= 1 then now() end
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as x (id uuid, resource_id uuid, code text, severity text,
+      detail jsonb, failures_to_open int)
+    on conflict (kind, resource_id, code) where resolved_at is null do update set
+      severity = excluded.severity, detail = excluded.detail, failures = resource_conditions.failures + 1,
+      since = coalesce(resource_conditions.since, now())`)
+  const open = rows.map(({ resource_id, code }) => ({ resource_id, code }))
+  const ended = sql`company_id = ${companyId} and kind = ${info.kind} and resolved_at is null
+    and resource_id = any(${uuidList(resourceIds)}::uuid[]) and code in (
+      select jsonb_array_elements_text(${JSON.stringify(codes)}::jsonb))
+    and (resource_id, code) not in (
+      select x.resource_id, x.code from jsonb_to_recordset(${JSON.stringify(open)}::jsonb) as x (resource_id uuid, code text))`
+  // One that never opened leaves no trace.
+  await tx.db.execute(sql`delete from resource_conditions where since is null and ${ended}`)
+  await tx.db.execute(sql`update resource_conditions set resolved_at = now() where ${ended}`)
+  await refreshHealth(tx, info, companyId, resourceIds)
+}
+
+type ConditionRow = {
+  resource_id: string
+  code: string
+  severity: ConditionSeverity
+  detail: Unchecked
+  since: Date | string
+}
+
+/** The text of a condition; what its detail does not say stays empty. */
+function conditionText({ conditions }: KindInfo, code: string, detail: Unchecked, language: Language): string {
+  const text = conditions[code]?.text[language] ?? code
+  return text.replace(/\{([a-z_]+)\}/g, (_, name: string) => {
+    const value = detail[name]
+    return Array.isArray(value) ? value.join(', ') : String(value ?? '')
+  })
+}
+
+/** The open conditions of a resource, worst first. */
+export async function conditionsOf(
+  db: Executor,
+  info: KindInfo,
+  companyId: string,
+  resourceId: string,
+  language: Language,
+) {
+  const rows = await db.execute<ConditionRow>(sql`
+    select resource_id, code, severity, detail, since from resource_conditions
+    where company_id = ${companyId} and kind = ${info.kind} and resource_id = ${resourceId}
+      and since is not null and resolved_at is null
+    order by array_position(array['critical', 'warning', 'info'], severity), since, code`)
+  return rows.map(row => ({
+    code: row.code,
+    severity: row.severity,
+    message: conditionText(info, row.code, row.detail, language),
+    since: new Date(row.since),
+  }))
+}

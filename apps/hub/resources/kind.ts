@@ -1,0 +1,311 @@
+// The definition of a kind of resource (decision R-001). From it come its table for queries, the five usual routes, the
+// OpenAPI document, filters and sort of its list, CSV import, the schema of its manifests, the columns of exports, its
+// text for search, and its entries in the audit log. Behaviour of its own stands in hooks.
+import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type AnyColumn, asc, desc, getTableColumns, type SQL, sql } from 'drizzle-orm'
+import {
+  bigint,
+  boolean,
+  jsonb,
+  type PgColumnBuilderBase,
+  pgTable,
+  text as textColumn,
+  timestamp,
+  uuid as uuidColumn,
+} from 'drizzle-orm/pg-core'
+import { assert } from '../../../core/assert.ts'
+import type { Unchecked } from '../../../core/json-object.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import type { filter } from '../platform/http/collection.ts'
+import { optional } from '../platform/http/request-schema.ts'
+import type { Editor } from './editor.ts'
+import {
+  choiceField,
+  type Field,
+  type Fields,
+  type RowOfFields,
+  referenceField,
+  textField,
+  textsField,
+  type Values,
+} from './field.ts'
+import type { BothLanguages, ConditionText, KindInfo, Reference } from './kind-info.ts'
+
+const statuses = ['planned', 'active', 'maintenance', 'retired'] as const
+export const origins = ['manual', 'iac', 'import', 'discovered'] as const
+export const healths = ['ok', 'warning', 'critical', 'unknown'] as const
+type Origin = (typeof origins)[number]
+type Health = (typeof healths)[number]
+
+/** The fields that every kind has, unless it has one of the same name. */
+const commonFields = {
+  name: textField(255, { required: true, search: 'text', sort: true }),
+  description: textField(2000, { search: 'text' }),
+  tags: { ...textsField(128, 50, { search: 'text' }), store: storeTags },
+  owner_team_id: ownerField(),
+  status: choiceField(statuses, { fallback: 'active', filter: true }),
+} as const satisfies Fields
+
+/** Kept sorted and each once (RES-023). */
+function storeTags(value: unknown): Values {
+  return { tags: Array.isArray(value) ? [...new Set(value.map(String))].sort() : [] }
+}
+
+function ownerField(): Field<{ readonly column: string | null }> {
+  const team = Type.Object({ id: Type.String({ format: 'uuid' }), name: Type.String() }, { $id: 'OwnerTeam' })
+  return {
+    ...referenceField('team', { filter: true }),
+    response: () => ({ owner_team: Type.Union([team, Type.Null()]) }),
+    show: row => ({ owner_team: row.owner_id === null ? null : { id: row.owner_id, name: row.owner_name } }),
+  }
+}
+
+const at = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' })
+/** Columns that requests never set. */
+const ownColumns = () => ({
+  id: uuidColumn('id').primaryKey(),
+  company_id: uuidColumn('company_id').notNull(),
+  version: bigint('version', { mode: 'number' }).notNull().default(1),
+  origin: textColumn('origin').$type<Origin>().notNull().default('manual'),
+  health: textColumn('health').$type<Health>().notNull().default('unknown'),
+  /** Until when the newest probe speaks for the resource; null for one that is not probed by design. */
+  probe_until: at('probe_until'),
+  drifted: boolean('drifted').notNull().default(false),
+  drift: jsonb('drift').$type<readonly Unchecked[]>().notNull().default([]),
+  created_by: uuidColumn('created_by'),
+  updated_by: uuidColumn('updated_by'),
+  created_at: at('created_at').notNull().defaultNow(),
+  updated_at: at('updated_at').notNull().defaultNow(),
+  deleted_at: at('deleted_at'),
+  search_text: textColumn('search_text').notNull().default(''),
+})
+
+/** The columns of every kind, as queries give them. */
+export type CommonRow = {
+  readonly id: string
+  readonly company_id: string
+  readonly name: string
+  readonly description: string | null
+  readonly tags: readonly string[]
+  readonly owner_team_id: string | null
+  readonly status: string
+  readonly version: number
+  readonly origin: Origin
+  readonly health: Health
+  readonly probe_until: Date | null
+  readonly drifted: boolean
+  readonly drift: readonly Unchecked[]
+  readonly created_by: string | null
+  readonly updated_by: string | null
+  readonly created_at: Date
+  readonly updated_at: Date
+  readonly deleted_at: Date | null
+}
+export type RowOf<F extends Fields> = CommonRow & RowOfFields<F>
+
+/** A write on its way: what hooks see, and may complete, before it is stored. */
+export type Write<Row> = {
+  readonly tx: Tx
+  readonly editor: Editor
+  /** Null for one that is created. */
+  readonly before: Row | null
+  /** The row as it will be; hooks may assign other columns. */
+  readonly next: { -readonly [K in keyof Row]: Row[K] }
+  /** The fields that the request gave. */
+  readonly given: ReadonlySet<string>
+}
+type Written<Row> = {
+  readonly tx: Tx
+  readonly editor: Editor
+  readonly before: Row | null
+  /** Null after a deletion. */
+  readonly after: Row | null
+}
+
+type Hooks<Row> = {
+  /** Completes the row, and refuses what the fields alone cannot (throws 422 with field names). */
+  beforeWrite?(write: Write<Row>): Promise<void>
+  /** Changes what depends on the resource; also after a deletion and a restoration. */
+  afterWrite?(written: Written<Row>): Promise<void>
+  /** Refuses a deletion, beyond those that others name (R-004). */
+  beforeDelete?(write: { readonly tx: Tx; readonly editor: Editor; readonly row: Row }): Promise<void>
+  /** The members of `derived`, by the id of the row. `isShow` asks for those that only the answer for one has too. */
+  derive?(
+    db: Executor,
+    asker: { readonly hub: Editor['hub']; readonly companyId: string },
+    rows: readonly Row[],
+    isShow: boolean,
+  ): Promise<ReadonlyMap<string, Values>>
+}
+
+type AnyFilter = ReturnType<typeof filter>
+
+/** What leaves the hub for a resource when an act is called (R-012): runs as a job. */
+type Act<Row> = {
+  work(given: { readonly editor: Editor; readonly row: Row; readonly input: Unchecked }): Promise<Unchecked>
+}
+
+/** The columns that every kind has are known by name; those of fields are in `getTableColumns`. */
+type Table = ReturnType<typeof tableOf>
+
+type Definition<F extends Fields> = {
+  readonly kind: string
+  readonly title: { readonly one: BothLanguages; readonly many: BothLanguages }
+  /** The group of the catalogue, as the OpenAPI document names it. */
+  readonly group: string
+  readonly path: string
+  /** The name of the id in paths. */
+  readonly parameter: string
+  readonly table: string
+  /** The name of its schema in the OpenAPI document. */
+  readonly schemaName: string
+  readonly fields: F
+  /** What it is a part of: the column with the parent's id. Parts go and come back with their parent. */
+  readonly parent?: { readonly of: Kind; readonly column: string }
+  /** The field at which a unique index refuses, by the name of the index. `<table>_name` is known. */
+  readonly uniqueness?: Readonly<Record<string, string>>
+  /** References that no field says by itself, such as those of another kind each. */
+  readonly references?: readonly Reference[]
+  /** How many a company (a parent) may have. */
+  readonly limit: number
+  readonly permissions: { readonly view: string; readonly manage: string }
+  /** Further filters of the list; those of fields are known. */
+  readonly filters?: (table: Table) => Readonly<Record<string, AnyFilter>>
+  /** Further orders of the list, by name; the first one is the usual order, else `name`. */
+  readonly sorts?: (table: Table) => Readonly<Record<string, AnyColumn | SQL>>
+  /** Members of answers that hooks derive. */
+  readonly derived?: { readonly list?: TProperties; readonly show?: TProperties }
+  readonly conditions?: Readonly<Record<string, ConditionText>>
+  /** How manifests name the kind, in which order they are applied, and the fields by which one is known. */
+  readonly iac: { readonly kind: string; readonly order: number; readonly key: readonly string[] } | null
+  /** The fields by which a row of a CSV file is known; null for a kind that takes none. */
+  readonly csv: { readonly key: readonly string[] } | null
+  readonly hooks?: Hooks<RowOf<F>>
+  readonly acts?: Readonly<Record<string, Act<RowOf<F>>>>
+  /** The usual routes that the catalogue does not have for the kind. */
+  readonly without?: readonly UsualRoute[]
+}
+export type UsualRoute = 'list' | 'create' | 'show' | 'change' | 'delete'
+
+export type Kind<Row extends CommonRow = CommonRow> = {
+  readonly info: KindInfo
+  readonly group: string
+  readonly parameter: string
+  readonly schemaName: string
+  readonly fields: Fields
+  readonly table: Table
+  readonly parent: { readonly of: Kind; readonly column: string } | null
+  readonly uniqueness: Readonly<Record<string, string>>
+  readonly limit: number
+  readonly filters: Readonly<Record<string, AnyFilter>>
+  readonly sorts: Readonly<Record<string, readonly SQL[]>>
+  readonly usualSort: string
+  readonly derived: { readonly list: TProperties; readonly show: TProperties }
+  readonly iac: Definition<Fields>['iac']
+  readonly csv: Definition<Fields>['csv']
+  readonly without: readonly UsualRoute[]
+  readonly hooks: Hooks<Row>
+  act(name: string): Act<Row> | undefined
+}
+
+/** The columns of a table, by name. */
+function tableOf(name: string, fields: Fields) {
+  const ofFields: Record<string, PgColumnBuilderBase> = Object.fromEntries(
+    Object.entries(fields).flatMap(([field, { columns }]) => Object.entries(columns(field))),
+  )
+  return pgTable(name, { ...ofFields, ...ownColumns() })
+}
+
+export function columnNamed(table: Table, name: string): AnyColumn {
+  const columns: Readonly<Record<string, AnyColumn>> = getTableColumns(table)
+  const column = columns[name]
+  assert(column !== undefined, `a table has the column ${name}`)
+  return column
+}
+
+const ordersOf = (name: string, by: AnyColumn | SQL, table: Table): [string, readonly SQL[]][] => [
+  [name, [asc(by), asc(table.id)]],
+  [`-${name}`, [desc(by), desc(table.id)]],
+]
+
+function sortsOf<F extends Fields>(definition: Definition<F>, table: Table, fields: Fields) {
+  const own = definition.sorts?.(table) ?? {}
+  const columnOf = (name: string): AnyColumn => columnNamed(table, name)
+  const sorted = Object.entries(fields).flatMap(([name, field]) => (field.sort && name !== 'name' ? [name] : []))
+  const all: Readonly<Record<string, AnyColumn | SQL>> = {
+    ...own,
+    name: own.name ?? sql`lower(${columnOf('name')})`,
+    created_at: columnOf('created_at'),
+    updated_at: columnOf('updated_at'),
+    ...Object.fromEntries(sorted.map(name => [name, columnOf(name)])),
+  }
+  return {
+    sorts: Object.fromEntries(Object.entries(all).flatMap(([name, by]) => ordersOf(name, by, table))),
+    usualSort: Object.keys(own)[0] ?? 'name',
+  }
+}
+
+/** The references that fields say. */
+const referencesOf = (fields: Fields): Reference[] =>
+  Object.entries(fields).flatMap(([field, { to, value }]) =>
+    to === undefined
+      ? []
+      : [{ field, to, column: field, ...(value.type === 'array' ? { isList: true as const } : {}) }],
+  )
+
+export function defineKind<F extends Fields>(definition: Definition<F>): Kind<RowOf<F>> {
+  const fields: Fields = { ...commonFields, ...definition.fields }
+  const table = tableOf(definition.table, fields)
+  const { parent = null } = definition
+  const info: KindInfo = {
+    kind: definition.kind,
+    title: definition.title,
+    path: definition.path,
+    table: definition.table,
+    nameColumn: 'name',
+    permissions: definition.permissions,
+    references: [...referencesOf(fields), ...(definition.references ?? [])],
+    conditions: definition.conditions ?? {},
+    parent: parent && { kind: parent.of.info.kind, column: parent.column },
+    isResource: true,
+  }
+  return {
+    info,
+    group: definition.group,
+    parameter: definition.parameter,
+    schemaName: definition.schemaName,
+    fields,
+    table,
+    parent,
+    uniqueness: { [`${definition.table}_name`]: 'name', ...definition.uniqueness },
+    limit: definition.limit,
+    filters: definition.filters?.(table) ?? {},
+    ...sortsOf(definition, table, fields),
+    derived: { list: definition.derived?.list ?? {}, show: definition.derived?.show ?? {} },
+    iac: definition.iac,
+    csv: definition.csv,
+    without: definition.without ?? [],
+    hooks: definition.hooks ?? {},
+    act: name => definition.acts?.[name],
+  }
+}
+
+/** The fields that a request may give. */
+export const writableFields = ({ fields }: Pick<Kind, 'fields'>): readonly (readonly [string, Field])[] =>
+  Object.entries(fields).filter(([, { readOnly }]) => !readOnly)
+
+/** The schema of a request's body. A removed value is null; one that was never given is absent. */
+export function bodyOf(kind: Pick<Kind, 'fields'>, isCreate: boolean): TObject {
+  const members = writableFields(kind).map(([name, { value, required }]): [string, TSchema] => [
+    name,
+    required ? (isCreate ? value : Type.Optional(value)) : optional(value),
+  ])
+  const further: TProperties = isCreate
+    ? {}
+    : {
+        version: optional(Type.Integer({ minimum: 1, description: 'Refuses with 409 when the version is another.' })),
+        deleted_at: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'Null restores.' })),
+      }
+  return Type.Object({ ...Object.fromEntries(members), ...further })
+}

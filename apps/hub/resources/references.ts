@@ -1,0 +1,112 @@
+// What names what: references of a row that is written must be resources of the company (RES-004), and what others name
+// is not deleted (R-004).
+import { sql } from 'drizzle-orm'
+import type { Unchecked } from '../../../core/json-object.ts'
+import type { Executor } from '../platform/db/connect.ts'
+import type { Tx } from '../platform/db/transaction.ts'
+import { uuidList } from '../platform/db/transaction.ts'
+import { ApiError } from '../platform/http/api-error.ts'
+import { type Words, words } from '../platform/http/api-texts.ts'
+import type { Editor } from './editor.ts'
+import type { KindInfo, Kinds, Reference } from './kind-info.ts'
+
+const REFERRERS_MAX = 20
+
+/** Rows of a table that are not deleted. Tables of before name their column of the trash alike, or have none. */
+const KEPT: Readonly<Record<string, string>> = {
+  teams: 'true',
+  users: 'disabled_at is null',
+  webhooks: 'true',
+  monitoring_agents: "state <> 'revoked'",
+  monitoring_licenses: 'true',
+  monitoring_alerts: 'true',
+}
+const isKept = (table: string) => sql.raw(KEPT[table] ?? 'deleted_at is null')
+
+/** The ids that the company does not have as resources of the kind, or has no more. */
+async function unknownIds(
+  db: Executor,
+  companyId: string,
+  { table }: KindInfo,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const rows = await db.execute<{ id: string }>(sql`
+    select id from ${sql.identifier(table)} where company_id = ${companyId} and id = any(${uuidList(ids)}::uuid[])
+      and ${isKept(table)} for key share`)
+  const known = new Set(rows.map(row => row.id))
+  return new Set(ids.filter(id => !known.has(id)))
+}
+
+/** The faults of the references of a row, by field; only those that changed are looked at. */
+export async function referenceFaults(
+  editor: Editor,
+  tx: Tx,
+  info: KindInfo,
+  before: Unchecked | null,
+  next: Unchecked,
+): Promise<Map<string, Words>> {
+  const faults = new Map<string, Words>()
+  for (const { field, to, column, isList } of info.references) {
+    const target = to === null ? undefined : editor.hub.kinds.get(to)
+    const value = next[column]
+    if (!target || value === null || value === undefined) continue
+    if (before && JSON.stringify(before[column]) === JSON.stringify(value)) continue
+    const ids = (isList && Array.isArray(value) ? value : [value]).map(String)
+    if (ids.length === 0) continue
+    const unknown = await unknownIds(tx.db, editor.companyId, target, ids)
+    for (const [index, id] of ids.entries())
+      if (unknown.has(id)) faults.set(isList ? `${field}.${index}` : field, words('unknown_reference'))
+  }
+  return faults
+}
+
+type Referrer = { readonly kind: string; readonly id: string; readonly name: string; readonly field: string }
+
+const namesOne = ({ column, isList, isText, kindColumn }: Reference, kind: string, id: string) => {
+  const name = sql.identifier(column)
+  const isOne = isList
+    ? sql`${name} @> array[${id}]::uuid[]`
+    : isText
+      ? sql`${name} = ${id}::text`
+      : sql`${name} = ${id}::uuid`
+  return kindColumn ? sql`${isOne} and ${sql.identifier(kindColumn)} = ${kind}` : isOne
+}
+
+/** What names a resource: those of kinds that the editor may view, at most some, and how many there are in all. */
+async function referrersOf(
+  editor: Editor,
+  db: Executor,
+  kind: string,
+  id: string,
+): Promise<{ readonly seen: readonly Referrer[]; readonly total: number }> {
+  const seen: Referrer[] = []
+  let total = 0
+  for (const info of editor.hub.kinds.values())
+    for (const reference of info.references) {
+      const isParent = info.parent?.kind === kind && info.parent.column === reference.column
+      if (isParent || (reference.to !== null && reference.to !== kind)) continue
+      const rows = await db.execute<{ id: string; name: string; total: number }>(sql`
+        select id, ${sql.identifier(info.nameColumn)}::text as name, (count(*) over ())::int as total
+        from ${sql.identifier(info.table)}
+        where company_id = ${editor.companyId} and ${namesOne(reference, kind, id)} and ${isKept(info.table)}
+        order by id limit ${REFERRERS_MAX}`)
+      total += rows[0]?.total ?? 0
+      if (!editor.mayView(info.permissions.view)) continue
+      for (const row of rows) seen.push({ kind: info.kind, id: row.id, name: row.name, field: reference.field })
+    }
+  return { seen: seen.slice(0, REFERRERS_MAX), total }
+}
+
+/** Throws 409 with reason in_use when others name the resource. */
+export async function refuseInUse(editor: Editor, tx: Tx, kind: string, id: string): Promise<void> {
+  const { seen, total } = await referrersOf(editor, tx.db, kind, id)
+  if (total === 0) return
+  throw new ApiError(409, 'conflict', words('referred_to', { count: total }), {
+    reason: 'in_use',
+    members: { referrers: seen, referrers_total: total },
+  })
+}
+
+/** The kinds whose rows are parts of resources of a kind. */
+export const partsOf = (kinds: Kinds, kind: string): readonly KindInfo[] =>
+  [...kinds.values()].filter(({ parent }) => parent?.kind === kind)

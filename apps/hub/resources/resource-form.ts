@@ -1,0 +1,69 @@
+// What a request gives for a resource, checked field by field, and the columns that it becomes.
+import { isObject, type Unchecked } from '../../../core/json-object.ts'
+import { type Words, words } from '../platform/http/api-texts.ts'
+import { faultsError, parseBody } from '../platform/http/request-schema.ts'
+import type { Values } from './field.ts'
+import { bodyOf, type Kind, writableFields } from './kind.ts'
+
+type FormMode = 'create' | 'change'
+
+/** A required field cannot be removed: its null is no fault of the type (RES: `required`). */
+function removedFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string, Words> {
+  const faults = new Map<string, Words>()
+  for (const [name, { required }] of writableFields(kind))
+    if (required && given[name] === null) faults.set(name, words('required'))
+  return faults
+}
+
+/** The faults that schemas cannot express, by field. */
+function ownFaults(kind: Pick<Kind, 'fields'>, given: Unchecked): Map<string, Words> {
+  const faults = new Map<string, Words>()
+  for (const [name, { check, value }] of writableFields(kind)) {
+    const member = given[name]
+    if (!check || member === undefined || member === null || member === '') continue
+    // A check is only asked about values of its field's type; the schema names the others.
+    const isOfType =
+      value.type === 'array' ? Array.isArray(member) : value.type === typeof member || value.type === undefined
+    const fault = isOfType ? check(member as never) : null
+    if (fault) faults.set(name, fault)
+  }
+  return faults
+}
+
+/** The values of a request, each as its field keeps it. Throws 422 with every faulty field. */
+export async function parseForm(kind: Pick<Kind, 'fields'>, mode: FormMode, body: unknown): Promise<Unchecked> {
+  const given = isObject(body) ? { ...body } : {}
+  const removed = removedFaults(kind, given)
+  for (const name of removed.keys()) delete given[name]
+  const beyond = () => new Map([...removed, ...ownFaults(kind, given)])
+  const parsed: Unchecked = await parseBody(
+    bodyOf(kind, mode === 'create' && removed.size === 0),
+    isObject(body) ? given : body,
+    undefined,
+    async () => beyond(),
+  )
+  const faults = beyond()
+  if (faults.size > 0) throw faultsError(faults)
+  const values: Record<string, unknown> = {}
+  for (const [name, { normal, fallback }] of writableFields(kind)) {
+    if (!Object.hasOwn(parsed, name)) continue
+    const value = parsed[name] ?? null
+    values[name] = value === null ? fallback : normal ? normal(value as never) : value
+  }
+  if (mode === 'change') for (const name of ['version', 'deleted_at']) if (name in parsed) values[name] = parsed[name]
+  return values
+}
+
+/** The columns of given values. */
+export function storedOf(kind: Pick<Kind, 'fields'>, values: Unchecked, seal: (secret: string) => string): Values {
+  const columns: Record<string, unknown> = {}
+  for (const [name, { store }] of Object.entries(kind.fields))
+    if (Object.hasOwn(values, name)) Object.assign(columns, store(values[name], name, seal))
+  return columns
+}
+
+/** The columns of a resource for which nothing was given. */
+export function emptyOf(kind: Pick<Kind, 'fields'>, seal: (secret: string) => string): Values {
+  const values = Object.fromEntries(Object.entries(kind.fields).map(([name, { fallback }]) => [name, fallback]))
+  return storedOf(kind, values, seal)
+}

@@ -1,0 +1,47 @@
+// The answer for rows of a kind: what hooks derive, and for one resource its conditions and runs.
+import type { Executor } from '../platform/db/connect.ts'
+import type { Language } from '../platform/http/api-texts.ts'
+import type { RouteContext } from '../platform/http/route.ts'
+import { conditionsOf } from './conditions.ts'
+import type { Values } from './field.ts'
+import type { CommonRow, Kind } from './kind.ts'
+import { presentRow } from './resource-response.ts'
+import type { Found } from './resource-rows.ts'
+import { lastRuns, presentRun } from './runs.ts'
+
+type Asker = Pick<RouteContext, 'hub' | 'companyId'>
+
+async function derivedOf(kind: Kind, db: Executor, asker: Asker, rows: readonly CommonRow[], isShow: boolean) {
+  const { hub, companyId } = asker
+  return (await kind.hooks.derive?.(db, { hub, companyId }, rows, isShow)) ?? new Map<string, Values>()
+}
+
+/** The rows of a page. */
+export async function presentList(kind: Kind, asker: Asker, rows: readonly Found[]): Promise<Values[]> {
+  const derived = await derivedOf(kind, asker.hub.database.db, asker, rows, false)
+  return rows.map(row => ({ ...presentRow(kind, row, false), ...derived.get(row.id) }))
+}
+
+/** One resource, whole. */
+export async function presentOne(
+  kind: Kind,
+  asker: Asker & { readonly language: Language },
+  row: Found,
+): Promise<Values> {
+  const { hub, companyId, language } = asker
+  const { db } = hub.database
+  const [derived, conditions, runs] = await Promise.all([
+    derivedOf(kind, db, asker, [row], true),
+    conditionsOf(db, kind.info, companyId, row.id, language),
+    lastRuns(db, companyId, kind.info.kind, row.id),
+  ])
+  const shown = runs.map(presentRun)
+  return {
+    ...presentRow(kind, row, true),
+    ...derived.get(row.id),
+    conditions,
+    drift: row.drift,
+    last_run: shown[0] ?? null,
+    last_runs: shown,
+  }
+}

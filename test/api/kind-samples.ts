@@ -1,0 +1,21 @@
+// For each kind of the registry: a body that creates one, made anew for each index, and a change of one. A new kind
+// gets an entry here, and test/api/kinds.test.ts then holds it to the rules of all kinds.
+import type { Call, Json } from './hub-harness.ts'
+
+type KindSample = {
+  /** A body for POST; no two indexes are alike, of one index they are equal. `by` makes what it needs. */
+  readonly body: (index: number, by: Call) => Promise<Json> | Json
+  /** A change that such a resource accepts, and that changes it. */
+  readonly change: Json
+  /** A field of a text without a rule of its own, by which two that are alike in name are told apart. */
+  readonly named?: false
+}
+
+const block = (index: number): string => `10.${Math.floor(index / 250)}.${index % 250}.0/24`
+
+export const kindSamples: Readonly<Record<string, KindSample>> = {
+  subnet: {
+    body: index => ({ name: `Sample ${index}`, cidr: block(index) }),
+    change: { vlan_id: 20 },
+  },
+}
