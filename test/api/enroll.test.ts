@@ -294,7 +294,7 @@ describe('[G-180] refusals stand at their license', () => {
     expect(refused.map(each => [each.reason, each.hostname, each.ip_addresses])).toEqual([
       ['token_revoked', null, []],
       ['already_enrolled', twice.hostname, []],
-      ['binding_failed', stranger.hostname, ['10.77.66.55', 'fe80::1']],
+      ['binding_failed', stranger.hostname, ['10.77.66.55', 'fd00:77::1']],
     ])
     expect(Math.abs(Date.parse(refused[0]?.refused_at) - Date.now())).toBeLessThan(60_000)
     expect((await own.call('GET', `/monitoring/licenses/${data.id}/agents`)).body.data).toHaveLength(1)
