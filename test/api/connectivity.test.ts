@@ -114,3 +114,28 @@ test('[HST-005] what the collector hears moves servers and agents alike: the cou
   await f(own, 3, { total: 4, online: 3, down: 0, unknown: 1 }, agents(3))
   await f(own, null, { total: 4, online: 1, down: 1, unknown: 2 }, agents(1))
 }, 30_000)
+
+test('values of a company come from every collector that its agents report to; what cannot be read is missing, and said', async () => {
+  const own = await hub.tenant()
+  const one = await server(own, 'one', 10)
+  const columns = (value: number) => ({ server_ids: [one.serverId], values: [value], ts_ms: [value], labels: [{}] })
+  let second: Json = { data: columns(7) }
+  const other = new AdminListener()
+  other.answer = () => ({ status: 200, body: second })
+  const { id } = await hub.collector(other.url)
+  const two = await server(own, 'two', 10)
+  await hub.hub.database.client`update monitoring_agents set collector_id = ${id} where id = ${two.agentId}`
+  admin.answer = ({ path, query }) => {
+    expect([path, query.get('metric')]).toEqual([`/companies/${own.companyId}/values`, 'cpu_load1'])
+    return { status: 200, body: { data: columns(3) } }
+  }
+  const values = () => hub.hub.collectors.valuesOfCompany(own.companyId, 'cpu_load1')
+  expect(await values()).toEqual({ ...columns(7), isWhole: true })
+  second = { data: { ...columns(7), truncated: true } }
+  expect(await values()).toEqual({ ...columns(7), isWhole: false })
+  second = { data: {} }
+  expect(await values()).toMatchObject({ values: [3], isWhole: false })
+  admin.answer = () => ({ status: 200, body: { data: {} } })
+  expect(await values()).toBe(null)
+  await other.stop()
+})

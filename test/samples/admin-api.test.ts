@@ -6,6 +6,7 @@ import { AgentRegistry } from '../../apps/collector/store/registry/registry.ts'
 import { type SamplesClient, startSamples } from '../../apps/collector/worker/samples/samples-client.ts'
 import type { ReloadFeed } from '../../core/admin-api/calls.ts'
 import { faultsHeader, parseFaults } from '../../core/admin-api/envelope.ts'
+import { parseCompanyValues } from '../../core/admin-api/values.ts'
 import type { RejectedRule } from '../../core/alerting/rules/rule.ts'
 import type { RetentionSettings } from '../../core/retention/readable-and-deletable.ts'
 import type { Tombstone } from '../../core/retention/tombstone.ts'
@@ -364,6 +365,23 @@ describe('the admin API', () => {
     })
     expect((await call('GET', path + OTHER_COMPANY)).status).toBe(404)
     expect((await call('GET', path)).status).toBe(400)
+  })
+
+  test('the newest values of a metric on all servers of a company; of no other company, and of no unknown metric', async () => {
+    const nowMs = Date.now()
+    await store(COMPANY, SIBLING, [[nowMs - MINUTE_MS, 9]])
+    await store(OTHER_COMPANY, FOREIGN, [[nowMs - MINUTE_MS, 99]])
+    const values = async (companyId: string, metric: string) =>
+      dataOf(await call('GET', `/internal/v1/companies/${companyId}/values?metric=${metric}`))
+    const disks = await values(COMPANY, 'disk_used_percent')
+    expect(disks).toMatchObject({ company_id: COMPANY, metric: 'disk_used_percent', truncated: false })
+    const { server_ids, values: largest, labels } = parseCompanyValues({ data: disks }) ?? {}
+    const at = server_ids?.indexOf(SIBLING) ?? -1
+    expect([largest?.[at], labels?.[at]]).toEqual([9, { mount: '/' }])
+    expect(server_ids).not.toContain(FOREIGN)
+    expect(await values(OTHER_COMPANY, 'disk_used_percent')).toMatchObject({ server_ids: [FOREIGN], values: [99] })
+    const unknown = await call('GET', `/internal/v1/companies/${COMPANY}/values?metric=nonsense`)
+    expect([unknown.status, faultyFields(unknown)]).toEqual([400, ['metric']])
   })
 
   test('[ADM-010] [QRY-001] [QRY-008] [QRY-009] [QRY-015] faults of a series query answer 400 and name the parameter', async () => {

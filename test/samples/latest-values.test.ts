@@ -35,6 +35,7 @@ describe('newest values of a server', () => {
   function startWorker(
     isOwn: (serverId: string) => boolean = () => true,
     onLoad: () => Promise<void> = async () => undefined,
+    isOnlyWorker = false,
   ) {
     const bus = openTestBus()
     const reader = new SamplesReader(store, () => Date.now())
@@ -54,11 +55,20 @@ describe('newest values of a server', () => {
           await onLoad()
           return found
         },
+        newestOfCompany: (...args) => {
+          asked.values++
+          return reader.newestOfCompany(...args)
+        },
         serversOf: metrics => reader.serversOf(metrics),
         keysOf: (...args) => reader.keysOf(...args).finally(() => asked.keys++),
       },
       nowMs: () => NOW,
       isOwn,
+      isOnlyWorker,
+      bufferedCompany: {
+        serversOf: companyId => writer.bufferedCompany.serversOf(companyId),
+        eachBuffered: (...args) => writer.bufferedCompany.eachBuffered(...args),
+      },
       onTrouble: error => {
         throw error
       },
@@ -244,5 +254,55 @@ describe('newest values of a server', () => {
     await purgeSamples(store, COMPANY, null)
     worker.latest.forget(COMPANY, null)
     expect(await worker.read(server(2))).toEqual([])
+  })
+
+  test('of a whole company they are the largest of each server, from memory as from the store, stored or not', async () => {
+    const { seed, random } = seeded()
+    const worker = startWorker(() => true, undefined, true)
+    const plain = startWorker()
+    worker.latest.start()
+    await worker.settle()
+    await worker.loaded()
+    /** Newest value of each series, by server and series; of two of one time the later one. */
+    const sent = new Map<string, Map<string, readonly [tsMs: number, value: number]>>()
+    const send = async () => {
+      const serverId = server(Math.floor(random() * 4))
+      const series = someOf(random)
+      await worker.send(serverId, series)
+      const ofServer = sent.get(serverId) ?? new Map()
+      sent.set(serverId, ofServer)
+      for (const { metric, labels, points } of series)
+        for (const [tsMs, value] of points) {
+          const key = `${metric} ${labels?.mount}`
+          if (tsMs >= (ofServer.get(key)?.[0] ?? SINCE)) ofServer.set(key, [tsMs, value])
+        }
+    }
+    const expected = (metric: string) =>
+      Object.fromEntries(
+        [...sent].flatMap(([serverId, series]) => {
+          const values = [...series].filter(([key]) => key.startsWith(`${metric} `)).map(([, [, value]]) => value + 0)
+          return values.length > 0 ? [[serverId, Math.max(...values)]] : []
+        }),
+      )
+    const held = async (by: typeof worker, metric: string, companyId = COMPANY) => {
+      const { serverIds, values, truncated } = await by.latest.readCompany(companyId, metric, SINCE)
+      expect(truncated).toBe(false)
+      return Object.fromEntries(
+        serverIds.map((id, at) => [id, values[at]!] as const).filter(([id]) => id !== server(999)),
+      )
+    }
+    for (let turn = 0; turn < 4; turn++) {
+      for (let batch = 0; batch < 6; batch++) await send()
+      await worker.writer.flush()
+      const asked = worker.asked.values
+      for (const metric of keyMetrics) expect([seed, await held(worker, metric)]).toEqual([seed, expected(metric)])
+      expect(worker.asked.values).toBe(asked)
+      for (const metric of [...keyMetrics, 'mem_total_bytes'])
+        expect([seed, await held(plain, metric)]).toEqual([seed, expected(metric)])
+      expect(await held(worker, 'cpu_usage_percent', '22222222-2222-4222-8222-222222222222')).toEqual({})
+    }
+    // Read from the bus and not stored yet.
+    await worker.send(server(1), [{ metric: 'cpu_load1', labels: { mount: '/0' }, points: [[NOW, 2 ** 50]] }])
+    await until('it is read', async () => (await held(worker, 'cpu_load1'))[server(1)] === 2 ** 50)
   })
 })

@@ -61,7 +61,10 @@ export type AdminDeps = {
   readonly alerting: (companyId: string, serverId: string) => Promise<JsonObject | null>
   /** Retention of a company: cached, the last known while the hub is silent, null for one never seen. */
   readonly retention: (companyId: string) => Promise<RetentionSettings | null>
-  readonly samples: Pick<SamplesClient, 'querySeries' | 'queryMetrics' | 'seriesKeys' | 'latestValues'>
+  readonly samples: Pick<
+    SamplesClient,
+    'companyValues' | 'querySeries' | 'queryMetrics' | 'seriesKeys' | 'latestValues'
+  >
   /** Made by `createPurger`. */
   readonly purge: (companyId: string, serverId: string | null) => Promise<PurgeOutcome>
   /** `path` is that of the route, and `other` for one that no route has. */

@@ -10,7 +10,7 @@ import type { AdminDeps } from './deps.ts'
 import { purgeData } from './purge.ts'
 import { reloadFeed } from './reload.ts'
 import { seriesByMetric, seriesList, serverSeries } from './series.ts'
-import { collectorStatus, companySummary, serverAlerting, serverStatus } from './status.ts'
+import { collectorStatus, companySummary, companyValues, serverAlerting, serverStatus } from './status.ts'
 
 const routesOf = (deps: AdminDeps): readonly AdminRoute[] => [
   { method: 'PUT', path: '/agents/:agent_id', act: call => pushAgent(deps, call) },
@@ -22,6 +22,7 @@ const routesOf = (deps: AdminDeps): readonly AdminRoute[] => [
   { method: 'GET', path: '/servers/:server_id/metrics', act: call => seriesList(deps, call) },
   { method: 'GET', path: '/servers/:server_id/alerting', act: call => serverAlerting(deps, call) },
   { method: 'GET', path: '/companies/:company_id/summary', act: call => companySummary(deps, call) },
+  { method: 'GET', path: '/companies/:company_id/values', act: call => companyValues(deps, call) },
   { method: 'DELETE', path: '/companies/:company_id/data', act: call => purgeData(deps, call, 'company') },
   { method: 'DELETE', path: '/servers/:server_id/data', act: call => purgeData(deps, call, 'server') },
   { method: 'GET', path: collectorStatusPath, act: () => collectorStatus(deps) },

@@ -5,9 +5,10 @@ import type {
   CompanySummaryResponse,
   ServerStatusResponse,
 } from '../../../core/admin-api/status.ts'
+import type { CompanyValuesResponse } from '../../../core/admin-api/values.ts'
 import { limits } from '../../../core/limits.ts'
-import { keyMetrics } from '../../../core/series/catalogue.ts'
-import { AdminError } from '../../admin-api/admin-error.ts'
+import { keyMetrics, metricByName } from '../../../core/series/catalogue.ts'
+import { AdminError, badField } from '../../admin-api/admin-error.ts'
 import { type AdminCall, uuidOf } from '../../admin-api/call.ts'
 import type { FeedStatus } from './collector-status.ts'
 import type { AdminDeps } from './deps.ts'
@@ -66,6 +67,16 @@ export async function collectorStatus(deps: AdminDeps): Promise<CollectorStatusR
 export async function companySummary(deps: AdminDeps, { params }: AdminCall): Promise<CompanySummaryResponse> {
   const { agentsTotal, online, offline } = await deps.registry.summary(uuidOf('company_id', params.company_id))
   return { agents_total: agentsTotal, online, offline }
+}
+
+/** The newest value of one metric on every server of a company. */
+export async function companyValues(deps: AdminDeps, { params, query }: AdminCall): Promise<CompanyValuesResponse> {
+  const companyId = uuidOf('company_id', params.company_id)
+  const metric = query.get('metric') ?? ''
+  if (!metricByName(metric)) throw badField('metric', 'must be one of the metrics of the catalogue')
+  const sinceMs = deps.nowMs() - limits.statusValueAgeMs
+  const { serverIds, values, tsMs, labels, truncated } = await deps.samples.companyValues(companyId, metric, sinceMs)
+  return { company_id: companyId, metric, truncated, server_ids: serverIds, values, ts_ms: tsMs, labels }
 }
 
 /** The company and server of a call that is about one server; 404 where they do not belong together. */

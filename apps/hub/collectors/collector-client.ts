@@ -6,6 +6,12 @@ import { circuitBreaker, handleAll, type IBreaker, type IPolicy, retry, wrap } f
 import { sql } from 'drizzle-orm'
 import type { Logger } from 'pino'
 import { adminPrefix, type FieldFault, faultsHeader, parseFaults } from '../../../core/admin-api/envelope.ts'
+import {
+  companyValuesPath,
+  mergeValues,
+  parseCompanyValues,
+  type ValueColumns,
+} from '../../../core/admin-api/values.ts'
 import { isLoopback } from '../../../core/config/address.ts'
 import { limits } from '../../../core/limits.ts'
 import type { HubConfig } from '../config.ts'
@@ -134,6 +140,30 @@ export class CollectorClient {
       order by a.enrolled_at desc limit 1`)
     const own = rows[0] ? this.toTarget(rows[0]) : null
     return own ?? (await this.targets())[0] ?? null
+  }
+
+  /** The collectors that a company's agents report to; the first online one when none is known. */
+  private async targetsOfCompany(companyId: string): Promise<CollectorTarget[]> {
+    const rows = await this.database.db.execute<TargetRow>(sql`
+      select id, admin_url, admin_token_sealed from monitoring_collectors where id in (
+        select collector_id from monitoring_agents where company_id = ${companyId} and state <> 'revoked')`)
+    const own = rows.map(row => this.toTarget(row)).filter(target => target !== null)
+    return own.length > 0 ? own : (await this.targets()).slice(0, 1)
+  }
+
+  /**
+   * The newest value of a metric on every server of a company that has one; of a server that two collectors know, the
+   * newer. Null: none of the collectors can answer. `isWhole` is false when some of it may be missing.
+   */
+  async valuesOfCompany(companyId: string, metric: string): Promise<(ValueColumns & { isWhole: boolean }) | null> {
+    const targets = await this.targetsOfCompany(companyId)
+    const path = companyValuesPath(companyId, metric)
+    const answers = await Promise.all(targets.map(target => this.query(target, 'values', path)))
+    const columns = answers.map(answer => (answer?.status === 200 ? parseCompanyValues(answer.body) : null))
+    const known = columns.filter(each => each !== null)
+    if (known.length === 0) return null
+    const isWhole = known.length === targets.length && known.every(each => !each.truncated)
+    return { ...mergeValues(known), isWhole }
   }
 
   /** One call; throws on network faults and on an answer later than `timeoutMs`. */

@@ -135,6 +135,9 @@ export class BlockScratch {
   }
 }
 
+/** Takes a point of a series by the words of its id. */
+export type TakePoint = (lo: number, hi: number, tsMs: number, value: number) => void
+
 export class SampleBlock {
   private readonly scratch: BlockScratch
   rows = 0
@@ -328,6 +331,22 @@ export class SampleBlock {
     for (let span = 0; span < owner.spans.length; span += 2)
       for (let row = owner.spans[span]!; row < owner.spans[span + 1]!; row++)
         yield { lo: idLo[row]!, hi: idHi[row]!, tsMs: Math.floor(tsMs[row]!), value: value[row]! + 0 }
+  }
+
+  /** The servers of a company that have points in this block. */
+  *serversOf(companyId: string): Generator<string, void> {
+    for (const owner of this.ownersByName.values())
+      if (owner.companyId === companyId && !owner.purged) yield owner.serverId
+  }
+
+  /** `bufferedOf` for readers of thousands of servers: a generator would cost more than what is done with a point. */
+  eachBuffered(companyId: string, serverId: string, take: TakePoint): void {
+    const owner = this.ownersByName.get(companyId + serverId)
+    if (!owner || owner.purged) return
+    const { idLo, idHi, tsMs, value } = this
+    for (let span = 0; span < owner.spans.length; span += 2)
+      for (let row = owner.spans[span]!; row < owner.spans[span + 1]!; row++)
+        take(idLo[row]!, idHi[row]!, Math.floor(tsMs[row]!), value[row]! + 0)
   }
 
   /**

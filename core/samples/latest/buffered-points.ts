@@ -1,10 +1,16 @@
 // Buffered points: read from the bus and not stored yet. Queries add them to what the store has.
 import type { SeriesId } from '../../series/series-key.ts'
-import type { BufferedPoint } from '../block/sample-block.ts'
+import type { BufferedPoint, TakePoint } from '../block/sample-block.ts'
 import type { StoredNewest } from './newest-values.ts'
 
 /** The buffered points of a server, in the order of arrival. */
 export type BufferedSource = (companyId: string, serverId: string) => Iterable<BufferedPoint>
+
+/** The buffered points of a whole company, server by server. */
+export type BufferedCompany = {
+  readonly serversOf: (companyId: string) => Iterable<string>
+  readonly eachBuffered: (companyId: string, serverId: string, take: TakePoint) => void
+}
 
 export const nothingBuffered: BufferedSource = () => []
 

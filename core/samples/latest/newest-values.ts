@@ -220,6 +220,49 @@ export class NewestValues {
     return found.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
+  /**
+   * The key of a series if it is of this metric, by the words of its id; undefined for any other. Cheap for most series
+   * that are of none of the metrics held here.
+   */
+  keyOf(metric: string): (lo: number, hi: number) => string | undefined {
+    const { filter } = this
+    const mask = filter.length - 1
+    return (lo, hi) => {
+      if ((filter[((lo | 0) >>> 5) & mask]! & (1 << (lo & 31))) === 0) return undefined
+      const key = this.find(hi | 0, lo | 0)?.key
+      return key !== undefined && metricOf(key) === metric ? key : undefined
+    }
+  }
+
+  /**
+   * The servers of a company that have values here; null when the caller must ask the store, because values since
+   * `sinceMs` may be missing.
+   */
+  serversOf(companyId: string, sinceMs: number): string[] | null {
+    const start = nameOf({ companyId, serverId: '' })
+    if (sinceMs < this.othersWholeFromMs || this.isDeleted(start)) return null
+    const found: string[] = []
+    for (const [name, server] of this.servers) {
+      if (!name.startsWith(start)) continue
+      if (sinceMs < server.wholeFromMs) return null
+      found.push(name.slice(start.length))
+    }
+    return found
+  }
+
+  /** The newest values of a server's series that have a key. */
+  eachNewest(
+    server: ServerName,
+    keyOf: (lo: number, hi: number) => string | undefined,
+    take: (key: string, value: number, tsMs: number) => void,
+  ): void {
+    const found = this.servers.get(nameOf(server))
+    for (const [at, { lo, hi }] of found?.known.entries() ?? []) {
+      const key = keyOf(lo, hi)
+      if (key !== undefined) take(key, found!.value[at]!, found!.tsMs[at]!)
+    }
+  }
+
   /** A ticket for `fill`, which the caller takes before it reads the store. Null when the server has no entry. */
   ticket(name: ServerName): object | null {
     return this.servers.get(nameOf(name)) ?? null

@@ -11,6 +11,12 @@ import {
   seriesPath,
 } from '../../../core/admin-api/series.ts'
 import { parseOnline, parseServerStatus } from '../../../core/admin-api/status.ts'
+import {
+  companyValuesPath,
+  mergeValues,
+  parseCompanyValues,
+  type ValueColumns,
+} from '../../../core/admin-api/values.ts'
 
 const NOT_ANSWERS = [null, undefined, 'x', 7, [], {}, { data: null }, { data: [] }, { data: 'x' }]
 
@@ -33,6 +39,7 @@ describe('answers of the admin API', () => {
       expect(parseSeriesResponse(body)).toBeNull()
       expect(parseServerStatus(body)).toBeNull()
       expect(parseOnline(body)).toBeNull()
+      expect(parseCompanyValues(body)).toBeNull()
     }
     expect(dataOf({ data: { a: 1 } })).toEqual({ a: 1 })
     const series = [
@@ -126,5 +133,40 @@ describe('answers of the admin API', () => {
       rules: [],
     })
     expect(parseAlerting({ data: [] })).toBeNull()
+  })
+})
+
+describe('one metric of a whole company', () => {
+  const columns: ValueColumns = {
+    server_ids: ['a', 'b'],
+    values: [1, 2],
+    ts_ms: [10, 20],
+    labels: [{}, { mount: '/' }],
+  }
+
+  test('columns of unequal length, or with a member that is none, are no answer', () => {
+    expect(companyValuesPath('c', 'cpu load')).toBe('/companies/c/values?metric=cpu+load')
+    expect(parseCompanyValues({ data: { ...columns, more: 1 } })).toEqual({ ...columns, truncated: false })
+    expect(parseCompanyValues({ data: { ...columns, truncated: true } })?.truncated).toBe(true)
+    const odd = [
+      { values: [1] },
+      { values: [1, '2'] },
+      { ts_ms: [1, null] },
+      { labels: [{}, 'x'] },
+      { server_ids: [1, 2] },
+    ]
+    for (const members of odd) expect(parseCompanyValues({ data: { ...columns, ...members } })).toBeNull()
+  })
+
+  test('of a server that two collectors know the newer value counts', () => {
+    const other: ValueColumns = { server_ids: ['b', 'c'], values: [3, 4], ts_ms: [19, 30], labels: [{}, {}] }
+    const merged: ValueColumns = {
+      server_ids: ['a', 'b', 'c'],
+      values: [1, 2, 4],
+      ts_ms: [10, 20, 30],
+      labels: [{}, { mount: '/' }, {}],
+    }
+    expect(mergeValues([columns, other])).toEqual(merged)
+    expect(mergeValues([])).toEqual({ server_ids: [], values: [], ts_ms: [], labels: [] })
   })
 })

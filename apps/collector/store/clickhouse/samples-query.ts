@@ -148,6 +148,13 @@ const metricOf = (key: string): string => {
 const emptySeries = (definitions: readonly Definition[]): Map<bigint, PointsOfSeries> =>
   new Map(definitions.map(({ id }) => [id, new PointsOfSeries()]))
 
+/** Newest samples of a company, and the keys of their series by id. */
+type CompanyNewest = {
+  readonly keys: ReadonlyMap<bigint, string>
+  readonly samples: readonly (ServerName & StoredNewest)[]
+  readonly truncated: boolean
+}
+
 /** Reads one store. Caches the definitions of recently queried series, so that a dashboard costs one statement. */
 export class SamplesReader {
   private readonly store: ClickHouse
@@ -436,6 +443,33 @@ export class SamplesReader {
       since: sinceMs,
     })
     return newestOf(bytes, servers, sinceMs)
+  }
+
+  /**
+   * The newest stored sample since `sinceMs` of every series of a metric on all servers of a company, with its key. Of
+   * more than `countMax` series some are left out, and that is said. Other queries do not wait for this one.
+   */
+  async newestOfCompany(companyId: string, metric: string, sinceMs: number, countMax: number): Promise<CompanyNewest> {
+    const rows = await this.store.rows(
+      `SELECT DISTINCT server_id, toString(series_id), key FROM ${this.store.database}.series
+       WHERE company_id = {company:UUID} AND metric = {metric:String} LIMIT {count:UInt32} ${SETTINGS}`,
+      { company: companyId, metric, count: countMax + 1 },
+    )
+    const series = rows.slice(0, countMax)
+    const keys = new Map(series.map(([, id, key]) => [BigInt(String(id)), String(key)]))
+    const servers = [...new Set(series.map(([serverId]) => String(serverId)))].map(serverId => ({
+      companyId,
+      serverId,
+    }))
+    const truncated = rows.length > countMax
+    if (servers.length === 0) return { keys, samples: [], truncated }
+    const isWanted = 'company_id = {company:UUID} AND series_id IN {ids:Array(UInt64)}'
+    const params = { company: companyId, ids: [...keys.keys()], since: sinceMs }
+    return {
+      keys,
+      samples: newestOf(await this.store.scan(this.runsSince(isWanted), params), servers, sinceMs),
+      truncated,
+    }
   }
 
   /** Keys of all series of these metrics, over all servers, up to `countMax`. */

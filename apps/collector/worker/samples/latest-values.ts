@@ -5,10 +5,13 @@
 import type { ServerRows } from '../../../../core/samples/block/sample-block.ts'
 import type { SeriesDefinition } from '../../../../core/samples/block/series-definitions.ts'
 import {
+  type BufferedCompany,
   type BufferedSource,
+  idOf,
   newestBuffered,
   nothingBuffered,
 } from '../../../../core/samples/latest/buffered-points.ts'
+import { LargestValue } from '../../../../core/samples/latest/largest-value.ts'
 import { KEPT_MS, KEYS_MAX, type NewestValue, NewestValues } from '../../../../core/samples/latest/newest-values.ts'
 import { keyMetrics } from '../../../../core/series/catalogue.ts'
 import { parseSeriesKey, seriesId } from '../../../../core/series/series-key.ts'
@@ -22,6 +25,21 @@ export type LatestValue = {
   readonly tsMs: number
 }
 
+/** One value of each server of a company, as columns. */
+export type CompanyValues = {
+  readonly serverIds: readonly string[]
+  readonly values: readonly number[]
+  readonly tsMs: readonly number[]
+  readonly labels: readonly Record<string, string>[]
+  /** Some series were left out. */
+  readonly truncated: boolean
+}
+
+/** Servers of a company between which other work of the thread goes on. */
+const SLICE_SERVERS = 500
+/** Series of one metric of a company that are read from the store at once. */
+const COMPANY_SERIES_MAX = 500_000
+
 /**
  * As many servers as the store is read for at once, and how many times as long it then rests: the embedded engine runs
  * reads one after the other, so that a status which is asked for meanwhile waits for these.
@@ -30,15 +48,23 @@ const LOAD_SERVERS = 10
 const LOAD_REST = 3
 const LOAD_RETRY_MS = 30_000
 
+type Labels = Record<string, string>
+
 const heldMetrics: ReadonlySet<string> = new Set(keyMetrics)
 
 const toLatest = ({ key, value, tsMs }: NewestValue): LatestValue => ({ ...parseSeriesKey(key), value, tsMs })
 
 type LatestValuesOptions = {
-  readonly reader: Pick<SamplesReader, 'newestValues' | 'newestSamples' | 'newestOfServers' | 'serversOf' | 'keysOf'>
+  readonly reader: Pick<
+    SamplesReader,
+    'newestValues' | 'newestSamples' | 'newestOfServers' | 'newestOfCompany' | 'serversOf' | 'keysOf'
+  >
   readonly nowMs: () => number
   /** Points that the store does not have yet. */
   readonly buffered?: BufferedSource
+  readonly bufferedCompany?: BufferedCompany
+  /** No other worker stores samples. */
+  readonly isOnlyWorker?: boolean
   /** Whether all samples of a server pass through this worker. */
   readonly isOwn: (serverId: string) => boolean
   readonly onTrouble: (error: unknown) => void
@@ -173,6 +199,42 @@ export class LatestValues {
       if (!known || each.tsMs >= known.tsMs) byKey.set(each.key, each)
     }
     return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1)).map(toLatest)
+  }
+
+  /**
+   * The largest newest value of a metric since `sinceMs` on each server of a company. From memory where that is whole,
+   * else from the store; with what is buffered in both cases.
+   */
+  async readCompany(companyId: string, metric: string, sinceMs: number): Promise<CompanyValues> {
+    const { reader, isOnlyWorker, bufferedCompany } = this.options
+    const isHeld = isOnlyWorker === true && this.state === 'holding' && heldMetrics.has(metric)
+    const held = isHeld ? this.buffered.serversOf(companyId, sinceMs) : null
+    const stored = held ? null : await reader.newestOfCompany(companyId, metric, sinceMs, COMPANY_SERIES_MAX)
+    const keyOf = stored
+      ? (lo: number, hi: number) => stored.keys.get(idOf({ lo: lo >>> 0, hi: hi >>> 0 }))
+      : this.buffered.keyOf(metric)
+    const storedOf = Map.groupBy(stored?.samples ?? [], sample => sample.serverId)
+    const serverIds = new Set([...(held ?? storedOf.keys()), ...(bufferedCompany?.serversOf(companyId) ?? [])])
+    const columns = { serverIds: [] as string[], values: [] as number[], tsMs: [] as number[], labels: [] as Labels[] }
+    let slice = 0
+    for (const serverId of serverIds) {
+      if (++slice % SLICE_SERVERS === 0) await Bun.sleep(0)
+      const found = new LargestValue()
+      const take = (key: string, value: number, tsMs: number) => found.take(key, value, tsMs)
+      if (held) this.buffered.eachNewest({ companyId, serverId }, keyOf, take)
+      for (const { lo, hi, value, tsMs } of storedOf.get(serverId) ?? []) take(keyOf(lo, hi) ?? '', value, tsMs)
+      bufferedCompany?.eachBuffered(companyId, serverId, (lo, hi, tsMs, value) => {
+        const key = keyOf(lo, hi)
+        if (key !== undefined) take(key, value, tsMs)
+      })
+      const largest = found.since(sinceMs)
+      if (!largest) continue
+      columns.serverIds.push(serverId)
+      columns.values.push(largest.value)
+      columns.tsMs.push(largest.tsMs)
+      columns.labels.push(parseSeriesKey(largest.key).labels)
+    }
+    return { ...columns, truncated: stored?.truncated ?? false }
   }
 
   private async readStored(

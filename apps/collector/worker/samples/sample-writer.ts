@@ -22,7 +22,7 @@ import {
   type ServerRows,
 } from '../../../../core/samples/block/sample-block.ts'
 import { type SeriesDefinition, writeSeriesBlock } from '../../../../core/samples/block/series-definitions.ts'
-import { idOf } from '../../../../core/samples/latest/buffered-points.ts'
+import { type BufferedCompany, idOf } from '../../../../core/samples/latest/buffered-points.ts'
 import type { CellStream } from '../../../../core/samples/rollup/cell-stream.ts'
 import { type BusGroup, type BusReader, busConsumers } from '../../bus/bus.ts'
 import type { ClickHouse } from '../../store/clickhouse/clickhouse.ts'
@@ -173,6 +173,19 @@ export class SampleWriter {
   *bufferedOf(companyId: string, serverId: string): Generator<BufferedPoint, void> {
     if (this.insertingBlock) yield* this.insertingBlock.block.bufferedOf(companyId, serverId)
     yield* this.active.block.bufferedOf(companyId, serverId)
+  }
+
+  /** What is buffered of a whole company. */
+  readonly bufferedCompany: BufferedCompany = {
+    serversOf: companyId => new Set(this.unstoredBlocks().flatMap(block => [...block.serversOf(companyId)])),
+    eachBuffered: (companyId, serverId, take) => {
+      for (const block of this.unstoredBlocks()) block.eachBuffered(companyId, serverId, take)
+    },
+  }
+
+  /** In the order of arrival. */
+  private unstoredBlocks(): SampleBlock[] {
+    return this.insertingBlock ? [this.insertingBlock.block, this.active.block] : [this.active.block]
   }
 
   /** The series of a server whose definitions are not stored yet. Some may become stored while they are read. */

@@ -102,6 +102,7 @@ export async function startSamples(options: SamplesClientOptions) {
     /** The keys of the series of a server that are stored or buffered, ordered. */
     seriesKeys: (...args: SamplesCalls['seriesKeys']['args']) => calls.call('seriesKeys', ...args),
     latestValues: (...args: SamplesCalls['latestValues']['args']) => calls.call('latestValues', ...args),
+    companyValues: (...args: SamplesCalls['companyValues']['args']) => calls.call('companyValues', ...args),
     /** Deletes everything of a company (`serverId` null) or of one server. */
     purge: (...args: SamplesCalls['purge']['args']) => calls.call('purge', ...args),
     companies: () => calls.call('companies'),

@@ -5,7 +5,7 @@ import type { Tombstone } from '../../../../core/retention/tombstone.ts'
 import type { ExpiredDays, Expiry } from '../../store/clickhouse/samples-delete.ts'
 import type { MetricsResponse, SeriesResponse } from '../../store/clickhouse/samples-query.ts'
 import type { AnswerMessage, CallMessage } from '../../thread-calls.ts'
-import type { LatestValue } from './latest-values.ts'
+import type { CompanyValues, LatestValue } from './latest-values.ts'
 
 /** How long, and for how many bytes of the bus, samples may be buffered before they are stored. */
 export type SampleHold = { readonly ms: number; readonly bytes: number }
@@ -61,6 +61,7 @@ export type SamplesCalls = {
     args: [companyId: string, serverId: string, metrics: readonly string[], sinceMs: number]
     result: LatestValue[]
   }
+  companyValues: { args: [companyId: string, metric: string, sinceMs: number]; result: CompanyValues }
   purge: { args: [companyId: string, serverId: string | null]; result: null }
   expire: { args: [expiries: readonly Expiry[], isDryRun: boolean]; result: ExpiredDays[] }
   reclaim: { args: []; result: null }

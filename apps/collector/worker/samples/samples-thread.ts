@@ -85,6 +85,11 @@ class SamplesThread {
       reader: this.reader,
       nowMs,
       buffered,
+      bufferedCompany: {
+        serversOf: companyId => this.writer.bufferedCompany.serversOf(companyId),
+        eachBuffered: (...args) => this.writer.bufferedCompany.eachBuffered(...args),
+      },
+      isOnlyWorker,
       isOwn: serverId => isOnlyWorker || busReader.partitions.includes(shardOfServer(serverId)),
       onTrouble: error => this.trouble('cannot read the series', error),
     })
@@ -197,6 +202,7 @@ class SamplesThread {
         this.reader.queryMetrics(plan, metrics, this.rightBeforeMs(plan), limits.queryMetricsPointsMax),
       seriesKeys: (...args) => this.reader.keysOfServer(...args),
       latestValues: (...args) => this.latest.read(...args),
+      companyValues: (...args) => this.latest.readCompany(...args),
       purge: (companyId, serverId) => this.purge(companyId, serverId),
       expire: (expiries, isDryRun) => this.expire(expiries, isDryRun),
       reclaim: () => this.rollups.exclusively(() => reclaim(store)).then(() => null),
