@@ -60,6 +60,7 @@ export const hubKeys = {
   ),
   'rate.mail_per_minute': integer(30, 'messages a minute that the people of a company may cause by asking', { min: 1 }),
   'rate.collector_per_minute': integer(1200, 'requests of a collector', { min: 1 }),
+  'rate.web_per_minute': integer(600, 'requests of the pages of a session for their data', { min: 1 }),
   'rate.session_per_minute': integer(30, 'requests of a session, by address', { min: 1 }),
   'rate.matcher_per_minute': integer(600, 'requests of a security matcher', { min: 1 }),
   'rate.enroll_per_minute': integer(30, 'enrollments of an address', { min: 1 }),

@@ -1,6 +1,6 @@
 // Online, down and unknown: the same word for a server in the list, the counts, the agents and the live page.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { logIn, newPerson, onePicture } from '../web/visitor.ts'
+import { logIn, newPerson, serversOf } from '../web/visitor.ts'
 import { AdminListener } from './admin-listener.ts'
 import { alertEvent } from './alert-event.ts'
 import { type Json, type Tenant, TestHub } from './hub-harness.ts'
@@ -80,12 +80,10 @@ test('[HAG-004] [HSV-007] the records give one answer: in the list, the agents, 
     servers: { total: 6, online: 1, down: 2, unknown: 3 },
     agents: { total: 5, online: 1, offline: 3, pending: 1 },
   })
-  const { cookie } = await logIn(hub.url, (await newPerson(hub, own.companyId)).email)
-  const snapshot = await onePicture(hub.url, cookie)
-  expect(snapshot.counts).toMatchObject({ all: 6, online: 1, down: 2, unknown: 3 })
-  expect(snapshot.servers.map(server => server.connectivity)).toEqual(
-    listed.map((row: Json) => row.health.connectivity),
-  )
+  const session = await logIn(hub.url, (await newPerson(hub, own.companyId)).email)
+  const shown = await serversOf(hub.url, session)
+  expect(shown.counts).toMatchObject({ all: 6, online: 1, down: 2, unknown: 3 })
+  expect(shown.rows.map(server => server.connectivity)).toEqual(listed.map((row: Json) => row.health.connectivity))
 }, 30_000)
 
 test('[HST-005] what the collector hears moves servers and agents alike: the counts of one page agree', async () => {

@@ -1,6 +1,6 @@
 // Turns that go round the callers, with work that ends when the test says so.
 import { expect, test } from 'bun:test'
-import { FairTurns } from '../../apps/hub/web/fair-turns.ts'
+import { FairTurns } from '../../apps/hub/web/shell/fair-turns.ts'
 
 class Work {
   readonly begun: string[] = []

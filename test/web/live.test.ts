@@ -1,10 +1,12 @@
-// The live stream over HTTP, against a real hub and database: what it shows of whom, to whom, and when it ends.
+// The data of pages over HTTP, against a real hub and database: what is shown of whom, to whom, what a stream sends of
+// it, and when it ends.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
+import type { ServersView } from '../../apps/hub/web/views/servers.ts'
 import { freePort } from '../../apps/standalone/ports.ts'
-import { caller, type Json, type Tenant, TestHub } from '../api/hub-harness.ts'
+import { type Json, type Tenant, TestHub } from '../api/hub-harness.ts'
 import { until } from '../support/until.ts'
-import { Live, logIn, newPerson, onePicture, type Session } from './visitor.ts'
+import { askView, Live, logIn, newPerson, type Session, serversOf, slugOf } from './visitor.ts'
 
 type Collector = Awaited<ReturnType<TestHub['collector']>>
 let hub: TestHub
@@ -67,72 +69,81 @@ async function newAlert(by: Tenant, serverId: string, severity: string, more: Js
   expect((await call('POST', '/events', { events: [event] })).body.data.accepted).toHaveLength(1)
 }
 
-const snapshotOf = (search = '', of: Session = session) => onePicture(hub.url, of.cookie, search)
-const namesOf = async (search: string) => (await snapshotOf(search)).servers.map(server => server.name)
+const namesOf = async (search: string, of: Session = session) =>
+  (await serversOf(hub.url, of, search)).rows.map(server => server.name)
+const followed = (of: Session, search = '') => `servers?company=${slugOf(of)}${search}`
+const openLive = (of: Session, search = '') => Live.open(hub.url, of.cookie, followed(of, search))
 
 describe('who may look', () => {
-  test('without a session, and with a bearer token, there is no stream', async () => {
-    const status = async (headers: Record<string, string>) => (await fetch(`${hub.url}/web/live`, { headers })).status
-    expect(await status({})).toBe(401)
-    expect(await status({ cookie: 'hub_session=ses_guessed' })).toBe(401)
-    expect(await status({ authorization: `Bearer ${tenant.token}` })).toBe(401)
+  test('without a session, and with a bearer token, there is neither data nor a stream', async () => {
+    for (const path of ['/web/live', '/web/view/servers', '/web/session']) {
+      const status = async (headers: Record<string, string>) => (await fetch(hub.url + path, { headers })).status
+      expect([path, await status({})]).toEqual([path, 401])
+      expect([path, await status({ cookie: 'hub_session=ses_guessed' })]).toEqual([path, 401])
+      expect([path, await status({ authorization: `Bearer ${tenant.token}` })]).toEqual([path, 401])
+    }
   })
 
-  test('[HUB-031] a company sees its own servers and alerts; another one only where it was granted', async () => {
+  test('[HUB-031] a company sees its own servers; another one only where it was granted, and else as if it were not there', async () => {
     const other = await hub.tenant()
     const child = await hub.tenant(undefined, { parentId: other.companyId })
-    const own = await newServer(other, 'own')
+    await newServer(other, 'own')
     await newServer(child, 'of the child')
-    await newAlert(other, own, 'warning')
     const person = await newPerson(hub, other.companyId)
     const theirs = await logIn(hub.url, person.email)
-    const snapshot = await snapshotOf('', theirs)
-    expect(snapshot.servers.map(server => server.name)).toEqual(['own'])
-    expect(snapshot.alertsTotal).toBe(1)
+    expect(await namesOf('', theirs)).toEqual(['own'])
     const stranger = await logIn(hub.url, (await newPerson(hub, (await hub.tenant()).companyId)).email)
-    const empty = await snapshotOf('', stranger)
-    expect([empty.counts.all, empty.servers.length, empty.alertsTotal]).toEqual([0, 0, 0])
+    expect((await serversOf(hub.url, stranger)).counts.all).toBe(0)
 
-    const status = async () =>
-      (await fetch(`${hub.url}/web/live?company=${child.companyId}`, { headers: { cookie: theirs.cookie } })).status
-    expect(await status()).toBe(403)
+    const [row] = await hub.hub.database.db.execute<{ slug: string }>(
+      sql`select slug from companies where id = ${child.companyId}`,
+    )
+    const ofChild = { ...theirs, base: `/c/${row?.slug}` }
+    const pageOf = async (base: string) => {
+      const answer = await fetch(`${hub.url}${base}/servers`, { headers: { cookie: theirs.cookie } })
+      return [answer.status, await answer.text()]
+    }
+    expect((await askView(hub.url, ofChild, 'servers')).status).toBe(404)
+    const nonsense = await pageOf('/c/no-such-company')
+    expect(nonsense[0]).toBe(404)
+    expect(await pageOf(ofChild.base)).toEqual(nonsense)
     await hub.hub.database.db.execute(
       sql`insert into user_company_grants (user_id, company_id) values (${person.userId}, ${child.companyId})`,
     )
-    const granted = await snapshotOf(`?company=${child.companyId}`, theirs)
-    expect(granted.servers.map(server => server.name)).toEqual(['of the child'])
-    const { page } = await logIn(hub.url, person.email)
-    expect(page).toContain(`<option value="${child.companyId}">`)
+    expect(await namesOf('', ofChild)).toEqual(['of the child'])
+    expect((await logIn(hub.url, person.email)).page).toContain(`"slug":"${row?.slug}"`)
   })
 
-  test('a stream ends when its session does, and when a permission is lost', async () => {
-    const endOf = async (act: (userId: string) => Promise<unknown>): Promise<unknown> => {
+  test('a stream ends when its session does, and tells of a permission that is lost', async () => {
+    const toldOf = async (event: string, act: (userId: string) => Promise<unknown>): Promise<unknown> => {
       const person = await newPerson(hub, tenant.companyId)
-      const live = await Live.open(hub.url, (await logIn(hub.url, person.email)).cookie)
-      await live.snapshot()
+      const live = await openLive(await logIn(hub.url, person.email))
+      await live.view()
       await act(person.userId)
-      const end = await live.next('end')
-      await live.ended()
-      return end
+      const told = await live.next(event)
+      live.close()
+      return told
     }
     const { db } = hub.hub.database
     const [signedOut, refused] = await Promise.all([
-      endOf(userId => db.execute(sql`delete from sessions where user_id = ${userId}`)),
-      endOf(userId => db.execute(sql`update users set permissions = '{servers.view}' where id = ${userId}`)),
+      toldOf('end', userId => db.execute(sql`delete from sessions where user_id = ${userId}`)),
+      toldOf('fault', userId => db.execute(sql`update users set permissions = '{servers.view}' where id = ${userId}`)),
     ])
     expect(signedOut).toEqual({ reason: 'signed_out' })
-    expect(refused).toEqual({ reason: 'refused' })
+    expect(refused).toMatchObject({ status: 403 })
   }, 30_000)
 
-  test('[HUB-049] opening streams counts as requests of the session: the one over the limit is 429 with Retry-After', async () => {
-    const strict = await TestHub.start({ 'rate.session_per_minute': 3 })
+  test('[HUB-049] pages have a limit of their own: the request over it is 429 with Retry-After, and the API goes on', async () => {
+    const strict = await TestHub.start({ 'rate.web_per_minute': 3 })
     try {
       const person = await newPerson(strict, (await strict.tenant()).companyId)
-      const { cookie } = await logIn(strict.url, person.email)
-      for (let opened = 0; opened < 3; opened++) await onePicture(strict.url, cookie)
-      const over = await fetch(`${strict.url}/web/live`, { headers: { cookie } })
+      const theirs = await logIn(strict.url, person.email)
+      for (let asked = 0; asked < 3; asked++) await serversOf(strict.url, theirs)
+      const over = await askView(strict.url, theirs, 'servers')
       expect(over.status).toBe(429)
       expect(Number(over.headers.get('retry-after'))).toBeWithin(1, 61)
+      expect((await Live.open(strict.url, theirs.cookie, 'servers?company=x')).response.status).toBe(429)
+      expect((await fetch(`${strict.url}/api/v1/me`, { headers: { cookie: theirs.cookie } })).status).toBe(200)
     } finally {
       await strict.running.stop()
     }
@@ -141,14 +152,13 @@ describe('who may look', () => {
 
 test('a session has ten streams at most, and one that is closed makes room', async () => {
   const person = await newPerson(hub, tenant.companyId)
-  const { cookie } = await logIn(hub.url, person.email)
-  const streams = await Promise.all(Array.from({ length: 10 }, () => Live.open(hub.url, cookie)))
-  const next = () => Live.open(hub.url, cookie)
-  const refused = await next()
+  const theirs = await logIn(hub.url, person.email)
+  const streams = await Promise.all(Array.from({ length: 10 }, () => openLive(theirs)))
+  const refused = await openLive(theirs)
   expect(refused.response.status).toBe(429)
   streams[0]?.close()
   const last = await until('room for a stream', async () => {
-    const live = await next()
+    const live = await openLive(theirs)
     return live.response.status === 200 && live
   })
   for (const live of [...streams, last]) live.close()
@@ -158,96 +168,98 @@ describe('what is shown', () => {
   test('states, host names and times come from the records when no collector answers, and the page is told so', async () => {
     const fresh = await hub.tenant()
     const theirs = await logIn(hub.url, (await newPerson(hub, fresh.companyId)).email)
-    expect((await snapshotOf('', theirs)).counts).toEqual({ all: 0, online: 0, down: 0, unknown: 0, alerts: 0 })
+    const none = { all: 0, online: 0, down: 0, unknown: 0, maintenance: 0, draft: 0, alerts: 0 }
+    expect((await serversOf(hub.url, theirs)).counts).toEqual(none)
+    const live = await openLive(theirs)
+    const before = await live.view<ServersView>()
     await newSeenServer(fresh, 'a-reports', 5)
     await newSeenServer(fresh, 'b-silent', 3_600)
     await newServer(fresh, 'c-new')
-    const snapshot = await until('a snapshot with all three', async () => {
-      const now = await snapshotOf('', theirs)
+    const shown = await until('a change with all three', async () => {
+      const now = await serversOf(hub.url, theirs)
       return now.counts.all === 3 && now
     })
-    expect(snapshot.servers.map(({ name, connectivity }) => [name, connectivity])).toEqual([
+    expect(shown.rows.map(({ name, connectivity }) => [name, connectivity])).toEqual([
       ['a-reports', 'online'],
       ['b-silent', 'down'],
       ['c-new', 'unknown'],
     ])
-    expect(snapshot.counts).toEqual({ all: 3, online: 1, down: 1, unknown: 1, alerts: 0 })
-    expect(snapshot.servers[0]?.hostname).toBe('a-reports.example.test')
-    expect(Math.abs(Date.now() - (snapshot.servers[0]?.lastSeenAtMs ?? 0))).toBeLessThan(60_000)
-    expect(snapshot.servers[2]?.lastSeenAtMs).toBeNull()
-    expect(snapshot.collector).toBe('unavailable')
-  })
-
-  test('of many servers one page is shown, by name; search and state choose, counts stay of all', async () => {
-    for (let number = 0; number < 32; number++) await newServer(tenant, `node-${String(number).padStart(2, '0')}`)
-    await newSeenServer(tenant, 'alpha', 5)
-    await newSeenServer(tenant, 'BETA_1%', 5)
-    const first = await snapshotOf()
-    expect([first.servers.length, first.matching, first.counts.all]).toEqual([15, 34, 34])
-    expect(first.servers.slice(0, 3).map(server => server.name)).toEqual(['alpha', 'BETA_1%', 'node-00'])
-    expect(await namesOf('?page=3')).toEqual(['node-28', 'node-29', 'node-30', 'node-31'])
-    expect((await snapshotOf('?page=99')).page).toBe(3)
-    expect(await namesOf('?search=beta')).toEqual(['BETA_1%'])
-    expect(await namesOf('?search=_1%25')).toEqual(['BETA_1%'])
-    expect(await namesOf('?search=node-07.example')).toEqual(['node-07'])
-    const online = await snapshotOf('?state=online')
-    expect([online.matching, online.counts.all, online.counts.unknown]).toEqual([2, 34, 32])
-    expect(online.servers.map(server => server.name)).toEqual(['alpha', 'BETA_1%'])
+    expect(shown.counts).toEqual({ ...none, all: 3, online: 1, down: 1, unknown: 1 })
+    expect(shown.rows[0]?.hostname).toBe('a-reports.example.test')
+    expect(Math.abs(Date.now() - (shown.rows[0]?.lastSeenAtMs ?? 0))).toBeLessThan(60_000)
+    expect(shown.rows[2]?.lastSeenAtMs).toBeNull()
+    expect(shown.collector).toBe('unavailable')
+    let followed = before
+    await until('the stream has brought what the view says', async () => {
+      followed = await live.changed(followed)
+      return followed.counts.all === 3
+    })
+    live.close()
   }, 30_000)
 
-  test('what an address asks for wrongly is the first page of all', async () => {
-    const all = await snapshotOf()
-    for (const search of ['?page=0', '?page=x', '?page=1e9', '?state=odd', '?page=-1&alerts_page=2.5'])
-      expect((await snapshotOf(search)).servers.map(server => server.id)).toEqual(all.servers.map(server => server.id))
-  })
-
-  test('open alerts stand the worst first, six a page; acknowledged ones after the others, closed ones not at all', async () => {
-    const own = await hub.tenant()
-    const person = await newPerson(hub, own.companyId, ['monitoring.view', 'monitoring.manage', 'servers.view'])
-    const theirs = await logIn(hub.url, person.email)
-    const server = await newSeenServer(own, 'troubled', 5)
-    for (const severity of ['info', 'warning', 'critical', 'warning', 'critical', 'info', 'warning'])
-      await newAlert(own, server, severity)
-    const before = await snapshotOf('', theirs)
-    const severities = before.alerts.map(alert => alert.severity)
-    expect(severities).toEqual(['critical', 'critical', 'warning', 'warning', 'warning', 'info'])
-    expect([before.alertsTotal, before.severities]).toEqual([7, { critical: 2, warning: 3, info: 2 }])
-    expect((await snapshotOf('?alerts_page=2', theirs)).alerts.map(alert => alert.severity)).toEqual(['info'])
-    expect(before.servers[0]?.openAlerts).toBe(7)
-    expect(before.counts.alerts).toBe(1)
-    expect(before.alerts[0]).toMatchObject({
-      serverName: 'troubled',
-      metric: 'disk_used_percent',
-      series: 'mount=/',
-      lastValue: 97.25,
-      threshold: 90,
-      state: 'open',
+  test('of many servers a window is shown, sorted as asked; the filter chooses, counts stay of all', async () => {
+    for (let number = 0; number < 70; number++) await newServer(tenant, `node-${String(number).padStart(2, '0')}`)
+    const tagged = await tenant.call('POST', '/servers', { name: 'tagged', tags: ['web', 'eu'], datacenter: 'fra' })
+    expect(tagged.status).toBe(201)
+    await newSeenServer(tenant, 'alpha', 5)
+    await newSeenServer(tenant, 'BETA_1%', 5)
+    const first = await until('all are there', async () => {
+      const now = await serversOf(hub.url, session)
+      return now.counts.all === 73 && now
     })
+    expect([first.rows.length, first.matching, first.offset]).toEqual([60, 73, 0])
+    expect(first.rows.slice(0, 3).map(server => server.name)).toEqual(['alpha', 'BETA_1%', 'node-00'])
+    expect(await namesOf('&offset=71')).toEqual(['node-69', 'tagged'])
+    expect((await serversOf(hub.url, session, '&offset=9999')).offset).toBe(72)
+    expect((await namesOf('&sort=-name')).slice(0, 2)).toEqual(['tagged', 'node-69'])
+    expect(await namesOf('&q=beta')).toEqual(['BETA_1%'])
+    expect(await namesOf('&q=_1%25')).toEqual(['BETA_1%'])
+    expect(await namesOf('&q=node-07.example')).toEqual(['node-07'])
+    expect(await namesOf('&q=tag:WEB+dc:fra')).toEqual(['tagged'])
+    expect(await namesOf('&q=tag:web+-tag:eu')).toEqual([])
+    expect(await namesOf('&q=state:online')).toEqual(['alpha', 'BETA_1%'])
+    expect(await namesOf('&q=alerts:>0')).toEqual([])
+    const online = await serversOf(hub.url, session, '&q=state:online')
+    expect([online.matching, online.counts.all, online.counts.unknown]).toEqual([2, 73, 71])
+    expect(first.facets).toMatchObject({
+      dc: [['fra', 1]],
+      tag: [
+        ['eu', 1],
+        ['web', 1],
+      ],
+    })
+    for (const odd of ['&offset=x', '&offset=-5', '&sort=constructor', '&q=%22', '&q=state:'])
+      expect([odd, (await serversOf(hub.url, session, odd)).rows.length]).toEqual([odd, 60])
+    expect((await askView(hub.url, session, 'constructor')).status).toBe(404)
+    expect((await askView(hub.url, session, 'servers', '&q=%00')).status).toBe(404)
+  }, 30_000)
 
-    const act = (id: string, action: string) =>
-      caller(hub.url, null)(
-        'POST',
-        `/monitoring/alerts/${id}/${action}`,
-        {},
-        {
-          cookie: theirs.cookie,
-          'x-csrf-token': theirs.csrfToken,
-        },
-      )
-    const [first, second] = before.alerts.map(alert => alert.id)
-    expect((await act(first ?? '', 'acknowledge')).status).toBe(200)
-    expect((await act(second ?? '', 'close')).status).toBe(200)
-    await newAlert(own, server, 'critical')
-    const after = await snapshotOf('?alerts_page=1&search=troubled', theirs)
-    expect(after.alerts.map(alert => alert.id)).not.toContain(second)
-    expect(after.alerts[1]).toMatchObject({ id: first, state: 'acknowledged', acknowledgedBy: 'Test person' })
+  test('open alerts count at their server, the worst by name', async () => {
+    const own = await hub.tenant()
+    const theirs = await logIn(hub.url, (await newPerson(hub, own.companyId)).email)
+    const server = await newSeenServer(own, 'troubled', 5)
+    for (const severity of ['info', 'critical', 'warning']) await newAlert(own, server, severity)
+    const shown = await until('the alerts are counted', async () => {
+      const now = await serversOf(hub.url, theirs)
+      return now.rows[0]?.openAlerts === 3 && now
+    })
+    expect(shown.rows[0]).toMatchObject({ name: 'troubled', worst: 'critical' })
+    expect(shown.counts.alerts).toBe(1)
+  }, 30_000)
+
+  test('many viewers cost as one: what one sees is made once', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => askView(hub.url, session, 'servers', '&q=node-1')),
+    )
+    expect(new Set(answers.map(answer => answer.headers.get('x-view-made-at'))).size).toBe(1)
   }, 30_000)
 
   test('a hub that stops ends its streams', async () => {
     const short = await TestHub.start()
     const person = await newPerson(short, (await short.tenant()).companyId)
-    const live = await Live.open(short.url, (await logIn(short.url, person.email)).cookie)
-    await live.snapshot()
+    const theirs = await logIn(short.url, person.email)
+    const live = await Live.open(short.url, theirs.cookie, followed(theirs))
+    await live.view()
     await short.running.stop()
     await live.ended()
   }, 30_000)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { tokenHash } from '../../apps/hub/identity/secrets.ts'
 import { type Tenant, TestHub } from '../api/hub-harness.ts'
-import { logIn, newPerson, type Person, type Session, sendLogin } from './visitor.ts'
+import { askView, Live, logIn, newPerson, PASSWORD, type Person, type Session, sendLogin, slugOf } from './visitor.ts'
 
 let hub: TestHub
 let tenant: Tenant
@@ -22,7 +22,7 @@ const me = ({ cookie }: Session) => get('/api/v1/me', { cookie })
 const tokenIn = (cookie: string): string => cookie.split('=')[1] ?? ''
 
 describe('login', () => {
-  test('[HUB-013] without a session the page is the login form; with the right password it becomes the live page', async () => {
+  test('[HUB-013] without a session the page is the login form; with the right password it leads to the company', async () => {
     const form = await (await get('/')).text()
     expect(form).toContain('action="/login"')
     expect(form).toContain('type="password"')
@@ -31,8 +31,11 @@ describe('login', () => {
     expect(answer.headers.get('location')).toBe('/')
     const cookie = answer.headers.get('set-cookie') ?? ''
     expect(cookie).toMatch(/^hub_session=ses_[0-9A-Za-z]+; Max-Age=43200; Path=\/; HttpOnly; SameSite=Lax$/)
-    const page = await (await get('/', { cookie: cookie.split(';')[0] ?? '' })).text()
-    expect(page).toContain('id="live"')
+    const session = { cookie: cookie.split(';')[0] ?? '' }
+    const home = (await get('/', session)).headers.get('location') ?? ''
+    expect(home).toMatch(/^\/c\/[a-z0-9-]+\//)
+    const page = await (await get(home, session)).text()
+    expect(page).toContain('id="app"')
     expect(page).not.toContain('action="/login"')
   })
 
@@ -194,9 +197,9 @@ describe('pages', () => {
     for (const file of files) {
       const got = await get(file)
       expect(got.status).toBe(200)
-      expect(got.headers.get('cache-control')).toContain('immutable')
+      expect(got.headers.get('cache-control')).toContain(file.endsWith('.svg') ? 'max-age' : 'immutable')
     }
-    expect(page).not.toMatch(/<script(?![^>]*src=)|\son\w+=|\sstyle=/)
+    expect(page).not.toMatch(/<script(?! type="application\/json"|[^>]*src=)|\son\w+=|\sstyle=/)
     expect(page).not.toMatch(/(?:src|href|action)="(?:https?:)?\/\//)
   })
 
@@ -206,8 +209,10 @@ describe('pages', () => {
     await hub.hub.database.db.execute(sql`update companies set name = ${name} where id = ${tenant.companyId}`)
     const { page } = await logIn(hub.url, odd.email)
     const escaped = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;Co&#39;'
-    expect(page.split(escaped)).toHaveLength(3)
+    expect(page).toContain(`<title>${escaped} · `)
     expect(page).not.toContain('<script>alert')
+    const data = JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)?.[1] ?? '')
+    expect([data.user.name, data.company.name]).toEqual([name, name])
     const refused = await sendLogin(hub.url, '"><img src=x>', 'wrong')
     expect(await refused.text()).not.toContain('<img src=x>')
   })
@@ -279,19 +284,43 @@ describe('pages', () => {
     expect(await text('de')).toContain('Sign in')
   })
 
-  test('[HUB-007] without monitoring.view or servers.view there is a page that says so, and no snapshot', async () => {
+  test('[HUB-007] without monitoring.view or servers.view there is a page that says so, and no data', async () => {
     for (const permissions of [['servers.view'], ['monitoring.view'], []]) {
       const guest = await newPerson(hub, tenant.companyId, permissions)
-      const { cookie, page } = await logIn(hub.url, guest.email)
-      expect((await get('/', { cookie })).status).toBe(403)
-      expect(page).toContain('No access to monitoring')
-      expect((await get('/web/live', { cookie })).status).toBe(403)
+      const session = await logIn(hub.url, guest.email)
+      expect((await get(`${session.base}/servers`, { cookie: session.cookie })).status).toBe(403)
+      expect(session.page).toContain('"view":null')
+      const refused = await askView(hub.url, session, 'servers')
+      expect([refused.status, await refused.json()]).toMatchObject([403, { reason: 'permission_denied' }])
+      const live = await Live.open(hub.url, session.cookie, `servers?company=${slugOf(session)}`)
+      expect(await live.next('fault')).toMatchObject({ status: 403 })
+      live.close()
     }
   })
 
-  test('a notification leads to its alert on the live page', async () => {
-    const id = crypto.randomUUID()
-    expect((await get(`/alerts/${id}`)).headers.get('location')).toBe(`/#alert-${id}`)
-    expect((await get('/alerts/x%2F%2Felsewhere.test')).headers.get('location')).toBe('/#alert-')
+  test('an address of before leads on: a company by its id, an alert by its own; nonsense leads nowhere', async () => {
+    const session = await logIn(hub.url, person.email)
+    const to = async (path: string) => {
+      const answer = await get(path, { cookie: session.cookie })
+      return answer.headers.get('location') ?? answer.status
+    }
+    expect(await to(`/?company=${tenant.companyId}`)).toStartWith(`${session.base}/`)
+    expect(await to(`/alerts/${crypto.randomUUID()}`)).toBe(404)
+    expect(await to('/alerts/x%2F%2Felsewhere.test')).toBe(404)
+    expect(await to('/c/no-such-company/servers')).toBe(404)
+    expect(await to(`${session.base}/no-such-page`)).toBe(404)
+  })
+
+  test('who follows a link without a session signs in and is led to it, and to no other site', async () => {
+    const link = `/c/acme/servers?q=state:down`
+    const form = await (await get(link)).text()
+    expect(form).toContain(`<input type="hidden" name="next" value="${link}">`)
+    const to = async (next: string) => {
+      const body = new URLSearchParams({ email: person.email, password: PASSWORD, next })
+      return (await fetch(`${hub.url}/login`, { method: 'POST', body, redirect: 'manual' })).headers.get('location')
+    }
+    expect(await to(link)).toBe(link)
+    for (const elsewhere of ['//evil.test/c/', 'https://evil.test', '/c/\\evil.test', '/\tc/x', '/web/session'])
+      expect([elsewhere, await to(elsewhere)]).toEqual([elsewhere, '/'])
   })
 })

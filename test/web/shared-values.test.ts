@@ -1,6 +1,6 @@
 // Values that many viewers share, and what is shared of one that cannot be had.
 import { expect, test } from 'bun:test'
-import { RecentValues } from '../../apps/hub/web/recent-values.ts'
+import { RecentValues } from '../../apps/hub/web/live/recent-values.ts'
 
 const rig = <T>(maxAgeMs: number, outcomes: (T | Error)[]) => {
   const clock = { nowMs: 0 }

@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { createUser } from '../../apps/hub/identity/accounts.ts'
 import { inTransaction } from '../../apps/hub/platform/db/transaction.ts'
-import type { LiveSnapshot } from '../../apps/hub/web/live-view.ts'
+import { type Patch, patched } from '../../apps/hub/web/live/patch.ts'
+import type { ServersView } from '../../apps/hub/web/views/servers.ts'
 import type { TestHub } from '../api/hub-harness.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -41,19 +42,45 @@ export const sendLogin = (
 export type Session = {
   readonly cookie: string
   readonly csrfToken: string
-  /** The live page as it was served. */
+  /** The page after the login as it was served. */
   readonly page: string
+  /** Its address: `/c/{company}`. */
+  readonly base: string
 }
 
 const cookieOf = (response: Response): string => (response.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
 
-/** Logs in and reads the live page. */
+/** What a page unmasks its token with: the first half of the bytes combined with the second. */
+function unmasked(text: string): string {
+  const bytes = Buffer.from(text, 'hex')
+  const half = bytes.length / 2
+  return Buffer.from(bytes.subarray(half).map((byte, index) => byte ^ (bytes[index] ?? 0))).toString()
+}
+
+/** Logs in and reads the first page. */
 export async function logIn(url: string, email: string): Promise<Session> {
   const response = await sendLogin(url, email)
   if (response.status !== 303) throw new Error(`the login answered ${response.status}`)
   const cookie = cookieOf(response)
-  const page = await (await fetch(`${url}/`, { headers: { cookie } })).text()
-  return { cookie, csrfToken: /data-csrf="([^"]+)"/.exec(page)?.[1] ?? '', page }
+  const headers = { cookie }
+  const first = await fetch(`${url}/`, { headers, redirect: 'manual' })
+  const at = first.headers.get('location') ?? '/'
+  const page = await (await fetch(`${url}${at}`, { headers })).text()
+  const session = (await (await fetch(`${url}/web/session`, { headers })).json()) as { csrf: string }
+  return { cookie, csrfToken: unmasked(session.csrf), page, base: /^\/c\/[^/]+/.exec(at)?.[0] ?? '' }
+}
+
+export const slugOf = ({ base }: Session): string => base.slice(3)
+
+/** A view over HTTP, as a page asks for it. */
+export const askView = (url: string, session: Session, name: string, search = ''): Promise<Response> =>
+  fetch(`${url}/web/view/${name}?company=${slugOf(session)}${search}`, { headers: { cookie: session.cookie } })
+
+/** The servers of the session's company as their page is sent them. */
+export async function serversOf(url: string, session: Session, search = ''): Promise<ServersView> {
+  const answer = await askView(url, session, 'servers', search)
+  if (answer.status !== 200) throw new Error(`the view answered ${answer.status}`)
+  return (await answer.json()) as ServersView
 }
 
 type LiveEvent = { readonly name: string; readonly data: unknown }
@@ -71,10 +98,12 @@ export class Live {
     void this.read().catch(() => {})
   }
 
-  static async open(url: string, cookie: string, search = ''): Promise<Live> {
+  /** `views`: what is followed, as `servers?company=acme`, from no version. */
+  static async open(url: string, cookie: string, ...views: readonly string[]): Promise<Live> {
     const control = new AbortController()
     const headers = { cookie, accept: 'text/event-stream' }
-    return new Live(await fetch(`${url}/web/live${search}`, { headers, signal: control.signal }), control)
+    const search = new URLSearchParams(views.map((view): [string, string] => ['v', ` ${view}`]))
+    return new Live(await fetch(`${url}/web/live?${search}`, { headers, signal: control.signal }), control)
   }
 
   private async read(): Promise<void> {
@@ -115,8 +144,16 @@ export class Live {
     }
   }
 
-  async snapshot(): Promise<LiveSnapshot> {
-    return (await this.next('snapshot')) as LiveSnapshot
+  /** The next whole answer of a view. */
+  async view<T>(): Promise<T> {
+    const { value } = (await this.next('view')) as { value: T }
+    return value
+  }
+
+  /** The value that a page has once the next change has come. */
+  async changed<T>(before: T): Promise<T> {
+    const { patch } = (await this.next('patch')) as { patch: Patch }
+    return patched(before, patch) as T
   }
 
   /** Resolves once the hub has ended the stream. */
@@ -131,13 +168,4 @@ export class Live {
   close(): void {
     this.control.abort()
   }
-}
-
-/** One snapshot of a view, and nothing more of its stream. */
-export async function onePicture(url: string, cookie: string, search = ''): Promise<LiveSnapshot> {
-  const live = await Live.open(url, cookie, search)
-  if (live.response.status !== 200) throw new Error(`the stream answered ${live.response.status}`)
-  const snapshot = await live.snapshot()
-  live.close()
-  return snapshot
 }

@@ -6,7 +6,7 @@ import { isLogin } from '../identity/accounts.ts'
 import { sessions, users } from '../platform/db/schema-identity.ts'
 import { inTransaction, type Tx } from '../platform/db/transaction.ts'
 import { isUuid } from '../platform/http/request-schema.ts'
-import { PASSWORD_CHARS_MIN } from '../web/invitation.ts'
+import { PASSWORD_CHARS_MIN } from '../web/shell/invitation.ts'
 import type { Run } from './output.ts'
 
 /** What was piped in, without the end of its line. */

@@ -1,30 +1,79 @@
-// The files of the web interface: bundled into the program, served under names that change with their content.
+// The files of the web interface: bundled and compressed into the program, served below a folder whose name changes
+// with their content, so that browsers keep them for a year.
+import { gunzipSync } from 'node:zlib'
 import { sha256Hex } from '../../../core/series/hash.ts'
 import { bundleForBrowser } from './bundle.ts' with { type: 'macro' }
 
-type Asset = { readonly path: string; readonly body: string; readonly type: string }
+type Asset = {
+  readonly path: string
+  readonly type: string
+  readonly brotli: Uint8Array<ArrayBuffer>
+  readonly gzip: Uint8Array<ArrayBuffer>
+}
 
-const asset = (name: string, extension: string, type: string, body: string): Asset => ({
-  path: `/web/${name}-${sha256Hex(body).slice(0, 12)}.${extension}`,
-  body,
-  type,
-})
+/** Workers are bundles of their own: what they shared with the pages would be further files for a page to load. */
+const pages = bundleForBrowser('browser/main.tsx')
+const worker = bundleForBrowser('browser/shared-worker.ts')
+const judge = bundleForBrowser('browser/judge/judge-worker.ts')
 
-const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#2563eb"/>
-<path d="M5 17h5l3-8 5 15 4-10 2 3h3" fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round" stroke-linejoin="round"/></svg>`
+/** All lie in one folder, where they find each other; another byte of any of them is another folder. */
+const folder = `/web/${sha256Hex([pages, worker, judge].map(({ digest }) => digest).join(' ')).slice(0, 16)}/`
 
-export const assets = {
-  script: asset('live', 'js', 'text/javascript; charset=utf-8', bundleForBrowser('browser/main.ts')),
-  style: asset('style', 'css', 'text/css; charset=utf-8', bundleForBrowser('browser/style.css')),
-  icon: asset('icon', 'svg', 'image/svg+xml', ICON),
+const TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+}
+
+export const assets: readonly Asset[] = [pages, worker, judge].flatMap(({ files }) =>
+  files.map(({ name, brotli, gzip }) => ({
+    path: folder + name,
+    type: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
+    brotli: new Uint8Array(Buffer.from(brotli, 'base64')),
+    gzip: new Uint8Array(Buffer.from(gzip, 'base64')),
+  })),
+)
+
+export const assetPaths = {
+  script: `${folder}main.js`,
+  style: `${folder}main.css`,
+  worker: `${folder}shared-worker.js`,
+  icon: '/web/icon.svg',
 } as const
 
+/** 'br', 'gzip' or null: the best encoding that a browser accepts. */
+export function encodingFor(request: Request): 'br' | 'gzip' | null {
+  const accepted = request.headers.get('accept-encoding') ?? ''
+  if (/\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(accepted)) return 'br'
+  return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(accepted) ? 'gzip' : null
+}
+
+/** What a worker may do: load its parts and ask the hub. Scripts and sheets have the policy of their document. */
+const POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
+
 /** A year, unchanged: other content has another name. */
-export const serveAsset = ({ body, type }: Asset): Response =>
-  new Response(body, {
+export function serveAsset(request: Request, { type, brotli, gzip }: Asset): Response {
+  const encoding = encodingFor(request)
+  const body = encoding === 'br' ? brotli : encoding === 'gzip' ? gzip : new Uint8Array(gunzipSync(gzip))
+  return new Response(body, {
     headers: {
       'Content-Type': type,
       'Cache-Control': 'public, max-age=31536000, immutable',
+      'Content-Security-Policy': POLICY,
+      'X-Content-Type-Options': 'nosniff',
+      Vary: 'Accept-Encoding',
+      ...(encoding === null ? {} : { 'Content-Encoding': encoding }),
+    },
+  })
+}
+
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#0b5cd6"/>
+<path d="M5 17h5l3-8 5 15 4-10 2 3h3" fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round" stroke-linejoin="round"/></svg>`
+
+export const serveIcon = (): Response =>
+  new Response(ICON, {
+    headers: {
+      'Content-Type': 'image/svg+xml',
+      'Cache-Control': 'public, max-age=86400',
       'X-Content-Type-Options': 'nosniff',
     },
   })

@@ -1,69 +1,28 @@
-// The web interface of the hub: login, logout, the live page with its stream, and the files they need.
-import { eq, isNotNull, sql } from 'drizzle-orm'
+// The web interface of the hub: login, logout, the documents of its pages, their data and their stream, and the files
+// they need.
+import { sql } from 'drizzle-orm'
 import type { Hub } from '../hub-context.ts'
-import { usableCompanies } from '../identity/authenticate.ts'
 import type { Page } from '../platform/app.ts'
-import { collectors } from '../platform/db/schema.ts'
-import { companies } from '../platform/db/schema-identity.ts'
 import { ApiError } from '../platform/http/api-error.ts'
 import { render } from '../platform/http/api-texts.ts'
 import type { RequestMeta } from '../platform/http/pipeline.ts'
+import { isUuid } from '../platform/http/request-schema.ts'
 import { toApiError } from '../platform/http/respond.ts'
-import { productVersion } from '../version.ts'
-import { assets, serveAsset } from './assets.ts'
-import { addressPage, decidedAddress } from './confirm-mail-address.ts'
-import { header } from './header.ts'
-import { type Html, html, pageResponse, redirect } from './html.ts'
-import { acceptedInvitation, invitationPage } from './invitation.ts'
-import { LiveStreams } from './live.ts'
-import { LivePictures } from './live-views.ts'
-import { languageOf, logIn, loginPage, logOut } from './login.ts'
-import { companyToShow, type Guest, guestOf } from './page-visitor.ts'
-import { issue, revoke, tokensPage } from './tokens.ts'
-import { say, type WebLanguage } from './web-texts.ts'
-
-/** The companies to choose from; just the name when there is one. */
-function companyChoice(language: WebLanguage, usable: readonly { id: string; name: string }[], shownId: string): Html {
-  const shown = usable.find(company => company.id === shownId)
-  if (usable.length < 2) return html`<span class="company">${shown?.name ?? ''}</span>`
-  const options = usable.map(
-    ({ id, name }) => html`<option value="${id}"${id === shownId ? html` selected` : null}>${name}</option>`,
-  )
-  return html`<select id="company" class="company" aria-label="${say(language, 'company')}">${options}</select>`
-}
-
-/** Where agents report, as far as the hub was told; else what a collector listens on unless it is told otherwise. */
-async function agentUrl(hub: Hub): Promise<string> {
-  const [row] = await hub.database.db
-    .select({ url: collectors.baseUrl })
-    .from(collectors)
-    .where(isNotNull(collectors.baseUrl))
-    .orderBy(sql`${collectors.lastHeartbeatAt} desc nulls last`)
-    .limit(1)
-  return row?.url ?? 'http://127.0.0.1:8081'
-}
-
-async function livePage(hub: Hub, guest: Guest, companyId: string, language: WebLanguage): Promise<Response> {
-  const { db } = hub.database
-  const own = await usableCompanies(db, guest.caller)
-  const isListed = own.some(company => company.id === companyId)
-  const shown = isListed
-    ? own
-    : await db.select({ id: companies.id, name: companies.name }).from(companies).where(eq(companies.id, companyId))
-  const body = html`<a class="skip" href="#servers">${say(language, 'skip')}</a>
-${header(language, guest, companyChoice(language, shown, companyId), true)}
-<div id="live"><noscript><p class="banner">${say(language, 'needs_script')}</p></noscript></div>
-<footer class="bottom"><a href="/docs">${say(language, 'api_documents')}</a> <span>${productVersion}</span></footer>`
-  const mayManage = guest.caller.permissions.has('monitoring.manage')
-  const data = {
-    csrf: guest.csrfToken,
-    company: companyId,
-    'may-manage': String(mayManage),
-    'may-add': String(mayManage && guest.caller.permissions.has('servers.manage')),
-    'agent-url': await agentUrl(hub),
-  }
-  return pageResponse(200, { language, title: say(language, 'product'), body, data, withScript: true })
-}
+import { matchPage } from './address/site-map.ts'
+import { assetPaths, assets, serveAsset, serveIcon } from './assets.ts'
+import { LiveStreams } from './live/live-stream.ts'
+import { SharedViews } from './live/shared-views.ts'
+import { addressPage, decidedAddress } from './shell/confirm-mail-address.ts'
+import { documentResponse, sessionResponse } from './shell/document.ts'
+import { header } from './shell/header.ts'
+import { html, pageResponse, redirect } from './shell/html.ts'
+import { acceptedInvitation, invitationPage } from './shell/invitation.ts'
+import { languageOf, logIn, loginPage, logOut } from './shell/login.ts'
+import { companyAsked, companyOfSlug, type Guest, guestOf, type ShownCompany } from './shell/page-visitor.ts'
+import { issue, revoke, tokensPage } from './shell/tokens.ts'
+import { serveView } from './views/serve-view.ts'
+import { say } from './words/forms.ts'
+import type { WebLanguage } from './words/words.ts'
 
 const noAccessPage = (guest: Guest, language: WebLanguage, reason: string): Response => {
   const body = html`${header(language, guest)}
@@ -71,16 +30,67 @@ const noAccessPage = (guest: Guest, language: WebLanguage, reason: string): Resp
   return pageResponse(403, { language, title: say(language, 'no_access_title'), body })
 }
 
+/** The path below the company in an address: `/c/acme/servers` → `/servers`. */
+const belowCompany = (url: URL): string => url.pathname.replace(/^\/c\/[^/]*/, '') || '/'
+
+const slugOf = (url: URL): string => {
+  try {
+    return decodeURIComponent(url.pathname.split('/')[2] ?? '')
+  } catch {
+    return ''
+  }
+}
+
+/** `/`: the company's overview; `?company=` is how addresses named it before they had its slug. */
 async function home(hub: Hub, request: Request): Promise<Response> {
   const language = languageOf(request)
   const guest = await guestOf(hub, request)
   if (guest === null) return loginPage(language)
-  const asked = new URL(request.url).searchParams.get('company')
   try {
-    return await livePage(hub, guest, await companyToShow(hub, guest, asked), language)
+    const { slug } = await companyAsked(hub, guest, new URL(request.url).searchParams.get('company'))
+    return redirect(`/c/${encodeURIComponent(slug)}/`)
   } catch (error) {
     if (error instanceof ApiError && error.status === 403)
       return noAccessPage(guest, language, render(error.text, language))
+    throw error
+  }
+}
+
+/** `/alerts/{id}`: notifications link to an alert, whatever company it is of. */
+async function alertOfAnyCompany(hub: Hub, request: Request): Promise<Response> {
+  const guest = await guestOf(hub, request)
+  const { pathname } = new URL(request.url)
+  if (guest === null) return loginPage(languageOf(request), '', null, pathname)
+  const id = pathname.slice(pathname.lastIndexOf('/') + 1)
+  if (!isUuid(id)) return unknownPage(hub, request)
+  const [row] = await hub.database.db.execute<{ company_id: string }>(
+    sql`select company_id from monitoring_alerts where id = ${id}`,
+  )
+  const company = await companyAsked(hub, guest, row?.company_id ?? null).catch(error => {
+    if (error instanceof ApiError) return null
+    throw error
+  })
+  if (row === undefined || company === null) return unknownPage(hub, request)
+  return redirect(`/c/${encodeURIComponent(company.slug)}/alerts/${id}`)
+}
+
+/** `/c/{company}/…`: the document of a page; 404 alike for what is not there and for what is another tenant's. */
+async function companyPage(hub: Hub, views: SharedViews, request: Request): Promise<Response> {
+  const language = languageOf(request)
+  const url = new URL(request.url)
+  const guest = await guestOf(hub, request)
+  if (guest === null) return loginPage(language, '', null, url.pathname + url.search)
+  const page = matchPage(belowCompany(url))
+  const company = page && (await shownCompany(hub, guest, slugOf(url)))
+  if (page === null || company === null) return unknownPage(hub, request)
+  return documentResponse(hub, views, request, guest, company, page, language)
+}
+
+async function shownCompany(hub: Hub, guest: Guest, slug: string): Promise<ShownCompany | null> {
+  try {
+    return await companyOfSlug(hub, guest, slug)
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return null
     throw error
   }
 }
@@ -118,20 +128,31 @@ const counted = (page: Page): Page => ({
   ...page,
   handle: async (hub, request, requestMeta) => {
     const response = await page.handle(hub, request, requestMeta)
-    const path = Object.values(assets).some(asset => asset.path === page.path) ? '/web/:file' : page.path
+    const path = assets.some(asset => asset.path === page.path) ? '/web/:file' : page.path
     hub.metrics.requests.inc({ route: `${page.method} ${path}`, code: response.status })
     return response
   },
 })
 
+/** What all requests of a hub share: the views, and the streams that send their changes. */
+type Shared = { readonly views: SharedViews; readonly streams: LiveStreams }
+
+function sharedOfHubs(): (hub: Hub) => Shared {
+  const known = new WeakMap<Hub, Shared>()
+  return hub => {
+    const found = known.get(hub)
+    if (found) return found
+    const views = new SharedViews(hub)
+    const made = { views, streams: new LiveStreams(hub, views) }
+    known.set(hub, made)
+    return made
+  }
+}
+
 /** The pages of a hub, for its application. */
 export function webPages(): readonly Page[] {
-  const streams = new WeakMap<Hub, LiveStreams>()
-  const streamsOf = (hub: Hub): LiveStreams => {
-    const known = streams.get(hub) ?? new LiveStreams(hub, new LivePictures(hub))
-    streams.set(hub, known)
-    return known
-  }
+  const shared = sharedOfHubs()
+  const ofCompany: Handle = (hub, request) => companyPage(hub, shared(hub).views, request)
   const pages: readonly Page[] = [
     { method: 'GET', path: '/', handle: guarded(home) },
     { method: 'GET', path: '/login', handle: guarded(loginOrHome) },
@@ -144,25 +165,26 @@ export function webPages(): readonly Page[] {
     { method: 'GET', path: '/tokens', handle: guarded(tokensPage) },
     { method: 'POST', path: '/tokens', handle: guarded(issue) },
     { method: 'POST', path: '/tokens/revoke', handle: guarded(revoke) },
+    { method: 'GET', path: '/c/:company', handle: guarded(ofCompany) },
+    { method: 'GET', path: '/c/:company/*', handle: guarded(ofCompany) },
+    { method: 'GET', path: '/web/session', handle: sessionResponse },
+    {
+      method: 'GET',
+      path: '/web/view/:view',
+      handle: (hub, request, requestMeta) => serveView(hub, shared(hub).views, request, requestMeta),
+    },
     {
       method: 'GET',
       path: '/web/live',
-      handle: (hub, request, requestMeta) => streamsOf(hub).open(request, requestMeta),
+      handle: (hub, request, requestMeta) => shared(hub).streams.open(request, requestMeta),
     },
-    // Notifications link to an alert; the live page shows it among the open ones.
-    {
-      method: 'GET',
-      path: '/alerts/:alert',
-      handle: (_hub, request) => redirect(`/#alert-${lastSegment(request.url)}`),
-    },
+    { method: 'GET', path: '/alerts/:alert', handle: guarded(alertOfAnyCompany) },
     { method: 'GET', path: '*', handle: guarded(unknownPage) },
-    { method: 'GET', path: '/favicon.ico', handle: () => redirect(assets.icon.path) },
-    ...Object.values(assets).map(
-      (asset): Page => ({ method: 'GET', path: asset.path, handle: () => serveAsset(asset) }),
+    { method: 'GET', path: '/favicon.ico', handle: () => redirect(assetPaths.icon) },
+    { method: 'GET', path: assetPaths.icon, handle: serveIcon },
+    ...assets.map(
+      (asset): Page => ({ method: 'GET', path: asset.path, handle: (_hub, request) => serveAsset(request, asset) }),
     ),
   ]
   return pages.map(counted)
 }
-
-/** An id, and nothing that could lead elsewhere. */
-const lastSegment = (url: string): string => /[0-9a-f-]{0,36}$/.exec(new URL(url).pathname)?.[0] ?? ''

@@ -1,14 +1,19 @@
 // Numbers and times as people of the page's language read them.
-import { metricByName } from '../../../../core/series/catalogue.ts'
-import { language } from './page.ts'
+import { signal } from '@preact/signals'
+import { localeOf } from '../words/words.ts'
+import { language } from './session.ts'
 
+const locale = localeOf(language)
 const number = (digits: number) =>
-  new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const [whole, tenths, hundredths] = [number(0), number(1), number(2)]
-const short = new Intl.NumberFormat(language, { maximumSignificantDigits: 3 })
+const short = new Intl.NumberFormat(locale, { maximumSignificantDigits: 3 })
 
-export const percent = (value: number | null): string => (value === null ? '–' : `${whole.format(value)} %`)
-export const load = (value: number | null): string => (value === null ? '–' : hundredths.format(value))
+/** What stands where a value is not known. */
+export const NOTHING = '–'
+
+export const percent = (value: number | null): string => (value === null ? NOTHING : `${whole.format(value)} %`)
+export const decimal = (value: number | null): string => (value === null ? NOTHING : hundredths.format(value))
 export const count = (value: number): string => whole.format(value)
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
@@ -23,9 +28,10 @@ function bytes(value: number): string {
   return `${unit === 0 ? whole.format(rest) : tenths.format(rest)} ${BYTE_UNITS[unit]}`
 }
 
-/** A value of a metric with its unit. */
-export function valueText(metric: string | null, value: number): string {
-  switch (metric === null ? undefined : metricByName(metric)?.unit) {
+/** A value with its unit, as the catalogue of metrics names units; null: the unit is not known. */
+export function valueText(unit: string | null, value: number | null): string {
+  if (value === null) return NOTHING
+  switch (unit) {
     case 'percent':
       return `${tenths.format(value)} %`
     case 'bytes':
@@ -44,36 +50,90 @@ export function valueText(metric: string | null, value: number): string {
   }
 }
 
-const relative = new Intl.RelativeTimeFormat(language, { numeric: 'always', style: 'narrow' })
 const STEPS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ['day', 86_400],
   ['hour', 3_600],
   ['minute', 60],
   ['second', 1],
 ]
+const stepOf = (seconds: number): readonly [Intl.RelativeTimeFormatUnit, number] =>
+  STEPS.find(step => seconds >= step[1]) ?? ['second', 1]
 
-/** `3m ago` */
+const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'narrow' })
+
+/** `3m ago`; of what lies ahead `in 3m`. */
 export function ago(atMs: number, nowMs: number): string {
-  const seconds = Math.max(0, Math.round((nowMs - atMs) / 1000))
-  const [unit, length] = STEPS.find(step => seconds >= step[1]) ?? ['second', 1]
-  return relative.format(-Math.floor(seconds / length), unit)
+  const seconds = Math.round((nowMs - atMs) / 1000)
+  const [unit, length] = stepOf(Math.abs(seconds))
+  const steps = Math.floor(Math.abs(seconds) / length)
+  return relative.format(seconds < 0 ? steps : -steps, unit)
 }
 
-const clock = new Intl.DateTimeFormat(language, { hour: '2-digit', minute: '2-digit', hour12: false })
-const dayAndClock = new Intl.DateTimeFormat(language, {
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-  hour12: false,
-})
-const full = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' })
+/** `2 h 5 min`: the two greatest units of a length of time. */
+export function duration(ms: number): string {
+  let seconds = Math.max(0, Math.round(ms / 1000))
+  const parts: string[] = []
+  for (const [unit, length] of STEPS) {
+    const steps = Math.floor(seconds / length)
+    seconds -= steps * length
+    if (steps > 0 && parts.length < 2)
+      parts.push(new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'narrow' }).format(steps))
+    else if (parts.length > 0) break
+  }
+  return (
+    parts.join(' ') || new Intl.NumberFormat(locale, { style: 'unit', unit: 'second', unitDisplay: 'narrow' }).format(0)
+  )
+}
 
-export const clockTime = (atMs: number): string => clock.format(atMs)
-export const fullTime = (atMs: number): string => full.format(atMs)
+const stored = (name: string): string | null => {
+  try {
+    return localStorage.getItem(name)
+  } catch {
+    return null
+  }
+}
+
+/** Whether times are shown in UTC and not in the zone of the browser. */
+export const isUtc = signal(stored('times') === 'utc')
+
+type Formats = Readonly<Record<'clock' | 'seconds' | 'day' | 'dayAndClock' | 'full', Intl.DateTimeFormat>>
+
+function formatsIn(timeZone: string | undefined): Formats {
+  const zone = timeZone === undefined ? {} : { timeZone }
+  const make = (options: Intl.DateTimeFormatOptions) =>
+    new Intl.DateTimeFormat(locale, { hourCycle: 'h23', ...zone, ...options })
+  return {
+    clock: make({ hour: '2-digit', minute: '2-digit' }),
+    seconds: make({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
+    day: make({ day: 'numeric', month: 'short' }),
+    dayAndClock: make({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' }),
+    full: make({
+      year: 'numeric',
+      month: 'short',
+      day: 'numeric',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+      timeZoneName: 'short',
+    }),
+  }
+}
+
+const [local, utc] = [formatsIn(undefined), formatsIn('UTC')]
+const shown = (): Formats => (isUtc.value ? utc : local)
+
+export const clockTime = (atMs: number): string => shown().clock.format(atMs)
+export const clockSeconds = (atMs: number): string => shown().seconds.format(atMs)
+export const dayText = (atMs: number): string => shown().day.format(atMs)
+export const dayAndClock = (atMs: number): string => shown().dayAndClock.format(atMs)
+/** The whole time with its zone, and the same in the other one: what a tooltip says. */
+export function fullTime(atMs: number): string {
+  const [own, other] = [shown().full.format(atMs), (isUtc.value ? local : utc).full.format(atMs)]
+  return own === other ? own : `${own} · ${other}`
+}
 
 /** The time of day; with the day when that is not today. */
-export function sinceTime(atMs: number, nowMs: number): string {
-  const isToday = new Date(atMs).toDateString() === new Date(nowMs).toDateString()
-  return isToday ? clock.format(atMs) : dayAndClock.format(atMs)
+export function whenText(atMs: number, nowMs: number): string {
+  const { day, clock, dayAndClock } = shown()
+  return day.format(atMs) === day.format(nowMs) ? clock.format(atMs) : dayAndClock.format(atMs)
 }

@@ -1,0 +1,99 @@
+// The pages of the web interface and their addresses below /c/{company}: known to the hub, which answers 404 for any
+// other and puts a page's first data into its document, and to the browser, which draws them.
+
+/** A part of the interface in the navigation. */
+type Section = 'monitoring' | 'administration'
+
+type SitePage = {
+  /** Below the company; `:name` is a parameter, `:name?` one that may be missing at the end. */
+  readonly path: string
+  /** The view with the page's data (views/all-views.ts); null: the page asks for what it needs itself. */
+  readonly view: string | null
+  /** The parameters of the address that its view takes, besides those of the path. */
+  readonly takes: readonly string[]
+  /** The keys without which the page is not shown. */
+  readonly permissions: readonly string[]
+  /** Where it stands in the navigation; null: it is reached from another page. */
+  readonly section: Section | null
+  /** `g` and this key lead to it. */
+  readonly key: string | null
+}
+
+const SEE = ['monitoring.view', 'servers.view']
+
+const table = {
+  overview: { path: '/', view: 'overview', takes: [], permissions: SEE, section: 'monitoring', key: 'o' },
+  servers: {
+    path: '/servers',
+    view: 'servers',
+    takes: ['q', 'sort', 'offset'],
+    permissions: SEE,
+    section: 'monitoring',
+    key: 's',
+  },
+} as const satisfies Readonly<Record<string, SitePage>>
+
+export type PageName = keyof typeof table
+export const sitePages: Readonly<Record<PageName, SitePage>> = table
+export const pageNames = Object.keys(sitePages) as readonly PageName[]
+
+type PathParams = Readonly<Record<string, string>>
+export type MatchedPage = { readonly name: PageName; readonly params: PathParams }
+
+/** The parameters of a path, or null where it is not of this form. */
+function paramsOf(form: string, path: string): PathParams | null {
+  const parts = path.split('/').filter(part => part !== '')
+  const forms = form.split('/').filter(part => part !== '')
+  if (parts.length > forms.length) return null
+  const params: Record<string, string> = {}
+  for (const [index, each] of forms.entries()) {
+    const part = parts[index]
+    if (part === undefined) {
+      if (!each.endsWith('?')) return null
+    } else if (!each.startsWith(':')) {
+      if (each !== part) return null
+    } else {
+      const text = decoded(part)
+      if (text === null) return null
+      params[each.slice(1).replace('?', '')] = text
+    }
+  }
+  return params
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** The page of a path below the company; one with a fixed path goes before one with a parameter in that place. */
+export function matchPage(path: string): MatchedPage | null {
+  const found = pageNames
+    .map(name => ({ name, params: paramsOf(sitePages[name].path, path) }))
+    .filter(match => match.params !== null)
+    .sort((one, other) => Object.keys(one.params ?? {}).length - Object.keys(other.params ?? {}).length)[0]
+  return found?.params ? { name: found.name, params: found.params } : null
+}
+
+/** The path of a page below the company. */
+export function pathOf(name: PageName, params: PathParams = {}): string {
+  const path = sitePages[name].path.replace(/\/:(\w+)\??/g, (_, key: string) => {
+    const value = params[key]
+    return value === undefined ? '' : `/${encodeURIComponent(value)}`
+  })
+  return path === '' ? '/' : path
+}
+
+/** What a page's view is asked with: the parameters of its path, and those of the address that it takes. */
+export function viewParamsOf({ name, params }: MatchedPage, search: URLSearchParams): URLSearchParams {
+  const asked = new URLSearchParams(params)
+  for (const key of sitePages[name].takes) {
+    const value = search.get(key)
+    if (value !== null && value !== '') asked.set(key, value)
+  }
+  asked.sort()
+  return asked
+}

@@ -1,0 +1,87 @@
+// What is around every page, and the page that the address names.
+import { useSignal } from '@preact/signals'
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { type PageName, sitePages } from '../../address/site-map.ts'
+import { shellWords } from '../../words/shell.ts'
+import { currentPage } from '../address/router.ts'
+import { waitingSeconds } from '../api.ts'
+import { connection, dataAtMs } from '../connection/live.ts'
+import { fullTime } from '../format.ts'
+import { pageFiles } from '../pages/all-pages.ts'
+import { Fault, NoPermission } from '../parts/fault.tsx'
+import { Skeleton } from '../parts/skeleton.tsx'
+import { may, textsOf } from '../session.ts'
+import { Head } from './head.tsx'
+import { Navigation } from './navigation.tsx'
+import { pageTitle } from './page-title.ts'
+import { SessionDialog, SessionWarning } from './session-dialog.tsx'
+
+const t = textsOf(shellWords)
+
+const loaded = new Map<PageName, ComponentType>()
+
+/** Loads the file of a page, so that it is there when it is drawn. */
+export async function loadPage(name: PageName): Promise<void> {
+  loaded.set(name, loaded.get(name) ?? (await pageFiles[name]()))
+}
+
+const notFound = { status: 404, message: '', errors: {}, requestId: null }
+const notLoaded = { status: 0, message: t('unreachable'), errors: {}, requestId: null }
+
+function CurrentPage() {
+  const page = currentPage.value
+  const name = page?.name
+  const tries = useSignal(0)
+  const [failed, setFailed] = useState<PageName | null>(null)
+  const [, setShown] = useState<PageName | null>(null)
+  useEffect(() => {
+    if (name === undefined) return
+    pageTitle.value = t(`page_${name}`)
+    setFailed(null)
+    loadPage(name)
+      .then(() => setShown(name))
+      .catch(() => setFailed(name))
+  }, [name, tries.value])
+  if (page === null || name === undefined) return <Fault fault={notFound} />
+  const missing = sitePages[name].permissions.find(permission => !may(permission))
+  if (missing !== undefined) return <NoPermission permission={missing} />
+  const Page = loaded.get(name)
+  if (Page !== undefined) return <Page key={JSON.stringify(page)} />
+  return failed === name ? <Fault fault={notLoaded} onRetry={() => tries.value++} /> : <Skeleton />
+}
+
+function Banners() {
+  return (
+    <div class="banners">
+      {connection.value === 'lost' ? (
+        <p class="banner lost" role="alert">
+          {t('lost_banner', { time: fullTime(dataAtMs.value) })}
+        </p>
+      ) : null}
+      {waitingSeconds.value > 0 ? (
+        <p class="banner" role="status">
+          {t('too_many', { seconds: waitingSeconds.value })}
+        </p>
+      ) : null}
+      <SessionWarning />
+    </div>
+  )
+}
+
+export const App = () => (
+  <>
+    <a class="skip" href="#content">
+      {t('skip')}
+    </a>
+    <Head />
+    <div class="body">
+      <Navigation />
+      <main id="content" tabIndex={-1} class={connection.value === 'lost' ? 'stale' : undefined}>
+        <Banners />
+        <CurrentPage />
+      </main>
+    </div>
+    <SessionDialog />
+  </>
+)

@@ -1,0 +1,11 @@
+// Which file draws which page; loaded when it is first shown. The compiler tells when a page of the site map is
+// missing.
+import type { ComponentType } from 'preact'
+import type { PageName } from '../../address/site-map.ts'
+
+type Load = () => Promise<ComponentType>
+
+export const pageFiles: Readonly<Record<PageName, Load>> = {
+  overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
+  servers: async () => (await import('./servers/servers-page.tsx')).ServersPage,
+}

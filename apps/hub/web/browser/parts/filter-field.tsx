@@ -1,0 +1,131 @@
+// The filter of a list: one field with the filter language, completed from values that there are, and a chip for each
+// term so that one can be taken away with a press.
+import { useEffect, useState } from 'preact/hooks'
+import { filterText, parseFilter, termText } from '../../address/filter.ts'
+import { shellWords } from '../../words/shell.ts'
+import { param, setParams } from '../address/router.ts'
+import { count } from '../format.ts'
+import { textsOf } from '../session.ts'
+import { Combobox, type ComboboxOption } from './combobox.tsx'
+import { Icon } from './icons.tsx'
+
+const t = textsOf(shellWords)
+
+/** The field that `/` leads to. */
+export const FILTER_ID = 'filter'
+const TYPING_MS = 250
+const OPTIONS_MAX = 12
+
+/** Values by key of the filter, each with how many have it; -1: not counted. */
+type Facets = Readonly<Record<string, readonly (readonly [value: string, count: number])[]>>
+
+/** What the last word of the text can be completed to. */
+function completions(text: string, facets: Facets): ComboboxOption[] {
+  const last = text.slice(text.lastIndexOf(' ') + 1)
+  const minus = last.startsWith('-') ? '-' : ''
+  const typed = last.slice(minus.length).toLowerCase()
+  if (typed === '') return []
+  const found: ComboboxOption[] = []
+  for (const [key, values] of Object.entries(facets)) {
+    const isOfKey = typed.startsWith(`${key}:`)
+    const part = isOfKey ? typed.slice(key.length + 1) : typed
+    if (!isOfKey && typed.includes(':')) continue
+    for (const [value, frequency] of values) {
+      if (!isOfKey && !value.toLowerCase().includes(part) && !key.startsWith(part)) continue
+      if (isOfKey && !value.toLowerCase().includes(part)) continue
+      const term = minus + termText({ key, isExcluded: false, operator: '=', value })
+      found.push({
+        id: term,
+        text: term,
+        content: (
+          <>
+            <span>{term}</span>
+            {frequency < 0 ? null : <span class="muted">{count(frequency)}</span>}
+          </>
+        ),
+      })
+    }
+  }
+  return found.slice(0, OPTIONS_MAX)
+}
+
+const withLast = (text: string, term: string): string => `${text.slice(0, text.lastIndexOf(' ') + 1)}${term} `
+
+/**
+ * The filter of the address: `q`. What is typed replaces the address, what is taken away is a step that Back undoes.
+ */
+export function FilterField({ facets }: { readonly facets: Facets }) {
+  const shown = param('q')
+  const [text, setText] = useState(shown)
+  const [isTyping, setTyping] = useState(false)
+  useEffect(() => {
+    if (!isTyping) setText(shown)
+  }, [shown, isTyping])
+  useEffect(() => {
+    if (!isTyping) return
+    const timer = setTimeout(() => {
+      setTyping(false)
+      setParams({ q: text.trim(), offset: null }, 'replace')
+    }, TYPING_MS)
+    return () => clearTimeout(timer)
+  }, [text, isTyping])
+  const change = (next: string, how: 'push' | 'replace'): void => {
+    setTyping(false)
+    setText(next)
+    setParams({ q: next.trim(), offset: null }, how)
+  }
+  const terms = parseFilter(shown).filter(term => term.key !== null)
+  return (
+    <search class="filter">
+      <Icon name="search" />
+      <Combobox
+        label={t('filter')}
+        inputId={FILTER_ID}
+        placeholder={t('filter')}
+        title={t('filter_hint')}
+        value={text}
+        options={completions(text, facets)}
+        onInput={value => {
+          setTyping(true)
+          setText(value)
+        }}
+        onChoose={option => change(withLast(text, option.text), 'push')}
+        onEnter={() => change(text, 'push')}
+        onEscape={() => document.getElementById(FILTER_ID)?.blur()}
+      />
+      {text === '' ? null : (
+        <button type="button" class="quiet" aria-label={t('clear_filter')} onClick={() => change('', 'push')}>
+          <Icon name="close" />
+        </button>
+      )}
+      {terms.length === 0 ? null : (
+        <span class="chips">
+          {terms.map(term => (
+            <button
+              type="button"
+              class="chip"
+              key={termText(term)}
+              aria-label={t('remove_term', { term: termText(term) })}
+              onClick={() =>
+                change(filterText(parseFilter(shown).filter(each => termText(each) !== termText(term))), 'push')
+              }
+            >
+              {termText(term)}
+              <Icon name="close" />
+            </button>
+          ))}
+        </span>
+      )}
+    </search>
+  )
+}
+
+/** What a list says when its filter leaves nothing. */
+export const NothingMatches = () => (
+  <div class="notice">
+    <p>{t('nothing_matches')}</p>
+    <button type="button" onClick={() => setParams({ q: null, offset: null })}>
+      {t('clear_filter')}
+    </button>
+  </div>
+)

@@ -1,0 +1,197 @@
+// A table of any length: only the rows near what is seen are in the document. Where rows come in windows, the table
+// asks for the window that is seen. Rows keep their height, so nothing shifts; on a phone each row is a card.
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { shellWords } from '../../words/shell.ts'
+import { param, setParams } from '../address/router.ts'
+import { textsOf } from '../session.ts'
+import type { Selection } from './selection.ts'
+
+const t = textsOf(shellWords)
+
+export type Column<Row> = {
+  readonly key: string
+  readonly title: string
+  readonly cell: (row: Row) => ComponentChildren
+  /** The name by which the view sorts; missing: it does not. */
+  readonly sort?: string
+  /** Numbers stand at the end of their column. */
+  readonly isNumber?: boolean
+  /** Left out on narrower screens, and from the cards of a phone: what another page shows as well. */
+  readonly from?: 'medium' | 'wide'
+  /** The column that names the row: read out as its head, and the head of its card on a phone. */
+  readonly isName?: boolean
+}
+
+type Props<Row> = {
+  readonly label: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly keyOf: (row: Row) => string
+  /** The name of a row, for what is read out about it. */
+  readonly nameOf: (row: Row) => string
+  /** How many rows there are in all, and where the given ones begin; missing: they are all. */
+  readonly total?: number
+  readonly offset?: number
+  /** Another window is seen. */
+  readonly onOffset?: (offset: number) => void
+  readonly selection?: Selection | undefined
+  /** Opened by Enter while the row has the focus. */
+  readonly hrefOf?: (row: Row) => string
+}
+
+/** Rows above and below what is seen. */
+const OVERSCAN = 8
+/** A window is asked for so that what is seen lies in its middle. */
+const AHEAD = 20
+
+/** The height of a row as the style has it, by density and width. */
+const rowHeight = (): number =>
+  Number.parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row')) || 40
+
+type Seen = { readonly from: number; readonly to: number }
+
+/** Which rows are seen, in a document that scrolls as a whole. */
+function useSeen(body: { readonly current: HTMLElement | null }, total: number): Seen {
+  const [seen, setSeen] = useState<Seen>({ from: 0, to: 30 })
+  useEffect(() => {
+    let frame = 0
+    const look = () => {
+      frame = 0
+      const top = body.current?.getBoundingClientRect().top ?? 0
+      const height = rowHeight()
+      const from = Math.max(0, Math.floor(-top / height) - OVERSCAN)
+      const to = Math.min(total, Math.ceil((innerHeight - top) / height) + OVERSCAN)
+      setSeen(before => (before.from === from && before.to === to ? before : { from, to: Math.max(from, to) }))
+    }
+    const later = () => {
+      frame ||= requestAnimationFrame(look)
+    }
+    look()
+    addEventListener('scroll', later, { passive: true })
+    addEventListener('resize', later)
+    return () => {
+      cancelAnimationFrame(frame)
+      removeEventListener('scroll', later)
+      removeEventListener('resize', later)
+    }
+  }, [body, total])
+  return seen
+}
+
+/** An empty row as high as the rows that are not drawn. */
+function Spacer({ rows, columns }: { readonly rows: number; readonly columns: number }) {
+  const row = useRef<HTMLTableRowElement>(null)
+  useEffect(() => {
+    if (row.current) row.current.style.height = `calc(var(--row) * ${rows})`
+  }, [rows])
+  return rows <= 0 ? null : (
+    <tr class="spacer" ref={row}>
+      <td colSpan={columns} />
+    </tr>
+  )
+}
+
+function SortHead<Row>({ column }: { readonly column: Column<Row> }) {
+  const sort = param('sort')
+  const { sort: name } = column
+  if (name === undefined) return <>{column.title}</>
+  const next = sort === name ? `-${name}` : name
+  return (
+    <button
+      type="button"
+      class="sort"
+      title={t('sort_by', { name: column.title })}
+      onClick={() => setParams({ sort: next, offset: null })}
+    >
+      {column.title}
+      <span aria-hidden="true">{sort === name ? ' ↑' : sort === `-${name}` ? ' ↓' : ''}</span>
+    </button>
+  )
+}
+
+const classOf = <Row,>({ isNumber, from }: Column<Row>): string | undefined =>
+  [isNumber ? 'number' : '', from === undefined ? '' : `from-${from}`].filter(Boolean).join(' ') || undefined
+
+const ariaSort = (sort: string, name: string | undefined) =>
+  name === undefined ? undefined : sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined
+
+export function Table<Row>(props: Props<Row>) {
+  const { columns, rows, keyOf, selection, offset = 0 } = props
+  const total = props.total ?? rows.length
+  const body = useRef<HTMLTableSectionElement>(null)
+  const seen = useSeen(body, total)
+  const from = Math.max(seen.from, offset)
+  const to = Math.max(from, Math.min(seen.to, offset + rows.length))
+  const isOutside = seen.from < offset || seen.to > offset + rows.length
+  const { onOffset } = props
+  useEffect(() => {
+    if (!isOutside || onOffset === undefined || total <= rows.length) return
+    const timer = setTimeout(() => onOffset(Math.max(0, seen.from - AHEAD)), 60)
+    return () => clearTimeout(timer)
+  }, [isOutside, onOffset, seen.from, total, rows.length])
+  const width = columns.length + (selection ? 1 : 0)
+  return (
+    <table class="table" aria-label={props.label} aria-rowcount={total + 1}>
+      <thead>
+        <tr aria-rowindex={1}>
+          {selection ? (
+            <th scope="col" class="select">
+              <input
+                type="checkbox"
+                aria-label={t('select_all')}
+                checked={rows.length > 0 && rows.every(row => selection.has(keyOf(row)))}
+                onChange={event => selection.setAll(rows.map(keyOf), event.currentTarget.checked)}
+              />
+            </th>
+          ) : null}
+          {columns.map(column => (
+            <th key={column.key} scope="col" class={classOf(column)} aria-sort={ariaSort(param('sort'), column.sort)}>
+              <SortHead column={column} />
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody ref={body}>
+        <Spacer rows={from} columns={width} />
+        {rows.slice(from - offset, to - offset).map((row, index) => (
+          <TableRow key={keyOf(row)} row={row} rowIndex={from + index + 2} table={props} />
+        ))}
+        <Spacer rows={total - to} columns={width} />
+      </tbody>
+    </table>
+  )
+}
+
+type RowProps<Row> = { readonly row: Row; readonly rowIndex: number; readonly table: Props<Row> }
+
+function TableRow<Row>({ row, rowIndex, table }: RowProps<Row>) {
+  const { columns, selection, keyOf, nameOf } = table
+  const key = keyOf(row)
+  const isSelected = selection?.has(key) === true
+  return (
+    <tr aria-rowindex={rowIndex} data-key={key} aria-selected={selection ? isSelected : undefined}>
+      {selection ? (
+        <td class="select">
+          <input
+            type="checkbox"
+            aria-label={t('select_row', { name: nameOf(row) })}
+            checked={isSelected}
+            onChange={event => selection.set(key, event.currentTarget.checked)}
+          />
+        </td>
+      ) : null}
+      {columns.map(column =>
+        column.isName ? (
+          <th key={column.key} scope="row" class="name">
+            {column.cell(row)}
+          </th>
+        ) : (
+          <td key={column.key} class={classOf(column)} data-title={column.title}>
+            {column.cell(row)}
+          </td>
+        ),
+      )}
+    </tr>
+  )
+}

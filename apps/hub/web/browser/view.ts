@@ -1,0 +1,197 @@
+// The data of a page: asked for once, then kept up to date by the stream. While another part of it is asked for, the
+// old picture stays.
+import { effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { viewParamsOf } from '../address/site-map.ts'
+import { currentPage, currentSearch } from './address/router.ts'
+import { type ApiFault, faultOf, signedInAgain, unreachable } from './api.ts'
+import { follow, isPaused } from './connection/live.ts'
+import { company, firstView, isSignedOut, language, nowMs } from './session.ts'
+
+export type ViewState<T> = {
+  /** Null until the first answer has come. */
+  readonly data: T | null
+  /** Of which request the data is; differs from what is asked for while that is on its way. */
+  readonly isCurrent: boolean
+  readonly fault: ApiFault | null
+  /** When the data was made, by the hub's clock. */
+  readonly madeAtMs: number
+  /** Asks again, as after a change or a failure. */
+  readonly reload: () => void
+}
+
+type Params = Readonly<Record<string, string | number | null | undefined>>
+
+function keyOf(name: string, params: URLSearchParams): string {
+  params.set('company', company.slug)
+  params.sort()
+  return `${name}?${params}`
+}
+
+function searchOf(params: Params): URLSearchParams {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(params))
+    if (value !== null && value !== undefined && value !== '') search.set(name, String(value))
+  return search
+}
+
+type Fetched = { readonly version: string; readonly madeAtMs: number; readonly value: unknown }
+
+/** The answer that the document brought, once, for the page that it was made for. */
+let first: { key: string; fetched: Fetched } | null = firstView && {
+  key: keyOf(
+    firstView.key.slice(0, firstView.key.indexOf('?')),
+    new URLSearchParams(firstView.key.slice(firstView.key.indexOf('?') + 1)),
+  ),
+  fetched: firstView,
+}
+
+/** The last few answers, so that Back shows at once what was there. */
+const recent = new Map<string, Fetched>()
+const RECENT_MAX = 30
+
+function remember(key: string, fetched: Fetched): void {
+  recent.delete(key)
+  recent.set(key, fetched)
+  const [oldest] = recent.keys()
+  if (recent.size > RECENT_MAX && oldest !== undefined) recent.delete(oldest)
+}
+
+/** Asks for a view once. Throws an ApiFault. A session that is over is renewed first. */
+async function fetchView(key: string, signal: AbortSignal): Promise<Fetched> {
+  for (;;) {
+    const response = await fetch(`/web/view/${key}`, {
+      headers: { 'Accept-Language': language },
+      cache: 'no-store',
+      signal,
+    }).catch(() => null)
+    if (response === null) throw unreachable
+    if (response.status === 401) {
+      isSignedOut.value = true
+      await signedInAgain()
+      continue
+    }
+    if (!response.ok) throw await faultOf(response)
+    const version = response.headers.get('x-view-version') ?? ''
+    const madeAtMs = Number(response.headers.get('x-view-made-at') ?? nowMs())
+    return { version, madeAtMs, value: await response.json() }
+  }
+}
+
+const isFault = (error: unknown): error is ApiFault => typeof error === 'object' && error !== null && 'errors' in error
+
+type Held = { readonly key: string; readonly fetched: Fetched | null; readonly fault: ApiFault | null }
+
+class ViewHolder {
+  readonly held = signal<Held>({ key: '', fetched: null, fault: null })
+  readonly wanted = signal('')
+  private readonly again = signal(0)
+  private stop: () => void = () => {}
+
+  start(): () => void {
+    const end = effect(() => {
+      const key = this.wanted.value
+      void this.again.value
+      if (key !== '') untracked(() => this.load(key))
+    })
+    return () => {
+      end()
+      this.stop()
+    }
+  }
+
+  readonly reload = (): void => {
+    recent.delete(this.wanted.value)
+    this.again.value++
+  }
+
+  /** Shows what is at hand, asks for what is not, and follows it. */
+  private load(key: string): void {
+    this.stop()
+    const control = new AbortController()
+    let end: () => void = () => {}
+    this.stop = () => {
+      control.abort()
+      end()
+    }
+    const known = first?.key === key ? first.fetched : recent.get(key)
+    first = null
+    if (known) {
+      this.held.value = { key, fetched: known, fault: null }
+      end = this.followed(key, known)
+      return
+    }
+    fetchView(key, control.signal)
+      .then(fetched => {
+        if (control.signal.aborted) return
+        remember(key, fetched)
+        this.held.value = { key, fetched, fault: null }
+        end = this.followed(key, fetched)
+      })
+      .catch((error: unknown) => {
+        if (control.signal.aborted) return
+        this.held.value = { ...this.held.value, key, fault: isFault(error) ? error : unreachable }
+      })
+  }
+
+  /** What comes while live data is paused waits, the newest only. */
+  private followed(key: string, from: Fetched): () => void {
+    let waiting: Fetched | null = null
+    const show = (fetched: Fetched) => {
+      remember(key, fetched)
+      this.held.value = { key, fetched, fault: null }
+    }
+    const stopFollowing = follow(key, from.version, from.value, message => {
+      if (message.type !== 'view') return
+      const fetched = { version: message.version, madeAtMs: message.madeAtMs, value: message.value }
+      if (isPaused.value) waiting = fetched
+      else show(fetched)
+    })
+    const stopWaiting = isPaused.subscribe(isHeld => {
+      if (isHeld || waiting === null) return
+      show(waiting)
+      waiting = null
+    })
+    return () => {
+      stopFollowing()
+      stopWaiting()
+    }
+  }
+}
+
+/**
+ * A view by name, with its parameters. The type is what the view's maker says: `useView<ServersView>('servers', …)`.
+ */
+export function useView<T>(name: string, params: Params = {}): ViewState<T> {
+  return useViewOf<T>(keyOf(name, searchOf(params)))
+}
+
+/** The view of the page that the address names, with the parameters that the site map says it takes. */
+export function usePageView<T>(name: string): ViewState<T> {
+  const page = currentPage.value
+  return useViewOf<T>(keyOf(name, page === null ? new URLSearchParams() : viewParamsOf(page, currentSearch())))
+}
+
+function useViewOf<T>(key: string): ViewState<T> {
+  const holder = useMemo(() => new ViewHolder(), [])
+  // Set while it is drawn, so that the document's own data is there in the first picture.
+  if (untracked(() => holder.wanted.value) !== key) holder.wanted.value = key
+  useMemo(() => takeFirst(holder, key), [holder])
+  useEffect(() => holder.start(), [holder])
+  const held: ReadonlySignal<Held> = holder.held
+  const { fetched, fault, key: heldKey } = held.value
+  return {
+    data: (fetched?.value ?? null) as T | null,
+    isCurrent: heldKey === key,
+    fault: heldKey === key ? fault : null,
+    madeAtMs: fetched?.madeAtMs ?? nowMs(),
+    reload: holder.reload,
+  }
+}
+
+function takeFirst(holder: ViewHolder, key: string): void {
+  const known = first?.key === key ? first.fetched : recent.get(key)
+  if (known === undefined) return
+  remember(key, known)
+  holder.held.value = { key, fetched: known, fault: null }
+}

@@ -1,0 +1,127 @@
+// Views, made once in two seconds for all viewers who ask for the same, with the last few answers at hand, so that a
+// stream is sent what has changed and nothing else.
+import { createHash } from 'node:crypto'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import type { Hub } from '../../hub-context.ts'
+import { notFound } from '../../platform/http/api-error.ts'
+import { views } from '../views/all-views.ts'
+import type { View, ViewContext } from '../views/view.ts'
+import { Fleets } from './fleet.ts'
+import { NewestValues } from './newest-values.ts'
+import { type Patch, patchOf } from './patch.ts'
+import { RecentValues } from './recent-values.ts'
+
+const VIEW_AGE_MS = 2_000
+const KEPT_VIEWS_MAX = 2_000
+const PARAM_CHARS_MAX = 1_000
+/** Smaller answers go as they are. */
+const COMPRESSED_FROM = 1_024
+
+/** What a viewer asks for. */
+type ViewRequest = {
+  readonly name: string
+  readonly companyId: string
+  readonly search: URLSearchParams
+  readonly permissions: ReadonlySet<string>
+}
+
+type FormerValue = { readonly value: unknown; readonly version: string }
+/** Streams look at different moments: one may have seen an answer that others have passed already. */
+const FORMER_MAX = 3
+
+class MadeView {
+  readonly version: string
+  private readonly compressed = new Map<string, Uint8Array<ArrayBuffer>>()
+  private readonly patches = new Map<string, Patch | null>()
+
+  /** `former`: the answers before this one, the last one first. */
+  constructor(
+    readonly value: unknown,
+    readonly json: string,
+    readonly madeAtMs: number,
+    readonly former: readonly FormerValue[],
+  ) {
+    this.version = createHash('sha256').update(json).digest('base64url').slice(0, 12)
+  }
+
+  /** What has changed since the answer of that version; null where that one is not at hand any more. */
+  since(version: string): { readonly patch: Patch | null } | null {
+    if (version === this.version) return { patch: null }
+    const known = this.patches.get(version)
+    if (known !== undefined) return { patch: known }
+    const before = this.former.find(each => each.version === version)
+    if (before === undefined) return null
+    const patch = patchOf(before.value, this.value)
+    this.patches.set(version, patch)
+    return { patch }
+  }
+
+  /** The answer as bytes, compressed once for all. */
+  bytes(encoding: 'br' | 'gzip' | null): {
+    readonly body: Uint8Array<ArrayBuffer>
+    readonly encoding: 'br' | 'gzip' | null
+  } {
+    const used = this.json.length < COMPRESSED_FROM ? null : encoding
+    const key = used ?? 'plain'
+    const body = this.compressed.get(key) ?? new Uint8Array(encoded(this.json, used))
+    this.compressed.set(key, body)
+    return { body, encoding: used }
+  }
+}
+
+function encoded(text: string, encoding: 'br' | 'gzip' | null): Uint8Array {
+  if (encoding === 'br') return brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })
+  return encoding === 'gzip' ? gzipSync(text, { level: 5 }) : new TextEncoder().encode(text)
+}
+
+export class SharedViews {
+  private readonly made: RecentValues<MadeView>
+  private readonly fleets: Fleets
+  private readonly newest: NewestValues
+
+  constructor(private readonly hub: Hub) {
+    this.made = new RecentValues(VIEW_AGE_MS, KEPT_VIEWS_MAX, hub.now)
+    this.fleets = new Fleets(hub)
+    this.newest = new NewestValues(hub)
+  }
+
+  /** Throws 404 for a name that no view has. */
+  static viewNamed(name: string): View {
+    const view = Object.hasOwn(views, name) ? views[name] : undefined
+    if (view === undefined) throw notFound()
+    return view
+  }
+
+  /** The answer to a request whose viewer has the view's keys. Throws what the view's maker throws. */
+  async get(request: ViewRequest): Promise<MadeView> {
+    const { name, companyId, search, permissions } = request
+    const view = SharedViews.viewNamed(name)
+    const params = new Map(view.params.map(param => [param, (search.get(param) ?? '').slice(0, PARAM_CHARS_MAX)]))
+    if ([...params.values()].some(value => value.includes('\0'))) throw notFound()
+    const granted = (view.optional ?? []).filter(permission => permissions.has(permission))
+    const key = JSON.stringify([name, companyId, [...params.values()], granted])
+    const before = this.made.last(key, Number.POSITIVE_INFINITY)
+    if (before !== null && view.ageMs !== undefined && this.hub.now() - before.madeAtMs < view.ageMs) return before
+    const context: ViewContext = {
+      hub: this.hub,
+      companyId,
+      param: param => params.get(param) ?? '',
+      may: permission => granted.includes(permission),
+      fleets: this.fleets,
+      newest: this.newest,
+    }
+    return this.made.get(key, async () => {
+      const json = JSON.stringify(await view.make(context))
+      const nowMs = this.hub.now()
+      if (before?.json === json) return new MadeView(before.value, json, nowMs, before.former)
+      const former = before === null ? [] : [before, ...before.former].slice(0, FORMER_MAX)
+      // Read back, so that what a patch is made of is what the viewers have.
+      return new MadeView(
+        JSON.parse(json),
+        json,
+        nowMs,
+        former.map(({ value, version }) => ({ value, version })),
+      )
+    })
+  }
+}

@@ -1,0 +1,182 @@
+// The servers of a company: a window of those that match, as a table, as cards or as a map shows them.
+import type { Severity } from '../../../../core/alerting/rules/rule.ts'
+import { type Filtered, matchesFilter, parseFilter } from '../address/filter.ts'
+import type { Connectivity, FleetServer } from '../live/fleet.ts'
+import type { CollectorState, ServerValues } from '../live/newest-values.ts'
+import type { View } from './view.ts'
+
+/** How many rows one answer has: more than fit on a screen. */
+const WINDOW = 60
+const FACETS_MAX = 30
+
+export type ServerRow = {
+  readonly id: string
+  readonly name: string
+  readonly hostname: string | null
+  readonly address: string | null
+  readonly environment: string | null
+  readonly role: string | null
+  readonly datacenter: string | null
+  readonly tags: readonly string[]
+  readonly status: FleetServer['status']
+  readonly connectivity: Connectivity
+  readonly lastSeenAtMs: number | null
+  readonly openAlerts: number
+  readonly worst: Severity | null
+  readonly isSilenced: boolean
+  readonly agentVersion: string | null
+  readonly values: Pick<ServerValues, 'cpu' | 'memory' | 'disk' | 'mount' | 'load'> | null
+}
+
+/** Values that servers have for a key of the filter, the most frequent first. */
+type Facet = readonly (readonly [value: string, count: number])[]
+
+export type ServerCounts = Readonly<Record<Connectivity | 'all' | 'maintenance' | 'draft' | 'alerts', number>>
+
+export type ServersView = {
+  readonly counts: ServerCounts
+  readonly matching: number
+  readonly offset: number
+  readonly rows: readonly ServerRow[]
+  readonly facets: Readonly<Record<string, Facet>>
+  readonly collector: CollectorState
+}
+
+/** A server as the filter sees it. */
+const filteredServer = (server: FleetServer): Filtered => ({
+  words: [server.name, server.hostname, server.address],
+  values: {
+    state: [
+      server.connectivity,
+      server.status,
+      ...(server.openAlerts > 0 ? ['alerts'] : []),
+      ...(server.isSilenced ? ['silenced'] : []),
+    ],
+    tag: server.tags,
+    env: server.environment,
+    role: server.role,
+    dc: server.datacenter,
+    alerts: server.openAlerts,
+    worst: server.worst,
+    version: server.agentVersion,
+    name: server.name,
+  },
+})
+
+/** The servers that match a filter, by name as the fleet has them. */
+function matchingServers(fleet: readonly FleetServer[], filter: string): readonly FleetServer[] {
+  const terms = parseFilter(filter)
+  return terms.length === 0 ? fleet : fleet.filter(server => matchesFilter(filteredServer(server), terms))
+}
+
+const rankOf = (server: FleetServer): number =>
+  (server.connectivity === 'down' ? 100 : 0) +
+  ['info', 'warning', 'critical'].indexOf(server.worst ?? '') * 10 +
+  (server.connectivity === 'unknown' ? 5 : 0)
+
+type SortKey = number | string | null
+
+const sortKeys: Readonly<Record<string, (server: FleetServer) => SortKey>> = {
+  state: server => -rankOf(server),
+  address: server => server.address,
+  env: server => server.environment,
+  role: server => server.role,
+  dc: server => server.datacenter,
+  alerts: server => -server.openAlerts,
+  seen: server => server.lastSeenAtMs,
+  version: server => server.agentVersion,
+}
+
+function compareKeys(one: SortKey, other: SortKey): number {
+  // What is not known stands last, whichever way one sorts.
+  if (one === null || other === null) return one === other ? 0 : one === null ? 1 : -1
+  if (typeof one === 'number' && typeof other === 'number') return one - other
+  return String(one).localeCompare(String(other), 'en', { numeric: true })
+}
+
+/** Sorted by `key`, or by `-key` the other way round; the fleet's own order is by name. */
+export function sortedServers(servers: readonly FleetServer[], sort: string): readonly FleetServer[] {
+  const isReversed = sort.startsWith('-')
+  const name = isReversed ? sort.slice(1) : sort
+  if (name === '' || name === 'name') return isReversed ? servers.toReversed() : servers
+  const keyOf = Object.hasOwn(sortKeys, name) ? sortKeys[name] : undefined
+  if (keyOf === undefined) return servers
+  const keyed = servers.map(server => ({ server, key: keyOf(server) }))
+  const sign = isReversed ? -1 : 1
+  keyed.sort((one, other) =>
+    one.key === null || other.key === null ? compareKeys(one.key, other.key) : sign * compareKeys(one.key, other.key),
+  )
+  return keyed.map(({ server }) => server)
+}
+
+export function serverCounts(fleet: readonly FleetServer[]): ServerCounts {
+  const counts = { all: fleet.length, online: 0, down: 0, unknown: 0, maintenance: 0, draft: 0, alerts: 0 }
+  for (const { connectivity, status, openAlerts } of fleet) {
+    counts[connectivity]++
+    if (status === 'maintenance' || status === 'draft') counts[status]++
+    if (openAlerts > 0) counts.alerts++
+  }
+  return counts
+}
+
+function facetOf(fleet: readonly FleetServer[], valuesOf: (server: FleetServer) => readonly (string | null)[]): Facet {
+  const counts = new Map<string, number>()
+  for (const server of fleet)
+    for (const value of valuesOf(server)) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1)).slice(0, FACETS_MAX)
+}
+
+/** What the filter of servers can be completed with. */
+const serverFacets = (fleet: readonly FleetServer[]): Readonly<Record<string, Facet>> => ({
+  tag: facetOf(fleet, server => server.tags),
+  env: facetOf(fleet, server => [server.environment]),
+  role: facetOf(fleet, server => [server.role]),
+  dc: facetOf(fleet, server => [server.datacenter]),
+})
+
+/**
+ * A server with what its collector says of it now: the later of both last-seen times, and the state that it reports.
+ */
+export function toServerRow(server: FleetServer, values: ServerValues | null): ServerRow {
+  const { id, name, hostname, address, environment, role, datacenter, tags, status } = server
+  const seen = [server.lastSeenAtMs, values?.lastSeenAtMs ?? null].filter(at => at !== null)
+  return {
+    ...{ id, name, hostname, address, environment, role, datacenter, tags, status },
+    connectivity: values?.connectivity ?? server.connectivity,
+    lastSeenAtMs: seen.length > 0 ? Math.max(...seen) : null,
+    openAlerts: server.openAlerts,
+    worst: server.worst,
+    isSilenced: server.isSilenced,
+    agentVersion: server.agentVersion,
+    values: values && {
+      cpu: rounded(values.cpu),
+      memory: rounded(values.memory),
+      disk: rounded(values.disk),
+      mount: values.mount,
+      load: rounded(values.load),
+    },
+  }
+}
+
+const rounded = (value: number | null): number | null => (value === null ? null : Math.round(value * 100) / 100)
+
+export const serversView: View<ServersView> = {
+  permissions: ['monitoring.view', 'servers.view'],
+  params: ['q', 'sort', 'offset'],
+  async make({ companyId, param, fleets, newest }) {
+    const fleet = await fleets.of(companyId)
+    const matching = sortedServers(matchingServers(fleet, param('q')), param('sort'))
+    const wanted = Math.max(0, Math.floor(Number(param('offset')) || 0))
+    const offset = Math.min(wanted, Math.max(0, matching.length - 1))
+    const shown = matching.slice(offset, offset + WINDOW)
+    const { values, collector } = await newest.of(companyId, shown)
+    return {
+      counts: serverCounts(fleet),
+      matching: matching.length,
+      offset,
+      rows: shown.map((server, index) => toServerRow(server, values[index] ?? null)),
+      facets: serverFacets(fleet),
+      collector: fleet.length === 0 ? 'ok' : collector,
+    }
+  },
+}

@@ -1,0 +1,28 @@
+// What a page is sent: a view has the keys that it needs, the parameters that decide what is in it, and a maker. One
+// answer serves all viewers who ask for the same within two seconds.
+import type { Hub } from '../../hub-context.ts'
+import type { Fleets } from '../live/fleet.ts'
+import type { NewestValues } from '../live/newest-values.ts'
+
+export type ViewContext = {
+  readonly hub: Hub
+  readonly companyId: string
+  /** The view's parameters and no other, as they came: not to be trusted. Empty where missing. */
+  readonly param: (name: string) => string
+  /** Whether the viewer has one of the keys that the view names in `optional`. */
+  readonly may: (permission: string) => boolean
+  readonly fleets: Fleets
+  readonly newest: NewestValues
+}
+
+export type View<T = unknown> = {
+  /** All of these are needed, or the view is refused. */
+  readonly permissions: readonly string[]
+  /** Keys that decide about parts of it: viewers with and without them get answers of their own. */
+  readonly optional?: readonly string[]
+  readonly params: readonly string[]
+  /** How long an answer is good for all; 2 s unless said otherwise. */
+  readonly ageMs?: number
+  /** A value of JSON. Throws ApiError, as a route does: 404 for what the company does not have. */
+  readonly make: (context: ViewContext) => Promise<T>
+}
