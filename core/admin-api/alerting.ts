@@ -30,7 +30,7 @@ export type SeriesAlerting = {
 export type RuleAlerting = { readonly rule_id: string; readonly rule_name: string | null; readonly decision: string }
 
 /** What of an answer the hub's pages show. */
-type AlertingResponse = { readonly series: readonly SeriesAlerting[]; readonly rules: readonly RuleAlerting[] }
+export type AlertingResponse = { readonly series: readonly SeriesAlerting[]; readonly rules: readonly RuleAlerting[] }
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 

@@ -7,7 +7,7 @@ import { dataOf, labelsOf } from './envelope.ts'
 export const seriesParameters = ['metric', 'from', 'to', 'step', 'agg'] as const
 type SeriesQuery = { readonly [K in (typeof seriesParameters)[number]]?: string | null | undefined }
 
-type SeriesOfServer = {
+export type SeriesOfServer = {
   readonly labels: Readonly<Record<string, string>>
   /** Time in milliseconds and value, oldest first. */
   readonly points: readonly (readonly [tsMs: number, value: number])[]
@@ -89,13 +89,14 @@ export function parseSeriesResponse(
   return data && Array.isArray(data.series) ? { ...data, series: data.series } : null
 }
 
-/** The metrics of a response, malformed ones left out; null when the response is malformed. */
-export function parseMetricsResponse(
-  body: unknown,
-): Pick<
+export type ParsedMetrics = Pick<
   MetricsResponse,
   'from' | 'to' | 'step_seconds' | 'retention_days' | 'retention_locked_before' | 'metrics' | 'left_out'
-> | null {
+>
+export type ParsedSeriesList = Pick<SeriesListResponse, 'metrics' | 'truncated'>
+
+/** The metrics of a response, malformed ones left out; null when the response is malformed. */
+export function parseMetricsResponse(body: unknown): ParsedMetrics | null {
   const data = dataOf(body)
   if (!data || !Array.isArray(data.metrics)) return null
   const { from, to, step_seconds, retention_days, retention_locked_before } = data
@@ -116,7 +117,7 @@ export function parseMetricsResponse(
 }
 
 /** The series of a list, malformed ones left out; null when the response is malformed. */
-export function parseSeriesList(body: unknown): Pick<SeriesListResponse, 'metrics' | 'truncated'> | null {
+export function parseSeriesList(body: unknown): ParsedSeriesList | null {
   const data = dataOf(body)
   if (!data || !Array.isArray(data.metrics)) return null
   const metrics = data.metrics.flatMap((raw: unknown) =>

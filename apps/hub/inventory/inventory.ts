@@ -13,21 +13,28 @@ import { differencesOf, type InventoryField, inventoryValues } from './differenc
 
 type Facts = typeof inventoryFacts.$inferSelect
 
-/** The newest facts of a server and the hostname of its newest agent; 404 without facts. */
-async function factsOf(
+/** The newest facts of a server and the hostname of its newest agent; null without facts. */
+export async function newestFacts(
   db: Executor,
   companyId: string,
   serverId: string,
-): Promise<{ facts: Facts; hostname: string | null }> {
+): Promise<{ facts: Facts; hostname: string | null } | null> {
   const [facts] = await db
     .select()
     .from(inventoryFacts)
     .where(and(eq(inventoryFacts.companyId, companyId), eq(inventoryFacts.serverId, serverId)))
-  if (!facts) throw notFound()
+  if (!facts) return null
   const [agent] = await db.execute<{ hostname: string | null }>(sql`
     select hostname from monitoring_agents where company_id = ${companyId} and server_id = ${serverId}
     order by (state <> 'revoked') desc, enrolled_at desc limit 1`)
   return { facts, hostname: agent?.hostname ?? null }
+}
+
+/** The same; 404 without facts. */
+async function factsOf(db: Executor, companyId: string, serverId: string) {
+  const found = await newestFacts(db, companyId, serverId)
+  if (!found) throw notFound()
+  return found
 }
 
 function inputOf(

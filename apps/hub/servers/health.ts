@@ -31,8 +31,8 @@ type ServerRef = {
 }
 export type ServerNow = { readonly status: Status | null; readonly note: CollectorNote }
 
-const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
-const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
+export const NO_DATA: CollectorNote = { available: true, reason: 'no_data' }
+export const UNAVAILABLE: CollectorNote = { available: false, reason: 'unavailable' }
 const UNKNOWN: Status = { state: 'unknown', last_seen: null, metrics: {} }
 
 /** The collector's view of a server now: its state and the newest values. */
@@ -106,7 +106,7 @@ const namedIn = (message: string): string =>
   (/range/.test(message) ? 'from' : 'metric')
 
 /** The collector's refusal as faults by parameter. */
-function refusalOfSeries(answer: CollectorResponse): ApiError {
+export function refusalOfSeries(answer: CollectorResponse): ApiError {
   const message = messageOfRefusal(answer.body)
   const faults = answer.faults
     .filter(({ field }) => isParameter(field))

@@ -31,6 +31,7 @@ const table = {
     section: 'monitoring',
     key: 's',
   },
+  server: { path: '/servers/:server', view: 'server', takes: [], permissions: SEE, section: null, key: null },
 } as const satisfies Readonly<Record<string, SitePage>>
 
 export type PageName = keyof typeof table

@@ -78,6 +78,11 @@ async function fetchView(key: string, signal: AbortSignal): Promise<Fetched> {
   }
 }
 
+/** A view once, without following it: `abort` ends the request. Throws an ApiFault. */
+export async function readView<T>(name: string, params: Params, abort: AbortSignal): Promise<T> {
+  return (await fetchView(keyOf(name, searchOf(params)), abort)).value as T
+}
+
 const isFault = (error: unknown): error is ApiFault => typeof error === 'object' && error !== null && 'errors' in error
 
 type Held = { readonly key: string; readonly fetched: Fetched | null; readonly fault: ApiFault | null }

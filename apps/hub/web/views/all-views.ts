@@ -1,9 +1,25 @@
 // The views by name: the one line that a new view needs besides its file.
 import { overviewView } from './overview.ts'
+import { serverAlertsView, serverDecisionsView } from './server/alerts.ts'
+import { serverChangesView } from './server/changes.ts'
+import { serverChartsView } from './server/charts.ts'
+import { serverView } from './server/head.ts'
+import { serverAgentsView, serverChecksView, serverHistoryView, serverInventoryView } from './server/records.ts'
+import { serverSeriesView } from './server/series.ts'
 import { serversView } from './servers.ts'
 import type { View } from './view.ts'
 
 export const views: Readonly<Record<string, View>> = {
   overview: overviewView,
   servers: serversView,
+  server: serverView,
+  'server-agents': serverAgentsView,
+  'server-alerts': serverAlertsView,
+  'server-changes': serverChangesView,
+  'server-charts': serverChartsView,
+  'server-checks': serverChecksView,
+  'server-decisions': serverDecisionsView,
+  'server-history': serverHistoryView,
+  'server-inventory': serverInventoryView,
+  'server-series': serverSeriesView,
 }

@@ -8,4 +8,5 @@ type Load = () => Promise<ComponentType>
 export const pageFiles: Readonly<Record<PageName, Load>> = {
   overview: async () => (await import('./overview/overview-page.tsx')).OverviewPage,
   servers: async () => (await import('./servers/servers-page.tsx')).ServersPage,
+  server: async () => (await import('./server/server-page.tsx')).ServerPage,
 }

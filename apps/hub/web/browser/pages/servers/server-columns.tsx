@@ -1,6 +1,7 @@
 // The columns of the table of servers.
 import type { ServerRow } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
+import { hrefTo } from '../../address/router.ts'
 import { count, decimal, NOTHING } from '../../format.ts'
 import { Meter } from '../../parts/meter.tsx'
 import { StateMark } from '../../parts/state-mark.tsx'
@@ -16,7 +17,17 @@ const stateOf = ({ status, connectivity }: ServerRow) => (status === 'active' ? 
 
 export const serverColumns: readonly Column<ServerRow>[] = [
   { key: 'state', title: t('state'), sort: 'state', cell: row => <StateMark state={stateOf(row)} /> },
-  { key: 'name', title: t('name'), sort: 'name', isName: true, cell: row => <span class="text">{row.name}</span> },
+  {
+    key: 'name',
+    title: t('name'),
+    sort: 'name',
+    isName: true,
+    cell: row => (
+      <a class="text" href={hrefTo('server', { server: row.id })}>
+        {row.name}
+      </a>
+    ),
+  },
   { key: 'address', title: t('address'), sort: 'address', from: 'medium', cell: row => row.address ?? NOTHING },
   { key: 'env', title: t('environment'), sort: 'env', from: 'wide', cell: row => row.environment ?? NOTHING },
   { key: 'role', title: t('role'), sort: 'role', from: 'medium', cell: row => row.role ?? NOTHING },

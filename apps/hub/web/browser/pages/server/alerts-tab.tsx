@@ -1,0 +1,161 @@
+// The alerts of a server in a range of time, and why each rule fires on it or does not.
+import { matchPage } from '../../../address/site-map.ts'
+import type { AlertsView, DecisionsView, ServerAlert } from '../../../views/server/alerts.ts'
+import { serverWords } from '../../../words/server.ts'
+import { fullTime } from '../../format.ts'
+import { Fault } from '../../parts/fault.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { type MarkedState, StateMark } from '../../parts/state-mark.tsx'
+import { Time } from '../../parts/time.tsx'
+import { shownEnds } from '../../parts/time-range/shown-range.ts'
+import { TimeRangePicker } from '../../parts/time-range/time-range.tsx'
+import { company, textsOf } from '../../session.ts'
+import { useView } from '../../view.ts'
+import type { TabProps } from './tab.ts'
+
+const t = textsOf(serverWords)
+
+const nameOf = (alert: ServerAlert): string => alert.ruleName ?? t(`type_${alert.type}`)
+
+/** The page of an alert, where there is one. */
+const alertHref = (id: string): string | null =>
+  matchPage(`/alerts/${id}`) === null ? null : `/c/${encodeURIComponent(company.slug)}/alerts/${id}`
+
+const number = (value: number | null): string => (value === null ? '' : String(Number(value.toPrecision(6))))
+
+function AlertRow({ alert }: { readonly alert: ServerAlert }) {
+  const href = alertHref(alert.id)
+  const value = [number(alert.lastValue), number(alert.threshold)].filter(text => text !== '').join(' / ')
+  return (
+    <tr>
+      <td>
+        <StateMark state={alert.severity} isOutlined={alert.acknowledgedBy !== null} />
+      </td>
+      <th scope="row">
+        {href === null ? <span class="text">{nameOf(alert)}</span> : <a href={href}>{nameOf(alert)}</a>}
+      </th>
+      <td data-title={t('series')} class="mono">
+        {alert.seriesKey}
+      </td>
+      <td data-title={t('value')}>{value}</td>
+      <td data-title={t('opened')}>
+        <Time atMs={alert.openedAtMs} form="when" />
+      </td>
+      <td data-title={t('ended')}>
+        {alert.resolvedAtMs === null ? t('still_open') : <Time atMs={alert.resolvedAtMs} form="when" />}
+        {alert.acknowledgedBy === null ? null : (
+          <span class="muted"> {t('acknowledged_by', { name: alert.acknowledgedBy })}</span>
+        )}
+      </td>
+    </tr>
+  )
+}
+
+function AlertsInRange({ serverId }: { readonly serverId: string }) {
+  const { from, to } = shownEnds()
+  const view = useView<AlertsView>('server-alerts', { server: serverId, from, to })
+  if (view.data === null)
+    return view.fault === null ? <Skeleton lines={3} /> : <Fault fault={view.fault} onRetry={view.reload} />
+  const { alerts, isTruncated } = view.data
+  if (alerts.length === 0) return <p>{t('no_alerts')}</p>
+  return (
+    <>
+      <div class="server-table">
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">{t('severity')}</th>
+              <th scope="col">{t('what')}</th>
+              <th scope="col">{t('series')}</th>
+              <th scope="col">{t('value')}</th>
+              <th scope="col">{t('opened')}</th>
+              <th scope="col">{t('ended')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {alerts.map(alert => (
+              <AlertRow alert={alert} key={alert.id} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {isTruncated ? <p class="muted">{t('last_rows', { count: alerts.length })}</p> : null}
+    </>
+  )
+}
+
+const marks: Readonly<Record<DecisionsView['series'][number]['state'], MarkedState>> = {
+  ok: 'ok',
+  pending: 'unknown',
+  firing: 'critical',
+}
+
+function Decisions({ serverId }: { readonly serverId: string }) {
+  const view = useView<DecisionsView>('server-decisions', { server: serverId })
+  if (view.data === null)
+    return view.fault === null ? <Skeleton lines={3} /> : <Fault fault={view.fault} onRetry={view.reload} />
+  const { series, rules, collector } = view.data
+  if (collector !== 'ok') return <p>{t(collector === 'no_data' ? 'no_decisions' : 'collector_silent')}</p>
+  if (series.length + rules.length === 0) return <p>{t('no_decisions')}</p>
+  return (
+    <div class="server-table">
+      <table class="table">
+        <thead>
+          <tr>
+            <th scope="col">{t('state')}</th>
+            <th scope="col">{t('rule')}</th>
+            <th scope="col">{t('series')}</th>
+            <th scope="col">{t('decision')}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {series.map(each => (
+            <tr key={`${each.rule_id} ${each.series_key}`}>
+              <td>
+                <StateMark state={marks[each.state]} text={t(`rule_${each.state}`)} />
+              </td>
+              <th scope="row" class="text">
+                {each.rule_name}
+              </th>
+              <td data-title={t('series')} class="mono">
+                {each.series_key}
+              </td>
+              <td
+                data-title={t('decision')}
+                title={each.last_sample_at === null ? undefined : fullTime(Date.parse(each.last_sample_at))}
+              >
+                {each.decision}
+              </td>
+            </tr>
+          ))}
+          {rules.map(each => (
+            <tr key={each.rule_id}>
+              <td class="muted">{t('rule_uncovered')}</td>
+              <th scope="row" class="text">
+                {each.rule_name ?? each.rule_id}
+              </th>
+              <td />
+              <td data-title={t('decision')}>{each.decision}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+export const AlertsTab = ({ serverId }: TabProps) => (
+  <>
+    <div class="toolbar">
+      <TimeRangePicker />
+    </div>
+    <section aria-labelledby="alerts-in-range">
+      <h2 id="alerts-in-range">{t('alerts_in_range')}</h2>
+      <AlertsInRange serverId={serverId} />
+    </section>
+    <section aria-labelledby="decisions">
+      <h2 id="decisions">{t('decisions')}</h2>
+      <Decisions serverId={serverId} />
+    </section>
+  </>
+)

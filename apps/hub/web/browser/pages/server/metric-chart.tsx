@@ -1,0 +1,147 @@
+// The chart of a metric of a server: every series of it as a line of its own, with the rules that cover it and the
+// periods of its alerts.
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import type { ServerAlert } from '../../../views/server/alerts.ts'
+import type { ChartOfMetric, CoveringRule, Labels } from '../../../views/server/charts.ts'
+import type { GridSeries } from '../../../views/server/series.ts'
+import { metricWords } from '../../../words/metrics.ts'
+import { serverWords } from '../../../words/server.ts'
+import { isUtc, valueText } from '../../format.ts'
+import { Chart } from '../../parts/chart/chart.tsx'
+import type { ChartData } from '../../parts/chart/chart-data.ts'
+import { type ChartLine, pastOnGrid } from '../../parts/chart/lines.ts'
+import { showRange } from '../../parts/time-range/shown-range.ts'
+import { textsOf } from '../../session.ts'
+import type { Loaded, SeriesLoader } from './series-loader.ts'
+
+const t = textsOf(serverWords)
+const metricText = textsOf(metricWords)
+
+/** The words of a metric; of one that has none its name. */
+export const metricTitle = (metric: string): string =>
+  Object.hasOwn(metricWords, metric) ? metricText(metric as keyof typeof metricWords) : metric
+
+/** The label that names a series stands first. */
+const FIRST = ['mount', 'interface', 'device', 'core', 'target', 'name', 'port']
+
+const keyOf = (labels: Labels): string => JSON.stringify(Object.entries(labels).sort())
+
+function namesOf(labels: Labels, title: string): Pick<ChartLine, 'name' | 'detail'> {
+  const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length)
+  const [first, ...rest] = Object.entries(labels).sort(([one], [other]) => place(one) - place(other))
+  if (first === undefined) return { name: title, detail: '' }
+  return {
+    name: first[0] === 'core' ? t('core', { core: first[1] }) : first[1],
+    detail: rest.map(([, value]) => value).join(' '),
+  }
+}
+
+const lineOf = ({ labels, values }: GridSeries, title: string): ChartLine => ({
+  key: keyOf(labels),
+  ...namesOf(labels, title),
+  values,
+})
+
+function dataOf({ view, series, past }: Loaded, title: string): ChartData {
+  const { startMs, stepMs, fromMs, toMs, readableFromMs, lockedBeforeMs } = view
+  const grid = { startMs, stepMs, length: series[0]?.values.length ?? 0 }
+  const pastLines = (past?.series ?? []).map(
+    ({ labels, values }) =>
+      [
+        keyOf(labels),
+        pastOnGrid(grid, { startMs: past!.view.startMs, stepMs: past!.view.stepMs, values }, past!.days, isUtc.peek()),
+      ] as const,
+  )
+  return {
+    ...{ startMs, stepMs, fromMs, toMs, readableFromMs, lockedBeforeMs },
+    lines: series.map(each => lineOf(each, title)),
+    past: past && { days: past.days, lines: new Map(pastLines) },
+  }
+}
+
+const operators: Readonly<Record<CoveringRule['operator'], string>> = {
+  '>': '>',
+  '>=': '≥',
+  '<': '<',
+  '<=': '≤',
+  '==': '=',
+  '!=': '≠',
+}
+
+function RuleNotes({ rules, unit }: Pick<ChartOfMetric, 'rules' | 'unit'>) {
+  if (rules.length === 0) return null
+  return (
+    <ul class="plain chart-rules muted">
+      {rules.map(({ id, name, operator, threshold, recoverThreshold }) => (
+        <li key={id}>
+          <span class="text">{name}</span>: {operators[operator]} {valueText(unit, threshold)}
+          {recoverThreshold === null ? null : `, ${t('recovers_at', { value: valueText(unit, recoverThreshold) })}`}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+type Props = {
+  readonly chart: ChartOfMetric
+  readonly loader: SeriesLoader
+  readonly alerts: readonly ServerAlert[]
+  /** Said below the title, as how much it changed. */
+  readonly note?: string
+  /** Leads to the rule editor; null for who may not change rules. */
+  readonly ruleHref: string | null
+}
+
+const metricOf = (seriesKey: string): string => seriesKey.split('{', 1)[0] ?? ''
+
+export function MetricChart({ chart, loader, alerts, note, ruleHref }: Props) {
+  const { metric, unit, labels, rules } = chart
+  const place = useRef<HTMLDivElement>(null)
+  const title = metricTitle(metric)
+  const loaded = loader.of(metric).value
+  const data = useMemo(() => loaded && dataOf(loaded, title), [loaded])
+  const thresholds = useMemo(
+    () =>
+      rules.map(({ name, severity, threshold, recoverThreshold }) => ({
+        ...{ name, severity },
+        value: threshold,
+        recoverValue: recoverThreshold,
+      })),
+    [rules],
+  )
+  const periods = useMemo(
+    () =>
+      alerts
+        .filter(({ seriesKey }) => metricOf(seriesKey) === metric)
+        .map(({ openedAtMs, resolvedAtMs, severity }) => ({ fromMs: openedAtMs, toMs: resolvedAtMs, severity })),
+    [alerts, metric],
+  )
+  useEffect(() => {
+    const element = place.current
+    if (element === null) return
+    // A little before it is seen, so that it is there when it is.
+    const seen = new IntersectionObserver(entries => loader.setSeen(metric, entries.at(-1)?.isIntersecting ?? false), {
+      rootMargin: '200px',
+    })
+    seen.observe(element)
+    return () => {
+      seen.disconnect()
+      loader.setSeen(metric, false)
+    }
+  }, [metric, loader])
+  return (
+    <div class="metric-chart" ref={place} data-rows={Math.min(labels.length, 7)}>
+      <Chart title={title} unit={unit} data={data} thresholds={thresholds} periods={periods} onRange={showRange}>
+        {note === undefined ? null : <p class="chart-note">{note}</p>}
+        {periods.length === 0 ? null : <p class="chart-note">{t('alert_periods', { count: periods.length })}</p>}
+        <RuleNotes rules={rules} unit={unit} />
+        {ruleHref === null ? null : (
+          <a class="chart-rule" href={ruleHref}>
+            {t('rule_from_chart')}
+            <span class="visually-hidden"> {title}</span>
+          </a>
+        )}
+      </Chart>
+    </div>
+  )
+}

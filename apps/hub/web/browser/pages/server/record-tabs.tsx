@@ -1,0 +1,154 @@
+// Tabs that are one table each: checks, agents, history.
+import type { ComponentChildren } from 'preact'
+import type { AgentsView, ChecksView, HistoryView } from '../../../views/server/records.ts'
+import { serverWords } from '../../../words/server.ts'
+import { duration } from '../../format.ts'
+import { Fault } from '../../parts/fault.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { StateMark } from '../../parts/state-mark.tsx'
+import { Time } from '../../parts/time.tsx'
+import { textsOf } from '../../session.ts'
+import { useView, type ViewState } from '../../view.ts'
+import type { TabProps } from './tab.ts'
+
+const t = textsOf(serverWords)
+
+/** The view's table, or what stands in its place. */
+function Shown<T>({
+  view,
+  children,
+}: {
+  readonly view: ViewState<T>
+  readonly children: (data: T) => ComponentChildren
+}) {
+  if (view.data !== null) return <>{children(view.data)}</>
+  return view.fault === null ? <Skeleton /> : <Fault fault={view.fault} onRetry={view.reload} />
+}
+
+function Table({ heads, children }: { readonly heads: readonly string[]; readonly children: ComponentChildren }) {
+  return (
+    <div class="server-table">
+      <table class="table">
+        <thead>
+          <tr>
+            {heads.map(head => (
+              <th scope="col" key={head}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  )
+}
+
+export function ChecksTab({ serverId }: TabProps) {
+  const view = useView<ChecksView>('server-checks', { server: serverId })
+  return (
+    <Shown view={view}>
+      {({ checks }) =>
+        checks.length === 0 ? (
+          <p>{t('no_checks')}</p>
+        ) : (
+          <Table heads={[t('check'), t('check_type'), t('target'), t('interval'), t('state')]}>
+            {checks.map(check => (
+              <tr key={check.id}>
+                <th scope="row" class="text">
+                  {check.name}
+                </th>
+                <td data-title={t('check_type')}>{check.type}</td>
+                <td data-title={t('target')} class="mono">
+                  {check.target}
+                </td>
+                <td data-title={t('interval')}>{duration(check.intervalSeconds * 1000)}</td>
+                <td>{t(check.isEnabled ? 'enabled' : 'disabled')}</td>
+              </tr>
+            ))}
+          </Table>
+        )
+      }
+    </Shown>
+  )
+}
+
+export function AgentsTab({ serverId }: TabProps) {
+  const view = useView<AgentsView>('server-agents', { server: serverId })
+  return (
+    <Shown view={view}>
+      {({ agents }) =>
+        agents.length === 0 ? (
+          <p>{t('no_agents')}</p>
+        ) : (
+          <Table
+            heads={[t('agent'), t('state'), t('seen'), t('agent_version'), t('system'), t('collector'), t('enrolled')]}
+          >
+            {agents.map(agent => (
+              <tr key={agent.id}>
+                <th scope="row" class="text">
+                  {agent.hostname ?? agent.id}
+                </th>
+                <td title={agent.revokedReason ?? undefined}>
+                  {agent.state === 'active' ? (
+                    <StateMark state={agent.connectivity} />
+                  ) : (
+                    <StateMark state="unknown" text={t(`agent_${agent.state}`)} />
+                  )}
+                </td>
+                <td data-title={t('seen')}>{agent.lastSeenAtMs === null ? '–' : <Time atMs={agent.lastSeenAtMs} />}</td>
+                <td data-title={t('agent_version')}>{agent.agentVersion}</td>
+                <td data-title={t('system')}>{[agent.os, agent.arch].filter(each => each !== null).join(' ')}</td>
+                <td data-title={t('collector')} class="text">
+                  {agent.collector}
+                </td>
+                <td data-title={t('enrolled')}>
+                  <Time atMs={agent.enrolledAtMs} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )
+      }
+    </Shown>
+  )
+}
+
+export function HistoryTab({ serverId }: TabProps) {
+  const view = useView<HistoryView>('server-history', { server: serverId })
+  return (
+    <Shown view={view}>
+      {({ entries, isTruncated }) =>
+        entries.length === 0 ? (
+          <p>{t('no_history')}</p>
+        ) : (
+          <>
+            <ol class="plain history">
+              {entries.map(entry => (
+                <li key={entry.id}>
+                  <p>
+                    <Time atMs={entry.atMs} form="when" /> <strong class="text">{entry.actor ?? '–'}</strong>{' '}
+                    <span class="mono">{entry.action}</span>
+                  </p>
+                  {entry.changes.length === 0 ? null : (
+                    <dl>
+                      {entry.changes.map(([field, before, after]) => (
+                        <div key={field}>
+                          <dt>{field}</dt>
+                          <dd class="text">
+                            {t('before_after', { before: before || t('nothing'), after: after || t('nothing') })}
+                          </dd>
+                        </div>
+                      ))}
+                    </dl>
+                  )}
+                </li>
+              ))}
+            </ol>
+            {isTruncated ? <p class="muted">{t('last_rows', { count: entries.length })}</p> : null}
+          </>
+        )
+      }
+    </Shown>
+  )
+}

@@ -1,0 +1,95 @@
+// The head of a server's page: its state, when it was seen, what is open or silent, and what one may do with it.
+
+import type { ServerHead } from '../../../views/server/head.ts'
+import { serverWords } from '../../../words/server.ts'
+import { shellWords } from '../../../words/shell.ts'
+import { setParams } from '../../address/router.ts'
+import { duration, fullTime } from '../../format.ts'
+import { StateMark } from '../../parts/state-mark.tsx'
+import { Time } from '../../parts/time.tsx'
+import { textsOf } from '../../session.ts'
+import { ServerActs } from './server-acts.tsx'
+
+const t = textsOf(serverWords)
+const common = textsOf(shellWords)
+
+function Facts({ server }: { readonly server: ServerHead }) {
+  const facts = [
+    [t('address'), server.ipAddress],
+    [t('hostname'), server.hostname === server.name ? null : server.hostname],
+    [t('environment'), server.environment],
+    [t('role'), server.role],
+    [t('datacenter'), server.datacenter],
+  ] as const
+  return (
+    <dl class="server-facts">
+      {facts.map(([name, value]) =>
+        value === null || value === '' ? null : (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd class="text">{value}</dd>
+          </div>
+        ),
+      )}
+      {server.tags.length === 0 ? null : (
+        <div>
+          <dt>{t('tags')}</dt>
+          <dd class="server-tags">
+            {server.tags.map(tag => (
+              <span class="chip text" key={tag}>
+                {tag}
+              </span>
+            ))}
+          </dd>
+        </div>
+      )}
+    </dl>
+  )
+}
+
+export function ServerHeadPart({ server, onChanged }: { readonly server: ServerHead; readonly onChanged: () => void }) {
+  const { status, silence } = server
+  return (
+    <header class="server-head">
+      <div class="server-title">
+        <h1 class="text">{server.name}</h1>
+        {server.isDeleted ? (
+          <StateMark state="decommissioned" text={t('deleted')} />
+        ) : (
+          <StateMark state={server.connectivity} />
+        )}
+        {status === 'active' ? null : <StateMark state={status} />}
+        {silence === null ? null : (
+          <span title={silence.reason ?? undefined}>
+            <StateMark state="silenced" text={t('silenced_until', { time: fullTime(silence.untilMs) })} />
+          </span>
+        )}
+      </div>
+      {server.isDeleted ? <p class="banner">{t('deleted_text')}</p> : null}
+      {server.collector === 'unavailable' || server.collector === 'not_configured' ? (
+        <p class="banner" role="status">
+          {common(`collector_${server.collector}`)}
+        </p>
+      ) : null}
+      <p class="server-now">
+        <span>
+          {t('seen')} {server.lastSeenAtMs === null ? common('never') : <Time atMs={server.lastSeenAtMs} />}
+        </span>
+        {server.uptimeSeconds === null ? null : (
+          <span>
+            {t('uptime')} {duration(server.uptimeSeconds * 1000)}
+          </span>
+        )}
+        {server.openAlerts === 0 ? (
+          <span class="muted">{t('no_open_alerts')}</span>
+        ) : (
+          <button type="button" class="quiet server-open" onClick={() => setParams({ tab: 'alerts' })}>
+            {t('open_alerts', { count: server.openAlerts })}
+          </button>
+        )}
+      </p>
+      <Facts server={server} />
+      <ServerActs server={server} onChanged={onChanged} />
+    </header>
+  )
+}

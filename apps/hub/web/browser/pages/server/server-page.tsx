@@ -1,0 +1,98 @@
+// A server: how it stands, and a tab for each thing that is known of it.
+import type { ComponentType } from 'preact'
+import { useEffect } from 'preact/hooks'
+import type { ServerHead } from '../../../views/server/head.ts'
+import { serverWords } from '../../../words/server.ts'
+import { param, pathParam, setParams } from '../../address/router.ts'
+import { pageTitle } from '../../frame/page-title.ts'
+import { Fault } from '../../parts/fault.tsx'
+import { Skeleton } from '../../parts/skeleton.tsx'
+import { may, textsOf } from '../../session.ts'
+import { usePageView } from '../../view.ts'
+import { AlertsTab } from './alerts-tab.tsx'
+import { InventoryTab } from './inventory-tab.tsx'
+import { MetricsTab } from './metrics-tab.tsx'
+import { AgentsTab, ChecksTab, HistoryTab } from './record-tabs.tsx'
+import { ServerHeadPart } from './server-head.tsx'
+import type { TabProps } from './tab.ts'
+import './server.css'
+
+const t = textsOf(serverWords)
+
+const tabs = ['metrics', 'alerts', 'checks', 'inventory', 'agents', 'history'] as const
+type Tab = (typeof tabs)[number]
+
+const shownTabs = (): readonly Tab[] => (may('audit.view') ? tabs : tabs.filter(tab => tab !== 'history'))
+
+/** A little longer than an answer is shared. */
+const SHARED_MS = 2_100
+
+/** The tab of the address; metrics where it names none. */
+const currentTab = (): Tab => shownTabs().find(tab => tab === param('tab')) ?? 'metrics'
+
+const content: Readonly<Record<Tab, ComponentType<TabProps>>> = {
+  metrics: MetricsTab,
+  alerts: AlertsTab,
+  checks: ChecksTab,
+  inventory: InventoryTab,
+  agents: AgentsTab,
+  history: HistoryTab,
+}
+
+function Tabs({ current }: { readonly current: Tab }) {
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
+    if (step === 0) return
+    event.preventDefault()
+    const all = shownTabs()
+    const next = all[(all.indexOf(current) + step + all.length) % all.length] ?? current
+    show(next)
+    document.getElementById(`tab-${next}`)?.focus()
+  }
+  const show = (tab: Tab) => setParams({ tab: tab === 'metrics' ? null : tab })
+  return (
+    <div class="tabs" role="tablist" aria-label={t('tabs')} onKeyDown={move}>
+      {shownTabs().map(tab => (
+        <button
+          type="button"
+          key={tab}
+          id={`tab-${tab}`}
+          role="tab"
+          aria-selected={tab === current}
+          aria-controls="tab-content"
+          tabIndex={tab === current ? 0 : -1}
+          onClick={() => show(tab)}
+        >
+          {t(`tab_${tab}`)}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+export function ServerPage() {
+  const view = usePageView<ServerHead>('server')
+  const name = view.data?.name
+  useEffect(() => {
+    if (name !== undefined) pageTitle.value = name
+  }, [name])
+  if (view.fault !== null && (view.data === null || view.fault.status === 404))
+    return <Fault fault={view.fault} onRetry={view.reload} />
+  if (view.data === null) return <Skeleton />
+  // The view is shared and up to two seconds old: what has just changed is in the next one.
+  const changed = () => {
+    view.reload()
+    setTimeout(view.reload, SHARED_MS)
+  }
+  const tab = currentTab()
+  const Content = content[tab]
+  return (
+    <div class="server">
+      <ServerHeadPart server={view.data} onChanged={changed} />
+      <Tabs current={tab} />
+      <div id="tab-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={-1}>
+        <Content server={view.data} serverId={pathParam('server')} onChanged={changed} />
+      </div>
+    </div>
+  )
+}

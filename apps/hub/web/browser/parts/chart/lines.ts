@@ -1,0 +1,129 @@
+// What a chart draws, from values on a grid of time: gaps, isolated points, statistics, and the past that it is
+// compared with.
+
+/** A line: its name, and a value for every instant of the grid; null where nothing was sent. */
+export type ChartLine = {
+  readonly key: string
+  readonly name: string
+  /** Said beside the name, as the device of a mount. */
+  readonly detail: string
+  readonly values: readonly (number | null)[]
+}
+
+/** Instants at `startMs` and every `stepMs` from there. */
+export type TimeGrid = { readonly startMs: number; readonly stepMs: number }
+
+/** A longer pause than this many usual steps is a gap. */
+const GAP_STEPS = 2.5
+
+/** The usual number of steps between two values; 1 where there are too few to say. */
+export function usualSteps(values: readonly (number | null)[]): number {
+  const counts = new Map<number, number>()
+  let last = -1
+  for (const [index, value] of values.entries()) {
+    if (value === null) continue
+    if (last >= 0) counts.set(index - last, (counts.get(index - last) ?? 0) + 1)
+    last = index
+  }
+  let [usual, most] = [1, 0]
+  for (const [steps, count] of counts)
+    if (count > most || (count === most && steps < usual)) [usual, most] = [steps, count]
+  return usual
+}
+
+/**
+ * Values as the plot takes them: null is a gap in the line, undefined is nothing at all. A server that sends less often
+ * than the grid has instants has no gap between two of its values.
+ */
+export function withGaps(values: readonly (number | null)[]): (number | null | undefined)[] {
+  const longest = usualSteps(values) * GAP_STEPS
+  const drawn: (number | null | undefined)[] = [...values]
+  let last = -1
+  for (let index = 0; index <= values.length; index++) {
+    if (index < values.length && values[index] === null) continue
+    const isBridged = last >= 0 && index < values.length && index - last <= longest
+    if (isBridged) for (let at = last + 1; at < index; at++) drawn[at] = undefined
+    last = index
+  }
+  return drawn
+}
+
+/** The places of values without a neighbour to draw a line to. */
+export function isolatedPoints(drawn: readonly (number | null | undefined)[]): number[] {
+  const found: number[] = []
+  let before: number | null = null
+  for (let index = 0; index < drawn.length; index++) {
+    const value = drawn[index]
+    if (value === undefined) continue
+    if (value !== null && before === null) {
+      let next = index + 1
+      while (next < drawn.length && drawn[next] === undefined) next++
+      if (drawn[next] === null || next >= drawn.length) found.push(index)
+    }
+    before = value
+  }
+  return found
+}
+
+export type LineStatistics = {
+  readonly last: number | null
+  readonly min: number | null
+  readonly avg: number | null
+  readonly max: number | null
+}
+
+export function statisticsOf(values: readonly (number | null)[]): LineStatistics {
+  let [count, sum, min, max] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  let last: number | null = null
+  for (const value of values) {
+    if (value === null) continue
+    count++
+    sum += value
+    last = value
+    if (value < min) min = value
+    if (value > max) max = value
+  }
+  return count === 0 ? { last: null, min: null, avg: null, max: null } : { last, min, avg: sum / count, max }
+}
+
+/** The instant at the same time of day that many days before: across a change of clock too, unless in UTC. */
+export function daysBefore(atMs: number, days: number, isUtc: boolean): number {
+  if (isUtc) return atMs - days * 86_400_000
+  const date = new Date(atMs)
+  date.setDate(date.getDate() - days)
+  return date.getTime()
+}
+
+/** The values of a line some days ago, for each instant of the grid of now. */
+export function pastOnGrid(
+  grid: TimeGrid & { readonly length: number },
+  past: TimeGrid & { readonly values: readonly (number | null)[] },
+  days: number,
+  isUtc: boolean,
+): (number | null)[] {
+  return Array.from({ length: grid.length }, (_, index) => {
+    const atMs = daysBefore(grid.startMs + index * grid.stepMs, days, isUtc)
+    return past.values[Math.floor((atMs - past.startMs) / past.stepMs)] ?? null
+  })
+}
+
+export type Severity = 'critical' | 'warning' | 'info'
+/** `toMs` null: it has not ended. */
+export type Period = { readonly fromMs: number; readonly toMs: number | null; readonly severity: Severity }
+
+const RANKS: readonly Severity[] = ['info', 'warning', 'critical']
+
+/** Periods that overlap are one, of the worst severity among them: what is drawn twice would look twice as bad. */
+export function merged(periods: readonly Period[], nowMs: number): Required<Period>[] {
+  const open: { fromMs: number; toMs: number; severity: Severity }[] = []
+  for (const { fromMs, toMs, severity } of [...periods].sort((one, other) => one.fromMs - other.fromMs)) {
+    const endMs = toMs ?? nowMs
+    const last = open.at(-1)
+    if (last === undefined || fromMs > last.toMs) open.push({ fromMs, toMs: endMs, severity })
+    else {
+      last.toMs = Math.max(last.toMs, endMs)
+      if (RANKS.indexOf(severity) > RANKS.indexOf(last.severity)) last.severity = severity
+    }
+  }
+  return open
+}

@@ -1,0 +1,233 @@
+// The plot of a chart: the only place that knows the library which draws it. Plots of a page share one crosshair and
+// one range of time.
+import 'uplot/dist/uPlot.min.css'
+import uPlot from 'uplot'
+import { clockTime, dayText, isUtc, percent, valueText } from '../../format.ts'
+import { isolatedPoints, type Period, type TimeGrid, withGaps } from './lines.ts'
+import { type Canvas, drawBehind, drawThresholds, type Threshold, type Zone } from './marks.ts'
+import { lineColour, lineDash, palette } from './palette.ts'
+
+export type PlotLine = {
+  readonly values: readonly (number | null)[]
+  /** The same line some days ago, on the same grid; null: nothing to compare with. */
+  readonly past: readonly (number | null)[] | null
+}
+
+export type PlotData = TimeGrid & {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly unit: string | null
+  readonly lines: readonly PlotLine[]
+  readonly thresholds: readonly Threshold[]
+  readonly periods: readonly Period[]
+  readonly zones: readonly Zone[]
+  readonly nowMs: number
+}
+
+export type PlotEvents = {
+  /** The crosshair stands on that place of the grid; null: it is gone. */
+  readonly onCursor: (index: number | null) => void
+  /** A range was drawn with the pointer. */
+  readonly onRange: (fromMs: number, toMs: number) => void
+}
+
+const VALUE_AXIS = 62
+const EDGE = 10
+const FONT_PIXELS = 11
+/** Ticks of bytes are powers of two and their multiples. */
+const BYTE_STEPS = Array.from({ length: 52 }, (_, power) => 2 ** power)
+const PERCENT_WHOLE_FROM = 25
+
+/** All plots of the page, for the crosshair. */
+const plots = new Set<Plot>()
+
+/** From zero, unless values are below; percent ends at 100 unless all of it happens far below. */
+function valueRange({ unit, thresholds }: PlotData, min: number | null, max: number | null): [number, number] {
+  const [low, high] = [Math.min(0, min ?? 0), max ?? 1]
+  if (unit === 'percent' && (high > PERCENT_WHOLE_FROM || thresholds.length > 0)) return [low, Math.max(100, high)]
+  if (unit === 'bool') return [0, 1]
+  // A threshold that is near is shown with its line; one far above would press the line to the ground.
+  const near = thresholds.map(({ value }) => value).filter(value => value > high && value <= high * 2.5)
+  const top = Math.max(high, ...near)
+  return [low, top > low ? top + (top - low) * 0.06 : low + 1]
+}
+
+export class Plot {
+  private readonly plot: uPlot
+  private data: PlotData
+  private isFollowing = false
+
+  constructor(
+    private readonly place: HTMLElement,
+    data: PlotData,
+    height: number,
+    private readonly events: PlotEvents,
+  ) {
+    this.data = data
+    this.plot = new uPlot(this.options(height), this.columns(), place)
+    plots.add(this)
+  }
+
+  /** Whether other data needs a plot of its own: the number of lines, or the unit, is another. */
+  fits(data: PlotData): boolean {
+    const pastCount = ({ lines }: PlotData) => lines.filter(({ past }) => past !== null).length
+    return (
+      data.unit === this.data.unit &&
+      data.lines.length === this.data.lines.length &&
+      pastCount(data) === pastCount(this.data)
+    )
+  }
+
+  show(data: PlotData): void {
+    this.data = data
+    this.plot.setData(this.columns())
+  }
+
+  resize(): void {
+    const width = this.place.clientWidth
+    if (width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: this.plot.height })
+  }
+
+  /** Draws anew, in the colours and the zone that hold now. */
+  redraw(): void {
+    this.plot.redraw(true, true)
+  }
+
+  remove(): void {
+    plots.delete(this)
+    this.plot.destroy()
+  }
+
+  private columns(): uPlot.AlignedData {
+    const { startMs, stepMs, lines } = this.data
+    const length = lines.reduce((most, { values }) => Math.max(most, values.length), 0)
+    const times = Array.from({ length }, (_, index) => (startMs + index * stepMs) / 1000)
+    const past = lines.flatMap(line => (line.past === null ? [] : [withGaps(line.past)]))
+    return [times, ...past, ...lines.map(({ values }) => withGaps(values))]
+  }
+
+  private series(): uPlot.Series[] {
+    const isolated: uPlot.Series.Points.Filter = (plot, index) => isolatedPoints([...(plot.data[index] ?? [])])
+    const line = (index: number, isPast: boolean): uPlot.Series => ({
+      stroke: () => lineColour(index),
+      width: isPast ? 1 : 1.5,
+      alpha: isPast ? 0.55 : 1,
+      dash: isPast ? [4, 4] : [...lineDash(index)],
+      points: isPast ? { show: false } : { show: true, filter: isolated, size: 5, fill: () => lineColour(index) },
+    })
+    const { lines } = this.data
+    const past = lines.flatMap(({ past }, index) => (past === null ? [] : [line(index, true)]))
+    return [{}, ...past, ...lines.map((_, index) => line(index, false))]
+  }
+
+  private axes(): uPlot.Axis[] {
+    const font = `${FONT_PIXELS}px ${palette().font}`
+    const common = { font, stroke: () => palette().text, ticks: { show: false }, gap: 4 } as const
+    return [
+      {
+        ...common,
+        size: 22,
+        space: 64,
+        grid: { show: false },
+        values: (_plot, splits, _axis, _space, incr) => splits.map(seconds => timeLabel(seconds * 1000, incr)),
+      },
+      {
+        ...common,
+        size: VALUE_AXIS,
+        space: 32,
+        grid: { stroke: () => palette().grid, width: 1 },
+        values: (_plot, splits) => splits.map(value => axisText(this.data.unit, value)),
+        ...(this.data.unit === 'bytes' || this.data.unit === 'bytes/s' ? { incrs: BYTE_STEPS } : {}),
+        ...(this.data.unit === 'bool' ? { splits: () => [0, 1] } : {}),
+      },
+    ]
+  }
+
+  private options(height: number): uPlot.Options {
+    return {
+      width: Math.max(1, this.place.clientWidth),
+      height,
+      padding: [8, EDGE, 0, 0],
+      legend: { show: false },
+      tzDate: seconds => {
+        const date = new Date(seconds * 1000)
+        return isUtc.peek() ? uPlot.tzDate(date, 'Etc/UTC') : date
+      },
+      cursor: {
+        y: false,
+        drag: { x: true, y: false, setScale: false },
+        points: { size: 6 },
+        bind: { dblclick: () => null },
+      },
+      scales: {
+        x: { time: true, range: () => [this.data.fromMs / 1000, this.data.toMs / 1000] },
+        y: { range: (_plot, min, max) => valueRange(this.data, min, max) },
+      },
+      axes: this.axes(),
+      series: this.series(),
+      hooks: {
+        drawClear: [() => drawBehind(this.canvas(), this.data.periods, this.data.zones, this.data.nowMs)],
+        draw: [() => drawThresholds(this.canvas(), this.data.thresholds, value => axisText(this.data.unit, value))],
+        setCursor: [() => this.cursorMoved()],
+        setSelect: [() => this.selected()],
+      },
+    }
+  }
+
+  private canvas(): Canvas {
+    const { ctx, bbox } = this.plot
+    return {
+      context: ctx,
+      ...bbox,
+      ratio: uPlot.pxRatio,
+      xOf: atMs => this.plot.valToPos(atMs / 1000, 'x', true),
+      yOf: value => this.plot.valToPos(value, 'y', true),
+    }
+  }
+
+  private cursorMoved(): void {
+    const { idx, left } = this.plot.cursor
+    this.events.onCursor(idx == null || left === undefined || left < 0 ? null : idx)
+    if (this.isFollowing) return
+    const share = left === undefined || left < 0 ? null : left / this.plot.over.clientWidth
+    for (const other of plots) if (other !== this) other.follow(share)
+  }
+
+  /** Sets the crosshair to that share of the width; null takes it away. */
+  private follow(share: number | null): void {
+    if (!isOnScreen(this.place)) return
+    this.isFollowing = true
+    const left = share === null ? -10 : share * this.plot.over.clientWidth
+    this.plot.setCursor({ left, top: share === null ? -10 : 1 }, true)
+    this.isFollowing = false
+  }
+
+  private selected(): void {
+    const { left, width } = this.plot.select
+    if (width <= 0) return
+    const [from, to] = [this.plot.posToVal(left, 'x'), this.plot.posToVal(left + width, 'x')]
+    this.plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+    this.events.onRange(Math.round(from * 1000), Math.round(to * 1000))
+  }
+}
+
+/** Known by the observer of each chart: measuring thirty places at every move would cost more than moving. */
+const onScreen = new WeakSet<Element>()
+const isOnScreen = (place: Element): boolean => onScreen.has(place)
+export function setOnScreen(place: Element, isShown: boolean): void {
+  if (isShown) onScreen.add(place)
+  else onScreen.delete(place)
+}
+
+/** Whole percents have no decimals on an axis. */
+const axisText = (unit: string | null, value: number): string =>
+  unit === 'percent' && Number.isInteger(value) ? percent(value) : valueText(unit, value)
+
+const HOUR_SECONDS = 3_600
+
+/** Midnight is shown as the day. */
+function timeLabel(atMs: number, stepSeconds: number): string {
+  if (stepSeconds >= 24 * HOUR_SECONDS) return dayText(atMs)
+  const clock = clockTime(atMs)
+  return clock === '00:00' ? dayText(atMs) : clock
+}

@@ -1,0 +1,191 @@
+// What the hub's own records say of a server: its checks, its inventory, its agents, and who changed what.
+import { desc, eq, sql } from 'drizzle-orm'
+import { isObject } from '../../../../../core/json-object.ts'
+import type { AgentState } from '../../../../../core/lifecycle/agent.ts'
+import { connectivitySql, isActiveDownAlert } from '../../../agents/connectivity-sql.ts'
+import { differencesOf } from '../../../inventory/differences.ts'
+import { newestFacts } from '../../../inventory/inventory.ts'
+import { checks } from '../../../platform/db/schema.ts'
+import type { AuditChanges } from '../../../platform/db/schema-identity.ts'
+import type { View } from '../view.ts'
+import { shownServer } from './head.ts'
+
+const ROWS_MAX = 200
+const keys = { permissions: ['monitoring.view', 'servers.view'], optional: ['servers.delete'], params: ['server'] }
+
+type CheckOfServer = {
+  readonly id: string
+  readonly name: string
+  readonly type: string
+  /** As `http https://example.com/`. */
+  readonly target: string
+  readonly intervalSeconds: number
+  readonly isEnabled: boolean
+}
+export type ChecksView = { readonly checks: readonly CheckOfServer[] }
+
+export const serverChecksView: View<ChecksView> = {
+  ...keys,
+  async make(context) {
+    const { server } = await shownServer(context)
+    const rows = await context.hub.database.db
+      .select({
+        id: checks.id,
+        name: checks.name,
+        type: checks.type,
+        target: checks.target,
+        intervalSeconds: checks.intervalSeconds,
+        isEnabled: checks.enabled,
+      })
+      .from(checks)
+      .where(
+        sql`${eq(checks.companyId, context.companyId)} and ${checks.deletedAt} is null
+          and ((${checks.scope}->>'all')::boolean or ${server.id} = any(${checks.resolvedServerIds}))`,
+      )
+      .orderBy(desc(checks.createdAt), desc(checks.id))
+      .limit(ROWS_MAX)
+    return { checks: rows.map(row => ({ ...row, target: Object.values(row.target).join(' ') })) }
+  },
+}
+
+type Shown = string | number | null
+export type InventoryView = {
+  readonly reportedAtMs: number | null
+  /** As the agent reported them, one line a fact: `nics.0.name`. */
+  readonly facts: readonly (readonly [name: string, value: string])[]
+  readonly differences: readonly {
+    readonly field: string
+    readonly serverValue: Shown
+    readonly inventoryValue: Shown | readonly string[]
+  }[]
+  /** Servers that code describes are not changed by hand. */
+  readonly canApply: boolean
+}
+
+const FACTS_MAX = 500
+const VALUE_CHARS_MAX = 500
+
+/** The leaves of the facts with their paths. */
+function flatten(value: unknown, path: string, into: [string, string][]): void {
+  if (into.length >= FACTS_MAX) return
+  if (Array.isArray(value) && value.every(each => typeof each !== 'object')) into.push([path, value.join(', ')])
+  else if (Array.isArray(value))
+    for (const [index, each] of value.entries()) flatten(each, `${path}.${index + 1}`, into)
+  else if (isObject(value))
+    for (const [name, each] of Object.entries(value)) flatten(each, path === '' ? name : `${path}.${name}`, into)
+  else if (value !== null && value !== undefined) into.push([path, String(value).slice(0, VALUE_CHARS_MAX)])
+}
+
+export const serverInventoryView: View<InventoryView> = {
+  ...keys,
+  async make(context) {
+    const { server } = await shownServer(context)
+    const found = await newestFacts(context.hub.database.db, context.companyId, server.id)
+    const canApply = server.origin !== 'iac'
+    if (found === null) return { reportedAtMs: null, facts: [], differences: [], canApply }
+    const { facts, hostname } = found
+    const lines: [string, string][] = []
+    flatten(facts.facts, '', lines)
+    return {
+      reportedAtMs: facts.reportedAt.getTime(),
+      facts: lines,
+      differences: differencesOf(server, facts.facts, hostname).map(({ field, server_value, inventory_value }) => ({
+        field,
+        serverValue: server_value,
+        inventoryValue: inventory_value,
+      })),
+      canApply,
+    }
+  },
+}
+
+type AgentOfServer = {
+  readonly id: string
+  readonly hostname: string | null
+  readonly os: string | null
+  readonly arch: string | null
+  readonly agentVersion: string | null
+  readonly state: AgentState
+  readonly connectivity: 'online' | 'down' | 'unknown'
+  readonly lastSeenAtMs: number | null
+  readonly enrolledAtMs: number
+  readonly revokedReason: string | null
+  readonly collector: string | null
+}
+export type AgentsView = { readonly agents: readonly AgentOfServer[] }
+
+type AgentRow = {
+  id: string
+  hostname: string | null
+  os: string | null
+  arch: string | null
+  agent_version: string | null
+  state: AgentState
+  connectivity: AgentOfServer['connectivity']
+  last_seen_at: string | null
+  enrolled_at: string
+  revoked_reason: string | null
+  collector: string | null
+}
+
+export const serverAgentsView: View<AgentsView> = {
+  ...keys,
+  async make(context) {
+    const { hub, companyId } = context
+    const { server } = await shownServer(context)
+    const isLost = sql`exists (select 1 from monitoring_alerts x where x.company_id = a.company_id and x.agent_id = a.id
+      and ${isActiveDownAlert(sql`x`)})`
+    const connectivity = connectivitySql(hub, { state: sql`a.state`, lastSeenAt: sql`a.last_seen_at`, isLost })
+    const rows = await hub.database.db.execute<AgentRow>(sql`
+      select a.id, a.hostname, nullif(concat_ws(' ', a.os_family, a.os_version), '') as os, a.arch, a.agent_version, a.state,
+        ${connectivity} as connectivity, a.last_seen_at, a.enrolled_at, a.revoked_reason, c.name as collector
+      from monitoring_agents a left join monitoring_collectors c on c.id = a.collector_id
+      where a.company_id = ${companyId} and a.server_id = ${server.id}
+      order by (a.state <> 'revoked') desc, a.enrolled_at desc, a.id limit ${ROWS_MAX}`)
+    return {
+      agents: rows.map(row => ({
+        ...{ id: row.id, hostname: row.hostname, os: row.os, arch: row.arch, agentVersion: row.agent_version },
+        ...{ state: row.state, connectivity: row.connectivity, collector: row.collector },
+        lastSeenAtMs: row.last_seen_at === null ? null : new Date(row.last_seen_at).getTime(),
+        enrolledAtMs: new Date(row.enrolled_at).getTime(),
+        revokedReason: row.revoked_reason,
+      })),
+    }
+  },
+}
+
+type HistoryEntry = {
+  readonly id: string
+  readonly atMs: number
+  readonly actor: string | null
+  readonly action: string
+  readonly changes: readonly (readonly [field: string, before: string, after: string])[]
+}
+export type HistoryView = { readonly entries: readonly HistoryEntry[]; readonly isTruncated: boolean }
+
+type AuditRow = { id: string; created_at: string; actor_name: string | null; action: string; changes: AuditChanges }
+
+const textOf = (value: unknown): string =>
+  value === null || value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+
+export const serverHistoryView: View<HistoryView> = {
+  ...keys,
+  permissions: [...keys.permissions, 'audit.view'],
+  async make(context) {
+    const { server } = await shownServer(context)
+    const rows = await context.hub.database.db.execute<AuditRow>(sql`
+      select id, created_at, actor_name, action, changes from audit_log
+      where company_id = ${context.companyId} and subject_type = 'server' and subject_id = ${server.id}
+      order by created_at desc, position desc limit ${ROWS_MAX}`)
+    return {
+      entries: rows.map(row => ({
+        id: row.id,
+        atMs: new Date(row.created_at).getTime(),
+        actor: row.actor_name,
+        action: row.action,
+        changes: Object.entries(row.changes).map(([field, change]) => [field, textOf(change.old), textOf(change.new)]),
+      })),
+      isTruncated: rows.length === ROWS_MAX,
+    }
+  },
+}
