@@ -38,6 +38,7 @@ import { registerExportJobs } from './security/exports/exports.ts'
 import { registerRating } from './security/matcher/vulnerabilities.ts'
 import { MatcherClient } from './security/packages/matcher-client.ts'
 import { MatcherStatus } from './security/packages/matcher-status.ts'
+import { registerCommandJobs } from './system/commands/command-jobs.ts'
 import { SystemState } from './system-state/system-state.ts'
 import { productVersion } from './version.ts'
 import { webPages } from './web/pages.ts'
@@ -121,6 +122,7 @@ export async function createHub(config: HubConfig, log: Logger, database: Databa
   registerRating(hub)
   registerExportJobs(hub)
   registerRuns(hub, kinds)
+  registerCommandJobs(hub)
   registerSchedule(hub)
   return hub
 }

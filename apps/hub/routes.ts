@@ -7,6 +7,7 @@ import { checkRoutes } from './checks/routes.ts'
 import { collectorRoutes } from './collector-api/routes.ts'
 import { collectorAdminRoutes } from './collectors/routes.ts'
 import { companyRoutes } from './companies/routes.ts'
+import { fileRoutes } from './files/routes.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { inventoryRoutes } from './inventory/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
@@ -25,6 +26,7 @@ import { scanHostRoutes } from './security/scan-hosts/routes.ts'
 import { serverRoutes } from './servers/routes.ts'
 import { settingsRoutes } from './settings/routes.ts'
 import { silenceRoutes } from './silences/routes.ts'
+import { commandRoutes } from './system/commands/routes.ts'
 import { systemRoutes } from './system/routes.ts'
 import { teamRoutes } from './teams/routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -55,6 +57,8 @@ export const apiRoutes: readonly Route[] = [
   ...auditRoutes,
   ...queueRoutes,
   ...systemRoutes,
+  ...commandRoutes,
+  ...fileRoutes,
   ...accountRoutes,
   ...matcherRoutes,
   ...scanHostRoutes,

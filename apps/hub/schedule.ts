@@ -21,6 +21,7 @@ import { forgetOldFindings } from './security/retention.ts'
 import { inviteAgents } from './security/scan-hosts/agent-codes.ts'
 import { applyScanQuotas } from './security/scan-hosts/scan-quota.ts'
 import { keepWindowsAhead } from './silences/windows.ts'
+import { failLostRuns, forgetOldRuns } from './system/commands/lost-runs.ts'
 
 type Task = { readonly name: string; readonly periodSeconds: number; readonly run: (hub: Hub) => Promise<void> }
 
@@ -110,6 +111,7 @@ export async function cleanUp(hub: Hub): Promise<void> {
   await forgetOldRefusals(db)
   const auditDays = hub.state.valueOf('audit.retention_days')
   await db.execute(sql`delete from audit_log where created_at < now() - make_interval(days => ${auditDays})`)
+  await forgetOldRuns(db)
   await addUpAuditCounts(db)
   await db.execute(sql`delete from audit_log_counts where count = 0`)
   await inTransaction(db, async tx => {
@@ -147,6 +149,7 @@ const tasks: readonly Task[] = [
   { name: 'security_exports', periodSeconds: 10 * MINUTE, run: deleteOldExports },
   { name: 'finding_counts', periodSeconds: 5, run: hub => addUpFindingCounts(hub.database.db) },
   { name: 'scan_invitations', periodSeconds: MINUTE, run: inviteAgents },
+  { name: 'lost_commands', periodSeconds: 20, run: failLostRuns },
   { name: 'license_migration', periodSeconds: HOUR, run: endLicenseMigrations },
   { name: 'silence_windows', periodSeconds: HOUR, run: keepWindowsAhead },
   { name: 'purge_companies', periodSeconds: HOUR, run: purgeDeletedCompanies },

@@ -36,6 +36,7 @@ async function makeOneOfEach(by: Call): Promise<string[]> {
     ['/invitations', { email: `${crypto.randomUUID()}@example.net` }],
     ['/companies', { name: 'child' }],
     ['/subnets', { cidr: '10.0.0.0/24' }],
+    ['/files', { name: 'plan.txt', content_base64: 'cGxhbg==' }],
   ]
   const ids: string[] = []
   for (const [path, body] of made) {

@@ -63,6 +63,10 @@ export async function joinProcesses(hub: Hub): Promise<() => Promise<void>> {
   }
 }
 
+/** The ids of processes that live, as a select. */
+export const livingProcesses = sql`
+  select id from hub_processes where last_seen_at > now() - make_interval(secs => ${LOST_SECONDS})`
+
 async function processes(db: Executor): Promise<ProcessRow[]> {
   return [
     ...(await db.execute<ProcessRow>(sql`

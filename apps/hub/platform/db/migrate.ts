@@ -31,6 +31,7 @@ import network from '../../../../sql/hub/0027_network.sql' with { type: 'text' }
 import silencesOfRules from '../../../../sql/hub/0030_silences_of_rules.sql' with { type: 'text' }
 import enrollmentRefusals from '../../../../sql/hub/0031_enrollment_refusals.sql' with { type: 'text' }
 import system from '../../../../sql/hub/0032_system.sql' with { type: 'text' }
+import filesAndExports from '../../../../sql/hub/0033_files_and_exports.sql' with { type: 'text' }
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -65,6 +66,7 @@ export const migrations: readonly Migration[] = [
   { number: 30, name: 'silences_of_rules', sql: silencesOfRules },
   { number: 31, name: 'enrollment_refusals', sql: enrollmentRefusals },
   { number: 32, name: 'system', sql: system },
+  { number: 33, name: 'files_and_exports', sql: filesAndExports },
 ]
 
 /** Any number will do, as long as every hub uses the same one. */

@@ -258,3 +258,37 @@ export const settings = pgTable('monitoring_settings', {
   metricsRetentionGraceUntil: at('metrics_retention_grace_until'),
   metricsRetentionChangedAt: at('metrics_retention_changed_at'),
 })
+
+export const files = pgTable('files', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  name: text('name').notNull(),
+  description: text('description'),
+  type: text('type').notNull(),
+  bytes: bigint('bytes', { mode: 'number' }).notNull(),
+  sha256: text('sha256').notNull(),
+  objectId: uuid('object_id').notNull(),
+  uploadedBy: uuid('uploaded_by'),
+  version: integer('version').notNull().default(1),
+  createdAt: at('created_at').notNull().defaultNow(),
+  updatedAt: at('updated_at').notNull().defaultNow(),
+})
+
+export const commandRuns = pgTable('system_command_runs', {
+  id: uuid('id').primaryKey(),
+  companyId: uuid('company_id').notNull(),
+  level: text('level').$type<'company' | 'system'>().notNull(),
+  command: text('command').notNull(),
+  parameters: jsonb('parameters').$type<Readonly<Record<string, unknown>>>().notNull().default({}),
+  state: text('state').$type<'queued' | 'running' | 'done' | 'failed' | 'cancelled'>().notNull().default('queued'),
+  startedBy: uuid('started_by'),
+  createdAt: at('created_at').notNull().defaultNow(),
+  startedAt: at('started_at'),
+  finishedAt: at('finished_at'),
+  cancelAsked: boolean('cancel_asked').notNull().default(false),
+  hubId: uuid('hub_id'),
+  progressDone: integer('progress_done').notNull().default(0),
+  progressTotal: integer('progress_total'),
+  output: text('output').notNull().default(''),
+  error: text('error'),
+})

@@ -257,6 +257,28 @@ const texts = {
     en: 'the company has {max} exports of the last day; wait until one is gone',
     vi: 'công ty đã có {max} bản xuất trong ngày; hãy đợi đến khi một bản hết hạn',
   },
+  form: { en: 'must be a form (multipart/form-data)', vi: 'phải là một biểu mẫu (multipart/form-data)' },
+  base64: { en: 'must be base64', vi: 'phải là base64' },
+  file_empty: { en: 'is empty', vi: 'là tệp rỗng' },
+  file_executable: { en: 'is a program: these are not kept', vi: 'là chương trình: không được lưu' },
+  file_markup: { en: 'is HTML or SVG: these are not kept', vi: 'là HTML hoặc SVG: không được lưu' },
+  file_private_key: { en: 'holds a private key: these are not kept', vi: 'chứa khóa riêng: không được lưu' },
+  file_unknown: {
+    en: 'is of no type that is kept: PDF, PNG, JPEG, GIF, WebP, text, CSV, JSON, YAML, PEM, ZIP or gzip',
+    vi: 'không thuộc loại được lưu: PDF, PNG, JPEG, GIF, WebP, văn bản, CSV, JSON, YAML, PEM, ZIP hoặc gzip',
+  },
+  files_bytes: {
+    en: 'the files of a company have at most {max} bytes; these would have {count}',
+    vi: 'tổng dung lượng tệp của công ty tối đa {max} byte; sẽ thành {count}',
+  },
+  limit_files: {
+    en: 'a company has at most {max} files',
+    vi: 'một công ty có tối đa {max} tệp',
+  },
+  command_under_way: {
+    en: 'A run of this command is under way.',
+    vi: 'Lệnh này đang được thực hiện.',
+  },
   confirm: { en: 'must be true for this', vi: 'phải là true cho thao tác này' },
   queue_never_paused: {
     en: 'this queue cannot be paused: the hub itself needs it',

@@ -78,6 +78,26 @@ async function readMatcherBody(request: IncomingRequest, code: string): Promise<
   }
 }
 
+/** A form as the JSON body that it stands for. Throws 422 for one that is none. */
+async function readForm(request: IncomingRequest, bytes: Uint8Array): Promise<Readonly<Record<string, unknown>>> {
+  const members: Record<string, unknown> = {}
+  try {
+    const form = await new Response(new Uint8Array(bytes), {
+      headers: { 'Content-Type': request.headers.get('content-type') ?? '' },
+    }).formData()
+    for (const [name, value] of form) {
+      if (typeof value === 'string') members[name] = value
+      else if (name === 'file') {
+        members.name ??= value.name
+        members.content_base64 = Buffer.from(await value.arrayBuffer()).toString('base64')
+      }
+    }
+  } catch {
+    throw faultsError(new Map([['body', words('form')]]))
+  }
+  return members
+}
+
 /** The JSON body, or the text that the route takes instead; an absent body is an empty object. */
 export async function readBody(
   request: IncomingRequest,
@@ -92,6 +112,7 @@ export async function readBody(
   const bytes = await readBytes(request, route.bodyBytesMax ?? BODY_BYTES_MAX)
   if (bytes.byteLength === 0) return {}
   const type = (request.headers.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
+  if (route.formBody && type === 'multipart/form-data') return storable(await readForm(request, bytes))
   const { textBody } = route
   const isText = textBody !== null && type === textBody.type
   if (!isText && type !== 'application/json' && !type.endsWith('+json'))

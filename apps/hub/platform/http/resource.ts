@@ -44,6 +44,7 @@ type Common = {
   readonly summary: string
   readonly permissions?: readonly string[]
   readonly superAdmin?: boolean
+  readonly refusals?: readonly number[]
 }
 type WithBody<B extends TObject> = { readonly body?: B }
 /** Faults of a body that its schema cannot express (see route.ts). */
@@ -134,6 +135,8 @@ class ResourceRoutes<Row, R extends TSchema> {
   }: Common &
     Further<RouteContext> & {
       readonly body: B
+      readonly bodyBytesMax?: number
+      readonly formBody?: boolean
       readonly act: (context: RouteContext, body: Static<B>) => Promise<Row>
     }): Route =>
     route({

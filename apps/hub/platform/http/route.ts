@@ -58,6 +58,11 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly bodyBytesMax?: number
   /** A body of this media type is read as text and becomes the member named here. */
   readonly textBody?: TextBody
+  /**
+   * A form (multipart/form-data) is taken too: its texts become members, its file the members `name` and
+   * `content_base64`.
+   */
+  readonly formBody?: boolean
   /** The error code for invalid data in the collector and matcher families. */
   readonly invalidCode?: string
   /** True when the handler of a matcher's route sees to characters that the database cannot store. */
@@ -82,7 +87,7 @@ type Definition<Q extends TObject, B extends TObject, S, A extends TSchema> = {
   readonly otherResponses?: Readonly<Record<number, TSchema | null>>
   /** True for a route that can answer 404 although its path has no parameter. */
   readonly may404?: boolean
-  /** Statuses with which this route refuses, beside those of every route of its kind. */
+  /** Statuses of errors beyond those that every route has (409, 412). */
   readonly refusals?: readonly number[]
   /** Schemas of path parameters that are not uuids. */
   readonly pathParameters?: Readonly<Record<string, TSchema>>
@@ -115,6 +120,7 @@ export type Route = {
   readonly pathParameters: Readonly<Record<string, TSchema>>
   readonly bodyBytesMax: number | null
   readonly textBody: TextBody | null
+  readonly formBody: boolean
   readonly keepsText: boolean
   readonly run: (context: RouteContext, readBody: (invalidCode?: string) => Promise<unknown>) => Promise<unknown>
 }
@@ -151,6 +157,7 @@ export function route<
     pathParameters: definition.pathParameters ?? {},
     bodyBytesMax: definition.bodyBytesMax ?? null,
     textBody: definition.textBody ?? null,
+    formBody: definition.formBody ?? false,
     keepsText: definition.keepsText ?? false,
     async run(context, readBody) {
       const resource = (definition.resource ? await definition.resource(context) : null) as S

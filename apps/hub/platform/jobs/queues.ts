@@ -81,6 +81,15 @@ const queues = {
     isKeyed: false,
     tellsFailure: true,
   },
+  /** Grouped by company. A command is not tried again by itself: people see that it failed, and why. */
+  'system.commands': {
+    waitsSeconds: [],
+    leaseSeconds: 3600,
+    atOnceMax: 4,
+    atOnceOfGroupMax: 2,
+    isKeyed: false,
+    tellsFailure: true,
+  },
   /** Keyed by task. */
   schedule: {
     waitsSeconds: [10, 60],

@@ -33,7 +33,9 @@ const TAGS: Readonly<Record<string, string>> = {
   Webhooks: 'Signed calls of addresses of yours.',
   'Identity and permissions': 'Users, roles, companies, teams.',
   Queues: "The hub's own work: what waits, what failed, who does it.",
+  Commands: 'What the hub can be told to do.',
   System: 'Settings, plans, maintenance and commands of the hub.',
+  Files: 'What people keep beside their resources.',
   'Audit log': 'Who did what.',
   'My account': 'The caller itself.',
 }
@@ -105,6 +107,9 @@ const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   online: '`1`: only those seen within the threshold; `0`: only the others.',
   enabled: '`1`: only enabled ones; `0`: only disabled ones.',
   dry_run: '`1`: says what would be done, and does nothing.',
+  attached: '`1`: only files that something refers to; `0`: only the others.',
+  command: 'Only runs of this command.',
+  started_by: 'Only those that this user started.',
   unread: '`1`: only unread ones.',
   level: '`company`: what companies may set for themselves; `system`: what holds for all.',
   token_hash: 'SHA-256 of a token, in hex: answers the one agent, current or previous token, instead of a page.',
@@ -181,7 +186,7 @@ function success(route: Route, family: Family, components: Components): Json {
   if (route.answerSchema === null) return { description: 'Done; there is nothing to say.', headers: all }
   if (route.answerType !== 'application/json')
     return {
-      description: 'A stream that stays open.',
+      description: route.answerType === 'text/event-stream' ? 'A stream that stays open.' : 'The content.',
       headers: all,
       content: { [route.answerType]: { schema: { type: 'string' } } },
     }
@@ -221,6 +226,19 @@ function permissionText(route: Route): string {
   return `Needs ${route.permissions.map(permission => `\`${permission}\``).join(' and ')}.`
 }
 
+const FORM_BODY: Json = {
+  schema: {
+    type: 'object',
+    required: ['file'],
+    properties: {
+      file: { type: 'string', contentMediaType: 'application/octet-stream' },
+      name: { type: 'string' },
+      description: { type: 'string' },
+    },
+  },
+  example: { file: 'a,b', name: 'table.csv' },
+}
+
 function requestBody(route: Route, shown: TObject, components: Components): Json {
   const isOptional = (shown.required ?? []).length === 0
   const { textBody } = route
@@ -230,6 +248,7 @@ function requestBody(route: Route, shown: TObject, components: Components): Json
     content: {
       'application/json': { schema: components.reference(shown), example: exampleOf(shown) },
       ...(textBody ? { [textBody.type]: { schema: { type: 'string' }, example: text } } : {}),
+      ...(route.formBody ? { 'multipart/form-data': FORM_BODY } : {}),
     },
   }
 }

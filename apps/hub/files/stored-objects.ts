@@ -1,0 +1,164 @@
+// Content that the hub keeps for companies, files and exports alike: blocks of 1 MiB, each sealed under the key of the
+// hub and bound to its place, so that no block can be taken for another (decision R-074).
+import { createHash, randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import type { Hub } from '../hub-context.ts'
+import type { Executor } from '../platform/db/connect.ts'
+
+/** Of every block but the last, before it is packed and sealed: the place of a byte follows from it. */
+const BLOCK_BYTES = 1024 * 1024
+const PACK_LEVEL = 3
+
+type Kept = { readonly bytes: number; readonly sha256: string }
+
+const placeOf = (objectId: string, block: number): string => `${objectId} ${block}`
+
+/** Writes one object, block after block. */
+export class ObjectWriter {
+  readonly id = randomUUID()
+  private readonly hash = createHash('sha256')
+  private waiting: Uint8Array[] = []
+  private waitingBytes = 0
+  private bytes = 0
+  private block = 0
+
+  private constructor(
+    private readonly hub: Pick<Hub, 'sealer'>,
+    private readonly db: Executor,
+    private readonly isPacked: boolean,
+  ) {}
+
+  static async begin(
+    hub: Pick<Hub, 'sealer'>,
+    db: Executor,
+    companyId: string,
+    isPacked: boolean,
+  ): Promise<ObjectWriter> {
+    const writer = new ObjectWriter(hub, db, isPacked)
+    await db.execute(
+      sql`insert into stored_objects (id, company_id, is_packed) values (${writer.id}, ${companyId}, ${isPacked})`,
+    )
+    return writer
+  }
+
+  async add(bytes: Uint8Array): Promise<void> {
+    this.hash.update(bytes)
+    this.bytes += bytes.byteLength
+    let rest = bytes
+    while (this.waitingBytes + rest.byteLength >= BLOCK_BYTES) {
+      const room = BLOCK_BYTES - this.waitingBytes
+      await this.store([...this.waiting, rest.subarray(0, room)])
+      this.waiting = []
+      this.waitingBytes = 0
+      rest = rest.subarray(room)
+    }
+    if (rest.byteLength === 0) return
+    this.waiting.push(rest)
+    this.waitingBytes += rest.byteLength
+  }
+
+  private async store(parts: readonly Uint8Array[]): Promise<void> {
+    const plain = Buffer.concat(parts)
+    const packed = this.isPacked ? Bun.gzipSync(plain, { level: PACK_LEVEL }) : plain
+    const content = Buffer.from(this.hub.sealer.sealBytes(packed, placeOf(this.id, this.block)))
+    await this.db.execute(
+      sql`insert into stored_blocks (object_id, block, content) values (${this.id}, ${this.block}, ${content})`,
+    )
+    this.block++
+  }
+
+  async finish(): Promise<Kept> {
+    if (this.waitingBytes > 0) await this.store(this.waiting)
+    return { bytes: this.bytes, sha256: this.hash.digest('hex') }
+  }
+}
+
+export async function deleteObject(db: Executor, id: string): Promise<void> {
+  await db.execute(sql`delete from stored_objects where id = ${id}`)
+}
+
+/** The bytes of one block. Throws when they were sealed with a key that is gone, or changed. */
+async function readBlock(hub: Hub, objectId: string, block: number): Promise<Uint8Array> {
+  const [row] = await hub.database.db.execute<{ is_packed: boolean; content: Uint8Array }>(sql`
+    select o.is_packed, b.content from stored_objects o join stored_blocks b on b.object_id = o.id
+    where o.id = ${objectId} and b.block = ${block}`)
+  const opened = row ? hub.sealer.openBytes(row.content, placeOf(objectId, block)) : null
+  if (!row || opened === null)
+    throw new Error(`cannot read block ${block} of a stored object: it is gone or sealed anew`)
+  return row.is_packed ? Bun.gunzipSync(Buffer.from(opened)) : opened
+}
+
+/** The bytes from one place to another, both within the object, as a stream that reads a block at a time. */
+function streamOf(hub: Hub, objectId: string, from: number, to: number): ReadableStream<Uint8Array> {
+  let at = from
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (at > to) {
+        controller.close()
+        return
+      }
+      const block = Math.floor(at / BLOCK_BYTES)
+      const bytes = await readBlock(hub, objectId, block)
+      const begin = at - block * BLOCK_BYTES
+      const part = bytes.subarray(begin, Math.min(bytes.byteLength, to - block * BLOCK_BYTES + 1))
+      at += part.byteLength
+      controller.enqueue(part)
+    },
+  })
+}
+
+/** What a Range header asks for of so many bytes (RFC 9110 section 14.2): null for all, 'outside' for none of them. */
+export function rangeOf(header: string | null, bytes: number): { from: number; to: number } | 'outside' | null {
+  const found = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '')
+  // Several ranges, other units and malformed ones may be ignored.
+  if (!found || (found[1] === '' && found[2] === '')) return null
+  const [, first = '', last = ''] = found
+  if (first === '') {
+    const count = Math.min(Number(last), bytes)
+    return count === 0 ? 'outside' : { from: bytes - count, to: bytes - 1 }
+  }
+  const [from, to] = [Number(first), last === '' ? bytes - 1 : Math.min(Number(last), bytes - 1)]
+  if (last !== '' && Number(last) < from) return null
+  return from >= bytes ? 'outside' : { from, to }
+}
+
+/** A name in a Content-Disposition header: ASCII, and the whole of it encoded (RFC 6266, RFC 8187). */
+export function attachmentOf(name: string): string {
+  const plain = name.replace(/[^\x20-\x7e]|["\\%/]/g, '_')
+  const encoded = encodeURIComponent(name.toWellFormed()).replace(
+    /['()*]/g,
+    letter => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
+}
+
+type Downloadable = Kept & { readonly objectId: string; readonly type: string; readonly name: string }
+
+/** Sends an object, or the range of it that is asked for. A browser saves it and never shows it. */
+export function download(
+  hub: Hub,
+  { objectId, bytes, sha256, type, name }: Downloadable,
+  header: (name: string) => string | null,
+): Response {
+  const etag = `"${sha256}"`
+  const headers: Record<string, string> = {
+    'Content-Type': type,
+    'Content-Disposition': attachmentOf(name),
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Security-Policy': "default-src 'none'; sandbox",
+    'Accept-Ranges': 'bytes',
+    ETag: etag,
+  }
+  const known = header('if-none-match')
+  if (known !== null && (known.trim() === '*' || known.split(',').some(each => each.trim() === etag)))
+    return new Response(null, { status: 304, headers: { ETag: etag } })
+  // A range of what has changed since is no use to the client.
+  const ifRange = header('if-range')
+  const range = ifRange === null || ifRange.trim() === etag ? rangeOf(header('range'), bytes) : null
+  if (range === 'outside')
+    return new Response(null, { status: 416, headers: { 'Content-Range': `bytes */${bytes}`, ETag: etag } })
+  const { from, to } = range ?? { from: 0, to: bytes - 1 }
+  if (range) headers['Content-Range'] = `bytes ${from}-${to}/${bytes}`
+  headers['Content-Length'] = String(to - from + 1)
+  return new Response(streamOf(hub, objectId, from, to), { status: range ? 206 : 200, headers })
+}

@@ -1,0 +1,102 @@
+// The commands that the hub can be told to run (decision R-065): functions with typed parameters, never a shell.
+import { type TObject, Type } from '@sinclair/typebox'
+import { type ReloadKind, requestReload } from '../../collectors/collector-jobs.ts'
+import type { Language } from '../../platform/http/api-texts.ts'
+import { oneOf } from '../../platform/http/request-schema.ts'
+import { queueNames } from '../../platform/jobs/queues.ts'
+import { cleanUp } from '../../schedule.ts'
+import type { CommandTask } from './command-task.ts'
+import { analyzeDatabase, resealSecrets, resolveScopes, retryFailedJobs } from './database-commands.ts'
+import { supportReport } from './support-report.ts'
+
+export type CommandDefinition = {
+  readonly name: string
+  readonly title: Readonly<Record<Language, string>>
+  /** `system`: for all companies, and for super administrators only. */
+  readonly level: 'company' | 'system'
+  readonly isDangerous: boolean
+  readonly timeoutSeconds: number
+  readonly parameters: TObject
+  readonly run: (task: CommandTask) => Promise<void>
+}
+
+const reloadKinds = ['rules', 'silences', 'checks', 'settings'] as const satisfies readonly ReloadKind[]
+const NO_PARAMETERS = Type.Object({}, { additionalProperties: false })
+const MINUTE = 60
+
+async function reloadCollectors({ hub, parameters }: CommandTask): Promise<void> {
+  for (const kind of reloadKinds)
+    if (parameters.kind === undefined || parameters.kind === kind) await requestReload(hub, kind)
+}
+
+export const commandDefinitions: readonly CommandDefinition[] = [
+  {
+    name: 'resolve-scopes',
+    title: {
+      en: 'Work out again which servers rules, silences and checks cover',
+      vi: 'Tính lại các máy chủ mà quy tắc, khoảng im lặng và kiểm tra áp dụng',
+    },
+    level: 'company',
+    isDangerous: false,
+    timeoutSeconds: 30 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: resolveScopes,
+  },
+  {
+    name: 'reload-collectors',
+    title: { en: 'Let the collectors pull what changed', vi: 'Yêu cầu các collector lấy thay đổi mới' },
+    level: 'company',
+    isDangerous: false,
+    timeoutSeconds: MINUTE,
+    parameters: Type.Object({ kind: Type.Optional(oneOf(reloadKinds)) }, { additionalProperties: false }),
+    run: reloadCollectors,
+  },
+  {
+    name: 'clean-up',
+    title: { en: 'Delete what is past its time, now', vi: 'Xóa ngay những gì đã quá hạn lưu' },
+    level: 'system',
+    isDangerous: true,
+    timeoutSeconds: 60 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: ({ hub }) => cleanUp(hub),
+  },
+  {
+    name: 'reseal-secrets',
+    title: {
+      en: 'Seal stored secrets with the key of today',
+      vi: 'Niêm phong lại các bí mật đã lưu bằng khóa hiện tại',
+    },
+    level: 'system',
+    isDangerous: true,
+    timeoutSeconds: 60 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: resealSecrets,
+  },
+  {
+    name: 'retry-failed-jobs',
+    title: { en: 'Try failed jobs once more', vi: 'Thử lại các công việc đã thất bại' },
+    level: 'system',
+    isDangerous: false,
+    timeoutSeconds: 10 * MINUTE,
+    parameters: Type.Object({ queue: Type.Optional(oneOf(queueNames)) }, { additionalProperties: false }),
+    run: retryFailedJobs,
+  },
+  {
+    name: 'analyze-database',
+    title: { en: 'Let the database count anew for its plans', vi: 'Cập nhật thống kê của cơ sở dữ liệu' },
+    level: 'system',
+    isDangerous: false,
+    timeoutSeconds: 60 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: analyzeDatabase,
+  },
+  {
+    name: 'support-report',
+    title: { en: 'Write a report for support, as a file', vi: 'Tạo báo cáo hỗ trợ dưới dạng tệp' },
+    level: 'system',
+    isDangerous: false,
+    timeoutSeconds: 5 * MINUTE,
+    parameters: NO_PARAMETERS,
+    run: supportReport,
+  },
+]
