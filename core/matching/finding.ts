@@ -142,7 +142,7 @@ function columnsOf(
 ): FindingColumns {
   const { verdict, hits } = draft
   const vulnerability = reader.vulnerability(verdict.vuln)
-  return {
+  const columns: { -readonly [Name in keyof FindingColumns]: FindingColumns[Name] } = {
     kind: 'vulnerability',
     vuln_id: verdict.vuln,
     aliases: sortedOnce(vulnerability?.aliases ?? [], verdict.vuln),
@@ -161,10 +161,11 @@ function columnsOf(
     no_distro_fix: verdict.status === 'wont_fix' || (verdict.status === 'no_fix' && match.endedOn !== ''),
     eol_date: '',
     upgrade_to: [],
-    ...(vulnerability?.cvss_score != null && { cvss_score: vulnerability.cvss_score }),
-    ...(vulnerability?.cvss_vector && { cvss_vector: vulnerability.cvss_vector }),
-    ...(vulnerability?.score_source && { score_source: vulnerability.score_source }),
   }
+  if (vulnerability?.cvss_score != null) columns.cvss_score = vulnerability.cvss_score
+  if (vulnerability?.cvss_vector) columns.cvss_vector = vulnerability.cvss_vector
+  if (vulnerability?.score_source) columns.score_source = vulnerability.score_source
+  return columns
 }
 
 function sortedOnce(texts: readonly string[], without: string): readonly string[] {

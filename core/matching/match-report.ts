@@ -90,13 +90,12 @@ type FindingContext = {
 
 /** The payload of finding.opened and finding.updated, its members in the order of document 3. */
 function payloadOf(finding: FindingColumns, context: FindingContext): FindingPayload {
-  const { cvss_score, cvss_vector, score_source, ...columns } = finding
+  const { kind, package_key, vuln_id } = finding
+  const identity = { kind, distro: distroOf(finding), package_key, vuln_id }
+  // Copied once: a server has thousands of findings, and copies were a fifth of the time that it took to match.
   return {
-    finding_key: findingKey(context.companyId, context.hostId, { ...finding, distro: distroOf(finding) }),
-    ...columns,
-    ...(cvss_score !== undefined && { cvss_score }),
-    ...(cvss_vector !== undefined && { cvss_vector }),
-    ...(score_source !== undefined && { score_source }),
+    finding_key: findingKey(context.companyId, context.hostId, identity),
+    ...finding,
     kev: false,
     epss: null,
     first_seen_at: context.firstSeenAt,
