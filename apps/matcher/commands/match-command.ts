@@ -5,9 +5,8 @@ import { DEFAULT_MATCH_OPTIONS, type MatchOptions } from '../../../core/matching
 import { type MatchedReport, matchReport } from '../../../core/matching/match-report.ts'
 import { printable } from '../../../core/printable.ts'
 import { guarded } from '../../process/executable.ts'
-import { loadConfig, stateOptionsOf } from '../config.ts'
 import { parseReport } from '../scan-api/parse-report.ts'
-import { databaseFileOf } from '../vulndb/commands.ts'
+import { databaseFileOf } from '../vulndb/database-file.ts'
 import { openAdvisories } from '../vulndb/reader.ts'
 
 type MatchFlags = {
@@ -38,8 +37,11 @@ function readReport(path: string) {
   return parsed.report
 }
 
-const optionsOf = (config: string | undefined): MatchOptions =>
-  config === undefined ? DEFAULT_MATCH_OPTIONS : stateOptionsOf(loadConfig(config), Date.now).match
+async function optionsOf(config: string | undefined): Promise<MatchOptions> {
+  if (config === undefined) return DEFAULT_MATCH_OPTIONS
+  const { loadConfig, stateOptionsOf } = await import('../config.ts')
+  return stateOptionsOf(loadConfig(config), Date.now).match
+}
 
 function print(matched: MatchedReport): void {
   const codes = matched.error_codes.length > 0 ? `, error codes ${matched.error_codes.join(', ')}` : ''
@@ -63,7 +65,7 @@ function print(matched: MatchedReport): void {
 async function match(flags: MatchFlags): Promise<void> {
   const nowMs = nowOf(flags.now)
   const report = readReport(flags.report)
-  const options = optionsOf(flags.config)
+  const options = await optionsOf(flags.config)
   const { file, dispose } = await databaseFileOf(flags.db)
   try {
     const reader = openAdvisories(file)

@@ -9,6 +9,8 @@ import { UnusedRows } from './unused-rows.ts'
 
 const SWITCHED_OFF_MS = 24 * 3_600_000
 const HOSTS_AT_ONCE = 50
+/** What one work of the writer takes at most. */
+const WORK_MS = 3
 
 type IdRow = { readonly id: number }
 type SilentRow = IdRow & { readonly list: number }
@@ -56,10 +58,12 @@ export class Sweep {
   #forgetSome(silentBefore: number): Promise<boolean> {
     return this.#parts.writer.write(() => {
       const hosts = this.#silent.all(silentBefore, HOSTS_AT_ONCE)
+      const endsAt = performance.now() + WORK_MS
       for (const { id, list } of hosts) {
         this.#forget.run(id)
         this.#parts.lists.dropUnused(list)
         this.#parts.writer.afterCommit(() => this.#parts.inventory.drop(id))
+        if (performance.now() > endsAt) break
       }
       return hosts.length > 0
     })
@@ -70,9 +74,14 @@ export class Sweep {
     return this.#parts.writer.write(() => {
       // The outbox takes no more; the next hour goes on.
       if (this.#parts.outbox.isFull) return -1
-      const hosts = this.#ofCompany.all(company, after, HOSTS_AT_ONCE)
-      for (const { id } of hosts) this.#switchOff(id)
-      return hosts.at(-1)?.id ?? -1
+      const endsAt = performance.now() + WORK_MS
+      let last = -1
+      for (const { id } of this.#ofCompany.all(company, after, HOSTS_AT_ONCE)) {
+        this.#switchOff(id)
+        last = id
+        if (performance.now() > endsAt) break
+      }
+      return last
     })
   }
 

@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import { printable } from '../../../core/printable.ts'
 import { readKeyFile, writeBundle } from './bundle.ts'
 import { checkFile } from './check-file.ts'
+import { BUNDLE_BYTES_MAX, isDatabaseFile } from './database-file.ts'
 import { FETCH_DEFAULTS } from './fetch-file.ts'
 import { DatabaseFolder } from './folder.ts'
 import { WORKER_COMMAND } from './import/job.ts'
@@ -28,7 +29,6 @@ type DbSettings = {
 type Common = { config?: string; dataDir?: string }
 type LoadDbSettings = (flags: { config?: string; dataDir?: string }) => DbSettings
 
-const BUNDLE_BYTES_MAX = 4 * 1024 ** 3
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const collect = (value: string, before: readonly string[]): readonly string[] => [...before, value]
 
@@ -111,7 +111,7 @@ async function buildBundle(flags: {
 }
 
 async function verify(file: string, publicKeyFile: string | null): Promise<void> {
-  if ((await headOf(file)) === 'SQLite format 3\0') {
+  if (await isDatabaseFile(file)) {
     if (publicKeyFile !== null) throw new Error('a database file has no signature: name the bundle')
     say(`version ${checkFile(file)}: whole`)
     return
@@ -128,34 +128,6 @@ async function verify(file: string, publicKeyFile: string | null): Promise<void>
     say(`version ${version}: whole, ${by}`)
   } finally {
     rmSync(scratch, { recursive: true, force: true })
-  }
-}
-
-async function headOf(file: string): Promise<string> {
-  const head = Bun.file(file).slice(0, 16)
-  try {
-    return await head.text()
-  } catch {
-    throw new Error('the file cannot be read')
-  }
-}
-
-/** A file to match with: a bundle is unpacked and checked first. `dispose` removes what was unpacked. */
-export async function databaseFileOf(file: string): Promise<{ readonly file: string; dispose(): void }> {
-  if ((await headOf(file)) === 'SQLite format 3\0') {
-    checkFile(file)
-    return { file, dispose: () => {} }
-  }
-  const scratch = mkdtempSync(join(tmpdir(), 'svc-vulndb-'))
-  const dispose = (): void => rmSync(scratch, { recursive: true, force: true })
-  try {
-    const out = join(scratch, 'new.sqlite')
-    const check = { bundleFile: file, publicKeyPem: null, bytesMax: BUNDLE_BYTES_MAX, command: importCommand() }
-    await unpackTo(out, check)
-    return { file: out, dispose }
-  } catch (error) {
-    dispose()
-    throw error
   }
 }
 

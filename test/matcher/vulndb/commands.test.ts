@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { databaseFileOf } from '../../../apps/matcher/vulndb/commands.ts'
+import { databaseFileOf } from '../../../apps/matcher/vulndb/database-file.ts'
 import { openAdvisories } from '../../../apps/matcher/vulndb/reader.ts'
 import { type Ran, runDb, scratchFolder, writeTree } from './support.ts'
 

@@ -1,0 +1,88 @@
+// Every command of the matcher. The modules that serve are loaded here, and not for `match` (main.ts).
+import type { Command } from 'commander'
+import type { Logger } from 'pino'
+import { startConfiguredOps } from '../../http/ops-server.ts'
+import { guarded, ReadyFile, stopOnSignals } from '../../process/executable.ts'
+import { createServiceLogger } from '../../process/logger.ts'
+import { loadServingConfig } from '../config.ts'
+import type { RunningMatcher } from '../matcher.ts'
+import { openMatcher } from '../open-matcher.ts'
+import { registerDbCommands, registerImportWorker } from '../vulndb/commands.ts'
+import { dbSettings } from './db-settings.ts'
+import { registerExplainCommand } from './explain-command.ts'
+import { registerMatchCommand } from './match-command.ts'
+import { registerStateCommands } from './state-commands.ts'
+
+/** Less than the 10 s of MAT-238. */
+const STOP_DEADLINE_MS = 9_000
+
+async function reload(matcher: RunningMatcher, configFile: string | undefined, log: Logger): Promise<void> {
+  try {
+    const fresh = loadServingConfig(configFile)
+    await matcher.reload(fresh)
+    log.level = fresh['log.level']
+    log.info('certificates and tokens are read again')
+  } catch (error) {
+    log.error({ err: error }, 'cannot reload; what was read before stays in force')
+  }
+}
+
+async function run(configFile: string | undefined, readyFile: string | undefined): Promise<void> {
+  const config = loadServingConfig(configFile)
+  const log = createServiceLogger(config['log.level'], 'matcher')
+  const ready = new ReadyFile(readyFile)
+  const matcher = await openMatcher({ config, log })
+  const ops = startConfiguredOps(config, matcher.metrics, matcher.ready)
+  stopOnSignals(
+    log,
+    async () => {
+      ready.remove()
+      await matcher.stop()
+      await ops?.stop()
+    },
+    STOP_DEADLINE_MS,
+  )
+  process.on('SIGHUP', () => void reload(matcher, configFile, log))
+  const content = {
+    scan_url: matcher.scanUrl,
+    admin_url: matcher.adminUrl,
+    ops_url: ops?.url ?? null,
+    db_version: matcher.dbVersion(),
+    data_dir: config.data_dir,
+    pid: process.pid,
+  }
+  ready.write(content)
+  log.info(content, 'ready')
+}
+
+type Flags = { readonly config?: string; readonly readyFile?: string }
+
+/** All commands, in the order of the help. */
+export function registerCommands(program: Command): void {
+  program
+    .command('run')
+    .description('serves the scan API and the internal API')
+    .option('--config <file>', 'configuration, YAML')
+    .option('--ready-file <file>', 'written once it answers, with its addresses; removed at the stop')
+    .action((_: unknown, command: Command) =>
+      guarded(() => {
+        const flags = command.optsWithGlobals<Flags>()
+        return run(flags.config, flags.readyFile)
+      }),
+    )
+  program
+    .command('check-config')
+    .description('reads the configuration and says every fault in it')
+    .option('--config <file>', 'configuration, YAML')
+    .action((_: unknown, command: Command) =>
+      guarded(() => {
+        loadServingConfig(command.optsWithGlobals<Flags>().config)
+        console.log('the configuration is valid')
+      }),
+    )
+  registerDbCommands(program, dbSettings)
+  registerStateCommands(program)
+  registerMatchCommand(program)
+  registerExplainCommand(program)
+  registerImportWorker(program)
+}
