@@ -32,6 +32,14 @@ const table = {
     key: 's',
   },
   server: { path: '/servers/:server', view: 'server', takes: [], permissions: SEE, section: null, key: null },
+  add_servers: {
+    path: '/servers/add',
+    view: 'arrivals',
+    takes: ['license', 'since'],
+    permissions: [...SEE, 'monitoring.manage'],
+    section: null,
+    key: null,
+  },
 } as const satisfies Readonly<Record<string, SitePage>>
 
 export type PageName = keyof typeof table

@@ -1,4 +1,5 @@
 // The views by name: the one line that a new view needs besides its file.
+import { arrivalsView } from './arrivals.ts'
 import { overviewView } from './overview.ts'
 import { serverAlertsView, serverDecisionsView } from './server/alerts.ts'
 import { serverChangesView } from './server/changes.ts'
@@ -10,6 +11,7 @@ import { serversView } from './servers.ts'
 import type { View } from './view.ts'
 
 export const views: Readonly<Record<string, View>> = {
+  arrivals: arrivalsView,
   overview: overviewView,
   servers: serversView,
   server: serverView,

@@ -16,5 +16,6 @@ export const serversWords = {
   load: { en: 'Load', vi: 'Tải' },
   alerts: { en: 'Alerts', vi: 'Cảnh báo' },
   seen: { en: 'Seen', vi: 'Báo cáo' },
+  add: { en: 'Add servers', vi: 'Thêm máy chủ' },
   never: { en: 'never', vi: 'chưa bao giờ' },
 } as const satisfies Texts

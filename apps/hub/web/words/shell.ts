@@ -34,6 +34,7 @@ export const shellWords = {
   page_server: { en: 'Server', vi: 'Máy chủ' },
   page_alerts: { en: 'Alerts', vi: 'Cảnh báo' },
   page_alert: { en: 'Alert', vi: 'Cảnh báo' },
+  page_add_servers: { en: 'Add servers', vi: 'Thêm máy chủ' },
   page_silences: { en: 'Silences', vi: 'Tắt tiếng' },
 
   live: { en: 'Live', vi: 'Trực tiếp' },

@@ -2,13 +2,13 @@
 import type { ServersView } from '../../../views/servers.ts'
 import { serversWords } from '../../../words/servers.ts'
 import { shellWords } from '../../../words/shell.ts'
-import { setParams } from '../../address/router.ts'
+import { hrefTo, setParams } from '../../address/router.ts'
 import { Fault } from '../../parts/fault.tsx'
 import { FilterField, NothingMatches } from '../../parts/filter-field.tsx'
 import { useSelection } from '../../parts/selection.ts'
 import { Skeleton } from '../../parts/skeleton.tsx'
 import { Table } from '../../parts/table.tsx'
-import { textsOf } from '../../session.ts'
+import { may, textsOf } from '../../session.ts'
 import { usePageView } from '../../view.ts'
 import { serverColumns } from './server-columns.tsx'
 
@@ -27,6 +27,12 @@ export function ServersPage() {
       <div class="page-head">
         <h1>{t('title')}</h1>
         <span class="muted">{shell('rows_of', { count: data.matching, total: data.counts.all })}</span>
+        <span class="grow" />
+        {may('monitoring.manage') ? (
+          <a class="button" href={hrefTo('add_servers')}>
+            {t('add')}
+          </a>
+        ) : null}
       </div>
       <div class="toolbar">
         <FilterField facets={facets} />

@@ -1,0 +1,33 @@
+// What is to be added, as the four ways of the wizard have it, as comma-separated values for the import: the one way by
+// which the hub adds many servers, all of them or none, and may be sent again.
+
+export type NamesWay = 'one' | 'list' | 'csv' | 'open'
+export type Names = {
+  readonly way: NamesWay
+  readonly one: string
+  readonly list: string
+  readonly csv: string
+}
+
+const cell = (text: string): string => (/[",\r\n;\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
+
+/** `name[, address]` a line; empty lines do not count. */
+const listed = (text: string): string[][] =>
+  text
+    .split(/\r?\n/)
+    .map(line => line.split(/[,;\t]/).map(part => part.trim()))
+    .filter(([name]) => name !== undefined && name !== '')
+
+/** The CSV of the import, with the number of its servers; null: nothing is added before agents come. */
+export function toImport({ way, one, list, csv }: Names): { readonly csv: string; readonly count: number } | null {
+  if (way === 'open') return null
+  if (way === 'csv')
+    return { csv, count: Math.max(0, csv.split(/\r?\n/).filter(line => line.trim() !== '').length - 1) }
+  const rows = way === 'one' ? [[one.trim()]] : listed(list)
+  const hasAddress = rows.some(row => (row[1] ?? '') !== '')
+  const lines = rows.map(([name = '', address = '']) =>
+    [cell(name), cell(name), ...(hasAddress ? [cell(address)] : [])].join(','),
+  )
+  const header = hasAddress ? 'name,hostname,ip_address' : 'name,hostname'
+  return { csv: [header, ...lines, ''].join('\n'), count: rows.filter(([name]) => name !== '').length }
+}

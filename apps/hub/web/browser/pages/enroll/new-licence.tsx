@@ -1,0 +1,288 @@
+// Steps 1 and 2: which servers, and the licence by which their agents join. Nothing that was typed is lost by a
+// refusal; sent again it adds nobody twice.
+import { useState } from 'preact/hooks'
+import type { ArrivalsView } from '../../../views/arrivals.ts'
+import { enrollWords } from '../../../words/enroll.ts'
+import { type ApiFault, send } from '../../api.ts'
+import { dayText } from '../../format.ts'
+import { ActFault } from '../../parts/fault.tsx'
+import { Field, SelectField, TextField } from '../../parts/field.tsx'
+import { may, nowMs, textsOf } from '../../session.ts'
+import { type Names, type NamesWay, toImport } from './names.ts'
+
+const t = textsOf(enrollWords)
+
+const WAYS: readonly NamesWay[] = ['one', 'list', 'csv', 'open']
+const DAYS = ['1', '7', '30', '']
+const DAY_MS = 86_400_000
+const OPEN_USES = 10
+
+type Imported = { readonly created: number; readonly updated: number; readonly unchanged: number }
+type Made = { readonly id: string; readonly token: string; readonly since: string }
+
+const importServers = (csv: string, isTrial: boolean) =>
+  send<{ data: Imported }>('POST', `/servers/import${isTrial ? '?dry_run=1' : ''}`, { csv })
+
+/** Errors of lines of the import, as the API names them: `rows.7.ip_address`. */
+const lineFaults = ({ errors }: ApiFault): string[] =>
+  Object.entries(errors)
+    .slice(0, 10)
+    .map(([field, texts]) => `${field.replace(/^rows\./, '')}: ${texts.join(' ')}`)
+
+function NamesFields({
+  names,
+  onChange,
+  errors,
+}: {
+  readonly names: Names
+  readonly onChange: (change: Partial<Names>) => void
+  readonly errors: readonly string[]
+}) {
+  switch (names.way) {
+    case 'one':
+      return (
+        <TextField
+          label={t('name')}
+          hint={t('name_hint')}
+          isRequired
+          maxLength={253}
+          value={names.one}
+          onInput={one => onChange({ one })}
+          errors={errors}
+        />
+      )
+    case 'list':
+      return (
+        <TextField
+          label={t('names')}
+          hint={t('names_hint')}
+          isRequired
+          lines={8}
+          value={names.list}
+          onInput={list => onChange({ list })}
+          errors={errors}
+        />
+      )
+    case 'csv':
+      return (
+        <>
+          <Field label={t('file')}>
+            {ties => (
+              <input
+                {...ties}
+                type="file"
+                accept=".csv,text/csv"
+                onChange={event => {
+                  void event.currentTarget.files?.[0]?.text().then(csv => onChange({ csv }))
+                }}
+              />
+            )}
+          </Field>
+          <TextField
+            label={t('csv_text')}
+            hint={t('csv_hint')}
+            isRequired
+            lines={8}
+            value={names.csv}
+            onInput={csv => onChange({ csv })}
+            errors={errors}
+          />
+        </>
+      )
+    case 'open':
+      return <p>{t('open_text')}</p>
+  }
+}
+
+/** Unknown servers are let in only where the company says so. */
+function LetIn({ view, onDone }: { readonly view: ArrivalsView; readonly onDone: () => void }) {
+  const [fault, setFault] = useState<ApiFault | null>(null)
+  if (view.createsDrafts) return null
+  return (
+    <div class="banner">
+      <p>{t('open_off')}</p>
+      <button
+        type="button"
+        onClick={async () => {
+          const result = await send('PATCH', '/monitoring/settings', { auto_create_server: true })
+          setFault(result.ok ? null : result.fault)
+          if (result.ok) onDone()
+        }}
+      >
+        {t('open_allow')}
+      </button>
+      <ActFault fault={fault} />
+    </div>
+  )
+}
+
+function Trial({ csv, onFault }: { readonly csv: string; readonly onFault: (fault: ApiFault | null) => void }) {
+  const [tried, setTried] = useState<{ readonly csv: string; readonly result: Imported } | null>(null)
+  return (
+    <p class="trial">
+      <button
+        type="button"
+        onClick={async () => {
+          const result = await importServers(csv, true)
+          onFault(result.ok ? null : result.fault)
+          setTried(result.ok ? { csv, result: result.body.data } : null)
+        }}
+      >
+        {t('try_out')}
+      </button>
+      <span role="status">{tried?.csv === csv ? t('tried', { ...tried.result }) : ''}</span>
+    </p>
+  )
+}
+
+type Licence = { readonly name: string; readonly uses: string; readonly days: string }
+type Faults = { readonly names: ApiFault | null; readonly licence: ApiFault | null }
+
+const NO_FAULTS: Faults = { names: null, licence: null }
+
+/** Adds the servers, then makes the licence. What was done stays done when the second is refused. */
+async function make(csv: string | null, { name, uses, days }: Licence, since: string): Promise<Made | Faults> {
+  const imported = csv === null ? null : await importServers(csv, false)
+  if (imported?.ok === false) return { ...NO_FAULTS, names: imported.fault }
+  const made = await send<{ data: { id: string }; token: string }>('POST', '/monitoring/licenses', {
+    name,
+    max_uses: Number(uses),
+    expires_at: days === '' ? null : new Date(nowMs() + Number(days) * DAY_MS).toISOString(),
+  })
+  if (!made.ok) return { ...NO_FAULTS, licence: made.fault }
+  return { id: made.body.data.id, token: made.body.token, since }
+}
+
+type NamesProps = {
+  readonly view: ArrivalsView
+  readonly names: Names
+  readonly onChange: (change: Partial<Names>) => void
+  readonly fault: ApiFault | null
+  readonly onFault: (fault: ApiFault | null) => void
+  readonly reload: () => void
+}
+
+function NamesStep({ view, names, onChange, fault, onFault, reload }: NamesProps) {
+  const asked = toImport(names)
+  return (
+    <section class="panel" aria-label={t('which')}>
+      <h2>{t('which')}</h2>
+      <div class="choice" role="radiogroup" aria-label={t('which')}>
+        {WAYS.filter(way => way === 'open' || may('servers.manage')).map(way => (
+          <label key={way}>
+            <input type="radio" name="way" checked={names.way === way} onChange={() => onChange({ way })} />
+            {t(way)}
+          </label>
+        ))}
+      </div>
+      <NamesFields
+        names={names}
+        onChange={onChange}
+        errors={fault === null ? [] : [fault.message, ...lineFaults(fault)]}
+      />
+      {asked !== null && names.way !== 'one' ? <Trial csv={asked.csv} onFault={onFault} /> : null}
+      {names.way === 'open' ? <LetIn view={view} onDone={reload} /> : null}
+    </section>
+  )
+}
+
+type LicenceProps = {
+  readonly left: number | null
+  readonly licence: Licence
+  readonly onChange: (change: Partial<Licence>) => void
+  readonly fault: ApiFault | null
+  readonly submit: string
+  readonly isBusy: boolean
+}
+
+const LicenceStep = ({ left, licence, onChange, fault, submit, isBusy }: LicenceProps) => (
+  <section class="panel" aria-label={t('licence')}>
+    <h2>{t('licence')}</h2>
+    <TextField
+      label={t('licence_name')}
+      isRequired
+      maxLength={255}
+      value={licence.name}
+      onInput={name => onChange({ name })}
+      errors={fault?.errors.name}
+    />
+    <TextField
+      label={t('uses')}
+      type="number"
+      isRequired
+      hint={left === null ? t('quota_free') : t('quota', { count: left })}
+      value={licence.uses}
+      onInput={uses => onChange({ uses })}
+      errors={fault?.errors.max_uses}
+    />
+    <SelectField
+      label={t('expires')}
+      value={licence.days}
+      choices={DAYS.map(days => ({
+        value: days,
+        text: days === '' ? t('forever') : t('days', { days: Number(days) }),
+      }))}
+      onChange={days => onChange({ days })}
+      errors={fault?.errors.expires_at}
+    />
+    <ActFault fault={fault} />
+    <button type="submit" class="primary" disabled={isBusy}>
+      {submit}
+    </button>
+  </section>
+)
+
+export function NewLicence({
+  view,
+  reload,
+  onMade,
+}: {
+  readonly view: ArrivalsView
+  readonly reload: () => void
+  readonly onMade: (made: Made) => void
+}) {
+  const [names, setNames] = useState<Names>({
+    ...{ way: may('servers.manage') ? 'one' : 'open', one: '', list: '', csv: '' },
+  })
+  const [licence, setLicence] = useState<Partial<Licence>>({})
+  const [faults, setFaults] = useState<Faults>(NO_FAULTS)
+  const [isBusy, setBusy] = useState(false)
+  // Of the first try: what was added then counts as awaited when the licence is made by a later one.
+  const [since, setSince] = useState<string | null>(null)
+  const asked = toImport(names)
+  const wanted: Licence = {
+    name: licence.name ?? t('licence_of', { day: dayText(nowMs()) }),
+    uses: licence.uses ?? String(asked === null ? OPEN_USES : Math.max(1, asked.count)),
+    days: licence.days ?? '7',
+  }
+  const onSubmit = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    setBusy(true)
+    const from = since ?? new Date(Math.floor(nowMs() / 1000) * 1000 - 1000).toISOString()
+    setSince(from)
+    const made = await make(asked?.csv ?? null, wanted, from)
+    setBusy(false)
+    setFaults('token' in made ? NO_FAULTS : made)
+    if ('token' in made) onMade(made)
+  }
+  return (
+    <form class="wizard" onSubmit={event => void onSubmit(event)}>
+      <NamesStep
+        view={view}
+        names={names}
+        onChange={change => setNames(before => ({ ...before, ...change }))}
+        fault={faults.names}
+        onFault={fault => setFaults({ ...NO_FAULTS, names: fault })}
+        reload={reload}
+      />
+      <LicenceStep
+        left={view.quotaLeft}
+        licence={wanted}
+        onChange={change => setLicence(before => ({ ...before, ...change }))}
+        fault={faults.licence}
+        submit={t(asked === null ? 'create_open' : 'create')}
+        isBusy={isBusy}
+      />
+    </form>
+  )
+}
